@@ -1,0 +1,44 @@
+# Everything a newcomer needs: `make run` serves, `make test` tests. Both set up what is missing.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+
+.PHONY: run test lint check bench clients clean
+
+# What a run needs.
+$(VENV)/.run: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || scripts/debian python3-venv && $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+# What developing needs as well.
+$(VENV)/.dev: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || scripts/debian python3-venv && $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ $(VENV)/.run
+
+run: $(VENV)/.run
+	$(BIN)/kyanite serve $(ARGS)
+
+test: $(VENV)/.dev
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m bench $(ARGS)
+
+clients: $(VENV)/.dev
+	scripts/clients $(ARGS)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .clients

@@ -1,0 +1,50 @@
+"""The closed list of reasons for which a request can be refused.
+
+A rule or a model transaction raises ``Refused`` with one of these; each protocol says in its own ``errors.py`` how
+that sounds. A test walks the enum and fails when a service that can meet a reason has no row for it.
+"""
+
+from enum import Enum, auto
+
+
+class Reason(Enum):
+    # Containers
+    CONTAINER_ALREADY_EXISTS = auto()
+    CONTAINER_NOT_FOUND = auto()
+    # Blobs
+    BLOB_ALREADY_EXISTS = auto()
+    BLOB_NOT_FOUND = auto()
+    INVALID_BLOB_TYPE = auto()
+    INVALID_RANGE = auto()
+    # Conditions
+    CONDITION_NOT_MET = auto()
+    NOT_MODIFIED = auto()
+    MULTIPLE_CONDITIONS = auto()
+    UNSATISFIABLE_CONDITION = auto()
+    # Names and metadata
+    INVALID_RESOURCE_NAME = auto()
+    NAME_LENGTH_OUT_OF_RANGE = auto()
+    EMPTY_METADATA_KEY = auto()
+    INVALID_METADATA = auto()
+    METADATA_TOO_LARGE = auto()
+    # Access
+    AUTHENTICATION_FAILED = auto()
+    AUTHORIZATION_FAILURE = auto()
+    NO_AUTHENTICATION_INFORMATION = auto()
+    RESOURCE_NOT_FOUND = auto()
+    PERMISSION_MISMATCH = auto()
+    PROTOCOL_MISMATCH = auto()
+    RESOURCE_TYPE_MISMATCH = auto()
+    SERVICE_MISMATCH = auto()
+    SOURCE_IP_MISMATCH = auto()
+    UNAUTHORIZED_BLOB_OVERWRITE = auto()
+    WRITE_ON_SECONDARY = auto()
+
+
+class Refused(Exception):
+    """An expected answer: the request was understood and may not be done. ``detail`` goes into the error body."""
+
+    def __init__(self, reason: Reason, **detail: str) -> None:
+        super().__init__(reason.name)
+        self.reason = reason
+        self.detail = detail

@@ -1,0 +1,53 @@
+"""The small values every layer speaks of: instants, ETags and ids.
+
+Nothing here loads, stores or decides. An instant is a whole number of 100 ns ticks since 0001-01-01 UTC, the
+resolution and the epoch that Azure Storage shows in its ETags and snapshot times.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import NewType
+
+Instant = NewType("Instant", int)
+"""100 ns ticks since 0001-01-01T00:00:00Z."""
+
+ETag = NewType("ETag", str)
+"""An entity tag without its quotes, such as ``0x8DE24A1B2C3D4E5``."""
+
+LeaseId = NewType("LeaseId", str)
+"""A lease id in its canonical spelling: a lower-case GUID with hyphens."""
+
+TICKS_PER_SECOND = 10_000_000
+UNIX_EPOCH = Instant(621_355_968_000_000_000)
+
+_YEAR_ONE = datetime(1, 1, 1, tzinfo=UTC)
+
+
+def instant_from_unix_ns(nanoseconds: int) -> Instant:
+    return Instant(UNIX_EPOCH + nanoseconds // 100)
+
+
+def instant_from_unix_seconds(seconds: int) -> Instant:
+    return Instant(UNIX_EPOCH + seconds * TICKS_PER_SECOND)
+
+
+def unix_seconds(instant: Instant) -> int:
+    """Whole seconds since 1970, cut and never rounded: what RFC 1123 dates can show."""
+    return (instant - UNIX_EPOCH) // TICKS_PER_SECOND
+
+
+def instant_from_datetime(moment: datetime) -> Instant:
+    since = moment.astimezone(UTC) - _YEAR_ONE
+    return Instant((since.days * 86_400 + since.seconds) * TICKS_PER_SECOND + since.microseconds * 10)
+
+
+def datetime_from_instant(instant: Instant) -> datetime:
+    return _YEAR_ONE + timedelta(microseconds=instant // 10)
+
+
+def later(instant: Instant, seconds: float) -> Instant:
+    return Instant(instant + round(seconds * TICKS_PER_SECOND))
+
+
+def etag_of(instant: Instant) -> ETag:
+    """The ETag of what was written at this instant. Instants of writes never repeat, so neither do ETags."""
+    return ETag(f"0x{instant:X}")
