@@ -1,0 +1,122 @@
+"""Where everything is: the one place that builds keys.
+
+Keys are ordered bytes. A key is a prefix of one letter and then parts that keep their order: fixed-width numbers,
+big-endian, and texts in UTF-8 that end with a zero byte wherever something follows them (no legal name holds one).
+What is inside a container, queue, table or share is keyed by the id of that resource and not by its name. So deleting
+it is one small transaction, and a name that is used again can never show what was there before.
+
+    prefix  rest of the key                         value
+    ------  --------------------------------------  -----------------------------------------
+    s       account 0 service                       service properties
+    c       account 0 container name                container record
+    n       container id, blob name                 blob record (the base blob)
+    v       container id, blob name 0 instant       blob record (a snapshot or a version)
+    d       container id                            a deleted container, to be taken apart
+    b       number (8 bytes)                        an inline body, kept apart by the engines
+    x       segment (16 bytes), start (8 bytes)     extent: length, CRC and references
+    g       died at (8), segment (16), start (8)    grave: an extent nobody refers to any more
+    l       layer id (8 bytes)                      layer head: parent and references
+    r       layer id (8 bytes), offset (8 bytes)    run of intervals
+    u       layer id (8 bytes)                      ruin: a layer to be taken apart
+"""
+
+from kyanite.engine.api import Scope
+
+
+def number(value: int) -> bytes:
+    """Eight bytes that sort like the number."""
+    return value.to_bytes(8, "big")
+
+
+def after(prefix: bytes) -> bytes:
+    """The first key beyond all that begin with the prefix."""
+    trimmed = prefix.rstrip(b"\xff")
+    return trimmed[:-1] + bytes((trimmed[-1] + 1,))
+
+
+def service_properties(account: str, service: str) -> bytes:
+    return b"s%b\0%b" % (account.encode(), service.encode())
+
+
+def containers(account: str) -> bytes:
+    """What the keys of an account's containers begin with."""
+    return b"c%b\0" % account.encode()
+
+
+def container(account: str, name: str) -> bytes:
+    return b"c%b\0%b" % (account.encode(), name.encode())
+
+
+def blobs(container_id: int) -> bytes:
+    """What the keys of a container's base blobs begin with."""
+    return b"n" + container_id.to_bytes(8, "big")
+
+
+def blob(container_id: int, name: str) -> bytes:
+    return b"n" + container_id.to_bytes(8, "big") + name.encode()
+
+
+def blob_scope(account: str, container_name: str, name: str) -> Scope:
+    return Scope(b"%b/%b/%b" % (account.encode(), container_name.encode(), name.encode()))
+
+
+def blob_versions(container_id: int) -> bytes:
+    """What the keys of a container's snapshots begin with."""
+    return b"v" + container_id.to_bytes(8, "big")
+
+
+def versions_of(container_id: int, name: str) -> bytes:
+    return b"v%b%b\0" % (container_id.to_bytes(8, "big"), name.encode())
+
+
+def version(container_id: int, name: str, instant: int) -> bytes:
+    return b"v%b%b\0%b" % (container_id.to_bytes(8, "big"), name.encode(), instant.to_bytes(8, "big"))
+
+
+DELETED_CONTAINERS = b"d"
+
+
+def deleted_container(container_id: int) -> bytes:
+    return b"d" + container_id.to_bytes(8, "big")
+
+
+def body(body_number: int) -> bytes:
+    return b"b" + body_number.to_bytes(8, "big")
+
+
+EXTENTS = b"x"
+
+
+def extents_of(segment: bytes) -> bytes:
+    return b"x" + segment
+
+
+def extent(segment: bytes, start: int) -> bytes:
+    return b"x%b%b" % (segment, start.to_bytes(8, "big"))
+
+
+GRAVES = b"g"
+
+
+def grave(died_at: int, segment: bytes, start: int) -> bytes:
+    return b"g%b%b%b" % (died_at.to_bytes(8, "big"), segment, start.to_bytes(8, "big"))
+
+
+def layer(layer_id: int) -> bytes:
+    return b"l" + layer_id.to_bytes(8, "big")
+
+
+def runs(layer_id: int) -> bytes:
+    """What the keys of a layer's runs begin with."""
+    return b"r" + layer_id.to_bytes(8, "big")
+
+
+def run(layer_id: int, offset: int) -> bytes:
+    return b"r%b%b" % (layer_id.to_bytes(8, "big"), offset.to_bytes(8, "big"))
+
+
+RUINS = b"u"
+
+
+def ruin(layer_id: int) -> bytes:
+    return b"u" + layer_id.to_bytes(8, "big")
