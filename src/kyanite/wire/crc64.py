@@ -1,0 +1,42 @@
+"""CRC-64/NVME, the CRC64 of ``x-ms-content-crc64``: reflected polynomial, all ones in and out.
+
+The header carries base64 of the eight bytes in little-endian order.
+"""
+
+from base64 import b64decode, b64encode
+from typing import cast
+
+import anycrc
+
+from kyanite.wire.malformed import bad_header
+
+EMPTY = 0
+"""The CRC of no bytes, and so what an incremental computation begins with."""
+
+_MODEL = anycrc.Model("CRC64-NVME")
+_BYTES = 8
+
+
+def compute(data: bytes | bytearray | memoryview, before: int = EMPTY) -> int:
+    """The CRC of what ``before`` is the CRC of, followed by ``data``."""
+    return cast(int, _MODEL.calc(data, before))
+
+
+def combine(left: int, right: int, right_length_bytes: int) -> int:
+    """The CRC of two pieces one after the other, from theirs; the bytes themselves are not needed."""
+    return cast(int, _MODEL.combine(left, right, right_length_bytes))
+
+
+def encode(crc: int) -> str:
+    return b64encode(crc.to_bytes(_BYTES, "little")).decode("ascii")
+
+
+def decode(text: str, header: str = "x-ms-content-crc64") -> int:
+    """The value of a header that carries a CRC. Raises Malformed."""
+    try:
+        raw = b64decode(text, validate=True)
+    except ValueError:
+        raise bad_header(header, text) from None
+    if len(raw) != _BYTES:
+        raise bad_header(header, text)
+    return int.from_bytes(raw, "little")

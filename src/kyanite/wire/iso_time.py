@@ -1,0 +1,47 @@
+"""ISO 8601 times in UTC, as snapshots, SAS fields and stored access policies write them.
+
+Out, there is one form with seven decimals, the full resolution of an instant. In, everything from a bare day
+to seven decimals is read: ``2024-05-01``, ``2024-05-01T12:34Z``, ``2024-05-01T12:34:56Z``,
+``2024-05-01T12:34:56.1234567Z``.
+"""
+
+import re
+from datetime import UTC, datetime
+
+from kyanite.values import TICKS_PER_SECOND, Instant, datetime_from_instant, instant_from_datetime
+
+_FORM = re.compile(
+    r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
+    r"(?:T(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<ticks>\d{1,7}))?)?(?P<zone>Z|[+-]\d\d:\d\d))?",
+    re.ASCII,
+)
+
+
+def encode(instant: Instant) -> str:
+    """``2024-05-01T12:34:56.1234567Z``."""
+    moment = datetime_from_instant(instant)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{instant % TICKS_PER_SECOND:07}Z".zfill(28)
+
+
+def decode(text: str) -> Instant | None:
+    """The instant, or None when the text is none of the forms."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        return None
+    try:
+        whole = instant_from_datetime(_moment(match))
+    except (ValueError, OverflowError):
+        return None
+    return Instant(whole + int((match["ticks"] or "").ljust(7, "0")))
+
+
+def _moment(match: re.Match[str]) -> datetime:
+    moment = datetime(int(match["year"]), int(match["month"]), int(match["day"]), tzinfo=UTC)
+    if match["hour"] is None:
+        return moment
+    moment = moment.replace(
+        hour=int(match["hour"]), minute=int(match["minute"]), second=int(match["second"] or 0)
+    )
+    if match["zone"] == "Z":
+        return moment
+    return datetime.fromisoformat(f"{moment:%Y-%m-%dT%H:%M:%S}{match['zone']}")

@@ -1,0 +1,147 @@
+"""Where a request points: account, service and path from Host and request line, and the query's parameters.
+
+Two styles name the account. *Host style*, ``{account}.{service}.anything``, names account and service on any
+port; *path style*, ``/{account}/…``, is what the emulator's clients use and takes the service from the port.
+Either may say ``{account}-secondary``, the read-only secondary.
+
+Signatures are made over the path as it was sent, so the raw text is kept beside the decoded names. In a query
+``+`` is a space, in a path it is a plus: the service itself decodes so (a base64 signature with a bare ``+``
+fails there, and clients that form-encode a space in ``prefix=`` are understood).
+"""
+
+import re
+from functools import lru_cache
+from urllib.parse import unquote_to_bytes
+
+from kyanite.wire.malformed import Malformed
+
+SERVICES = ("blob", "queue", "table", "file", "dfs")
+SECONDARY = "-secondary"
+
+_HOST_STYLE = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.(blob|queue|table|file|dfs)\.[^.:/]")
+_BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+class Target:
+    """What a request is addressed to. ``first`` is a container, queue, table or share, ``rest`` what follows."""
+
+    __slots__ = ("account", "first", "path", "path_style", "rest", "secondary", "service")
+
+    def __init__(
+        self,
+        *,
+        account: str,
+        service: str,
+        secondary: bool,
+        path_style: bool,
+        path: str,
+        first: str,
+        rest: str,
+    ) -> None:
+        self.account = account
+        """Without the suffix of the secondary; empty when a path-style URL names none."""
+        self.service = service
+        self.secondary = secondary
+        self.path_style = path_style
+        self.path = path
+        """The whole path as on the wire; signatures are over this."""
+        self.first = first
+        """The first name below the account, decoded; empty for the account itself."""
+        self.rest = rest
+        """Everything after the slash that ends ``first``, decoded; empty when there is nothing."""
+
+
+class Query:
+    """The parameters of a query, decoded. Names compare without case, as the service compares them."""
+
+    __slots__ = ("first", "pairs")
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        self.pairs = pairs
+        """Every parameter in order, names in the sender's case."""
+        self.first: dict[str, str] = {}
+        """Lower-case name to the first value sent for it."""
+        for name, value in pairs:
+            self.first.setdefault(name.lower(), value)
+
+    def get(self, name: str) -> str | None:
+        return self.first.get(name)
+
+
+def decode_target(host: str, path: str, service: str) -> Target:
+    """Read the address of a request that came in on the port of ``service``."""
+    from_host = _account_in_host(host)
+    if from_host is None:
+        return _path_style(path, service)
+    account, secondary, service = from_host
+    first, rest = _names(path[1:])
+    return Target(
+        account=account,
+        service=service,
+        secondary=secondary,
+        path_style=False,
+        path=path,
+        first=first,
+        rest=rest,
+    )
+
+
+def decode_query(query: str) -> Query:
+    """Split a query as it came after the ``?``. A parameter without ``=`` has the empty value."""
+    if not query:
+        return Query([])
+    if "%" in query or "+" in query or not query.isascii():
+        query = query.replace("+", " ")
+        pieces = [piece.partition("=") for piece in query.split("&") if piece]
+        return Query([(decode_percent(name), decode_percent(value)) for name, _, value in pieces])
+    pieces = [piece.partition("=") for piece in query.split("&") if piece]
+    return Query([(name, value) for name, _, value in pieces])
+
+
+def decode_percent(text: str) -> str:
+    """Undo percent-encoding. The octets must be UTF-8, whether they came encoded or bare."""
+    if "%" not in text and text.isascii():
+        return text
+    if _BAD_PERCENT.search(text):
+        raise Malformed("InvalidUri")
+    try:
+        return unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
+    except UnicodeError:
+        raise Malformed("InvalidUri") from None
+
+
+def _path_style(path: str, service: str) -> Target:
+    account, _, below = path[1:].partition("/")
+    secondary = account.endswith(SECONDARY)
+    if secondary:
+        account = account[: -len(SECONDARY)]
+    first, rest = _names(below)
+    return Target(
+        account=account,
+        service=service,
+        secondary=secondary,
+        path_style=True,
+        path=path,
+        first=first,
+        rest=rest,
+    )
+
+
+def _names(path: str) -> tuple[str, str]:
+    """The first name and the rest, decoded. Only a bare slash separates; one that came encoded belongs to a
+    name.
+    """
+    first, _, rest = path.partition("/")
+    if "%" not in path and path.isascii():
+        return first, rest
+    return decode_percent(first), decode_percent(rest)
+
+
+@lru_cache(maxsize=256)
+def _account_in_host(host: str) -> tuple[str, bool, str] | None:
+    """Account, whether secondary, and service, if the host is of the host style. Pure, so caching is safe."""
+    match = _HOST_STYLE.match(host.lower())
+    if match is None:
+        return None
+    account, suffix, service = match.groups()
+    return account, suffix is not None, service
