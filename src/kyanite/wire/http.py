@@ -30,7 +30,19 @@ class Body(Protocol):
 class Request:
     """One request. Plain slots rather than a frozen dataclass: this is built tens of thousands of times a second."""
 
-    __slots__ = ("body", "headers", "local_port", "method", "path", "peer", "query", "raw_headers", "secure")
+    __slots__ = (
+        "account",
+        "body",
+        "headers",
+        "local_port",
+        "method",
+        "operation",
+        "path",
+        "peer",
+        "query",
+        "raw_headers",
+        "secure",
+    )
 
     def __init__(
         self,
@@ -58,6 +70,10 @@ class Request:
         """The client's address, without the port."""
         self.secure = secure
         self.local_port = local_port
+        self.account = ""
+        """Whose request this is. The service says so once it knows, for logs."""
+        self.operation = ""
+        """The operation's name in the REST reference. The service says so once it knows, for logs and metrics."""
 
 
 @dataclass(frozen=True, slots=True)
