@@ -128,9 +128,7 @@ def _path_style(path: str, service: str) -> Target:
 
 
 def _names(path: str) -> tuple[str, str]:
-    """The first name and the rest, decoded. Only a bare slash separates; one that came encoded belongs to a
-    name.
-    """
+    """The first name and the rest, decoded. Only a bare slash separates: an encoded one belongs to a name."""
     first, _, rest = path.partition("/")
     if "%" not in path and path.isascii():
         return first, rest
