@@ -21,6 +21,23 @@ class Reason(Enum):
     NOT_MODIFIED = auto()
     MULTIPLE_CONDITIONS = auto()
     UNSATISFIABLE_CONDITION = auto()
+    SOURCE_CONDITION_NOT_MET = auto()
+    APPEND_POSITION_CONDITION_NOT_MET = auto()
+    MAX_BLOB_SIZE_CONDITION_NOT_MET = auto()
+    SEQUENCE_NUMBER_CONDITION_NOT_MET = auto()
+    # Lease actions
+    LEASE_ALREADY_PRESENT = auto()
+    LEASE_ID_MISMATCH_WITH_LEASE_OPERATION = auto()
+    LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED = auto()
+    LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED = auto()
+    LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED = auto()
+    LEASE_NOT_PRESENT_WITH_LEASE_OPERATION = auto()
+    # Using what is or was leased. Services name the resource: LeaseNotPresentWithBlobOperation and so on
+    INFINITE_LEASE_DURATION_REQUIRED = auto()
+    LEASE_ID_MISMATCH = auto()
+    LEASE_ID_MISSING = auto()
+    LEASE_LOST = auto()
+    LEASE_NOT_PRESENT = auto()
     # Names and metadata
     INVALID_RESOURCE_NAME = auto()
     NAME_LENGTH_OUT_OF_RANGE = auto()
