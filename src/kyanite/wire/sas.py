@@ -1,0 +1,401 @@
+"""Shared access signatures: reading the token out of a query, and the text its signature is made over.
+
+Three kinds. An *account SAS* (``ss``, ``srt``) opens services and resource types. A *service SAS* opens one
+blob, container, queue, table, file or share, and may leave times and permissions to a stored access policy
+(``si``). A *user delegation SAS* (``skoid``) is signed with a key that was handed to an OAuth user. What a
+token allows is decided in ``rules/permissions.py``; here it is only read, and a token that breaks the grammar
+is refused as the service refuses it, with ``AuthenticationFailed`` and a sentence about the fault.
+
+Fields are signed as the text that was sent, decoded from the URL; an absent one is an empty line. Which
+fields there are depends on the service and on the token's version, ``sv``: the tables below hold one row for
+each change.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kyanite.values import Instant
+from kyanite.wire import iso_time, shared_key
+from kyanite.wire.malformed import Malformed
+from kyanite.wire.uri import Query
+
+# Filled in by the request: neither the resource nor its snapshot or version is repeated in the token. No
+# field can be taken for one of these marks, since a field with a line break is refused.
+_RESOURCE = "\n(resource)\n"
+_MOMENT = "\n(snapshot or version)\n"
+_FILLED_IN = frozenset((_RESOURCE, _MOMENT))
+_MOMENTARY = frozenset(("bs", "bv"))
+_OBJECTS = frozenset(("b", "bs", "bv", "f"))
+
+_OVERRIDES = ("rscc", "rscd", "rsce", "rscl", "rsct")
+_TERMS = ("sp", "st", "se", _RESOURCE, "si")
+
+_Layouts = tuple[tuple[str, tuple[str, ...]], ...]
+
+_BLOB: _Layouts = (
+    ("2020-12-06", (*_TERMS, "sip", "spr", "sv", "sr", _MOMENT, "ses", *_OVERRIDES)),
+    ("2018-11-09", (*_TERMS, "sip", "spr", "sv", "sr", _MOMENT, *_OVERRIDES)),
+    ("2015-04-05", (*_TERMS, "sip", "spr", "sv", *_OVERRIDES)),
+    ("2013-08-15", (*_TERMS, "sv", *_OVERRIDES)),
+    ("2012-02-12", (*_TERMS, "sv")),
+    ("", _TERMS),
+)
+_FILE: _Layouts = (
+    ("2015-04-05", (*_TERMS, "sip", "spr", "sv", *_OVERRIDES)),
+    ("", (*_TERMS, "sv", *_OVERRIDES)),
+)
+_QUEUE: _Layouts = (
+    ("2015-04-05", (*_TERMS, "sip", "spr", "sv")),
+    ("2012-02-12", (*_TERMS, "sv")),
+    ("", _TERMS),
+)
+_TABLE: _Layouts = (
+    ("2015-04-05", (*_TERMS, "sip", "spr", "sv", "spk", "srk", "epk", "erk")),
+    ("", (*_TERMS, "sv", "spk", "srk", "epk", "erk")),
+)
+_LAYOUTS: Mapping[str, _Layouts] = {
+    "blob": _BLOB,
+    "dfs": _BLOB,
+    "file": _FILE,
+    "queue": _QUEUE,
+    "table": _TABLE,
+}
+
+_ACCOUNT_FIRST_VERSION = "2015-04-05"
+_ACCOUNT_SCOPE_SINCE = "2020-12-06"
+_SERVICE_WORD_SINCE = "2015-02-21"
+
+_DELEGATION_MARK = "skoid"
+_FIELDS = frozenset(
+    (
+        *"sig sv ss srt sr tn sdd ses sip spr sp st se si spk srk epk erk".split(),
+        *_OVERRIDES,
+        _DELEGATION_MARK,
+    )
+)
+_PERMISSION_ORDERS: Mapping[str, str] = {
+    "blob": "racwdxyltfmeopi",
+    "dfs": "racwdxyltfmeopi",
+    "queue": "raup",
+    "table": "raud",
+    "file": "rcwdl",
+}
+_ACCOUNT_PERMISSIONS = "rwdylacuptfix"
+_RESOURCES: Mapping[str, str] = {
+    "b": "",
+    "c": "",
+    "bs": "2018-11-09",
+    "bv": "2018-11-09",
+    "d": "2020-02-10",
+}
+_VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_ADDRESS = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What every kind of token may say about when, from where and how it can be used."""
+
+    starts_at: Instant | None
+    expires_at: Instant | None
+    addresses: tuple[int, int] | None
+    """First and last IPv4 address, as numbers, inclusive."""
+    https_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseOverrides:
+    """Headers of a GET answer that the token replaces."""
+
+    cache_control: str | None
+    content_disposition: str | None
+    content_encoding: str | None
+    content_language: str | None
+    content_type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The entities that a table token opens, ends inclusive; None leaves an end open."""
+
+    start_partition: str | None
+    start_row: str | None
+    end_partition: str | None
+    end_row: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSas:
+    version: str
+    signature: str
+    terms: Terms
+    services: str
+    """Letters of ``bqtf``."""
+    resource_types: str
+    """Letters of ``sco``."""
+    permissions: str
+    signed: str
+    """The string-to-sign without the account."""
+
+    def string_to_sign(self, account: str) -> str:
+        return f"{account}\n{self.signed}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSas:
+    version: str
+    signature: str
+    terms: Terms
+    service: str
+    resource: str
+    """``b``, ``bs``, ``bv``, ``c``, ``d``, ``f`` or ``s``; empty for queues and tables."""
+    permissions: str | None
+    """None when it is left to the stored access policy."""
+    identifier: str | None
+    overrides: ResponseOverrides | None
+    table: str | None
+    keys: KeyRange | None
+    directory_depth: int | None
+    signed: tuple[str, ...]
+    """The string-to-sign, cut where the request fills in the resource and, since 2018-11-09, the moment."""
+
+    def string_to_sign(self, account: str, container: str, name: str = "", moment: str = "") -> str:
+        """The text for the resource that a request names. ``moment`` is its snapshot or version, if any."""
+        resource = self.canonicalized_resource(account, container, name)
+        if len(self.signed) == 2:
+            return resource.join(self.signed)
+        before, between, after = self.signed
+        return f"{before}{resource}{between}{moment if self.resource in _MOMENTARY else ''}{after}"
+
+    def canonicalized_resource(self, account: str, container: str, name: str) -> str:
+        inside = f"/{name}" if name and self.resource in _OBJECTS else ""
+        if self.resource == "d":
+            inside = _ancestor(name, self.directory_depth or 0)
+        if self.service == "table":
+            container = container.lower()
+        word = "blob" if self.service == "dfs" else self.service
+        return f"{'/' + word if self.version >= _SERVICE_WORD_SINCE else ''}/{account}/{container}{inside}"
+
+
+@dataclass(frozen=True, slots=True)
+class UserDelegationSas:
+    """Recognised as such. Its signature is made with a key that only an OAuth user can ask for."""
+
+    version: str
+    signature: str
+
+
+Sas = AccountSas | ServiceSas | UserDelegationSas
+
+
+def decode(query: Query, service: str) -> Sas | None:
+    """The token that a query carries, or None. ``service`` is the one the request was sent to."""
+    if "sig" not in query.first:
+        return None
+    found = tuple(pair for pair in query.pairs if pair[0] in _FIELDS)
+    return _decode(found, service)
+
+
+def verify(keys: Sequence[bytes], text: str, signature: str) -> bool:
+    """Whether the signature is that of the text under any of the keys.
+
+    The last thousand signatures found right are remembered, by everything that went into them: the key, the
+    text (and so the resource, the times and the permissions) and the signature itself. What a token allows
+    now is never remembered.
+    """
+    return any(_is_confirmed(key, text, signature) for key in keys)
+
+
+def _is_confirmed(key: bytes, text: str, signature: str) -> bool:
+    try:
+        _confirm(key, text, signature)
+    except _WrongSignatureError:
+        return False
+    return True
+
+
+class _WrongSignatureError(Exception):
+    """Raised, and so not remembered: only holders of a key can fill the cache."""
+
+
+@lru_cache(maxsize=1024)
+def _confirm(key: bytes, text: str, signature: str) -> None:
+    if not shared_key.matches((key,), text, signature):
+        raise _WrongSignatureError
+
+
+@lru_cache(maxsize=1024)
+def _decode(found: tuple[tuple[str, str], ...], service: str) -> Sas | None:
+    """Reading is a pure function of the fields, and busy clients send the same token again and again."""
+    fields = dict(found)
+    if "sig" not in fields:
+        return None
+    if len(fields) != len(found) or any("\n" in text for text in fields.values()):
+        raise _not_well_formed()
+    version = fields.get("sv", "")
+    if version and not _VERSION.fullmatch(version):
+        raise _not_well_formed()
+    if "ss" in fields or "srt" in fields:
+        return _account_sas(fields, version)
+    if _DELEGATION_MARK in fields:
+        return UserDelegationSas(version, fields["sig"])
+    return _service_sas(fields, version, service)
+
+
+def _account_sas(fields: Mapping[str, str], version: str) -> AccountSas:
+    services, types, permissions = fields.get("ss", ""), fields.get("srt", ""), fields.get("sp", "")
+    well_formed = (
+        version >= _ACCOUNT_FIRST_VERSION
+        and _is_subset(services, "bqtf")
+        and _is_subset(types, "sco")
+        and _is_subset(permissions, _ACCOUNT_PERMISSIONS)
+        and "se" in fields
+        and "si" not in fields
+        and "sr" not in fields
+    )
+    if not well_formed:
+        raise _not_well_formed()
+    names = ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv"]
+    if version >= _ACCOUNT_SCOPE_SINCE:
+        names.append("ses")
+    return AccountSas(
+        version=version,
+        signature=fields["sig"],
+        terms=_terms(fields),
+        services=services,
+        resource_types=types,
+        permissions=permissions,
+        signed="\n".join(fields.get(name, "") for name in names),
+    )
+
+
+def _service_sas(fields: Mapping[str, str], version: str, service: str) -> ServiceSas:
+    resource = fields.get("sr", "")
+    if not _is_resource(resource, service, version) or (service == "table" and not fields.get("tn")):
+        raise _not_well_formed()
+    permissions, identifier = fields.get("sp") or None, fields.get("si") or None
+    if permissions is not None and not _is_ordered(permissions, _permission_order(service, resource)):
+        raise _not_well_formed()
+    if identifier is None and (permissions is None or "se" not in fields):
+        raise _not_well_formed()
+    return ServiceSas(
+        version=version,
+        signature=fields["sig"],
+        terms=_terms(fields),
+        service=service,
+        resource=resource,
+        permissions=permissions,
+        identifier=identifier,
+        overrides=_overrides(fields),
+        table=fields.get("tn"),
+        keys=_key_range(fields) if service == "table" else None,
+        directory_depth=_depth(fields) if resource == "d" else None,
+        signed=_signed(_layout(service, version), fields),
+    )
+
+
+def _layout(service: str, version: str) -> tuple[str, ...]:
+    return next(names for since, names in _LAYOUTS[service] if version >= since)
+
+
+def _signed(names: Iterable[str], fields: Mapping[str, str]) -> tuple[str, ...]:
+    lines = "\n".join(name if name in _FILLED_IN else fields.get(name, "") for name in names)
+    before, _, after = lines.partition(_RESOURCE)
+    between, has_moment, after = after.partition(_MOMENT)
+    return (before, between, after) if has_moment else (before, between)
+
+
+def _is_resource(resource: str, service: str, version: str) -> bool:
+    match service:
+        case "blob" | "dfs":
+            return resource in _RESOURCES and version >= _RESOURCES[resource]
+        case "file":
+            return resource in {"f", "s"}
+        case _:
+            return not resource
+
+
+def _permission_order(service: str, resource: str) -> str:
+    """Only a share can be listed: a token for one file has no ``l``."""
+    return "rcwd" if (service, resource) == ("file", "f") else _PERMISSION_ORDERS[service]
+
+
+def _is_ordered(letters: str, order: str) -> bool:
+    """Whether the letters are some of the order's, each once, in its order."""
+    remaining = iter(order)
+    return all(letter in remaining for letter in letters)
+
+
+def _is_subset(letters: str, allowed: str) -> bool:
+    return bool(letters) and set(letters) <= set(allowed)
+
+
+def _terms(fields: Mapping[str, str]) -> Terms:
+    protocol = fields.get("spr", "https,http")
+    if protocol not in {"https", "https,http"}:
+        raise _not_well_formed()
+    return Terms(
+        starts_at=_time(fields.get("st")),
+        expires_at=_time(fields.get("se")),
+        addresses=_addresses(fields["sip"]) if "sip" in fields else None,
+        https_only=protocol == "https",
+    )
+
+
+def _time(text: str | None) -> Instant | None:
+    if text is None:
+        return None
+    instant = iso_time.decode(text)
+    if instant is None:
+        raise _not_well_formed()
+    return instant
+
+
+def _addresses(text: str) -> tuple[int, int]:
+    first, dash, last = text.partition("-")
+    low = _address(first)
+    high = _address(last) if dash else low
+    if high < low:
+        raise _not_well_formed()
+    return low, high
+
+
+def _address(text: str) -> int:
+    match = _ADDRESS.fullmatch(text)
+    parts = [int(part) for part in match.groups()] if match else [256]
+    if max(parts) > 255:
+        raise _not_well_formed()
+    return int.from_bytes(bytes(parts), "big")
+
+
+def _overrides(fields: Mapping[str, str]) -> ResponseOverrides | None:
+    values = [fields.get(name) or None for name in _OVERRIDES]
+    return ResponseOverrides(*values) if any(values) else None
+
+
+def _key_range(fields: Mapping[str, str]) -> KeyRange:
+    """An empty key is signed like an absent one, so it means the same. A row key needs its partition key."""
+    keys = KeyRange(*(fields.get(name) or None for name in ("spk", "srk", "epk", "erk")))
+    starts_with_row = keys.start_row is not None and keys.start_partition is None
+    ends_with_row = keys.end_row is not None and keys.end_partition is None
+    if starts_with_row or ends_with_row:
+        raise _not_well_formed()
+    return keys
+
+
+def _depth(fields: Mapping[str, str]) -> int:
+    text = fields.get("sdd", "")
+    if not (text.isascii() and text.isdigit() and len(text) <= 3):
+        raise _not_well_formed()
+    return int(text)
+
+
+def _ancestor(name: str, depth: int) -> str:
+    """The directory so many levels down that holds what was named: a directory's token opens all below it."""
+    return "".join(f"/{part}" for part in name.split("/")[:depth])
+
+
+def _not_well_formed() -> Malformed:
+    return Malformed("AuthenticationFailed", AuthenticationErrorDetail="Signature fields not well formed.")

@@ -1,0 +1,161 @@
+"""XML in and out: a small bounded reader over expat, and the text of elements.
+
+Documents that come in are requests of a few elements, so they become plain ``Element`` values. Size and depth
+are bounded, and a document type declaration is refused before anything in it is looked at: no entities, no
+external files. What goes out is built from templates by whoever knows the document; here are only the pieces.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+from xml.parsers import expat
+
+from kyanite.wire.malformed import Malformed
+
+DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
+BYTE_ORDER_MARK = "\ufeff"
+"""Live answers begin with one, and clients of the service are used to it."""
+
+MAX_DEPTH = 16
+MAX_ELEMENTS = 200_000
+"""More than the 50,000 blocks of the longest block list, with room for its white space."""
+
+_UNSPEAKABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_SPECIAL = re.compile("[&<>\r]")
+_SPECIAL_IN_ATTRIBUTE = re.compile('[&<>"\t\r\n]')
+_ESCAPES = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "\t": "&#9;",
+    "\n": "&#10;",
+    "\r": "&#13;",
+}
+
+
+@dataclass(slots=True)
+class Element:
+    """A name, the text directly inside, and the elements inside. Attributes and name spaces are passed over."""
+
+    name: str
+    text: str = ""
+    children: list["Element"] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator["Element"]:
+        return iter(self.children)
+
+    def child(self, name: str) -> "Element | None":
+        return next((child for child in self.children if child.name == name), None)
+
+
+def decode(document: bytes, root: str) -> Element:
+    """The document's root element, which must have this name. Raises Malformed (InvalidXmlDocument)."""
+    element = _Reader().read(document)
+    if element.name != root:
+        raise invalid_document()
+    return element
+
+
+def invalid_document() -> Malformed:
+    return Malformed("InvalidXmlDocument")
+
+
+def bad_node(name: str, value: str) -> Malformed:
+    return Malformed("InvalidXmlNodeValue", XmlNodeName=name, XmlNodeValue=value)
+
+
+def missing_node(name: str) -> Malformed:
+    return Malformed("MissingRequiredXmlNode", XmlNodeName=name)
+
+
+def unsupported_node(name: str) -> Malformed:
+    return Malformed("UnsupportedXmlNode", XmlNodeName=name)
+
+
+def escape(text: str) -> str:
+    """Text for inside an element. A carriage return is written as a reference, or the reader would drop it."""
+    if _SPECIAL.search(text) is None:
+        return text
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], text)
+
+
+def escape_attribute(text: str) -> str:
+    if _SPECIAL_IN_ATTRIBUTE.search(text) is None:
+        return text
+    return _SPECIAL_IN_ATTRIBUTE.sub(lambda match: _ESCAPES[match[0]], text)
+
+
+def is_speakable(text: str) -> bool:
+    """Whether XML 1.0 can hold every character of the text."""
+    return _UNSPEAKABLE.search(text) is None
+
+
+def element(name: str, text: str) -> str:
+    return f"<{name}>{escape(text)}</{name}>" if text else f"<{name} />"
+
+
+def name_element(name: str) -> str:
+    """``<Name>`` of a listed item; percent-encoded, and marked so, when XML cannot hold it."""
+    if is_speakable(name):
+        return f"<Name>{escape(name)}</Name>"
+    return f'<Name Encoded="true">{quote(name)}</Name>'
+
+
+def error_document(code: str, message: str, request_id: str, time: str, detail: Mapping[str, str]) -> bytes:
+    """The body of an error answer. ``detail`` becomes elements after the message, in order."""
+    text = f"{message}\nRequestId:{request_id}\nTime:{time}"
+    more = "".join(f"<{name}>{escape(speakable(value))}</{name}>" for name, value in detail.items())
+    body = f"<Error><Code>{code}</Code><Message>{escape(text)}</Message>{more}</Error>"
+    return f"{BYTE_ORDER_MARK}{DECLARATION}{body}".encode()
+
+
+def speakable(text: str) -> str:
+    """The text with whatever XML cannot hold shown as question marks: for echoing what a client sent."""
+    return _UNSPEAKABLE.sub("?", text)
+
+
+class _Reader:
+    """Gathers elements from expat's calls."""
+
+    def __init__(self) -> None:
+        self._open: list[Element] = []
+        self._root: Element | None = None
+        self._count = 0
+
+    def read(self, document: bytes) -> Element:
+        parser = expat.ParserCreate(namespace_separator="}")
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        parser.StartDoctypeDeclHandler = self._refuse
+        parser.EntityDeclHandler = self._refuse
+        try:
+            parser.Parse(document, True)
+        except (expat.ExpatError, LookupError, UnicodeError):
+            raise invalid_document() from None
+        if self._root is None:
+            raise invalid_document()
+        return self._root
+
+    def _start(self, name: str, _attributes: Mapping[str, str]) -> None:
+        self._count += 1
+        if len(self._open) >= MAX_DEPTH or self._count > MAX_ELEMENTS:
+            raise invalid_document()
+        started = Element(name.rpartition("}")[2])
+        if self._open:
+            self._open[-1].children.append(started)
+        else:
+            self._root = started
+        self._open.append(started)
+
+    def _end(self, _name: str) -> None:
+        self._open.pop()
+
+    def _text(self, text: str) -> None:
+        self._open[-1].text += text
+
+    def _refuse(self, *_: object) -> None:
+        raise invalid_document()
