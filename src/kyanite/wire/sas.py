@@ -68,13 +68,14 @@ _ACCOUNT_SCOPE_SINCE = "2020-12-06"
 _SERVICE_WORD_SINCE = "2015-02-21"
 
 _DELEGATION_MARK = "skoid"
-_FIELDS = frozenset(
-    (
-        *"sig sv ss srt sr tn sdd ses sip spr sp st se si spk srk epk erk".split(),
-        *_OVERRIDES,
-        _DELEGATION_MARK,
-    )
-)
+_FIELDS = frozenset(name for rows in _LAYOUTS.values() for _, names in rows for name in names) | {
+    "sig",
+    "ss",
+    "srt",
+    "tn",
+    "sdd",
+    _DELEGATION_MARK,
+}
 _PERMISSION_ORDERS: Mapping[str, str] = {
     "blob": "racwdxyltfmeopi",
     "dfs": "racwdxyltfmeopi",

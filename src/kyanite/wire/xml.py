@@ -37,7 +37,7 @@ _ESCAPES = {
 
 @dataclass(slots=True)
 class Element:
-    """A name, the text directly inside, and the elements inside. Attributes and name spaces are passed over."""
+    """A name, the text directly inside, and the elements inside. Attributes and name spaces are ignored."""
 
     name: str
     text: str = ""
@@ -75,7 +75,7 @@ def unsupported_node(name: str) -> Malformed:
 
 
 def escape(text: str) -> str:
-    """Text for inside an element. A carriage return is written as a reference, or the reader would drop it."""
+    """Text for inside an element. A carriage return becomes a reference, or the reader would drop it."""
     if _SPECIAL.search(text) is None:
         return text
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], text)
