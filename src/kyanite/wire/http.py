@@ -41,6 +41,7 @@ class Request:
         "peer",
         "query",
         "raw_headers",
+        "request_id",
         "secure",
     )
 
@@ -72,6 +73,8 @@ class Request:
         self.local_port = local_port
         self.account = ""
         """Whose request this is. The service says so once it knows, for logs."""
+        self.request_id = ""
+        """What the answer's x-ms-request-id says. The service says so once it knows, for logs."""
         self.operation = ""
         """The operation's name in the REST reference. The service says so once it knows, for logs and metrics."""
 
