@@ -93,7 +93,12 @@ def is_speakable(text: str) -> bool:
 
 
 def element(name: str, text: str) -> str:
-    return f"<{name}>{escape(text)}</{name}>" if text else f"<{name} />"
+    return wrapped(name, escape(text))
+
+
+def wrapped(name: str, inside: str) -> str:
+    """An element around what is XML already."""
+    return f"<{name}>{inside}</{name}>" if inside else f"<{name} />"
 
 
 def name_element(name: str) -> str:
@@ -103,11 +108,10 @@ def name_element(name: str) -> str:
     return f'<Name Encoded="true">{quote(name)}</Name>'
 
 
-def error_document(code: str, message: str, request_id: str, time: str, detail: Mapping[str, str]) -> bytes:
-    """The body of an error answer. ``detail`` becomes elements after the message, in order."""
-    text = f"{message}\nRequestId:{request_id}\nTime:{time}"
+def error_body(code: str, message: str, detail: Mapping[str, str]) -> bytes:
+    """The body of an error answer. The message names request and time; details become elements after it."""
     more = "".join(f"<{name}>{escape(speakable(value))}</{name}>" for name, value in detail.items())
-    body = f"<Error><Code>{code}</Code><Message>{escape(text)}</Message>{more}</Error>"
+    body = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message>{more}</Error>"
     return f"{BYTE_ORDER_MARK}{DECLARATION}{body}".encode()
 
 

@@ -1,0 +1,32 @@
+"""Metadata that a client may attach to a container, blob, queue, share, directory or file.
+
+A name is a C# identifier that can travel in a header, so of ASCII letters, digits and underscores. Its case
+is kept, but two names that differ only in case are one name given twice.
+"""
+
+import re
+from collections.abc import Sequence
+
+from kyanite.rules.refusals import Reason, Refused
+
+MAX_BYTES = 8 * 1024
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+def check(pairs: Sequence[tuple[str, str]]) -> None:
+    """Refuse names that are empty, illegal or given twice, values a header cannot hold, and too much of it
+    all.
+    """
+    seen = set[str]()
+    total = 0
+    for name, value in pairs:
+        if not name:
+            raise Refused(Reason.EMPTY_METADATA_KEY)
+        if _NAME.fullmatch(name) is None or name.lower() in seen or _CONTROL.search(value):
+            raise Refused(Reason.INVALID_METADATA)
+        seen.add(name.lower())
+        total += len(name) + len(value)
+    if total > MAX_BYTES:
+        raise Refused(Reason.METADATA_TOO_LARGE)

@@ -1,0 +1,59 @@
+"""Legal names of accounts, containers, queues, shares and blobs.
+
+Containers, queues and shares follow one rule, that of DNS labels, since their names may stand in host names.
+Blob names may hold nearly anything: the reference lists characters that are "not recommended" as well as
+forbidden ones, and the official clients' own tests store names with U+FFFF, so only control characters are
+refused.
+"""
+
+import re
+
+from kyanite.rules.refusals import Reason, Refused
+
+SPECIAL_CONTAINERS = frozenset(("$root", "$web", "$logs", "$blobchangefeed"))
+
+MAX_BLOB_NAME_UNITS = 1024
+MAX_BLOB_SEGMENTS = 254
+
+_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
+_LABEL = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_LABEL_MIN, _LABEL_MAX = 3, 63
+_CONTROL = re.compile("[\x00-\x1f\x80\x82-\x8c\x8e\x91-\x9c\x9e\x9f]")
+
+
+def is_account(name: str) -> bool:
+    return _ACCOUNT.fullmatch(name) is not None
+
+
+def check_container(name: str) -> None:
+    if name not in SPECIAL_CONTAINERS:
+        _check_label(name)
+
+
+def check_queue(name: str) -> None:
+    _check_label(name)
+
+
+def check_share(name: str) -> None:
+    _check_label(name)
+
+
+def check_blob(name: str, container: str = "") -> None:
+    """Refuse a name no blob can have. In the root container a slash would make the first part a container."""
+    if not 1 <= _utf16_units(name) <= MAX_BLOB_NAME_UNITS:
+        raise Refused(Reason.NAME_LENGTH_OUT_OF_RANGE)
+    too_deep = name.count("/") >= MAX_BLOB_SEGMENTS
+    if too_deep or (container == "$root" and "/" in name) or _CONTROL.search(name):
+        raise Refused(Reason.INVALID_RESOURCE_NAME)
+
+
+def _check_label(name: str) -> None:
+    if not _LABEL_MIN <= len(name) <= _LABEL_MAX:
+        raise Refused(Reason.NAME_LENGTH_OUT_OF_RANGE)
+    if _LABEL.fullmatch(name) is None:
+        raise Refused(Reason.INVALID_RESOURCE_NAME)
+
+
+def _utf16_units(name: str) -> int:
+    """The service counts as .NET does: a character beyond the basic plane is two."""
+    return len(name) if name.isascii() else len(name.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,0 +1,89 @@
+"""``SignedIdentifiers``: the stored access policies of a container, queue, table or share, as XML.
+
+Every field of a policy may be left out, and is then up to the token that names the policy. Times are read in
+any ISO 8601 form and written with seven decimals.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kyanite.values import Instant
+from kyanite.wire import iso_time, xml
+from kyanite.wire.malformed import Malformed
+
+MAX_POLICIES = 5
+MAX_ID_CHARACTERS = 64
+
+_KNOWN_LETTERS = frozenset("racwdxyltfmeopiu")
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIdentifier:
+    id: str
+    starts_at: Instant | None = None
+    expires_at: Instant | None = None
+    permissions: str | None = None
+
+
+def decode(document: bytes) -> list[SignedIdentifier]:
+    """The policies in order. No document at all is an empty list: that is how clients remove them."""
+    if not document.strip():
+        return []
+    root = xml.decode(document, "SignedIdentifiers")
+    policies = [_policy(element) for element in root]
+    ids = {policy.id for policy in policies}
+    if len(policies) > MAX_POLICIES or len(ids) < len(policies):
+        raise Malformed("InvalidXmlDocument")
+    return policies
+
+
+def encode(policies: Iterable[SignedIdentifier]) -> bytes:
+    items = "".join(_text(policy) for policy in policies)
+    return f"{xml.BYTE_ORDER_MARK}{xml.DECLARATION}{xml.wrapped('SignedIdentifiers', items)}".encode()
+
+
+def _policy(element: xml.Element) -> SignedIdentifier:
+    if element.name != "SignedIdentifier":
+        raise xml.unsupported_node(element.name)
+    identifier = element.child("Id")
+    if identifier is None:
+        raise xml.missing_node("Id")
+    if not 1 <= len(identifier.text) <= MAX_ID_CHARACTERS:
+        raise xml.bad_node("Id", identifier.text)
+    policy = element.child("AccessPolicy") or xml.Element("AccessPolicy")
+    return SignedIdentifier(
+        identifier.text,
+        starts_at=_time(policy, "Start"),
+        expires_at=_time(policy, "Expiry"),
+        permissions=_permissions(policy),
+    )
+
+
+def _time(policy: xml.Element, name: str) -> Instant | None:
+    text = _text_of(policy, name)
+    if not text:
+        return None
+    instant = iso_time.decode(text)
+    if instant is None:
+        raise xml.bad_node(name, text)
+    return instant
+
+
+def _permissions(policy: xml.Element) -> str | None:
+    letters = _text_of(policy, "Permission")
+    if not _KNOWN_LETTERS.issuperset(letters) or len(set(letters)) < len(letters):
+        raise xml.bad_node("Permission", letters)
+    return letters or None
+
+
+def _text_of(policy: xml.Element, name: str) -> str:
+    child = policy.child(name)
+    return "" if child is None else child.text.strip()
+
+
+def _text(policy: SignedIdentifier) -> str:
+    start = "" if policy.starts_at is None else f"<Start>{iso_time.encode(policy.starts_at)}</Start>"
+    expiry = "" if policy.expires_at is None else f"<Expiry>{iso_time.encode(policy.expires_at)}</Expiry>"
+    permission = "" if policy.permissions is None else f"<Permission>{policy.permissions}</Permission>"
+    access = xml.wrapped("AccessPolicy", start + expiry + permission)
+    return f"<SignedIdentifier><Id>{xml.escape(policy.id)}</Id>{access}</SignedIdentifier>"
