@@ -39,15 +39,13 @@ def decode(document: bytes) -> list[SignedIdentifier]:
 
 def encode(policies: Iterable[SignedIdentifier]) -> bytes:
     items = "".join(_text(policy) for policy in policies)
-    return f"{xml.BYTE_ORDER_MARK}{xml.DECLARATION}{xml.wrapped('SignedIdentifiers', items)}".encode()
+    return xml.document(xml.wrapped("SignedIdentifiers", items))
 
 
 def _policy(element: xml.Element) -> SignedIdentifier:
     if element.name != "SignedIdentifier":
         raise xml.unsupported_node(element.name)
-    identifier = element.child("Id")
-    if identifier is None:
-        raise xml.missing_node("Id")
+    identifier = element.required_child("Id")
     if not 1 <= len(identifier.text) <= MAX_ID_CHARACTERS:
         raise xml.bad_node("Id", identifier.text)
     policy = element.child("AccessPolicy") or xml.Element("AccessPolicy")
@@ -60,8 +58,8 @@ def _policy(element: xml.Element) -> SignedIdentifier:
 
 
 def _time(policy: xml.Element, name: str) -> Instant | None:
-    text = _text_of(policy, name)
-    if not text:
+    text = policy.optional_text(name)
+    if text is None:
         return None
     instant = iso_time.decode(text)
     if instant is None:
@@ -70,15 +68,12 @@ def _time(policy: xml.Element, name: str) -> Instant | None:
 
 
 def _permissions(policy: xml.Element) -> str | None:
-    letters = _text_of(policy, "Permission")
+    letters = policy.optional_text("Permission")
+    if letters is None:
+        return None
     if not _KNOWN_LETTERS.issuperset(letters) or len(set(letters)) < len(letters):
         raise xml.bad_node("Permission", letters)
-    return letters or None
-
-
-def _text_of(policy: xml.Element, name: str) -> str:
-    child = policy.child(name)
-    return "" if child is None else child.text.strip()
+    return letters
 
 
 def _text(policy: SignedIdentifier) -> str:

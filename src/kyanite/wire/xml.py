@@ -21,6 +21,8 @@ MAX_DEPTH = 16
 MAX_ELEMENTS = 200_000
 """More than the 50,000 blocks of the longest block list, with room for its white space."""
 
+_MAX_DIGITS = 19
+
 _UNSPEAKABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _SPECIAL = re.compile("[&<>\r]")
 _SPECIAL_IN_ATTRIBUTE = re.compile('[&<>"\t\r\n]')
@@ -48,6 +50,37 @@ class Element:
 
     def child(self, name: str) -> "Element | None":
         return next((child for child in self.children if child.name == name), None)
+
+    def required_child(self, name: str) -> "Element":
+        child = self.child(name)
+        if child is None:
+            raise missing_node(name)
+        return child
+
+    def optional_text(self, name: str) -> str | None:
+        """The text of the child of that name; None when there is no child or nothing in it."""
+        child = self.child(name)
+        return None if child is None else child.text.strip() or None
+
+    def required_text(self, name: str) -> str:
+        text = self.required_child(name).text.strip()
+        if not text:
+            raise bad_node(name, text)
+        return text
+
+    def flag(self, name: str) -> bool:
+        text = self.required_text(name)
+        if text.lower() not in {"true", "false"}:
+            raise bad_node(name, text)
+        return text.lower() == "true"
+
+    def number(self, name: str, *, minimum: int, maximum: int) -> int:
+        text = self.required_text(name)
+        if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
+            raise bad_node(name, text)
+        if not minimum <= int(text) <= maximum:
+            raise bad_node(name, text)
+        return int(text)
 
 
 def decode(document: bytes, root: str) -> Element:
@@ -101,6 +134,11 @@ def wrapped(name: str, inside: str) -> str:
     return f"<{name}>{inside}</{name}>" if inside else f"<{name} />"
 
 
+def document(root: str) -> bytes:
+    """A whole document around the text of its root element."""
+    return f"{BYTE_ORDER_MARK}{DECLARATION}{root}".encode()
+
+
 def name_element(name: str) -> str:
     """``<Name>`` of a listed item; percent-encoded, and marked so, when XML cannot hold it."""
     if is_speakable(name):
@@ -111,8 +149,7 @@ def name_element(name: str) -> str:
 def error_body(code: str, message: str, detail: Mapping[str, str]) -> bytes:
     """The body of an error answer. The message names request and time; details become elements after it."""
     more = "".join(f"<{name}>{escape(speakable(value))}</{name}>" for name, value in detail.items())
-    body = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message>{more}</Error>"
-    return f"{BYTE_ORDER_MARK}{DECLARATION}{body}".encode()
+    return document(f"<Error><Code>{code}</Code><Message>{escape(message)}</Message>{more}</Error>")
 
 
 def speakable(text: str) -> str:
