@@ -33,6 +33,12 @@ MAX_KEY_BYTES = 8 * 1024
 MAX_VALUE_BYTES = 1024 * 1024
 MAX_BODY_ROWS = 100_000
 
+BODY_PREFIX = b"b"
+"""Keys of this byte and exactly eight more (a number below 2**63, big-endian) are inline bodies.
+
+They are like any other key to whoever uses them; an engine may keep them apart, since their values are large.
+"""
+
 
 class Snapshot(Protocol):
     """One committed state."""
@@ -80,7 +86,8 @@ class Engine(Protocol):
     def listen(self, topic: bytes) -> AsyncIterator[None]:
         """Yields once per ring or more seldom: rings may be merged or lost. Subscribe first, then look.
 
-        The subscription is in force when this call returns, before the first item is awaited.
+        The subscription is in force when this call returns, before the first item is awaited. It lasts as long as
+        the iterator is kept; when the engine is closed the iteration ends.
         """
 
     async def close(self) -> None:
@@ -101,6 +108,10 @@ class EngineFull(EngineError):
 
 class OutcomeUnknown(EngineError):
     """The commit may or may not have reached the disk. The store takes no writes until it is opened again."""
+
+
+class EngineFailed(EngineError):
+    """An earlier commit ended in OutcomeUnknown and the store was not opened again since. Nothing was written."""
 
 
 class EngineClosed(EngineError):

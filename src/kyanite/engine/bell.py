@@ -1,0 +1,82 @@
+"""The bell within one process: who listens to which topic, and waking them."""
+
+import asyncio
+from collections.abc import Iterable
+from weakref import WeakSet
+
+from kyanite.engine.api import EngineClosed
+
+
+class Listener:
+    """One subscription. It ends when it is dropped, when ``aclose`` is called, or when the bell is closed."""
+
+    __slots__ = ("__weakref__", "_closed", "_loop", "_rung", "_waiter")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._rung = False
+        self._closed = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def __aiter__(self) -> "Listener":
+        return self
+
+    async def __anext__(self) -> None:
+        if not self._rung and not self._closed:
+            self._waiter = self._loop.create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        if self._closed:
+            raise StopAsyncIteration
+        self._rung = False
+
+    async def aclose(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._closed = True
+        self._wake()
+
+    def ring(self) -> None:
+        self._rung = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class Bell:
+    def __init__(self) -> None:
+        self._listeners: dict[bytes, WeakSet[Listener]] = {}
+        self._sweep_beyond = 64
+        self._closed = False
+
+    def listen(self, topic: bytes) -> Listener:
+        if self._closed:
+            raise EngineClosed("the engine was closed")
+        if len(self._listeners) > self._sweep_beyond:
+            self._forget_idle_topics()
+        listener = Listener(asyncio.get_running_loop())
+        self._listeners.setdefault(topic, WeakSet()).add(listener)
+        return listener
+
+    def ring(self, topics: Iterable[bytes]) -> None:
+        for topic in topics:
+            for listener in tuple(self._listeners.get(topic, ())):
+                listener.ring()
+
+    def close(self) -> None:
+        self._closed = True
+        for listeners in self._listeners.values():
+            for listener in tuple(listeners):
+                listener.close()
+        self._listeners.clear()
+
+    def _forget_idle_topics(self) -> None:
+        """Topics are as many as there are files and queues, so those nobody listens to any more must go."""
+        for topic in [topic for topic, listeners in self._listeners.items() if not listeners]:
+            del self._listeners[topic]
+        self._sweep_beyond = 64 + 2 * len(self._listeners)

@@ -1,0 +1,261 @@
+"""Group commit: bodies that wait while one commit is in flight share the next one.
+
+A cycle has three steps. *Begin* takes the turn and SQLite's write lock: on the loop if both are free, else in the
+thread. *Bodies* run on the loop, one after another, over the rows and over what their predecessors in the batch
+wrote. *Commit* writes the batch and waits for the disk, in the thread, while the loop serves others and the next
+batch gathers. Only then are the outcomes of all its bodies released.
+
+Bodies are on the loop because a thread would fight it for the interpreter lock at every row; the commit is in a
+thread because the loop must not wait for a disk. There is one thread, and at most one batch in flight.
+"""
+
+import asyncio
+import errno
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
+from time import perf_counter
+from typing import TypeVar
+
+import apsw
+
+from kyanite.engine.api import (
+    EngineBusy,
+    EngineClosed,
+    EngineError,
+    EngineFailed,
+    EngineFull,
+    OutcomeUnknown,
+    Transaction,
+)
+from kyanite.engine.batch import Batch, Waiting
+from kyanite.engine.board import Board
+from kyanite.engine.outcome import Failed
+from kyanite.engine.rows import Rows
+from kyanite.engine.snapshot import Bodies, Clock
+from kyanite.engine.sqlite_store import save_last_instant
+from kyanite.engine.turnstile import Turnstile
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds one batch, and the queue before it."""
+
+    bodies: int = 512
+    size_bytes: int = 4 * 1024 * 1024
+    seconds: float = 0.008
+    waiting: int = 20_000
+
+
+class _Next(Enum):
+    """What the thread did about the next batch when it had committed one."""
+
+    NOTHING = auto()
+    BEGUN = auto()
+    COMING = auto()
+
+
+class GroupCommit:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        turnstile: Turnstile,
+        board: Board,
+        bodies: Bodies,
+        *,
+        clock: Clock,
+        ring: Callable[[Sequence[bytes]], None],
+        limits: Limits,
+    ) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor()
+        self._rows = Rows(connection)
+        self._turnstile = turnstile
+        self._board = board
+        self._bodies = bodies
+        self._clock = clock
+        self._ring = ring
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._queues: dict[bool, deque[Waiting]] = {True: deque(), False: deque()}
+        self._durable = True
+        self._closed = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = Thread(target=self._work, name="kyanite-commit", daemon=True)
+        self._thread.start()
+
+    def submit(self, body: Callable[[Transaction], T], durable: bool) -> Awaitable[T]:
+        self._bodies.check_none_runs()
+        if self._closed:
+            return Failed(EngineClosed("the engine was closed"))
+        queue = self._queues[durable]
+        if len(queue) >= self._limits.waiting:
+            return Failed(EngineBusy("too many transactions are waiting"))
+        future: asyncio.Future[T] = self._loop.create_future()
+        queue.append(Waiting(body, future))
+        if self._idle.is_set():
+            # Not at once: whatever else arrives in this round of the loop belongs to the same batch.
+            self._idle.clear()
+            self._loop.call_soon(self._begin)
+        return future
+
+    async def close(self) -> None:
+        """Finish what was submitted, then stop."""
+        self._closed = True
+        await self._idle.wait()
+        self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    # On the loop
+
+    def _begin(self) -> None:
+        if not self._turnstile.try_enter():
+            self._jobs.put(self._begin_in_thread)
+            return
+        self._begun(self._open())
+
+    def _begun(self, error: EngineError | None) -> None:
+        batch = self._new_batch()
+        if error is not None:
+            self._refuse_some(batch, error)
+            return
+        self._run_bodies(batch)
+        if batch.wrote:
+            self._jobs.put(partial(self._commit_in_thread, batch))
+        else:
+            self._end(batch)
+            self._committed(batch, _Next.NOTHING)
+
+    def _new_batch(self) -> Batch:
+        return Batch(self._rows, self._bodies, self._clock, self._board.high)
+
+    def _run_bodies(self, batch: Batch) -> None:
+        queue = self._queues[self._durable]
+        limits = self._limits
+        deadline = perf_counter() + limits.seconds
+        while queue:
+            waiting = queue.popleft()
+            if waiting.given_up:
+                continue
+            batch.run(waiting)
+            if (
+                len(batch.members) >= limits.bodies
+                or batch.size_bytes >= limits.size_bytes
+                or perf_counter() >= deadline
+            ):
+                break
+
+    def _refuse_some(self, batch: Batch, error: EngineError) -> None:
+        queue = self._queues[self._durable]
+        while queue and len(batch.members) < self._limits.bodies:
+            batch.members.append(queue.popleft())
+        batch.fail(type(error), str(error))
+        self._committed(batch, _Next.NOTHING)
+
+    def _committed(self, batch: Batch, following: _Next) -> None:
+        for waiting in batch.members:
+            waiting.release()
+        if batch.rings:
+            self._ring(batch.rings)
+        if following is _Next.BEGUN:
+            self._begun(None)
+        elif following is _Next.NOTHING:
+            if self._queues[True] or self._queues[False]:
+                self._loop.call_soon(self._begin)
+            else:
+                self._idle.set()
+
+    # In the thread
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+    def _begin_in_thread(self) -> None:
+        self._turnstile.enter()
+        self._loop.call_soon_threadsafe(self._begun, self._open())
+
+    def _commit_in_thread(self, batch: Batch) -> None:
+        self._end(batch)
+        following = self._begin_next()
+        self._loop.call_soon_threadsafe(self._committed, batch, following)
+        if following is _Next.COMING:
+            self._begin_in_thread()
+
+    def _begin_next(self) -> _Next:
+        """Begin again without asking the loop, which is busy, if more is waiting."""
+        if not (self._queues[True] or self._queues[False]):
+            return _Next.NOTHING
+        if not self._turnstile.try_enter():
+            return _Next.COMING
+        return _Next.BEGUN if self._open() is None else _Next.NOTHING
+
+    # On either, by whoever has the turn
+
+    def _open(self) -> EngineError | None:
+        """Begin the transaction of the next batch, or give the turn back and say why not."""
+        try:
+            if self._board.failed:
+                raise EngineFailed(
+                    "a commit failed: the store takes no writes until it has been opened again"
+                )
+            self._choose_queue()
+            self._cursor.execute("BEGIN IMMEDIATE")
+        except EngineError as error:
+            self._turnstile.leave()
+            return error
+        except apsw.Error as error:
+            self._turnstile.leave()
+            return EngineBusy(f"SQLite: {error}") if isinstance(error, apsw.BusyError) else _translated(error)
+        return None
+
+    def _choose_queue(self) -> None:
+        """Durable batches and others take turns. Only outside a transaction can the kind of commit be changed."""
+        durable = not self._durable
+        if not self._queues[durable]:
+            durable = self._durable
+        if durable != self._durable:
+            self._cursor.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+
+    def _end(self, batch: Batch) -> None:
+        """Commit, or roll back and turn every outcome into the error; then let the next process have its turn."""
+        committing = False
+        try:
+            self._board.raise_high(batch.last)
+            if batch.wrote:
+                batch.flush()
+                save_last_instant(self._cursor, batch.last)
+            committing = batch.wrote
+            self._cursor.execute("COMMIT")
+        except apsw.Error as error:
+            self._undo(batch, error, committing)
+        finally:
+            self._turnstile.leave()
+
+    def _undo(self, batch: Batch, error: apsw.Error, committing: bool) -> None:
+        reason = _translated(error)
+        if committing and not isinstance(reason, EngineFull):
+            self._board.fail()
+            reason = OutcomeUnknown(str(reason))
+        try:
+            if self._connection.in_transaction:
+                self._cursor.execute("ROLLBACK")
+        except apsw.Error as second:
+            self._board.fail()
+            reason = OutcomeUnknown(f"{reason}; {second}")
+        batch.fail(type(reason), str(reason))
+
+
+def _translated(error: apsw.Error) -> EngineError:
+    if isinstance(error, apsw.FullError):
+        return EngineFull(f"SQLite: {error}")
+    return EngineError(f"SQLite: {error}")

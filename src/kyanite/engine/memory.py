@@ -1,0 +1,98 @@
+"""The memory engine: the contract in one process, with nothing on disk.
+
+Deterministic: a body runs at once, inside the call, and its outcome is known when the call returns. What it
+gives back still has to be awaited, so callers cannot tell the difference. For tests and for ``--in-memory``.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from kyanite.engine.api import EngineClosed, Scope, Snapshot, Transaction
+from kyanite.engine.bell import Bell
+from kyanite.engine.clock import wall_clock
+from kyanite.engine.ordered_keys import OrderedKeys
+from kyanite.engine.outcome import Done, Failed
+from kyanite.engine.snapshot import Bodies, BufferedTransaction, Clock, Row, View
+from kyanite.values import Instant
+
+T = TypeVar("T")
+V = TypeVar("V", bound=View)
+
+
+class MemoryEngine:
+    def __init__(self, *, clock: Clock = wall_clock) -> None:
+        self._rows = _Rows()
+        self._bell = Bell()
+        self._clock = clock
+        self._last = Instant(0)
+        self._bodies = Bodies()
+        self._closed = False
+
+    def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]:
+        self._bodies.check_none_runs()
+        view = View(self._rows, self._reading_clock)
+        try:
+            return Done(self._call(body, view))
+        except Exception as error:
+            return Failed(error)
+
+    def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
+        self._bodies.check_none_runs()
+        transaction = BufferedTransaction(self._rows, self._writing_clock)
+        try:
+            value = self._call(body, transaction)
+        except Exception as error:
+            return Failed(error)
+        self._rows.apply(transaction.writes)
+        self._bell.ring(transaction.rings)
+        return Done(value)
+
+    def listen(self, topic: bytes) -> AsyncIterator[None]:
+        return self._bell.listen(topic)
+
+    async def close(self) -> None:
+        self._closed = True
+        self._bell.close()
+
+    def _call(self, body: Callable[[V], T], view: V) -> T:
+        if self._closed:
+            raise EngineClosed("the engine was closed")
+        return self._bodies.call(body, view)
+
+    def _reading_clock(self) -> Instant:
+        return max(self._clock(), self._last)
+
+    def _writing_clock(self) -> Instant:
+        self._last = max(self._clock(), Instant(self._last + 1))
+        return self._last
+
+
+class _Rows:
+    """The committed rows. Bodies run one at a time, so these stand still while one reads."""
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, bytes] = {}
+        self._keys = OrderedKeys()
+
+    def pin(self) -> None:
+        """Nothing to do: no one else can commit while a body runs."""
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._values.get(key)
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self._values.get(key) for key in keys]
+
+    def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
+        keys = self._keys.between(start, end, reverse)
+        return ((key, self._values[key]) for key in islice(keys, limit))
+
+    def apply(self, writes: dict[bytes, bytes | None]) -> None:
+        for key, value in writes.items():
+            if value is not None:
+                if key not in self._values:
+                    self._keys.add(key)
+                self._values[key] = value
+            elif self._values.pop(key, None) is not None:
+                self._keys.remove(key)

@@ -1,0 +1,147 @@
+"""The files of an embedded store: connections with the right settings, the schema, and its format.
+
+A folder holds ``store.sqlite3`` (with ``-wal`` and ``-shm`` beside it), the locks, the board and the bells. The table
+``meta`` holds the *format*, a whole number, and the last instant that was given to a committed transaction.
+
+*Upgrades.* Only whoever opens the store alone may change its format. A program that knows format n upgrades an older
+store step by step, n-2 to n-1 to n, each step one transaction that also writes the new number, before any other
+process is let in. A program that meets a newer format than its own refuses to open the store. So far there is one.
+
+*After a failed sync* the kernel may hold pages that look clean and never reached the disk. Opened anew and alone,
+the store brings everything that the log holds into the database file again, which writes it afresh, and has SQLite
+check the whole before writes are allowed.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from kyanite.engine.api import EngineError
+from kyanite.engine.board import Board
+from kyanite.engine.rows import SCHEMA
+from kyanite.values import Instant
+
+FORMAT = 1
+PAGE_BYTES = 8192
+
+_DATABASE_FILE = "store.sqlite3"
+_USERS_FILE = "users.lock"
+_BUSY_MILLISECONDS = 10_000
+_CACHE_KIB = 16 * 1024
+
+_META = "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;"
+_GET_META = "SELECT value FROM meta WHERE name = ?"
+_SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+
+
+def connect(folder: Path, *, read_only: bool = False, vfs: str | None = None) -> apsw.Connection:
+    """A connection to a store that exists. SQLite must be opened after a fork, never before."""
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    connection = apsw.Connection(str(folder / _DATABASE_FILE), flags=flags, vfs=vfs)
+    connection.set_busy_timeout(_BUSY_MILLISECONDS)
+    connection.pragma("page_size", PAGE_BYTES)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "full")
+    connection.pragma("fullfsync", True)  # macOS alone knows the difference.
+    connection.pragma("checkpoint_fullfsync", True)
+    connection.pragma("cache_size", -_CACHE_KIB)
+    connection.pragma("temp_store", "memory")
+    connection.pragma("query_only", read_only)
+    connection.wal_autocheckpoint(0)
+    return connection
+
+
+def descriptor(folder: Path) -> int:
+    """A descriptor of our own on the database file.
+
+    Closing it drops every lock that SQLite holds on that file in this process: close all connections first.
+    """
+    return os.open(folder / _DATABASE_FILE, os.O_RDWR | os.O_CLOEXEC)
+
+
+def load_last_instant(cursor: apsw.Cursor) -> Instant:
+    return Instant(cursor.execute(_GET_META, ("last_instant",)).fetchall()[0][0])
+
+
+def save_last_instant(cursor: apsw.Cursor, instant: Instant) -> None:
+    cursor.execute(_SET_META, ("last_instant", instant))
+
+
+def join(folder: Path, board: Board, *, vfs: str | None = None) -> int:
+    """Become a user of the store, and prepare it if nobody else uses it. Closing the descriptor leaves it."""
+    users = os.open(folder / _USERS_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if _is_alone(users):
+            _prepare(folder, board, vfs)
+        fcntl.flock(users, fcntl.LOCK_SH)
+    except BaseException:
+        os.close(users)
+        raise
+    return users
+
+
+def _is_alone(users: int) -> bool:
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _prepare(folder: Path, board: Board, vfs: str | None) -> None:
+    with _closing(connect(folder, vfs=vfs)) as connection:
+        _create_schema(connection)
+        _check_format(connection)
+        if board.failed:
+            _heal(connection)
+        board.reset(load_last_instant(connection.cursor()))
+        # Whoever opens a large store must not wait for its log to be copied now.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    _sync_folder(folder)
+    _sync_folder(folder.parent)
+
+
+def _create_schema(connection: apsw.Connection) -> None:
+    with connection:
+        if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").fetchall():
+            return
+        connection.execute(_META + SCHEMA)
+        cursor = connection.cursor()
+        cursor.execute(_SET_META, ("format", FORMAT))
+        cursor.execute(_SET_META, ("last_instant", 0))
+
+
+def _check_format(connection: apsw.Connection) -> None:
+    ((found,),) = connection.execute(_GET_META, ("format",)).fetchall()
+    if found != FORMAT:
+        raise EngineError(
+            f"The store has format {found} and this version of Kyanite knows format {FORMAT}:"
+            " open it with a newer version."
+        )
+
+
+def _heal(connection: apsw.Connection) -> None:
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    findings = [text for (text,) in connection.execute("PRAGMA quick_check(10)")]
+    if findings != ["ok"]:
+        raise EngineError(f"The store is damaged: {'; '.join(map(str, findings))}")
+
+
+@contextmanager
+def _closing(connection: apsw.Connection) -> Iterator[apsw.Connection]:
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _sync_folder(folder: Path) -> None:
+    folder_descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder_descriptor)
+    finally:
+        os.close(folder_descriptor)
