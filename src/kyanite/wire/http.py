@@ -12,6 +12,11 @@ from typing import Protocol
 class BodyError(Exception):
     """The body did not arrive as announced: the client went away, stalled, or broke the framing."""
 
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+        """What to answer, if the client is still there: 400, or 408 when it stalled."""
+
 
 class Body(Protocol):
     """The request's body, pulled piece by piece. What is not pulled is not read from the socket for long."""

@@ -1,0 +1,137 @@
+"""The HTTP/1.1 front end: listens, keeps count of its connections, watches over slow ones, and stops
+gracefully.
+
+It knows nothing of storage. A handler gets a ``Request`` and gives a ``Response``; what lies between them and
+the socket is in the files beside this one: ``http_reader`` (bytes to requests), ``http_body``,
+``http_connection`` (one client), ``http_head``, ``http_sender`` and ``sendfile`` (answers to bytes).
+"""
+
+import asyncio
+import logging
+import socket
+from ssl import SSLContext
+
+from kyanite.server.http_connection import HttpConnection, OnError, OnExchange
+from kyanite.server.http_limits import Limits, Stats
+from kyanite.wire.http import BodyError, Handler, Request, Response
+
+_BACKLOG = 1024
+_LAST_WORDS_SECONDS = 5.0
+"""How long cancelled handlers may take to clean up when the server stops."""
+
+_log = logging.getLogger(__name__)
+
+
+def answer_to_error(request: Request, error: Exception) -> Response:
+    """What is answered when the handler fails, unless the server was given something better."""
+    if isinstance(error, BodyError):
+        return Response(error.status)
+    _log.error("%s %s failed", request.method, request.path, exc_info=error)
+    return Response(500)
+
+
+class HttpServer:
+    """Serves one handler on any number of listening sockets."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        limits: Limits,
+        on_error: OnError = answer_to_error,
+        on_exchange: OnExchange | None = None,
+    ) -> None:
+        self.handler = handler
+        self.limits = limits
+        self.on_error = on_error
+        self.on_exchange = on_exchange
+        self.stats = Stats()
+        self.stopping = False
+        self._loop = asyncio.get_running_loop()
+        self.now_seconds = self._loop.time()
+        self._listeners: list[asyncio.Server] = []
+        self._connections: set[HttpConnection] = set()
+        self._emptied = asyncio.Event()
+        self._ticking = self._loop.call_later(limits.tick_seconds, self._tick)
+
+    async def listen(self, listener: socket.socket, ssl: SSLContext | None = None) -> None:
+        """Accept connections on a bound socket, which the server owns from now on."""
+        name = listener.getsockname()
+        local_port = name[1] if isinstance(name, tuple) else 0
+        server = await self._loop.create_server(
+            lambda: HttpConnection(self, self._loop, local_port),
+            sock=listener,
+            ssl=ssl,
+            ssl_handshake_timeout=None if ssl is None else self.limits.head_seconds,
+            backlog=_BACKLOG,
+        )
+        self._listeners.append(server)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Stop accepting, let what is under way finish within the grace time, then cut the rest."""
+        self.stopping = True
+        for listener in self._listeners:
+            listener.close()
+        for connection in list(self._connections):
+            connection.finish()
+        await self._until_empty(grace_seconds)
+        tasks = [connection.task for connection in self._connections if connection.task is not None]
+        for connection in list(self._connections):
+            connection.abort()
+        await self._until_empty(_LAST_WORDS_SECONDS)
+        if tasks:
+            await asyncio.wait(tasks, timeout=_LAST_WORDS_SECONDS)
+        self._ticking.cancel()
+
+    async def _until_empty(self, seconds: float) -> None:
+        if not self._connections:
+            return
+        self._emptied.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._emptied.wait()
+        except TimeoutError:
+            return
+
+    # Called by connections.
+
+    def opened(self, connection: HttpConnection) -> bool:
+        self._connections.add(connection)
+        stats = self.stats
+        stats.connections_total += 1
+        stats.connections_open += 1
+        if len(self._connections) <= self.limits.connections:
+            return True
+        stats.connections_refused += 1
+        if len(self._connections) > 2 * self.limits.connections:
+            connection.abort()
+        return False
+
+    def closed(self, connection: HttpConnection) -> None:
+        self._connections.discard(connection)
+        self.stats.connections_open -= 1
+        if not self._connections:
+            self._emptied.set()
+
+    def _tick(self) -> None:
+        now = self._loop.time()
+        elapsed, self.now_seconds = now - self.now_seconds, now
+        self._ticking = self._loop.call_later(self.limits.tick_seconds, self._tick)
+        for connection in list(self._connections):
+            connection.tick(elapsed)
+
+
+async def serve(
+    handler: Handler,
+    sockets: list[socket.socket],
+    *,
+    ssl: SSLContext | None = None,
+    limits: Limits | None = None,
+    on_error: OnError = answer_to_error,
+    on_exchange: OnExchange | None = None,
+) -> HttpServer:
+    """Serve on bound sockets until ``stop`` is awaited on what this returns."""
+    server = HttpServer(handler, limits=limits or Limits(), on_error=on_error, on_exchange=on_exchange)
+    for listener in sockets:
+        await server.listen(listener, ssl)
+    return server

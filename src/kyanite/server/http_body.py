@@ -1,0 +1,162 @@
+"""The body of a request on its way from the parser to the handler.
+
+The parser's side feeds, finishes or fails it; the handler's side pulls. Between the two lies a bounded
+buffer: when it is full the connection is told to leave the socket alone, and when the handler has taken half
+of it, to go on.
+"""
+
+import asyncio
+from collections import deque
+from typing import Protocol
+
+from kyanite.server.http_limits import Progress
+from kyanite.wire.http import BodyError
+
+
+class Flow(Protocol):
+    """What a body asks of its connection."""
+
+    def body_wanted(self) -> None:
+        """The handler waits for bytes that have not come: tell a client that waits for 100-continue."""
+
+    def pause_body(self) -> None: ...
+
+    def resume_body(self) -> None: ...
+
+
+class NoBody:
+    """The body of a request that has none."""
+
+    __slots__ = ()
+
+    length = 0
+
+    async def read(self) -> bytes:
+        return b""
+
+    async def read_all(self, limit: int) -> bytes | None:
+        return b""
+
+
+NO_BODY = NoBody()
+
+
+class IncomingBody:
+    """A body of known length or in chunks."""
+
+    __slots__ = (
+        "_bound",
+        "_buffered",
+        "_discarding",
+        "_error",
+        "_flow",
+        "_paused",
+        "_pieces",
+        "_waiter",
+        "complete",
+        "length",
+        "progress",
+        "received",
+    )
+
+    def __init__(self, length: int | None, flow: Flow, buffer_bytes: int) -> None:
+        self.length = length
+        self.received = 0
+        self.progress = Progress()
+        self.complete = False
+        self._flow = flow
+        self._bound = buffer_bytes
+        self._pieces: deque[bytes] = deque()
+        self._buffered = 0
+        self._paused = False
+        self._discarding = False
+        self._error: BodyError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    # The handler's side.
+
+    async def read(self) -> bytes:
+        while True:
+            if self._error is not None:
+                raise self._error
+            if self._pieces:
+                return self._take()
+            if self.complete:
+                return b""
+            await self._more()
+
+    async def read_all(self, limit: int) -> bytes | None:
+        if self.length is not None and self.length > limit:
+            return None
+        pieces: list[bytes] = []
+        size = 0
+        while piece := await self.read():
+            size += len(piece)
+            if size > limit:
+                return None
+            pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _take(self) -> bytes:
+        piece = self._pieces.popleft()
+        self._buffered -= len(piece)
+        if self._paused and self._buffered <= self._bound // 2:
+            self._paused = False
+            self._flow.resume_body()
+        return piece
+
+    async def _more(self) -> None:
+        assert self._waiter is None, "a body has one reader"
+        self._flow.body_wanted()
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    # The parser's side.
+
+    @property
+    def awaited(self) -> bool:
+        """Whether the handler is waiting for bytes at this moment."""
+        return self._waiter is not None
+
+    @property
+    def failed(self) -> bool:
+        return self._error is not None
+
+    def feed(self, piece: bytes) -> None:
+        self.received += len(piece)
+        if self._discarding:
+            return
+        self._pieces.append(piece)
+        self._buffered += len(piece)
+        if self._buffered > self._bound and not self._paused:
+            self._paused = True
+            self._flow.pause_body()
+        self._wake()
+
+    def finish(self) -> None:
+        self.complete = True
+        self._wake()
+
+    def fail(self, error: BodyError) -> None:
+        """No more will come. What is buffered is of no use to anybody without the rest."""
+        if self.complete or self._error is not None:
+            return
+        self._error = error
+        self._pieces.clear()
+        self._wake()
+
+    def discard(self) -> None:
+        """Nobody will pull the rest: drop it as it comes."""
+        self._discarding = True
+        self._pieces.clear()
+        if self._paused:
+            self._paused = False
+            self._flow.resume_body()
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)

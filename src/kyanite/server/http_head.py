@@ -1,0 +1,76 @@
+"""The head of an answer: status line, headers, and how the body is framed."""
+
+import time
+from email.utils import formatdate
+from http import HTTPStatus
+
+from kyanite.wire.http import Response
+
+_REASONS = {status.value: status.phrase for status in HTTPStatus}
+_UNSAFE = str.maketrans(dict.fromkeys("\r\n\0", " "))
+_NO_CONTENT = 204
+_NOT_MODIFIED = 304
+
+_date_second = -1
+_date_line = ""
+
+
+class AnswerError(Exception):
+    """A head that would break the framing or that cannot be written down. The handler's fault, so a 500."""
+
+
+def has_body(method: str, status: int) -> bool:
+    return method != "HEAD" and status not in {_NO_CONTENT, _NOT_MODIFIED}
+
+
+def is_chunked(response: Response, *, http_1_0: bool) -> bool:
+    return response.length is None and not isinstance(response.body, bytes) and not http_1_0
+
+
+def encode_head(response: Response, *, http_1_0: bool, keep_alive: bool) -> bytes:
+    """Everything up to the empty line, that included."""
+    headers = response.headers
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    if lines.count("\n") != len(headers) or lines.count("\r") != len(headers) or "\0" in lines:
+        raise AnswerError("a header holds a line break")
+    if not keep_alive:
+        connection = "Connection: close\r\n"
+    else:
+        connection = "Connection: keep-alive\r\n" if http_1_0 else ""
+    head = f"{_status_line(response)}{lines}{_date()}{_length_line(response, http_1_0)}{connection}\r\n"
+    try:
+        return head.encode("latin-1")
+    except UnicodeEncodeError as error:
+        raise AnswerError("a header is not latin-1") from error
+
+
+def _status_line(response: Response) -> str:
+    status, reason = response.status, response.reason
+    if not 200 <= status <= 999:
+        raise AnswerError(f"{status} is not the status of an answer")
+    if reason is None:
+        reason = _REASONS.get(status, "")
+    else:
+        reason = reason.translate(_UNSAFE).encode("latin-1", "replace").decode("latin-1")
+    return f"HTTP/1.1 {status} {reason}\r\n"
+
+
+def _length_line(response: Response, http_1_0: bool) -> str:
+    status, body, length = response.status, response.body, response.length
+    if status == _NO_CONTENT or (status == _NOT_MODIFIED and length is None):
+        return ""
+    if length is None and isinstance(body, bytes):
+        length = len(body)
+    if length is not None:
+        return f"Content-Length: {length}\r\n"
+    return "" if http_1_0 else "Transfer-Encoding: chunked\r\n"
+
+
+def _date() -> str:
+    """The Date header, made once a second."""
+    global _date_line, _date_second  # noqa: PLW0603
+    second = int(time.time())
+    if second != _date_second:
+        _date_second = second
+        _date_line = f"Date: {formatdate(second, usegmt=True)}\r\n"
+    return _date_line

@@ -1,0 +1,374 @@
+"""Requests out of bytes: the parser's callbacks, the checks a head must pass, and what bounds them. No
+sockets.
+
+``httptools`` (llhttp) does the parsing and is strict by default: folded headers, bare CR or LF, NUL, a second
+Content-Length, or one beside Transfer-Encoding are errors. What it leaves to its user is done here: the
+version, the one Host header, the form of the target, the size of a head, and bodies that it would copy
+needlessly.
+
+It cannot be stopped in the middle of its input, so it is fed in slices, and no more of them once a request
+waits: a client that sends ten thousand requests at once has a few hundred of them parsed at any moment.
+"""
+
+from collections import deque
+
+import httptools
+
+from kyanite.server.http_body import NO_BODY, Flow, IncomingBody
+from kyanite.server.http_limits import Limits
+from kyanite.wire.http import Body, BodyError, Request
+
+SLICE_BYTES = 8 * 1024
+
+_KNOWN_NAMES_MAX = 4096
+_known_names: dict[bytes, str] = {}
+"""Header names seen so far and their lower-case form. It stops growing when full: names are the client's
+choice.
+"""
+
+
+class RequestError(Exception):
+    """Bytes that are not a request we take. The connection ends with this status."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+class IncomingRequest(Request):
+    """A request together with what the connection has to know about it."""
+
+    __slots__ = ("expects_continue", "http_1_0", "incoming", "keep_alive")
+
+    expects_continue: bool
+    http_1_0: bool
+    incoming: IncomingBody | None
+    keep_alive: bool
+
+
+class RequestReader:
+    """Feed it what arrives; complete heads appear in ``requests``, in order, and their bodies fill as they
+    come.
+
+    When something is wrong, ``error`` is set: it comes after the requests that were right, and nothing comes
+    after it.
+    """
+
+    __slots__ = (
+        "_at",
+        "_between_chunks_bytes",
+        "_flow",
+        "_head_bytes",
+        "_limits",
+        "_local_port",
+        "_parser",
+        "_peer",
+        "_raw_headers",
+        "_raw_left",
+        "_request",
+        "_rest",
+        "_secure",
+        "_slice_bytes",
+        "_url",
+        "closed",
+        "error",
+        "heads_begun",
+        "in_head",
+        "requests",
+    )
+
+    def __init__(self, limits: Limits, flow: Flow, *, peer: str, secure: bool, local_port: int) -> None:
+        self.requests: deque[IncomingRequest] = deque()
+        self.error: RequestError | None = None
+        self.closed = False
+        """The client said that no request would follow; whatever does is not looked at."""
+        self.in_head = False
+        self.heads_begun = 0
+        self._limits = limits
+        self._slice_bytes = min(SLICE_BYTES, limits.head_bytes)
+        self._flow = flow
+        self._peer = peer
+        self._secure = secure
+        self._local_port = local_port
+        self._parser = httptools.HttpRequestParser(self)
+        self._url = b""
+        self._raw_headers: list[tuple[bytes, bytes]] = []
+        self._head_bytes = 0
+        self._between_chunks_bytes = 0
+        self._request: IncomingRequest | None = None
+        self._raw_left = 0
+        self._rest = b""
+        self._at = 0
+
+    @property
+    def body(self) -> IncomingBody | None:
+        """The body that is being received."""
+        return None if self._request is None else self._request.incoming
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether bytes are kept that were not looked at yet."""
+        return bool(self._rest)
+
+    def feed(self, data: bytes) -> None:
+        """Take what arrived. A head is looked at together with all that came along with it."""
+        if self._rest:
+            self.keep(data)
+        elif self._raw_left == 0 and len(data) <= self._slice_bytes:
+            unread_bytes = self._parse(data)
+            if unread_bytes == 0:
+                return
+            self._rest = data[-unread_bytes:]
+        else:
+            self._rest = data
+        self.feed_rest()
+
+    def feed_rest(self) -> None:
+        """Go on with what was kept, until a request waits whose body needs no more of it."""
+        rest = self._rest
+        while self._at < len(rest) and (self._request is not None or not self.requests):
+            start = self._at
+            if self._raw_left:
+                self._at = start + self._raw_left
+                self._take_raw(rest[start : self._at])
+            else:
+                self._at = min(start + self._slice_bytes, len(rest))
+                self._at -= self._parse(rest[start : self._at])
+        if self._at >= len(rest):
+            self._rest = b""
+            self._at = 0
+
+    def keep(self, data: bytes) -> None:
+        """Take what arrived without looking at it, while an earlier request is being answered."""
+        self._rest = self._rest[self._at :] + data
+        self._at = 0
+
+    def end(self, error: BodyError) -> None:
+        """No more will come. Parser and reader hold each other: they part here, for the collector's sake."""
+        self.closed = True
+        self._rest = b""
+        if self.body is not None:
+            self.body.fail(error)
+        self._parser = httptools.HttpRequestParser(None)
+
+    # Feeding the parser.
+
+    def _parse(self, data: bytes) -> int:
+        """Give a slice to the parser; returns how many bytes at its end have to be given again."""
+        if self.closed or self.error is not None:
+            return 0
+        if self._request is None:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._ignore_upgrade()
+            return len(data) - int(upgrade.args[0])
+        except httptools.HttpParserError as error:
+            if not self.closed:
+                self._refuse(self.error or RequestError(400, str(error)))
+            return 0
+        if self._request is not None:
+            self._after_part(self._request, len(data))
+        elif self.in_head and self._head_bytes > self._limits.head_bytes:
+            self._refuse(RequestError(431, "the head is too large"))
+        return 0
+
+    def _after_part(self, request: IncomingRequest, fed_bytes: int) -> None:
+        body = request.incoming
+        assert body is not None
+        if body.length is not None:
+            self._raw_left = body.length - body.received
+            return
+        self._between_chunks_bytes += fed_bytes
+        if self._between_chunks_bytes > self._limits.head_bytes + self._slice_bytes:
+            self._refuse(RequestError(400, "too much between two chunks"))
+
+    def _take_raw(self, piece: bytes) -> None:
+        """Body bytes of known number need no parser, which would copy them. The next head gets a new one."""
+        request = self._request
+        assert request is not None
+        assert request.incoming is not None
+        request.incoming.feed(piece)
+        self._raw_left -= len(piece)
+        if self._raw_left == 0:
+            self._parser = httptools.HttpRequestParser(self)
+            self._complete(request)
+
+    def _ignore_upgrade(self) -> None:
+        """Answer in HTTP/1.1, as a server may. The parser takes the upgrade for granted and skips the body.
+
+        Java's HTTP client asks for h2c in this way with the first request of a connection, uploads included.
+        """
+        request = self._request
+        assert request is not None
+        self._parser = httptools.HttpRequestParser(self)
+        if request.incoming is None:
+            self._complete(request)
+        elif request.incoming.length is None:
+            self._parser.feed_data(b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+        else:
+            self._raw_left = request.incoming.length
+
+    def _refuse(self, error: RequestError) -> None:
+        self.error = error
+        if self.body is not None:
+            self.body.fail(BodyError(str(error)))
+
+    def _complete(self, request: IncomingRequest) -> None:
+        if request.incoming is not None:
+            request.incoming.finish()
+        self._request = None
+        self._head_bytes = 0
+        self.closed = not request.keep_alive
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        self.in_head = True
+        self.heads_begun += 1
+
+    def on_url(self, part: bytes) -> None:
+        self._url += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._raw_headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        url, raw_headers = self._url, self._raw_headers
+        self._url, self._raw_headers = b"", []
+        self.in_head = False
+        if self._request is not None:
+            return  # The head that _ignore_upgrade made up.
+        try:
+            request = self._request_from(url, raw_headers)
+        except RequestError as error:
+            self.error = error
+            raise
+        self._request = request
+        self.requests.append(request)
+
+    def on_body(self, piece: bytes) -> None:
+        request = self._request
+        assert request is not None
+        assert request.incoming is not None
+        self._between_chunks_bytes -= len(piece)
+        request.incoming.feed(piece)
+
+    def on_chunk_header(self) -> None:
+        self._between_chunks_bytes = 0
+
+    def on_message_complete(self) -> None:
+        request = self._request
+        assert request is not None
+        self._raw_headers.clear()  # Trailers, which nobody has asked for.
+        if not self._parser.should_upgrade():
+            self._complete(request)
+
+    # The checks of a head.
+
+    def _request_from(self, url: bytes, raw_headers: list[tuple[bytes, bytes]]) -> IncomingRequest:
+        limits = self._limits
+        if len(raw_headers) > limits.header_count:
+            raise RequestError(431, "too many headers")
+        if self._head_bytes > limits.head_bytes and size_of(url, raw_headers) > limits.head_bytes:
+            raise RequestError(431, "the head is too large")
+        version = self._parser.get_http_version()
+        method = self._parser.get_method().decode("ascii")
+        headers = headers_from(raw_headers)
+        check_head(method, version, headers)
+        path, query = split_target(method, url.decode("ascii"))
+        incoming = self._body_of(headers)
+        body: Body = NO_BODY if incoming is None else incoming
+        request = IncomingRequest(
+            method, path, query, headers, raw_headers, body, self._peer, self._secure, self._local_port
+        )
+        request.incoming = incoming
+        request.http_1_0 = version == "1.0"
+        request.keep_alive = keep_alive(version, headers)
+        request.expects_continue = incoming is not None and version == "1.1" and "expect" in headers
+        return request
+
+    def _body_of(self, headers: dict[str, str]) -> IncomingBody | None:
+        if "content-length" in headers:
+            length = int(headers["content-length"])
+            return IncomingBody(length, self._flow, self._limits.body_buffer_bytes) if length else None
+        if "transfer-encoding" in headers:
+            self._between_chunks_bytes = 0
+            return IncomingBody(None, self._flow, self._limits.body_buffer_bytes)
+        return None
+
+
+def size_of(url: bytes, raw_headers: list[tuple[bytes, bytes]]) -> int:
+    return len(url) + sum(len(name) + len(value) + 4 for name, value in raw_headers)
+
+
+def headers_from(raw_headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Lower-case names to values; what is repeated is joined by commas, but there is only one Host."""
+    names = _known_names
+    headers = {
+        names.get(name) or lowered(name): value.decode("latin-1").rstrip(" \t") for name, value in raw_headers
+    }
+    if len(headers) == len(raw_headers):
+        return headers
+    joined: dict[str, str] = {}
+    for name, value in raw_headers:
+        key, text = lowered(name), value.decode("latin-1").rstrip(" \t")
+        if key == "host" and key in joined:
+            raise RequestError(400, "more than one Host header")
+        joined[key] = f"{joined[key]},{text}" if key in joined else text
+    return joined
+
+
+def lowered(name: bytes) -> str:
+    known = name.lower().decode("latin-1")
+    if len(_known_names) < _KNOWN_NAMES_MAX and len(name) <= 64:
+        _known_names[name] = known
+    return known
+
+
+def check_head(method: str, version: str, headers: dict[str, str]) -> None:
+    if version == "1.1":
+        if "host" not in headers:
+            raise RequestError(400, "no Host header")
+    elif version != "1.0":
+        raise RequestError(505, "HTTP/1.1 or 1.0, please")
+    elif "transfer-encoding" in headers:
+        raise RequestError(400, "HTTP/1.0 knows no Transfer-Encoding")
+    if method == "CONNECT":
+        raise RequestError(501, "no tunnels here")
+    if headers.get("transfer-encoding", "chunked").lower() != "chunked":
+        raise RequestError(501, "no Transfer-Encoding other than chunked")
+    if "expect" in headers and headers["expect"].lower() != "100-continue" and version == "1.1":
+        raise RequestError(417, "no expectation other than 100-continue")
+
+
+def split_target(method: str, target: str) -> tuple[str, str]:
+    """Path and query of any form of request target, as they came."""
+    if "#" in target:
+        raise RequestError(400, "a request target has no fragment")
+    if not target.startswith("/"):
+        if target == "*" and method == "OPTIONS":
+            return "*", ""
+        target = path_of_absolute(target)
+    path, _, query = target.partition("?")
+    return path, query
+
+
+def path_of_absolute(target: str) -> str:
+    scheme, separator, rest = target.partition("://")
+    if not separator or scheme.lower() not in {"http", "https"}:
+        raise RequestError(400, "a request target is a path or a URL")
+    ends = [at for at in (rest.find("/"), rest.find("?")) if at >= 0]
+    start = min(ends, default=len(rest))
+    if start == 0:
+        raise RequestError(400, "a URL without a host")
+    return rest[start:] if rest[start : start + 1] == "/" else "/" + rest[start:]
+
+
+def keep_alive(version: str, headers: dict[str, str]) -> bool:
+    connection = headers.get("connection")
+    if connection is None:
+        return version == "1.1"
+    options = {option.strip().lower() for option in connection.split(",")}
+    return "close" not in options and (version == "1.1" or "keep-alive" in options)
