@@ -1,8 +1,8 @@
 """The lease machine: what every lease action, and every use of what is leased, does by state and time.
 
 These are the rules of Lease Blob, Lease Container, Lease Share and Lease File since version 2012-02-12.
-Whatever affects a lease is in this file, and the file does not know what is leased: how a refusal sounds for a
-blob and how for a container is a row of the service's error table.
+Whatever affects a lease is in this file, and the file does not know what is leased: how a refusal sounds
+for a blob and how for a container is a row of the service's error table.
 
     state       locked   left by
     available   no       acquire
@@ -11,9 +11,9 @@ blob and how for a container is a row of the service's error table.
     broken      no       acquire, release, or a write
     expired     no       acquire, renew, release, break, or a write
 
-No timer moves a lease: its state follows from the instants stored in it, so a stopped server and a running one
-agree. A lease holds until its end and no longer: in the very tick of ``ends_at`` it has expired, in that of
-``breaks_at`` it is broken.
+No timer moves a lease: its state follows from the instants stored in it, so a stopped server and a running
+one agree. A lease holds until its end and no longer: in the very tick of ``ends_at`` it has expired, in
+that of ``breaks_at`` it is broken.
 """
 
 from enum import Enum
@@ -93,8 +93,8 @@ def acquire(lease: Lease, proposed_id: LeaseId, seconds: int, now: Instant) -> L
 def renew(lease: Lease, given_id: LeaseId, now: Instant) -> Lease:
     """Start the time of the lease again, even of one that has expired.
 
-    A write without the id makes an expired lease forgotten (see ``check_write``), so the renewal also proves to
-    the holder that nobody has written in between.
+    A write without the id makes an expired lease forgotten (see ``check_write``), so the renewal also
+    proves to the holder that nobody has written in between.
     """
     if given_id != lease.id:
         raise Refused(Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION)
@@ -106,8 +106,8 @@ def renew(lease: Lease, given_id: LeaseId, now: Instant) -> Lease:
 def change(lease: Lease, given_id: LeaseId, proposed_id: LeaseId, now: Instant) -> Lease:
     """Give the lease another id; its time runs on.
 
-    If it has the proposed id already, that is a success whatever id was given: a client that lost the answer may
-    ask again.
+    If it has the proposed id already, that is a success whatever id was given: a client that lost the
+    answer may ask again.
     """
     state = state_of(lease, now)
     if state not in LOCKED:
@@ -129,8 +129,8 @@ def release(lease: Lease, given_id: LeaseId, now: Instant) -> Lease:
 def break_(lease: Lease, period: int | None, now: Instant) -> tuple[Lease, int]:
     """Let the lease end after this many seconds, or with its own time if that is sooner. No id is needed.
 
-    Without a period a finite lease lasts as long as it would have, and an infinite one ends at once. Also returns
-    the seconds for which it still locks, rounded up: 0 means that it is free now.
+    Without a period a finite lease lasts as long as it would have, and an infinite one ends at once. Also
+    returns the seconds for which it still locks, rounded up: 0 means that it is free now.
     """
     if lease.id is None:
         raise Refused(Reason.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION)
@@ -149,7 +149,7 @@ def _end(seconds: int, now: Instant) -> Instant | None:
 
 
 def check_read(lease: Lease, given_id: LeaseId | None, now: Instant) -> None:
-    """Nobody needs a lease to read, but an id that is sent is a condition: a lease of that id must be in force.
+    """A read needs no lease, but an id sent with it is a condition: the lease of that id must be in force.
 
     So too for Snapshot Blob, and for everything done to a container or share but deleting it.
     """
@@ -163,8 +163,8 @@ def check_read(lease: Lease, given_id: LeaseId | None, now: Instant) -> None:
 def check_write(lease: Lease, given_id: LeaseId | None, now: Instant) -> Lease:
     """Who writes or deletes must name the lease that is in force. Returns the lease as the write leaves it.
 
-    A write without an id makes an expired or broken lease forgotten. To name an id where nothing exists yet is
-    refused as if it were not leased: check against ``NO_LEASE``.
+    A write without an id makes an expired or broken lease forgotten. To name an id where nothing exists yet
+    is refused as if it were not leased: check against ``NO_LEASE``.
     """
     if given_id is not None:
         check_read(lease, given_id, now)

@@ -5,12 +5,12 @@
     If-Modified-Since: t      its Last-Modified is later than t
     If-Unmodified-Since: t    its Last-Modified is t or earlier
 
-Reads take any combination, writes one condition or one of two pairs; a read may be answered 304, a write never.
-Times compare as whole seconds, which is all that the headers and Last-Modified can tell: what was modified at
-12:00:00.7 has not been modified since 12:00:00.
+Reads take any combination, writes one condition or one of two pairs; a read may be answered 304, a write
+never. Times compare as whole seconds, which is all that the headers and Last-Modified can tell: what was
+modified at 12:00:00.7 has not been modified since 12:00:00.
 
-Which operation takes which conditions is its service's affair. ETags come here without their quotes, and a time
-that could not be read, which the service ignores, as None.
+Which operation takes which conditions is its service's affair. ETags come here without their quotes, and a
+time that could not be read, which the service ignores, as None.
 """
 
 from dataclasses import dataclass
@@ -58,10 +58,11 @@ def check_write(
 ) -> None:
     """One condition, or a pair: If-Match beside If-Unmodified-Since, If-None-Match beside If-Modified-Since.
 
-    Of a pair the ETag alone decides. ETag and time are None when there is nothing yet; time conditions are then
-    skipped. An operation ``creates`` when it does not need the blob to exist (Put Blob, Put Block List, the
-    copies): its ``If-None-Match: *`` on an existing one is answered 409 rather than 412, and is not enforced on
-    the holder of the lease. The clients' uploads send both when asked not to overwrite and given a lease.
+    Of a pair the ETag alone decides. ETag and time are None when there is nothing yet; time conditions are
+    then skipped. An operation ``creates`` when it does not need the blob to exist (Put Blob, Put Block
+    List, the copies): its ``If-None-Match: *`` on an existing one is answered 409 rather than 412, and is
+    not enforced on the holder of the lease. The clients' uploads send both when asked not to overwrite and
+    given a lease.
     """
     if c is NONE:
         return
