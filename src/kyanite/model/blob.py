@@ -1,0 +1,154 @@
+"""Blobs of any kind: finding, reading, changing what is said about them, deleting.
+
+What is special to a kind is in ``block_blob.py``, ``append_blob.py`` and ``page_blob.py``. Each function is one
+transaction: the checks and the commit cannot be torn apart.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from kyanite.engine import keys
+from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
+from kyanite.model import container, content
+from kyanite.model.container import ContainerKey
+from kyanite.model.content import Plan, read_plan
+from kyanite.model.records import BlobRecord, HttpHeaders, decode_blob, encode
+from kyanite.rules import leases, preconditions
+from kyanite.rules.preconditions import Conditions
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant, LeaseId
+
+
+@dataclass(frozen=True, slots=True)
+class BlobKey:
+    container: ContainerKey
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What a request demands of the blob before it may be touched."""
+
+    conditions: Conditions = preconditions.NONE
+    lease_id: LeaseId | None = None
+
+
+UNGUARDED = Guard()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A blob as it was at an instant, for whatever is computed from time."""
+
+    record: BlobRecord
+    at: Instant
+
+
+def key_of(snap: Snapshot, blob: BlobKey) -> bytes:
+    """Where the blob is, or would be; refused when its container does not exist."""
+    return keys.blob(container.load(snap, blob.container).id, blob.name)
+
+
+def load(snap: Snapshot, key: bytes) -> BlobRecord:
+    stored = snap.get(key)
+    if stored is None:
+        raise Refused(Reason.BLOB_NOT_FOUND)
+    return decode_blob(stored)
+
+
+def load_for_read(snap: Snapshot, blob: BlobKey, guard: Guard) -> BlobRecord:
+    record = load(snap, key_of(snap, blob))
+    preconditions.check_read(guard.conditions, record.etag, record.modified_at)
+    if guard.lease_id is not None:
+        leases.check_read(record.lease, guard.lease_id, snap.now)
+    return record
+
+
+def see(engine: Engine, blob: BlobKey, guard: Guard) -> Awaitable[Seen]:
+    """Its properties and metadata."""
+
+    def body(snap: Snapshot) -> Seen:
+        return Seen(load_for_read(snap, blob, guard), snap.now)
+
+    return engine.read(body)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A blob as it was when its reading began, and where the bytes of the range that was asked for are."""
+
+    record: BlobRecord
+    at: Instant
+    offset: int
+    length: int
+    plan: Plan
+
+
+def open_range(
+    engine: Engine,
+    blob: BlobKey,
+    guard: Guard,
+    *,
+    first: int = 0,
+    last: int | None = None,
+    whole: bool = True,
+) -> Awaitable[Opened]:
+    """Begin to read from byte ``first`` to byte ``last``, or the whole blob. The caller has pinned the extents."""
+
+    def body(snap: Snapshot) -> Opened:
+        record = load_for_read(snap, blob, guard)
+        if whole:
+            return Opened(
+                record, snap.now, 0, record.length, read_plan(snap, record.content, 0, record.length)
+            )
+        if first >= record.length:
+            raise Refused(Reason.INVALID_RANGE, **{"Content-Range": f"bytes */{record.length}"})
+        length = record.length - first if last is None else min(last + 1, record.length) - first
+        return Opened(record, snap.now, first, length, read_plan(snap, record.content, first, length))
+
+    return engine.read(body)
+
+
+def set_http_headers(engine: Engine, blob: BlobKey, http: HttpHeaders, guard: Guard) -> Awaitable[BlobRecord]:
+    return change(engine, blob, guard, lambda record: replace(record, http=http))
+
+
+def set_metadata(
+    engine: Engine, blob: BlobKey, metadata: dict[str, str], guard: Guard
+) -> Awaitable[BlobRecord]:
+    return change(engine, blob, guard, lambda record: replace(record, metadata=metadata))
+
+
+def change(
+    engine: Engine, blob: BlobKey, guard: Guard, to: Callable[[BlobRecord], BlobRecord]
+) -> Awaitable[BlobRecord]:
+    """Write the blob's record anew, content untouched, when the request's demands are met."""
+
+    def body(tx: Transaction) -> BlobRecord:
+        key = key_of(tx, blob)
+        record = load(tx, key)
+        preconditions.check_write(guard.conditions, record.etag, record.modified_at, creates=False)
+        lease = leases.check_write(record.lease, guard.lease_id, tx.now)
+        changed = replace(to(record), modified_at=tx.now, lease=lease)
+        tx.put(key, encode(changed))
+        return changed
+
+    return engine.run(body, scope_of(blob))
+
+
+def delete(engine: Engine, blob: BlobKey, guard: Guard) -> Awaitable[None]:
+    def body(tx: Transaction) -> None:
+        key = key_of(tx, blob)
+        record = load(tx, key)
+        preconditions.check_write(guard.conditions, record.etag, record.modified_at, creates=False)
+        leases.check_write(record.lease, guard.lease_id, tx.now)
+        content.drop(tx, record.content)
+        tx.delete(key)
+
+    return engine.run(body, scope_of(blob))
+
+
+def scope_of(blob: BlobKey) -> Scope:
+    return keys.blob_scope(blob.container.account, blob.container.name, blob.name)

@@ -1,0 +1,172 @@
+"""Containers: the transactions over them and their listing.
+
+A container is found by its name and keeps everything under its id. Deleting it removes the name and leaves the id to
+be taken apart in the background, so the name is free at once and a container of any size goes in one transaction.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from kyanite.engine import keys
+from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model.records import ContainerRecord, Policy, decode_container, encode
+from kyanite.rules import leases, preconditions
+from kyanite.rules.preconditions import Conditions
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant, LeaseId
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerKey:
+    account: str
+    name: str
+
+    @property
+    def key(self) -> bytes:
+        return keys.container(self.account, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A container as it was at an instant, for whatever is computed from time."""
+
+    record: ContainerRecord
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerPage:
+    items: list[tuple[str, ContainerRecord]]
+    next_name: str | None
+    """The first name that did not fit, or None when this was the last page."""
+    at: Instant
+
+
+def load(snap: Snapshot, key: ContainerKey) -> ContainerRecord:
+    """The container, or a refusal that it does not exist."""
+    stored = snap.get(keys.container(key.account, key.name))
+    if stored is None:
+        raise Refused(Reason.CONTAINER_NOT_FOUND)
+    return decode_container(stored)
+
+
+def create(
+    engine: Engine, key: ContainerKey, *, metadata: dict[str, str], public_access: str
+) -> Awaitable[ContainerRecord]:
+    def body(tx: Transaction) -> ContainerRecord:
+        if tx.get(key.key) is not None:
+            raise Refused(Reason.CONTAINER_ALREADY_EXISTS)
+        record = ContainerRecord(
+            id=tx.now,
+            created_at=tx.now,
+            modified_at=tx.now,
+            metadata=metadata,
+            public_access=public_access,
+        )
+        tx.put(key.key, encode(record))
+        return record
+
+    return engine.run(body)
+
+
+def find(engine: Engine, key: ContainerKey) -> Awaitable[ContainerRecord | None]:
+    """The container if there is one: for deciding who may see it, before anything is asked of it."""
+
+    def body(snap: Snapshot) -> ContainerRecord | None:
+        stored = snap.get(key.key)
+        return None if stored is None else decode_container(stored)
+
+    return engine.read(body)
+
+
+def see(engine: Engine, key: ContainerKey, lease_id: LeaseId | None) -> Awaitable[Seen]:
+    """Its properties, metadata and policies. A lease id is a condition here: it must be the active one."""
+
+    def body(snap: Snapshot) -> Seen:
+        record = load(snap, key)
+        now = snap.now
+        leases.check_read(record.lease, lease_id, now)
+        return Seen(record, now)
+
+    return engine.read(body)
+
+
+def set_metadata(
+    engine: Engine,
+    key: ContainerKey,
+    metadata: dict[str, str],
+    conditions: Conditions,
+    lease_id: LeaseId | None,
+) -> Awaitable[ContainerRecord]:
+    def change(record: ContainerRecord, now: Instant) -> ContainerRecord:
+        return replace(record, metadata=metadata, modified_at=now)
+
+    return _change(engine, key, conditions, lease_id, change)
+
+
+def set_acl(
+    engine: Engine,
+    key: ContainerKey,
+    public_access: str,
+    policies: tuple[Policy, ...],
+    conditions: Conditions,
+    lease_id: LeaseId | None,
+) -> Awaitable[ContainerRecord]:
+    def change(record: ContainerRecord, now: Instant) -> ContainerRecord:
+        return replace(record, public_access=public_access, policies=policies, modified_at=now)
+
+    return _change(engine, key, conditions, lease_id, change)
+
+
+def _change(
+    engine: Engine,
+    key: ContainerKey,
+    conditions: Conditions,
+    lease_id: LeaseId | None,
+    change: Callable[[ContainerRecord, Instant], ContainerRecord],
+) -> Awaitable[ContainerRecord]:
+    """A write that a lease does not protect: only Delete Container is exclusive, so an id is just a condition."""
+
+    def body(tx: Transaction) -> ContainerRecord:
+        record = load(tx, key)
+        preconditions.check_time_write(conditions, record.modified_at)
+        leases.check_read(record.lease, lease_id, tx.now)
+        changed = change(record, tx.now)
+        tx.put(key.key, encode(changed))
+        return changed
+
+    return engine.run(body)
+
+
+def delete(
+    engine: Engine, key: ContainerKey, conditions: Conditions, lease_id: LeaseId | None
+) -> Awaitable[None]:
+    def body(tx: Transaction) -> None:
+        record = load(tx, key)
+        preconditions.check_time_write(conditions, record.modified_at)
+        leases.check_write(record.lease, lease_id, tx.now)
+        tx.delete(key.key)
+        tx.put(keys.deleted_container(record.id), b"")
+
+    return engine.run(body)
+
+
+def list_containers(
+    engine: Engine, account: str, *, prefix: str, first: str, limit: int
+) -> Awaitable[ContainerPage]:
+    """The containers of an account in the order of their names, from ``first`` on."""
+
+    def body(snap: Snapshot) -> ContainerPage:
+        base = keys.containers(account)
+        start = max(base + prefix.encode(), base + first.encode())
+        items: list[tuple[str, ContainerRecord]] = []
+        for key, value in snap.scan(start, keys.after(base + prefix.encode()), limit=limit + 1):
+            name = key[len(base) :].decode()
+            if len(items) == limit:
+                return ContainerPage(items, name, snap.now)
+            items.append((name, decode_container(value)))
+        return ContainerPage(items, None, snap.now)
+
+    return engine.read(body)

@@ -1,0 +1,83 @@
+"""The stored form of everything, and how it will change.
+
+Records are msgspec structs encoded as arrays: small, fast, and validated when they are read. The stored form changes
+in two ways only. A field is added at the end with a default: old rows decode with the default, and a row is
+rewritten whenever its resource is. Any other change raises ``FORMAT`` and comes with an upgrade step that rewrites the
+rows concerned in bounded transactions before the server takes requests; a store of a newer format is refused.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from kyanite.model.content import Content
+from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.values import ETag, Instant, etag_of
+
+FORMAT = 1
+
+R = TypeVar("R")
+
+
+class Policy(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A stored access policy. What is None is left to the token; times are kept as the instants they name."""
+
+    id: str
+    starts_at: Instant | None = None
+    expires_at: Instant | None = None
+    permissions: str | None = None
+
+
+class ContainerRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    id: int
+    created_at: Instant
+    modified_at: Instant
+    metadata: dict[str, str]
+    public_access: str = ""
+    policies: tuple[Policy, ...] = ()
+    lease: Lease = NO_LEASE
+
+    @property
+    def etag(self) -> ETag:
+        return etag_of(self.modified_at)
+
+
+BLOCK_BLOB = 0
+PAGE_BLOB = 1
+APPEND_BLOB = 2
+
+
+class HttpHeaders(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The headers a client stores with a blob and gets back with it. Empty means unset."""
+
+    content_type: str = ""
+    content_encoding: str = ""
+    content_language: str = ""
+    cache_control: str = ""
+    content_disposition: str = ""
+    content_md5: bytes = b""
+
+
+class BlobRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    modified_at: Instant
+    created_at: Instant
+    kind: int
+    length: int
+    content: Content
+    http: HttpHeaders
+    metadata: dict[str, str]
+    lease: Lease = NO_LEASE
+    tier: str = ""
+    """The access tier a client chose; empty while it is only inferred."""
+    tier_changed_at: Instant | None = None
+
+    @property
+    def etag(self) -> ETag:
+        return etag_of(self.modified_at)
+
+
+_encoder = msgspec.msgpack.Encoder()
+encode: Callable[[object], bytes] = _encoder.encode
+decode_container: Callable[[bytes], ContainerRecord] = msgspec.msgpack.Decoder(ContainerRecord).decode
+decode_blob: Callable[[bytes], BlobRecord] = msgspec.msgpack.Decoder(BlobRecord).decode

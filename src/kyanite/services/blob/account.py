@@ -1,0 +1,30 @@
+"""The Blob service of an account over REST: its properties, its stats, and what kind of account it is."""
+
+from kyanite.services.common import properties
+from kyanite.services.common.exchange import Exchange
+from kyanite.wire.http import Response
+from kyanite.wire.service_properties import BLOB_ELEMENTS
+
+
+async def get_properties(exchange: Exchange) -> Response:
+    return await properties.get_properties(exchange, "blob", BLOB_ELEMENTS)
+
+
+async def set_properties(exchange: Exchange) -> Response:
+    return await properties.set_properties(exchange, "blob", BLOB_ELEMENTS)
+
+
+async def get_stats(exchange: Exchange) -> Response:
+    return await properties.get_stats(exchange)
+
+
+async def get_information(_: Exchange) -> Response:
+    """Every account here is a general-purpose one that says it is replicated to a readable secondary."""
+    return Response(
+        200,
+        [
+            ("x-ms-sku-name", "Standard_RAGRS"),
+            ("x-ms-account-kind", "StorageV2"),
+            ("x-ms-is-hns-enabled", "false"),
+        ],
+    )

@@ -1,0 +1,128 @@
+"""Blobs of any kind over REST: properties, metadata, delete. Reading their bytes is in ``download.py``."""
+
+from collections.abc import Mapping
+
+from kyanite.model import blob
+from kyanite.model.blob import UNGUARDED, BlobKey, Guard
+from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders
+from kyanite.rules import leases
+from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.preconditions import NONE
+from kyanite.services.blob.container import key_of
+from kyanite.services.blob.lists import BLOB_TYPES
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import (
+    base64_text,
+    conditions_of,
+    lease_id_of,
+    md5_of,
+    metadata_headers,
+    metadata_of,
+)
+from kyanite.values import Instant
+from kyanite.wire import http_date
+from kyanite.wire.http import Response
+
+Headers = list[tuple[str, str]]
+
+_OVERRIDABLE = (
+    ("Content-Type", "content_type"),
+    ("Content-Encoding", "content_encoding"),
+    ("Content-Language", "content_language"),
+    ("Cache-Control", "cache_control"),
+    ("Content-Disposition", "content_disposition"),
+)
+
+
+def blob_key_of(exchange: Exchange) -> BlobKey:
+    return BlobKey(key_of(exchange), exchange.object_name)
+
+
+def guard_of(headers: Mapping[str, str]) -> Guard:
+    conditions, lease_id = conditions_of(headers), lease_id_of(headers)
+    return UNGUARDED if conditions is NONE and lease_id is None else Guard(conditions, lease_id)
+
+
+def version_headers(record: BlobRecord) -> Headers:
+    return [
+        ("ETag", f'"0x{record.modified_at:X}"'),
+        ("Last-Modified", http_date.encode(record.modified_at)),
+    ]
+
+
+async def get_blob_properties(exchange: Exchange) -> Response:
+    seen = await blob.see(exchange.environment.engine, blob_key_of(exchange), guard_of(exchange.headers))
+    record = seen.record
+    headers = property_headers(exchange, record, seen.at)
+    if record.http.content_md5:
+        headers.append(("Content-MD5", base64_text(record.http.content_md5)))
+    if record.kind == BLOCK_BLOB:
+        headers.append(("x-ms-access-tier", record.tier or "Hot"))
+        if not record.tier:
+            headers.append(("x-ms-access-tier-inferred", "true"))
+        if record.tier_changed_at is not None:
+            headers.append(("x-ms-access-tier-change-time", http_date.encode(record.tier_changed_at)))
+    return Response(200, headers, length=record.length)
+
+
+async def get_blob_metadata(exchange: Exchange) -> Response:
+    seen = await blob.see(exchange.environment.engine, blob_key_of(exchange), guard_of(exchange.headers))
+    return Response(200, version_headers(seen.record) + metadata_headers(seen.record.metadata))
+
+
+async def set_blob_properties(exchange: Exchange) -> Response:
+    """Replaces all content headers: one that is not sent is cleared."""
+    get = exchange.headers.get
+    http = HttpHeaders(
+        content_type=get("x-ms-blob-content-type", ""),
+        content_encoding=get("x-ms-blob-content-encoding", ""),
+        content_language=get("x-ms-blob-content-language", ""),
+        cache_control=get("x-ms-blob-cache-control", ""),
+        content_disposition=get("x-ms-blob-content-disposition", ""),
+        content_md5=md5_of(exchange.headers, "x-ms-blob-content-md5") or b"",
+    )
+    record = await blob.set_http_headers(
+        exchange.environment.engine, blob_key_of(exchange), http, guard_of(exchange.headers)
+    )
+    return Response(200, version_headers(record))
+
+
+async def set_blob_metadata(exchange: Exchange) -> Response:
+    record = await blob.set_metadata(
+        exchange.environment.engine,
+        blob_key_of(exchange),
+        metadata_of(exchange.request),
+        guard_of(exchange.headers),
+    )
+    return Response(200, [*version_headers(record), ("x-ms-request-server-encrypted", "true")])
+
+
+async def delete_blob(exchange: Exchange) -> Response:
+    await blob.delete(exchange.environment.engine, blob_key_of(exchange), guard_of(exchange.headers))
+    return Response(202, [("x-ms-delete-type-permanent", "true")])
+
+
+def property_headers(exchange: Exchange, record: BlobRecord, now: Instant) -> Headers:
+    """What Get Blob and Get Blob Properties both say of a blob."""
+    headers = version_headers(record)
+    http, overrides = record.http, exchange.overrides
+    for name, field in _OVERRIDABLE:
+        value = overrides.get(name.lower()) or getattr(http, field) if overrides else getattr(http, field)
+        if value:
+            headers.append((name, value))
+    headers += [
+        ("Accept-Ranges", "bytes"),
+        ("x-ms-creation-time", http_date.encode(record.created_at)),
+        ("x-ms-blob-type", BLOB_TYPES[record.kind]),
+        ("x-ms-server-encrypted", "true"),
+    ]
+    if record.lease == NO_LEASE:
+        headers += (("x-ms-lease-status", "unlocked"), ("x-ms-lease-state", "available"))
+    else:
+        status, state, duration = leases.shown(record.lease, now)
+        headers += (("x-ms-lease-status", status), ("x-ms-lease-state", state))
+        if duration:
+            headers.append(("x-ms-lease-duration", duration))
+    if record.metadata:
+        headers += metadata_headers(record.metadata)
+    return headers

@@ -1,0 +1,79 @@
+"""Writing block blobs over REST."""
+
+from kyanite.model import block_blob
+from kyanite.model.block_blob import Draft
+from kyanite.model.records import HttpHeaders
+from kyanite.rules.permissions import may_overwrite
+from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
+from kyanite.services.blob.intake import commit, take
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import (
+    base64_text,
+    content_length_of,
+    md5_of,
+    metadata_of,
+    one_of,
+    required,
+)
+from kyanite.wire import crc64
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed, bad_header
+
+MIB = 1024 * 1024
+TIERS = ("Hot", "Cool", "Cold", "Archive")
+_PUT_BLOB_MAX_BYTES = (("2019-12-12", 5000 * MIB), ("2016-05-31", 256 * MIB), ("", 64 * MIB))
+"""The largest body of one Put Blob, by the version it came with."""
+
+
+async def put_blob(exchange: Exchange) -> Response:
+    headers = exchange.headers
+    if required(headers, "x-ms-blob-type").lower() != "blockblob":
+        if headers["x-ms-blob-type"].lower() in {"pageblob", "appendblob"}:
+            raise Malformed("NotImplemented")
+        raise bad_header("x-ms-blob-type", headers["x-ms-blob-type"])
+    length = content_length_of(exchange.request)
+    _check_size(exchange.version, length)
+    key, guard, metadata = blob_key_of(exchange), guard_of(headers), metadata_of(exchange.request)
+    tier = one_of(headers, "x-ms-access-tier", TIERS)
+    stored_md5 = md5_of(headers, "x-ms-blob-content-md5")
+    taken = await take(exchange.environment, exchange.request, length)
+    draft = Draft(
+        payload=taken.payload,
+        length=length,
+        http=http_headers_of(exchange, stored_md5 or taken.md5),
+        metadata=metadata,
+        tier=tier,
+    )
+    record = await commit(
+        exchange.environment,
+        taken,
+        block_blob.put(
+            exchange.environment.engine, key, draft, guard, may_overwrite=may_overwrite(exchange.grant)
+        ),
+    )
+    answer = version_headers(record)
+    answer += [
+        ("Content-MD5", base64_text(taken.md5)),
+        ("x-ms-content-crc64", crc64.encode(taken.crc64)),
+        ("x-ms-request-server-encrypted", "true"),
+    ]
+    return Response(201, answer)
+
+
+def http_headers_of(exchange: Exchange, md5: bytes) -> HttpHeaders:
+    """The content headers to store: ``x-ms-blob-*`` wins over the plain header of the request itself."""
+    get = exchange.headers.get
+    return HttpHeaders(
+        content_type=get("x-ms-blob-content-type") or get("content-type") or "application/octet-stream",
+        content_encoding=get("x-ms-blob-content-encoding") or get("content-encoding", ""),
+        content_language=get("x-ms-blob-content-language") or get("content-language", ""),
+        cache_control=get("x-ms-blob-cache-control") or get("cache-control", ""),
+        content_disposition=get("x-ms-blob-content-disposition", ""),
+        content_md5=md5,
+    )
+
+
+def _check_size(version: str, length: int) -> None:
+    limit = next(limit for since, limit in _PUT_BLOB_MAX_BYTES if version >= since)
+    if length > limit:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(limit))

@@ -1,0 +1,139 @@
+"""Containers over REST."""
+
+from collections.abc import Awaitable, Callable
+
+from kyanite.model import container
+from kyanite.model.container import ContainerKey
+from kyanite.model.records import ContainerRecord, Policy
+from kyanite.rules import leases
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import (
+    conditions_of,
+    lease_id_of,
+    metadata_headers,
+    metadata_of,
+    one_of,
+)
+from kyanite.values import ETag, Instant
+from kyanite.wire import acl, http_date
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed
+
+_PUBLIC_LEVELS = ("container", "blob")
+_ACL_MAX_BYTES = 64 * 1024
+
+
+def key_of(exchange: Exchange) -> ContainerKey:
+    return ContainerKey(exchange.account.name, exchange.container)
+
+
+def version_headers(etag: ETag, modified_at: Instant) -> list[tuple[str, str]]:
+    """ETag and Last-Modified, which every answer about one resource carries."""
+    return [("ETag", f'"{etag}"'), ("Last-Modified", http_date.encode(modified_at))]
+
+
+async def create_container(exchange: Exchange) -> Response:
+    record = await container.create(
+        exchange.environment.engine,
+        key_of(exchange),
+        metadata=metadata_of(exchange.request),
+        public_access=_public_access(exchange),
+    )
+    return Response(201, version_headers(record.etag, record.modified_at))
+
+
+async def get_container_properties(exchange: Exchange) -> Response:
+    return await _describe(exchange, _properties)
+
+
+async def get_container_metadata(exchange: Exchange) -> Response:
+    return await _describe(exchange, lambda record, _: metadata_headers(record.metadata))
+
+
+async def set_container_metadata(exchange: Exchange) -> Response:
+    record = await container.set_metadata(
+        exchange.environment.engine,
+        key_of(exchange),
+        metadata_of(exchange.request),
+        conditions_of(exchange.headers),
+        lease_id_of(exchange.headers),
+    )
+    return Response(200, version_headers(record.etag, record.modified_at))
+
+
+async def get_container_acl(exchange: Exchange) -> Response:
+    seen = await container.see(exchange.environment.engine, key_of(exchange), lease_id_of(exchange.headers))
+    record = seen.record
+    headers = version_headers(record.etag, record.modified_at)
+    headers += _public_header(record)
+    headers.append(("Content-Type", "application/xml"))
+    identifiers = [
+        acl.SignedIdentifier(policy.id, policy.starts_at, policy.expires_at, policy.permissions)
+        for policy in record.policies
+    ]
+    return Response(200, headers, acl.encode(identifiers))
+
+
+async def set_container_acl(exchange: Exchange) -> Response:
+    public_access = _public_access(exchange)
+    body = await exchange.request.body.read_all(_ACL_MAX_BYTES)
+    if body is None:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(_ACL_MAX_BYTES))
+    identifiers = acl.decode(body) if body else []
+    record = await container.set_acl(
+        exchange.environment.engine,
+        key_of(exchange),
+        public_access,
+        tuple(Policy(item.id, item.starts_at, item.expires_at, item.permissions) for item in identifiers),
+        conditions_of(exchange.headers),
+        lease_id_of(exchange.headers),
+    )
+    return Response(200, version_headers(record.etag, record.modified_at))
+
+
+async def delete_container(exchange: Exchange) -> Response:
+    await container.delete(
+        exchange.environment.engine,
+        key_of(exchange),
+        conditions_of(exchange.headers),
+        lease_id_of(exchange.headers),
+    )
+    return Response(202)
+
+
+def _describe(
+    exchange: Exchange, describe: Callable[[ContainerRecord, Instant], list[tuple[str, str]]]
+) -> Awaitable[Response]:
+    async def answer() -> Response:
+        seen = await container.see(
+            exchange.environment.engine, key_of(exchange), lease_id_of(exchange.headers)
+        )
+        record = seen.record
+        headers = version_headers(record.etag, record.modified_at)
+        return Response(200, headers + describe(record, seen.at))
+
+    return answer()
+
+
+def _properties(record: ContainerRecord, now: Instant) -> list[tuple[str, str]]:
+    status, state, duration = leases.shown(record.lease, now)
+    headers = [("x-ms-lease-status", status), ("x-ms-lease-state", state)]
+    if duration:
+        headers.append(("x-ms-lease-duration", duration))
+    headers += _public_header(record)
+    headers += [
+        ("x-ms-has-immutability-policy", "false"),
+        ("x-ms-has-legal-hold", "false"),
+        ("x-ms-immutable-storage-with-versioning-enabled", "false"),
+        ("x-ms-default-encryption-scope", "$account-encryption-key"),
+        ("x-ms-deny-encryption-scope-override", "false"),
+    ]
+    return headers + metadata_headers(record.metadata)
+
+
+def _public_header(record: ContainerRecord) -> list[tuple[str, str]]:
+    return [("x-ms-blob-public-access", record.public_access)] if record.public_access else []
+
+
+def _public_access(exchange: Exchange) -> str:
+    return one_of(exchange.headers, "x-ms-blob-public-access", _PUBLIC_LEVELS)

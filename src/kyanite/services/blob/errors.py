@@ -1,0 +1,118 @@
+"""What the Blob service answers for each reason and code, beside those that all services share."""
+
+from collections.abc import Mapping
+
+from kyanite.rules.refusals import Reason
+from kyanite.services.common import errors as common
+from kyanite.services.common.errors import WireError
+from kyanite.services.common.exchange import Resource
+
+_ANYWHERE: Mapping[Reason, WireError] = {
+    **common.REASONS,
+    Reason.CONTAINER_ALREADY_EXISTS: WireError(
+        409, "ContainerAlreadyExists", "The specified container already exists."
+    ),
+    Reason.CONTAINER_NOT_FOUND: WireError(
+        404, "ContainerNotFound", "The specified container does not exist."
+    ),
+    Reason.BLOB_ALREADY_EXISTS: WireError(409, "BlobAlreadyExists", "The specified blob already exists."),
+    Reason.BLOB_NOT_FOUND: WireError(404, "BlobNotFound", "The specified blob does not exist."),
+    Reason.INVALID_BLOB_TYPE: WireError(
+        409, "InvalidBlobType", "The blob type is invalid for this operation."
+    ),
+    Reason.INVALID_RANGE: WireError(
+        416, "InvalidRange", "The range specified is invalid for the current size of the resource."
+    ),
+    Reason.SOURCE_CONDITION_NOT_MET: WireError(
+        412,
+        "SourceConditionNotMet",
+        "The source condition specified using HTTP conditional header(s) is not met.",
+    ),
+    Reason.APPEND_POSITION_CONDITION_NOT_MET: WireError(
+        412, "AppendPositionConditionNotMet", "The append position condition specified was not met."
+    ),
+    Reason.MAX_BLOB_SIZE_CONDITION_NOT_MET: WireError(
+        412, "MaxBlobSizeConditionNotMet", "The max blob size condition specified was not met."
+    ),
+    Reason.SEQUENCE_NUMBER_CONDITION_NOT_MET: WireError(
+        412, "SequenceNumberConditionNotMet", "The sequence number condition specified was not met."
+    ),
+    Reason.LEASE_ALREADY_PRESENT: WireError(409, "LeaseAlreadyPresent", "There is already a lease present."),
+    Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION: WireError(
+        409,
+        "LeaseIdMismatchWithLeaseOperation",
+        "The lease ID specified did not match the lease ID for the resource.",
+    ),
+    Reason.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED: WireError(
+        409,
+        "LeaseIsBreakingAndCannotBeAcquired",
+        "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.",
+    ),
+    Reason.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED: WireError(
+        409,
+        "LeaseIsBreakingAndCannotBeChanged",
+        "The lease ID matched, but the lease is currently in breaking state and cannot be changed.",
+    ),
+    Reason.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED: WireError(
+        409,
+        "LeaseIsBrokenAndCannotBeRenewed",
+        "The lease ID matched, but the lease has been broken explicitly and cannot be renewed.",
+    ),
+    Reason.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION: WireError(
+        409, "LeaseNotPresentWithLeaseOperation", "There is currently no lease on the resource."
+    ),
+    Reason.INFINITE_LEASE_DURATION_REQUIRED: WireError(
+        412,
+        "InfiniteLeaseDurationRequired",
+        "The lease ID matched, but the lease must be of infinite duration.",
+    ),
+    Reason.UNAUTHORIZED_BLOB_OVERWRITE: WireError(
+        403, "UnauthorizedBlobOverwrite", "This request is not authorized to perform blob overwrites."
+    ),
+}
+
+
+def _lease_uses(resource: str, word: str) -> Mapping[Reason, WireError]:
+    """What using a leased blob or container sounds like; the codes name the resource."""
+    return {
+        Reason.LEASE_ID_MISMATCH: WireError(
+            412,
+            f"LeaseIdMismatchWith{resource}Operation",
+            f"The lease ID specified did not match the lease ID for the {word}.",
+        ),
+        Reason.LEASE_NOT_PRESENT: WireError(
+            412,
+            f"LeaseNotPresentWith{resource}Operation",
+            f"There is currently no lease on the {word}.",
+        ),
+        Reason.LEASE_ID_MISSING: WireError(
+            412,
+            "LeaseIdMissing",
+            f"There is currently a lease on the {word} and no lease ID was specified in the request.",
+        ),
+        Reason.LEASE_LOST: WireError(
+            412, "LeaseLost", f"A lease ID was specified, but the lease for the {word} has expired."
+        ),
+    }
+
+
+REASONS: Mapping[Resource, Mapping[Reason, WireError]] = {
+    Resource.SERVICE: _ANYWHERE,
+    Resource.CONTAINER: {**_ANYWHERE, **_lease_uses("Container", "container")},
+    Resource.OBJECT: {**_ANYWHERE, **_lease_uses("Blob", "blob")},
+}
+
+CODES: Mapping[str, WireError] = {
+    **common.CODES,
+    **{
+        error.code: error
+        for error in (
+            WireError(400, "InvalidBlobTier", "The specified blob tier is invalid."),
+            WireError(
+                400,
+                "InvalidVersionForPageBlobOperation",
+                "All operations on page blobs need a newer version.",
+            ),
+        )
+    },
+}

@@ -1,0 +1,171 @@
+"""List Containers and List Blobs: the parameters in, the XML out.
+
+The XML is put together from templates, since a page of 5,000 blobs is some 4 MB of it. Whatever a client chose (names,
+metadata, content headers) is escaped; what the server made (dates, numbers, ETags) needs none.
+"""
+
+import base64
+
+from kyanite.model import container, listing
+from kyanite.model.listing import Listing
+from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord, ContainerRecord
+from kyanite.rules import leases
+from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.services.blob.container import key_of
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.paging import encode_marker, includes_of, marker_of, max_results_of
+from kyanite.values import Instant
+from kyanite.wire import http_date
+from kyanite.wire.http import Response
+from kyanite.wire.xml import escape, name_element
+
+BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
+_XML = [("Content-Type", "application/xml")]
+_CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
+_BLOB_PARTS = frozenset(
+    {
+        "snapshots",
+        "metadata",
+        "uncommittedblobs",
+        "copy",
+        "deleted",
+        "tags",
+        "versions",
+        "deletedwithversions",
+        "immutabilitypolicy",
+        "legalhold",
+        "permissions",
+    }
+)
+_UNLEASED = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>"
+
+
+async def list_containers(exchange: Exchange) -> Response:
+    parameters = exchange.parameters
+    parts = includes_of(parameters, _CONTAINER_PARTS)
+    prefix = parameters.get("prefix", "")
+    limit = max_results_of(parameters)
+    page = await container.list_containers(
+        exchange.environment.engine,
+        exchange.account.name,
+        prefix=prefix,
+        first=marker_of(parameters),
+        limit=limit,
+    )
+    items = "".join(_container_item(name, record, page.at, parts) for name, record in page.items)
+    return _answer(
+        f'ServiceEndpoint="{escape(exchange.endpoint)}"',
+        _echo(exchange, limit),
+        f"<Containers>{items}</Containers>",
+        page.next_name,
+    )
+
+
+async def list_blobs(exchange: Exchange) -> Response:
+    parameters = exchange.parameters
+    parts = includes_of(parameters, _BLOB_PARTS)
+    limit = max_results_of(parameters)
+    ask = Listing(
+        prefix=parameters.get("prefix", ""),
+        delimiter=parameters.get("delimiter", ""),
+        first=max(marker_of(parameters), parameters.get("startfrom", "")),
+        before=parameters.get("endbefore", ""),
+        limit=limit,
+    )
+    page = await listing.list_blobs(exchange.environment.engine, key_of(exchange), ask)
+    with_metadata = "metadata" in parts
+    items = [
+        _folder_item(name) if record is None else _blob_item(name, record, page.at, with_metadata)
+        for name, record in page.items
+    ]
+    echo = _echo(exchange, limit)
+    if ask.delimiter:
+        echo += f"<Delimiter>{escape(ask.delimiter)}</Delimiter>"
+    return _answer(
+        f'ServiceEndpoint="{escape(exchange.endpoint)}" ContainerName="{escape(exchange.container)}"',
+        echo,
+        f"<Blobs>{''.join(items)}</Blobs>",
+        page.next_name,
+    )
+
+
+def _answer(attributes: str, echo: str, items: str, next_name: str | None) -> Response:
+    text = (
+        f'<?xml version="1.0" encoding="utf-8"?><EnumerationResults {attributes}>{echo}{items}'
+        f"<NextMarker>{encode_marker(next_name)}</NextMarker></EnumerationResults>"
+    )
+    return Response(200, list(_XML), text.encode())
+
+
+def _echo(exchange: Exchange, limit: int) -> str:
+    """What the client asked for, said back."""
+    parameters = exchange.parameters
+    echo = ""
+    if "prefix" in parameters:
+        echo += f"<Prefix>{escape(parameters['prefix'])}</Prefix>"
+    if "marker" in parameters:
+        echo += f"<Marker>{escape(parameters['marker'])}</Marker>"
+    if "maxresults" in parameters:
+        echo += f"<MaxResults>{limit}</MaxResults>"
+    return echo
+
+
+def _container_item(name: str, record: ContainerRecord, now: Instant, parts: frozenset[str]) -> str:
+    public = f"<PublicAccess>{record.public_access}</PublicAccess>" if record.public_access else ""
+    metadata = _metadata(record.metadata) if "metadata" in parts else ""
+    return (
+        f"<Container><Name>{escape(name)}</Name><Properties>"
+        f"<Last-Modified>{http_date.encode(record.modified_at)}</Last-Modified>"
+        f'<Etag>"{record.etag}"</Etag>{_lease(record.lease, now)}{public}'
+        "<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>"
+        "<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>"
+        "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
+        "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>"
+        f"</Properties>{metadata}</Container>"
+    )
+
+
+def _folder_item(name: str) -> str:
+    return f"<BlobPrefix>{name_element(name)}</BlobPrefix>"
+
+
+def _blob_item(name: str, record: BlobRecord, now: Instant, with_metadata: bool) -> str:
+    http = record.http
+    md5 = base64.b64encode(http.content_md5).decode("ascii") if http.content_md5 else ""
+    tier = ""
+    if record.kind == BLOCK_BLOB:
+        tier = (
+            f"<AccessTier>{record.tier}</AccessTier>"
+            if record.tier
+            else "<AccessTier>Hot</AccessTier><AccessTierInferred>true</AccessTierInferred>"
+        )
+    lease = _UNLEASED if record.lease == NO_LEASE else _lease(record.lease, now)
+    metadata = _metadata(record.metadata) if with_metadata else ""
+    return (
+        f"<Blob>{name_element(name)}<Properties>"
+        f"<Creation-Time>{http_date.encode(record.created_at)}</Creation-Time>"
+        f"<Last-Modified>{http_date.encode(record.modified_at)}</Last-Modified>"
+        f"<Etag>0x{record.modified_at:X}</Etag>"
+        f"<Content-Length>{record.length}</Content-Length>"
+        f"<Content-Type>{escape(http.content_type)}</Content-Type>"
+        f"<Content-Encoding>{escape(http.content_encoding)}</Content-Encoding>"
+        f"<Content-Language>{escape(http.content_language)}</Content-Language>"
+        "<Content-CRC64 />"
+        f"<Content-MD5>{md5}</Content-MD5>"
+        f"<Cache-Control>{escape(http.cache_control)}</Cache-Control>"
+        f"<Content-Disposition>{escape(http.content_disposition)}</Content-Disposition>"
+        f"<BlobType>{BLOB_TYPES[record.kind]}</BlobType>"
+        f"{tier}{lease}<ServerEncrypted>true</ServerEncrypted></Properties>{metadata}<OrMetadata /></Blob>"
+    )
+
+
+def _lease(lease: Lease, now: Instant) -> str:
+    status, state, duration = leases.shown(lease, now)
+    shown = f"<LeaseStatus>{status}</LeaseStatus><LeaseState>{state}</LeaseState>"
+    return f"{shown}<LeaseDuration>{duration}</LeaseDuration>" if duration else shown
+
+
+def _metadata(metadata: dict[str, str]) -> str:
+    if not metadata:
+        return "<Metadata />"
+    return f"<Metadata>{''.join(f'<{name}>{escape(text)}</{name}>' for name, text in metadata.items())}</Metadata>"

@@ -1,0 +1,94 @@
+"""The Blob service as a table, to be held against the REST reference.
+
+The last column is what a shared access signature or an anonymous caller needs (``rules/permissions.py``). Rows that
+differ only by a header stand in the order in which the service tells them apart.
+"""
+
+from kyanite.rules.permissions import Access
+from kyanite.services.blob import account, blob, block_blob, container, download, lists
+from kyanite.services.common.exchange import Resource
+from kyanite.services.common.operations import Op, not_yet
+
+SERVICE, CONTAINER, BLOB = Resource.SERVICE, Resource.CONTAINER, Resource.OBJECT
+
+KEY_ONLY = Access()
+ANY_TOKEN = Access(account="* *", service="*")
+READ = Access(account="o r", service="r", public="blob")
+WRITE = Access(account="o w", service="w")
+CREATE_OR_WRITE = Access(account="o cw", service="cw")
+APPEND = Access(account="o aw", service="aw")
+LEASE = Access(account="o wd", service="wd")
+TAGS = Access(account="o t", service="t")
+IMMUTABILITY = Access(account="o i", service="i")
+LIST_BLOBS = Access(account="c l", service="l", public="container")
+READ_CONTAINER = Access(account="c r", public="container")
+WRITE_CONTAINER = Access(account="c w")
+
+
+def query(restype: str = "", comp: str = "") -> dict[str, str]:
+    return {"restype": restype, "comp": comp}
+
+
+# fmt: off
+OPERATIONS = (
+    # The service
+    Op("List Containers", "GET", SERVICE, query(comp="list"), lists.list_containers, Access(account="s l")),
+    Op("Get Blob Service Properties", "GET", SERVICE, query("service", "properties"), account.get_properties, Access(account="s r")),
+    Op("Set Blob Service Properties", "PUT", SERVICE, query("service", "properties"), account.set_properties, Access(account="s w"), writes=True),
+    Op("Get Blob Service Stats", "GET", SERVICE, query("service", "stats"), account.get_stats, Access(account="s r")),
+    Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), not_yet, KEY_ONLY),
+    Op("Get Account Information", "GET HEAD", SERVICE, query("account", "properties"), account.get_information, ANY_TOKEN),
+    Op("Get Account Information", "GET HEAD", CONTAINER, query("account", "properties"), account.get_information, ANY_TOKEN),
+    Op("Get Account Information", "GET HEAD", BLOB, query("account", "properties"), account.get_information, ANY_TOKEN),
+    Op("Blob Batch", "POST", SERVICE, query(comp="batch"), not_yet, ANY_TOKEN),
+    Op("Find Blobs by Tags", "GET", SERVICE, query(comp="blobs"), not_yet, Access(account="s f")),
+
+    # Containers
+    Op("Create Container", "PUT", CONTAINER, query("container"), container.create_container, Access(account="c cw"), writes=True),
+    Op("Get Container Properties", "GET HEAD", CONTAINER, query("container"), container.get_container_properties, READ_CONTAINER),
+    Op("Delete Container", "DELETE", CONTAINER, query("container"), container.delete_container, Access(account="c d"), writes=True),
+    Op("Get Container Metadata", "GET HEAD", CONTAINER, query("container", "metadata"), container.get_container_metadata, READ_CONTAINER),
+    Op("Set Container Metadata", "PUT", CONTAINER, query("container", "metadata"), container.set_container_metadata, WRITE_CONTAINER, writes=True),
+    Op("Get Container ACL", "GET HEAD", CONTAINER, query("container", "acl"), container.get_container_acl, KEY_ONLY),
+    Op("Set Container ACL", "PUT", CONTAINER, query("container", "acl"), container.set_container_acl, KEY_ONLY, writes=True),
+    Op("List Blobs", "GET", CONTAINER, query("container", "list"), lists.list_blobs, LIST_BLOBS),
+    Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), not_yet, Access(account="c wd"), writes=True),
+    Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), not_yet, WRITE_CONTAINER, writes=True),
+    Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), not_yet, WRITE_CONTAINER, writes=True),
+    Op("Blob Batch", "POST", CONTAINER, query("container", "batch"), not_yet, ANY_TOKEN),
+    Op("Find Blobs by Tags", "GET", CONTAINER, query("container", "blobs"), not_yet, Access(account="c f", service="f")),
+
+    # Blobs
+    Op("Copy Blob From URL", "PUT", BLOB, query(), not_yet, CREATE_OR_WRITE, when="x-ms-requires-sync: true", writes=True),
+    Op("Copy Blob", "PUT", BLOB, query(), not_yet, CREATE_OR_WRITE, when="x-ms-copy-source", writes=True),
+    Op("Put Blob", "PUT", BLOB, query(), block_blob.put_blob, CREATE_OR_WRITE, writes=True),
+    Op("Get Blob", "GET", BLOB, query(), download.get_blob, READ),
+    Op("Get Blob Properties", "HEAD", BLOB, query(), blob.get_blob_properties, READ),
+    Op("Delete Blob", "DELETE", BLOB, query(), blob.delete_blob, Access(account="o d", service="d"), writes=True),
+    Op("Get Blob Metadata", "GET HEAD", BLOB, query(comp="metadata"), blob.get_blob_metadata, READ),
+    Op("Set Blob Metadata", "PUT", BLOB, query(comp="metadata"), blob.set_blob_metadata, WRITE, writes=True),
+    Op("Set Blob Properties", "PUT", BLOB, query(comp="properties"), blob.set_blob_properties, WRITE, writes=True),
+    Op("Lease Blob", "PUT", BLOB, query(comp="lease"), not_yet, LEASE, writes=True),
+    Op("Snapshot Blob", "PUT", BLOB, query(comp="snapshot"), not_yet, CREATE_OR_WRITE, writes=True),
+    Op("Abort Copy Blob", "PUT", BLOB, query(comp="copy"), not_yet, WRITE, writes=True),
+    Op("Set Blob Tier", "PUT", BLOB, query(comp="tier"), not_yet, WRITE, writes=True),
+    Op("Undelete Blob", "PUT", BLOB, query(comp="undelete"), not_yet, WRITE, writes=True),
+    Op("Set Blob Expiry", "PUT", BLOB, query(comp="expiry"), not_yet, WRITE, writes=True),
+    Op("Set Blob Immutability Policy", "PUT", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY, writes=True),
+    Op("Delete Blob Immutability Policy", "DELETE", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY, writes=True),
+    Op("Set Blob Legal Hold", "PUT", BLOB, query(comp="legalhold"), not_yet, IMMUTABILITY, writes=True),
+    Op("Get Blob Tags", "GET", BLOB, query(comp="tags"), not_yet, TAGS),
+    Op("Set Blob Tags", "PUT", BLOB, query(comp="tags"), not_yet, TAGS, writes=True),
+    Op("Query Blob Contents", "POST", BLOB, query(comp="query"), not_yet, READ),
+
+    # Block, append and page blobs
+    Op("Put Block", "PUT", BLOB, query(comp="block"), not_yet, WRITE, writes=True),
+    Op("Put Block List", "PUT", BLOB, query(comp="blocklist"), not_yet, WRITE, writes=True),
+    Op("Get Block List", "GET", BLOB, query(comp="blocklist"), not_yet, READ),
+    Op("Append Block", "PUT", BLOB, query(comp="appendblock"), not_yet, APPEND, writes=True),
+    Op("Append Blob Seal", "PUT", BLOB, query(comp="seal"), not_yet, APPEND, writes=True),
+    Op("Put Page", "PUT", BLOB, query(comp="page"), not_yet, WRITE, writes=True),
+    Op("Get Page Ranges", "GET", BLOB, query(comp="pagelist"), not_yet, READ),
+    Op("Incremental Copy Blob", "PUT", BLOB, query(comp="incrementalcopy"), not_yet, WRITE, writes=True),
+)
+# fmt: on

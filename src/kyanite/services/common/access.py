@@ -1,0 +1,155 @@
+"""Who is asking: the grant that a request's key, token or lack of either amounts to.
+
+Signatures are checked here, over the wire formats' own texts; what a grant allows is ``rules/permissions.py``. Stored
+policies and public levels are read for every request that needs them, so a change holds at once.
+"""
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Protocol
+
+from kyanite.rules import permissions
+from kyanite.rules.permissions import OWNER, AccountGrant, Anonymous, Grant, Policy, ServiceGrant
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.common.exchange import Exchange
+from kyanite.values import TICKS_PER_SECOND, Instant
+from kyanite.wire import http_date, sas, shared_key
+from kyanite.wire.sas import AccountSas, ServiceSas, Terms
+from kyanite.wire.shared_key import Bearer, SharedKey, Signable
+from kyanite.wire.uri import Query
+
+_CLOCK_SKEW = 15 * 60 * TICKS_PER_SECOND
+_NO_OVERRIDES: Mapping[str, str] = {}
+
+
+class Policed(Protocol):
+    """A container, queue, table or share, as far as access is concerned."""
+
+    @property
+    def public_level(self) -> str:
+        """Empty, ``blob`` or ``container``."""
+
+    def policy(self, identifier: str) -> Policy | None: ...
+
+
+class Guardian(Protocol):
+    """Looks up what the request's container says about access; None when there is no such container."""
+
+    def __call__(self, exchange: Exchange) -> Awaitable[Policed | None]: ...
+
+
+async def authenticate(
+    exchange: Exchange, query: Query, service: str, guardian: Guardian
+) -> tuple[Grant, Mapping[str, str]]:
+    """The grant, and the headers of a GET answer that its token replaces."""
+    authorization = exchange.headers.get("authorization")
+    token = sas.decode(query, service)
+    if authorization is not None:
+        if token is not None:
+            raise _failed("A request may not carry both an Authorization header and a signature in its URL.")
+        return _by_header(exchange, query, authorization), _NO_OVERRIDES
+    match token:
+        case None:
+            return await _anonymous(exchange, service, guardian), _NO_OVERRIDES
+        case AccountSas():
+            return _by_account_sas(exchange, service, token), _NO_OVERRIDES
+        case ServiceSas():
+            return await _by_service_sas(exchange, token, guardian), _overrides(token)
+        case _:
+            raise _failed("User delegation keys are not supported by this server.")
+
+
+def _by_header(exchange: Exchange, query: Query, value: str) -> Grant:
+    authorization = shared_key.decode_authorization(value)
+    if isinstance(authorization, Bearer):
+        raise _failed("OAuth tokens are not supported by this server.")
+    _check_date(exchange)
+    signable = Signable(
+        exchange.request.method, exchange.target, query, exchange.headers, exchange.version or "2009-09-19"
+    )
+    if authorization.account != exchange.account.name or not shared_key.verify(
+        authorization, exchange.account.keys, signable
+    ):
+        raise _failed(_mismatch(authorization, signable))
+    return OWNER
+
+
+def _mismatch(authorization: SharedKey, signable: Signable) -> str:
+    text = shared_key.string_to_sign(signable, lite=authorization.lite)
+    return (
+        f"The MAC signature found in the HTTP request '{authorization.signature}' is not the same as any "
+        f"computed signature. Server used following string to sign: '{text}'."
+    )
+
+
+def _check_date(exchange: Exchange) -> None:
+    text = exchange.headers.get("x-ms-date") or exchange.headers.get("date") or ""
+    sent_at = http_date.decode(text)
+    if sent_at is None:
+        raise _failed("x-ms-date or Date header is missing or is not a valid date.")
+    if abs(exchange.environment.clock() - sent_at) > _CLOCK_SKEW:
+        raise _failed(f"Request date header too old: '{text}'")
+
+
+def _by_account_sas(exchange: Exchange, service: str, token: AccountSas) -> Grant:
+    account = exchange.account
+    _check_signature(account.keys, token.string_to_sign(account.name), token.signature)
+    _check_terms(exchange, token.terms, token.terms.starts_at, token.terms.expires_at)
+    return AccountGrant(service, token.services, token.resource_types, token.permissions)
+
+
+async def _by_service_sas(exchange: Exchange, token: ServiceSas, guardian: Guardian) -> Grant:
+    account, terms = exchange.account, token.terms
+    moment = exchange.parameters.get("snapshot") or exchange.parameters.get("versionid") or ""
+    text = token.string_to_sign(account.name, exchange.container, exchange.object_name, moment)
+    _check_signature(account.keys, text, token.signature)
+    if token.identifier is None:
+        _check_terms(exchange, terms, terms.starts_at, terms.expires_at)
+        return ServiceGrant(token.resource, token.permissions or "")
+    policed = await guardian(exchange)
+    agreement = permissions.agree(
+        None if policed is None else policed.policy(token.identifier),
+        permissions=token.permissions,
+        starts_at=terms.starts_at,
+        expires_at=terms.expires_at,
+    )
+    _check_terms(exchange, terms, agreement.starts_at, agreement.expires_at)
+    return ServiceGrant(token.resource, agreement.permissions)
+
+
+def _check_signature(keys: Sequence[bytes], text: str, signature: str) -> None:
+    if not sas.verify(keys, text, signature):
+        raise _failed(f"Signature did not match. String to sign used was {text}")
+
+
+def _check_terms(
+    exchange: Exchange, terms: Terms, starts_at: Instant | None, expires_at: Instant | None
+) -> None:
+    if expires_at is None:
+        raise _failed("Signature fields not well formed.")
+    permissions.check_in_force(starts_at, expires_at, exchange.environment.clock())
+    permissions.check_source(terms.addresses, exchange.request.peer)
+    permissions.check_protocol(https_only=terms.https_only, secure=exchange.request.secure)
+
+
+async def _anonymous(exchange: Exchange, service: str, guardian: Guardian) -> Grant:
+    refusal = permissions.refusal_without_credentials(service, exchange.version)
+    policed = await guardian(exchange) if exchange.container else None
+    return Anonymous("" if policed is None else policed.public_level, refusal)
+
+
+def _overrides(token: ServiceSas) -> Mapping[str, str]:
+    given = token.overrides
+    if given is None:
+        return _NO_OVERRIDES
+    values = {
+        "cache-control": given.cache_control,
+        "content-disposition": given.content_disposition,
+        "content-encoding": given.content_encoding,
+        "content-language": given.content_language,
+        "content-type": given.content_type,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _failed(sentence: str) -> Refused:
+    return Refused(Reason.AUTHENTICATION_FAILED, AuthenticationErrorDetail=sentence)

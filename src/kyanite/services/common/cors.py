@@ -1,0 +1,78 @@
+"""Cross-origin requests: the preflight, and the headers that browsers look for on every answer.
+
+Rules belong to a service of an account. They are read for each request that names an origin. Whether caches must be
+told that answers vary is asked of every read, so that is remembered for a second: it decides nothing about access.
+"""
+
+from kyanite.rules import cors
+from kyanite.services.common import properties
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import required
+from kyanite.values import TICKS_PER_SECOND, Instant
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed
+from kyanite.wire.cors_rules import CorsRule
+
+
+async def preflight(exchange: Exchange, service: str) -> Response:
+    """OPTIONS. Not authenticated, and judged against the service: the resource need not exist."""
+    headers = exchange.headers
+    origin = required(headers, "origin")
+    method = required(headers, "access-control-request-method")
+    asked = headers.get("access-control-request-headers", "")
+    names = [name.strip() for name in asked.split(",") if name.strip()]
+    rules = await _rules(exchange, service)
+    consent = cors.preflight(rules, origin=origin, method=method, headers=names)
+    if consent is None:
+        raise Malformed("CorsPreflightFailure")
+    answer = [
+        ("Access-Control-Allow-Origin", consent.allow_origin),
+        ("Access-Control-Allow-Methods", method),
+        ("Access-Control-Max-Age", str(consent.max_age_seconds)),
+    ]
+    if asked:
+        answer.append(("Access-Control-Allow-Headers", asked))
+    if consent.allow_credentials:
+        answer.append(("Access-Control-Allow-Credentials", "true"))
+    return Response(200, answer)
+
+
+class Decorator:
+    """Adds what a cross-origin reader needs to the answers of one service."""
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+        self._varies: dict[str, tuple[Instant, bool]] = {}
+
+    async def __call__(self, exchange: Exchange, response: Response) -> None:
+        origin, method = exchange.headers.get("origin"), exchange.request.method
+        if origin is None:
+            if method in {"GET", "HEAD"} and await self._varies_without_origin(exchange):
+                response.headers.append(("Vary", "Origin"))
+            return
+        rules = await _rules(exchange, self._service)
+        if not rules:
+            return
+        consent = cors.actual(rules, origin=origin, method=method)
+        if consent is not None:
+            response.headers.append(("Access-Control-Allow-Origin", consent.allow_origin))
+            if consent.exposed_headers:
+                exposed = ",".join(consent.exposed_headers)
+                response.headers.append(("Access-Control-Expose-Headers", exposed))
+            if consent.allow_credentials:
+                response.headers.append(("Access-Control-Allow-Credentials", "true"))
+        if method in {"GET", "HEAD"} and cors.varies_by_origin(rules, origin=origin, method=method):
+            response.headers.append(("Vary", "Origin"))
+
+    async def _varies_without_origin(self, exchange: Exchange) -> bool:
+        now, account = exchange.environment.clock(), exchange.account.name
+        until, varies = self._varies.get(account, (Instant(0), False))
+        if now >= until:
+            rules = await _rules(exchange, self._service)
+            varies = cors.varies_by_origin(rules, origin=None, method="GET")
+            self._varies[account] = (Instant(now + TICKS_PER_SECOND), varies)
+        return varies
+
+
+async def _rules(exchange: Exchange, service: str) -> tuple[CorsRule, ...]:
+    return (await properties.load(exchange, service)).cors or ()

@@ -1,0 +1,74 @@
+"""One request on its way through a service, with everything the handlers may ask of it."""
+
+from collections.abc import Mapping
+from enum import Enum
+
+from kyanite.rules.permissions import Grant
+from kyanite.services.common.environment import Account, Environment
+from kyanite.wire.http import Request
+from kyanite.wire.uri import Target
+
+
+class Resource(Enum):
+    """What a path names. The words are the services' own: a container may be a queue, an object a message."""
+
+    SERVICE = "service"
+    CONTAINER = "container"
+    OBJECT = "object"
+
+
+class Exchange:
+    """Plain slots: one is made for every request."""
+
+    __slots__ = (
+        "account",
+        "container",
+        "environment",
+        "grant",
+        "headers",
+        "object_name",
+        "overrides",
+        "parameters",
+        "request",
+        "request_id",
+        "resource",
+        "target",
+        "version",
+    )
+
+    request: Request
+    environment: Environment
+    target: Target
+    account: Account
+    grant: Grant
+    headers: Mapping[str, str]
+    """The request's headers, names in lower case."""
+    parameters: Mapping[str, str]
+    """The query, names in lower case, values decoded."""
+    resource: Resource
+    """What the path names."""
+    container: str
+    """The container, queue, table or share that the path names; empty at the level of the service."""
+    object_name: str
+    """What the path names inside it, decoded; empty when it names the container itself."""
+    version: str
+    """The protocol version in force, as ``YYYY-MM-DD``: versions compare as texts."""
+    request_id: str
+    overrides: Mapping[str, str]
+    """Headers of a GET answer that a shared access signature replaces: lower-case name to value."""
+
+    @property
+    def endpoint(self) -> str:
+        """The service's address as this client wrote it, ending in a slash."""
+        target = self.target
+        scheme = "https" if self.request.secure else "http"
+        root = f"{scheme}://{self.headers.get('host', '')}/"
+        if not target.path_style:
+            return root
+        return f"{root}{target.account}{'-secondary' if target.secondary else ''}/"
+
+    @property
+    def url(self) -> str:
+        """The address of what the request names, without its query."""
+        scheme = "https" if self.request.secure else "http"
+        return f"{scheme}://{self.headers.get('host', '')}{self.request.path}"

@@ -1,0 +1,136 @@
+"""Reading the headers that several operations share, and writing those that nearly every answer has."""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+
+from kyanite.rules import metadata as metadata_rules
+from kyanite.rules.preconditions import NONE, Conditions
+from kyanite.values import Instant, LeaseId
+from kyanite.wire import crc64, http_date
+from kyanite.wire.http import Request
+from kyanite.wire.malformed import Malformed, bad_header, missing_header
+
+METADATA_PREFIX = b"x-ms-meta-"
+_GUID_DIGITS = frozenset("0123456789abcdef")
+
+
+def metadata_of(request: Request) -> dict[str, str]:
+    """The metadata the request brings, names in the sender's case; refused when a name or the size is not allowed."""
+    pairs = [
+        (name[10:].decode("latin-1"), value.decode("latin-1").strip())
+        for name, value in request.raw_headers
+        if name[:10].lower() == METADATA_PREFIX
+    ]
+    if not pairs:
+        return {}
+    metadata_rules.check(pairs)
+    return dict(pairs)
+
+
+def metadata_headers(metadata: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(f"x-ms-meta-{name}", value) for name, value in metadata.items()]
+
+
+def conditions_of(headers: Mapping[str, str]) -> Conditions:
+    """The four conditional headers. A time that does not parse is ignored, as the service does."""
+    if_match = headers.get("if-match")
+    if_none_match = headers.get("if-none-match")
+    modified = headers.get("if-modified-since")
+    unmodified = headers.get("if-unmodified-since")
+    if if_match is None and if_none_match is None and modified is None and unmodified is None:
+        return NONE
+    return Conditions(
+        if_match=_etags(if_match),
+        if_none_match=_etags(if_none_match),
+        if_modified_since=_time("If-Modified-Since", modified),
+        if_unmodified_since=_time("If-Unmodified-Since", unmodified),
+    )
+
+
+def _etags(text: str | None) -> tuple[str, ...] | None:
+    if text is None or not text:
+        return None
+    return tuple(tag.strip().strip('"') for tag in text.split(","))
+
+
+def _time(name: str, text: str | None) -> Instant | None:
+    if not text:
+        return None
+    if "GMT" in text and text.count("GMT") > 1:
+        raise bad_header(name, text)
+    return http_date.decode(text)
+
+
+def lease_id_of(headers: Mapping[str, str], name: str = "x-ms-lease-id") -> LeaseId | None:
+    """A lease id in its canonical spelling, whatever spelling of a GUID the client chose."""
+    text = headers.get(name)
+    if text is None:
+        return None
+    digits = text.strip().strip("{}()").replace("-", "").lower()
+    if len(digits) != 32 or not _GUID_DIGITS.issuperset(digits):
+        raise bad_header(name, text)
+    return LeaseId(f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}")
+
+
+def content_length_of(request: Request) -> int:
+    """The length of a body whose length must be told."""
+    length = request.body.length
+    if length is None:
+        raise Malformed("MissingContentLengthHeader")
+    return length
+
+
+def md5_of(headers: Mapping[str, str], name: str) -> bytes | None:
+    """An MD5 hash given in base64."""
+    text = headers.get(name)
+    if not text:
+        return None
+    digest = _base64(text)
+    if digest is None or len(digest) != 16:
+        raise Malformed("InvalidMd5") if name == "content-md5" else bad_header(name, text)
+    return digest
+
+
+def crc64_of(headers: Mapping[str, str]) -> int | None:
+    text = headers.get("x-ms-content-crc64")
+    return crc64.decode(text) if text else None
+
+
+def _base64(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def base64_text(digest: bytes) -> str:
+    return base64.b64encode(digest).decode("ascii")
+
+
+def flag_of(headers: Mapping[str, str], name: str) -> bool:
+    """A header that says true or false."""
+    text = headers.get(name)
+    if text is None:
+        return False
+    if text.lower() not in {"true", "false"}:
+        raise bad_header(name, text)
+    return text.lower() == "true"
+
+
+def required(headers: Mapping[str, str], name: str) -> str:
+    value = headers.get(name)
+    if not value:
+        raise missing_header(name)
+    return value
+
+
+def one_of(headers: Mapping[str, str], name: str, allowed: Sequence[str], default: str = "") -> str:
+    """A header with a closed set of values, compared without case; answered in the spelling of ``allowed``."""
+    text = headers.get(name)
+    if text is None or not text:
+        return default
+    for value in allowed:
+        if value.lower() == text.lower():
+            return value
+    raise bad_header(name, text)

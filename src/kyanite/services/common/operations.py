@@ -1,0 +1,80 @@
+"""An operation as a row of a table, and finding the row that a request means.
+
+The table of a service can be held against the REST reference. It drives dispatch, authorisation and the names in logs
+and metrics. Where the reference tells operations apart by a header, the rows stand in order and the first whose
+``when`` holds is meant.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from kyanite.rules.permissions import Access
+from kyanite.services.common.exchange import Exchange, Resource
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed, bad_parameter
+
+Handle = Callable[[Exchange], Awaitable[Response]]
+
+
+async def not_yet(_: Exchange) -> Response:
+    """A row of the reference that this server does not answer yet: it says so, clearly."""
+    raise Malformed("NotImplemented")
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    name: str
+    methods: str
+    """The verbs, separated by a space."""
+    resource: Resource
+    query: Mapping[str, str]
+    """The values of ``restype`` and ``comp`` that name the operation."""
+    handle: Handle
+    access: Access
+    """What a shared access signature or an anonymous caller needs."""
+    when: str = ""
+    """A header that must be there for this row, or ``name: value`` when its value counts."""
+    writes: bool = False
+    """Not to be done on the read-only secondary."""
+
+    def means(self, headers: Mapping[str, str]) -> bool:
+        if not self.when:
+            return True
+        name, _, value = self.when.partition(": ")
+        given = headers.get(name)
+        return given is not None and (not value or given.lower() == value.lower())
+
+
+class Router:
+    """Finds the row for a request in a fixed number of steps."""
+
+    def __init__(self, operations: Iterable[Op]) -> None:
+        self._rows: dict[tuple[Resource, str, str, str], list[Op]] = {}
+        self._verbs: dict[tuple[Resource, str, str], set[str]] = {}
+        for op in operations:
+            restype, comp = op.query.get("restype", ""), op.query.get("comp", "")
+            for method in op.methods.split():
+                self._rows.setdefault((op.resource, method, restype, comp), []).append(op)
+                self._verbs.setdefault((op.resource, restype, comp), set()).add(method)
+        self._comps = {comp for _, _, comp in self._verbs}
+        self._restypes = {restype for _, restype, _ in self._verbs}
+
+    def find(
+        self, resource: Resource, method: str, parameters: Mapping[str, str], headers: Mapping[str, str]
+    ) -> Op:
+        restype, comp = parameters.get("restype", "").lower(), parameters.get("comp", "").lower()
+        for op in self._rows.get((resource, method, restype, comp), ()):
+            if op.means(headers):
+                return op
+        raise self._unknown(resource, method, restype, comp)
+
+    def _unknown(self, resource: Resource, method: str, restype: str, comp: str) -> Malformed:
+        if (resource, restype, comp) in self._verbs:
+            return Malformed("UnsupportedHttpVerb")
+        if restype not in self._restypes:
+            return bad_parameter("restype", restype)
+        if comp not in self._comps:
+            return bad_parameter("comp", comp)
+        if method not in {"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "MERGE"}:
+            return Malformed("UnsupportedHttpVerb")
+        return Malformed("InvalidUri") if not comp else bad_parameter("comp", comp)

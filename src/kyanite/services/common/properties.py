@@ -1,0 +1,49 @@
+"""Get and Set … Service Properties, for whichever service asks: its settings, merged with what a client leaves out."""
+
+from functools import lru_cache
+
+from kyanite.model import service_properties as stored
+from kyanite.services.common.exchange import Exchange
+from kyanite.wire import service_properties as wire
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed
+from kyanite.wire.service_properties import INITIAL, ServiceProperties
+
+_MAX_BYTES = 64 * 1024
+_EVERY_ELEMENT = wire.BLOB_ELEMENTS
+
+
+async def get_properties(exchange: Exchange, service: str, elements: frozenset[str]) -> Response:
+    properties = await load(exchange, service)
+    return Response(200, [("Content-Type", "application/xml")], wire.encode(properties, elements))
+
+
+async def set_properties(exchange: Exchange, service: str, elements: frozenset[str]) -> Response:
+    document = await exchange.request.body.read_all(_MAX_BYTES)
+    if document is None:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BYTES))
+    change = wire.decode(document, elements)
+
+    def merged(present: bytes | None) -> bytes:
+        return wire.encode(_decoded(present).updated(change), _EVERY_ELEMENT)
+
+    await stored.merge(exchange.environment.engine, exchange.account.name, service, merged)
+    return Response(202)
+
+
+async def get_stats(exchange: Exchange) -> Response:
+    """Answered by the secondary only, as the service does: the primary has no replication to tell of."""
+    if not exchange.target.secondary:
+        raise Malformed("InvalidQueryParameterValue", QueryParameterName="comp", QueryParameterValue="stats")
+    body = wire.encode_stats(exchange.environment.clock())
+    return Response(200, [("Content-Type", "application/xml")], body)
+
+
+async def load(exchange: Exchange, service: str) -> ServiceProperties:
+    return _decoded(await stored.load(exchange.environment.engine, exchange.account.name, service))
+
+
+@lru_cache(maxsize=64)
+def _decoded(document: bytes | None) -> ServiceProperties:
+    """A pure function of what was just read, so that remembering it is safe."""
+    return INITIAL if document is None else wire.decode(document, _EVERY_ELEMENT)

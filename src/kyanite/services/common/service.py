@@ -1,0 +1,160 @@
+"""The life of a request in any service: who is it for, what is asked, by whom, may they; then the handler; then the
+headers that every answer carries.
+
+Handlers neither catch nor build errors. Whatever is refused or cannot be read becomes an answer here, by the service's
+own tables.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kyanite.engine.api import EngineBusy, EngineError, EngineFull
+from kyanite.rules import permissions
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.common import cors
+from kyanite.services.common.access import Guardian, authenticate
+from kyanite.services.common.environment import Environment
+from kyanite.services.common.errors import WireError
+from kyanite.services.common.exchange import Exchange, Resource
+from kyanite.services.common.operations import Op, Router
+from kyanite.services.common.versions import version_of
+from kyanite.wire import uri, xml
+from kyanite.wire.http import BodyError, Request, Response
+from kyanite.wire.iso_time import encode as encode_time
+from kyanite.wire.malformed import Malformed
+
+_IN_HEADERS = frozenset({"Content-Range"})
+"""Details of an error that are told in a header and not in its body."""
+_CLIENT_REQUEST_ID_MAX = 1024
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What tells one service from another, in tables."""
+
+    word: str
+    """Its word in host names and signatures: blob, queue, table, file."""
+    server: str
+    """What its Server header says."""
+    operations: tuple[Op, ...]
+    reasons: Mapping[Resource, Mapping[Reason, WireError]]
+    """How each reason sounds, by what the request was about: lease refusals name the resource."""
+    codes: Mapping[str, WireError]
+    locate: Callable[[Exchange], Resource]
+    """Fills in the container and object that the path names, and says which of them is meant."""
+    guardian: Guardian
+    """Finds the stored policies and the public level that a request's container has."""
+
+
+class Service:
+    """A handler of HTTP requests, made from a dialect."""
+
+    def __init__(self, environment: Environment, dialect: Dialect) -> None:
+        self._environment = environment
+        self._dialect = dialect
+        self._router = Router(dialect.operations)
+        self._decorate = cors.Decorator(dialect.word)
+
+    async def __call__(self, request: Request) -> Response:
+        exchange = Exchange()
+        exchange.request = request
+        exchange.environment = self._environment
+        exchange.headers = request.headers
+        exchange.request_id = request.request_id = self._environment.fresh_guid()
+        exchange.version = request.headers.get("x-ms-version", "")
+        exchange.resource = Resource.SERVICE
+        try:
+            response = await self._answer(exchange)
+        except Refused as refusal:
+            response = self._error(
+                exchange, self._dialect.reasons[exchange.resource][refusal.reason], refusal.detail
+            )
+        except Malformed as malformed:
+            response = self._error(exchange, self._dialect.codes[malformed.code], malformed.detail)
+        except EngineFull:
+            response = self._error(exchange, self._dialect.codes["InsufficientStorage"], {})
+        except EngineBusy:
+            response = self._error(exchange, self._dialect.codes["ServerBusy"], {})
+        except EngineError:
+            _log.exception("the engine failed; request %s", exchange.request_id)
+            response = self._error(exchange, self._dialect.codes["InternalError"], {})
+        except BodyError:
+            response = self._error(exchange, self._dialect.codes["RequestTimeout"], {})
+        except Exception:
+            _log.exception("a request broke; request %s", exchange.request_id)
+            response = self._error(exchange, self._dialect.codes["InternalError"], {})
+        self._finish(exchange, response)
+        return response
+
+    async def _answer(self, exchange: Exchange) -> Response:
+        request = exchange.request
+        self._address(exchange)
+        if request.method == "OPTIONS":
+            return await cors.preflight(exchange, self._dialect.word)
+        query = uri.decode_query(request.query)
+        exchange.parameters = query.first
+        exchange.version = version_of(request.headers, query.first)
+        exchange.resource = self._dialect.locate(exchange)
+        op = self._router.find(exchange.resource, request.method, query.first, request.headers)
+        request.operation = op.name
+        exchange.grant, exchange.overrides = await authenticate(
+            exchange, query, self._dialect.word, self._dialect.guardian
+        )
+        permissions.check(exchange.grant, op.access)
+        if op.writes and exchange.target.secondary:
+            raise Refused(Reason.WRITE_ON_SECONDARY)
+        response = await op.handle(exchange)
+        await self._decorate(exchange, response)
+        return response
+
+    def _address(self, exchange: Exchange) -> None:
+        """Find the account that the request is for. That it does not exist looks like a wrong key, as it should."""
+        request = exchange.request
+        target = uri.decode_target(request.headers.get("host", ""), request.path, self._dialect.word)
+        exchange.target = target
+        account = self._environment.accounts.get(target.account)
+        if account is None:
+            if not target.account:
+                raise Malformed("InvalidUri")
+            raise Refused(Reason.AUTHENTICATION_FAILED)
+        exchange.account = account
+        request.account = account.name
+
+    def _error(self, exchange: Exchange, error: WireError, detail: Mapping[str, str]) -> Response:
+        now = encode_time(self._environment.clock())
+        message = f"{error.message}\nRequestId:{exchange.request_id}\nTime:{now}"
+        headers = [("x-ms-error-code", error.code)]
+        headers += [(name, value) for name, value in detail.items() if name in _IN_HEADERS]
+        detail = {name: value for name, value in detail.items() if name not in _IN_HEADERS}
+        if error.status == 401:
+            headers.append(("WWW-Authenticate", _CHALLENGE))
+        if error.status == 304:
+            return Response(304, headers, reason=error.message)
+        headers.append(("Content-Type", "application/xml"))
+        body = xml.error_body(error.code, message, detail)
+        if exchange.request.method == "HEAD":
+            return Response(error.status, headers, reason=error.message, length=len(body))
+        return Response(error.status, headers, body, reason=error.message)
+
+    def _finish(self, exchange: Exchange, response: Response) -> None:
+        headers = response.headers
+        headers.append(("Server", self._dialect.server))
+        headers.append(("x-ms-request-id", exchange.request_id))
+        if exchange.version:
+            headers.append(("x-ms-version", exchange.version))
+        client_id = exchange.headers.get("x-ms-client-request-id")
+        if (
+            client_id
+            and len(client_id) <= _CLIENT_REQUEST_ID_MAX
+            and client_id.isascii()
+            and client_id.isprintable()
+        ):
+            headers.append(("x-ms-client-request-id", client_id))
+
+
+_CHALLENGE = (
+    "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize "
+    "resource_id=https://storage.azure.com"
+)

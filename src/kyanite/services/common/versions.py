@@ -1,0 +1,32 @@
+"""Which version of the protocol a request speaks.
+
+Every version is accepted, newer ones than we know included: a new client must never be refused for being new. Versions
+are dates and compare as texts.
+"""
+
+import re
+from collections.abc import Mapping
+
+from kyanite.wire.malformed import bad_header, bad_parameter
+
+NEWEST = "2026-10-06"
+ANONYMOUS = "2009-09-19"
+"""What a request without any word about its version speaks."""
+
+_FORM = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def version_of(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str:
+    """The header decides; then, with a shared access signature, ``api-version`` and then the token's own version."""
+    version = headers.get("x-ms-version")
+    if version is not None:
+        if not _FORM.fullmatch(version):
+            raise bad_header("x-ms-version", version)
+        return version
+    for name in ("api-version", "sv"):
+        version = parameters.get(name)
+        if version is not None:
+            if not _FORM.fullmatch(version):
+                raise bad_parameter(name, version)
+            return version
+    return ""

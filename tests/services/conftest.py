@@ -1,0 +1,15 @@
+"""The harness as a fixture: each test has a store of its own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.services.harness import Harness
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> Iterator[Harness]:
+    harness = Harness(tmp_path)
+    yield harness
+    harness.close()

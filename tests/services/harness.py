@@ -1,0 +1,179 @@
+"""A service without a server: requests in, answers out, on the memory engine, with a clock that moves when told."""
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from kyanite.engine.local_extents import LocalExtents
+from kyanite.engine.memory import MemoryEngine
+from kyanite.services.blob.service import blob_service
+from kyanite.services.common.environment import Account, Environment
+from kyanite.services.common.service import Service
+from kyanite.values import Instant, instant_from_unix_seconds
+from kyanite.wire import http_date, shared_key
+from kyanite.wire.http import FileSpan, Request, Response
+from kyanite.wire.shared_key import SharedKey, Signable
+from kyanite.wire.uri import decode_query, decode_target
+
+ACCOUNT = Account("acme", (b"first key of acme", b"second key of acme"))
+OTHER = Account("other", (b"key of the other",))
+START = instant_from_unix_seconds(1_790_000_000)
+VERSION = "2025-05-05"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> Instant:
+        return self.now
+
+
+class BytesBody:
+    """A body that is all there already."""
+
+    def __init__(self, data: bytes, *, chunked: bool = False) -> None:
+        self._data = data
+        self._chunked = chunked
+
+    @property
+    def length(self) -> int | None:
+        return None if self._chunked else len(self._data)
+
+    async def read(self) -> bytes:
+        data, self._data = self._data[:100_000], self._data[100_000:]
+        return data
+
+    async def read_all(self, limit: int) -> bytes | None:
+        if len(self._data) > limit:
+            return None
+        data, self._data = self._data, b""
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    """By lower-case name."""
+    raw_headers: list[tuple[str, str]]
+    body: bytes
+
+    @property
+    def code(self) -> str:
+        return self.headers.get("x-ms-error-code", "")
+
+    @property
+    def xml(self) -> ElementTree.Element:
+        return ElementTree.fromstring(self.body.decode("utf-8-sig"))
+
+
+class Harness:
+    """One account's way to a service. Requests are signed with its key unless told otherwise."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = Clock()
+        self.engine = MemoryEngine(clock=self.clock)
+        self.extents = LocalExtents(folder)
+        self._guids = 0
+        self.environment = Environment(
+            engine=self.engine,
+            extents=self.extents,
+            accounts={account.name: account for account in (ACCOUNT, OTHER)},
+            clock=self.clock,
+            fresh_guid=self._guid,
+        )
+        self.service: Service = blob_service(self.environment)
+
+    def close(self) -> None:
+        asyncio.run(self.extents.close())
+
+    def _guid(self) -> str:
+        self._guids += 1
+        return f"00000000-0000-4000-8000-{self._guids:012x}"
+
+    async def __call__(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        *,
+        sign: bool = True,
+        account: Account = ACCOUNT,
+        chunked: bool = False,
+        peer: str = "127.0.0.1",
+        secure: bool = False,
+    ) -> Answer:
+        sent = {"Host": "localhost:10000", "x-ms-version": VERSION, **(headers or {})}
+        sent = {name: value for name, value in sent.items() if value != "(absent)"}
+        if body and not chunked and "Content-Length" not in sent:
+            sent["Content-Length"] = str(len(body))
+        path, _, query = f"/{account.name}{target}".partition("?")
+        if sign:
+            sent.setdefault("x-ms-date", http_date.encode(self.clock.now))
+            sent["Authorization"] = self._authorization(method, path, query, sent, account)
+        request = Request(
+            method,
+            path,
+            query,
+            {name.lower(): value for name, value in sent.items()},
+            [(name.encode(), value.encode("latin-1")) for name, value in sent.items()],
+            BytesBody(body, chunked=chunked),
+            peer,
+            secure,
+            10000,
+        )
+        return await self._collect(method, await self.service(request))
+
+    def _authorization(
+        self, method: str, path: str, query: str, headers: Mapping[str, str], account: Account
+    ) -> str:
+        lower = {name.lower(): value for name, value in headers.items()}
+        signable = Signable(
+            method,
+            decode_target(lower["host"], path, "blob"),
+            decode_query(query),
+            lower,
+            lower.get("x-ms-version", "2009-09-19"),
+        )
+        text = shared_key.string_to_sign(signable, lite=False)
+        return shared_key.encode_authorization(
+            SharedKey(False, account.name, shared_key.sign(account.keys[0], text))
+        )
+
+    async def _collect(self, method: str, response: Response) -> Answer:
+        try:
+            body = response.body if isinstance(response.body, bytes) else await _gather(response.body)
+        finally:
+            if response.release is not None:
+                response.release()
+        return Answer(
+            response.status,
+            {name.lower(): value for name, value in response.headers},
+            list(response.headers),
+            b"" if method == "HEAD" else body,
+        )
+
+
+async def _gather(pieces: AsyncIterator[bytes | memoryview | FileSpan]) -> bytes:
+    gathered = b""
+    async for piece in pieces:
+        gathered += _bytes_of(piece)
+    return gathered
+
+
+def _bytes_of(piece: bytes | memoryview | FileSpan) -> bytes:
+    if isinstance(piece, FileSpan):
+        with open(f"/proc/self/fd/{piece.fd}", "rb") as file:
+            file.seek(piece.offset)
+            return file.read(piece.length)
+    return bytes(piece)
+
+
+def md5_text(data: bytes) -> str:
+    return base64.b64encode(hashlib.md5(data).digest()).decode()
