@@ -1,0 +1,38 @@
+"""The process that answers on the admin port."""
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import uvloop
+
+from kyanite.server.admin import Admin
+from kyanite.server.http import serve
+from kyanite.server.http_limits import Limits
+from kyanite.server.processes import Post, until_stopped
+from kyanite.server.roster import Slot
+
+_LIMITS = Limits(connections=64)
+_STOP_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class AdminProcess:
+    """What the process needs to begin; calling it is its life."""
+
+    listener: socket.socket
+    slots: Mapping[str, Slot]
+    workers: frozenset[str]
+
+    def __call__(self, post: Post) -> None:
+        uvloop.run(self._serve(post))
+
+    async def _serve(self, post: Post) -> None:
+        admin = Admin(self.slots, self.workers)
+        server = await serve(admin, [self.listener], limits=_LIMITS)
+        heart = asyncio.create_task(post.beat(admin.look))
+        post.ready()
+        await until_stopped()
+        await server.stop(_STOP_SECONDS)
+        heart.cancel()

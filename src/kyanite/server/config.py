@@ -1,0 +1,164 @@
+"""What a server was asked to be, read and checked before anything is opened.
+
+The command line (``main.py``) hands in texts and numbers; what comes out is a ``Config`` in which nothing
+contradicts anything else. Whatever is wrong is one ``BadUsage``. Keys are secrets: no message ever holds one.
+"""
+
+import base64
+import binascii
+import ipaddress
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kyanite.server.failures import BadUsage
+from kyanite.server.service_table import SERVICES, offered
+from kyanite.services.common.environment import Account
+
+DEFAULT_LOCATION = Path("kyanite-data")
+MOST_WORKERS_BY_DEFAULT = 8
+
+DEVELOPMENT_ACCOUNT = "devstoreaccount1"
+# The key that the emulators of the service have always used and that every client library knows. It is no secret.
+DEVELOPMENT_KEY = base64.b64decode(
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+_ACCOUNT_NAME = re.compile(r"[a-z0-9]{3,24}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    cert: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    location: Path | None
+    """The store's folder; None keeps everything in memory."""
+    host: str
+    ports: Mapping[str, int]
+    """The services to offer and the port of each; 0 is any free one."""
+    workers: int
+    accounts: tuple[Account, ...]
+    tls: Tls | None = None
+    admin_port: int | None = None
+    log_level: str = "info"
+    log_requests: bool = False
+    stop_seconds: float = 10.0
+    """How long a stop waits for what is in flight."""
+
+
+def parse_account(text: str) -> Account:
+    """Read ``NAME:KEY`` or ``NAME:KEY:KEY2``."""
+    name, *keys = text.split(":")
+    if not _ACCOUNT_NAME.fullmatch(name):
+        raise BadUsage(
+            "An account is NAME:KEY or NAME:KEY:KEY2, with a name of 3 to 24 lower-case letters and digits."
+        )
+    if not 1 <= len(keys) <= 2:
+        raise BadUsage(f"Account {name} needs one key or two, as NAME:KEY or NAME:KEY:KEY2.")
+    return Account(name, tuple(_parse_key(name, key) for key in keys))
+
+
+def _parse_key(name: str, text: str) -> bytes:
+    try:
+        key = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not key:
+        raise BadUsage(f"A key of account {name} is not base64.")
+    return key
+
+
+def choose_accounts(
+    given: Sequence[Account], *, host: str, allow_development_key: bool
+) -> tuple[Account, ...]:
+    """The accounts given, or the development account; its well-known key stays on this machine unless allowed out."""
+    accounts = tuple(given) or (Account(DEVELOPMENT_ACCOUNT, (DEVELOPMENT_KEY,)),)
+    names = [account.name for account in accounts]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadUsage(f"Account {name} is given twice.")
+    well_known = [account.name for account in accounts if DEVELOPMENT_KEY in account.keys]
+    if well_known and not allow_development_key and not is_loopback(host):
+        raise BadUsage(
+            f"Account {well_known[0]} has the well-known development key, which would open it to everybody who can "
+            f"reach {host}: give it a key of its own with --account, or say --allow-development-key."
+        )
+    return accounts
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the host. A name counts only if it is the one that always means that."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def choose_services(text: str | None) -> tuple[str, ...]:
+    """The services named, separated by commas; without a text all that exist."""
+    if text is None:
+        return offered()
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise BadUsage("--services names no service.")
+    for name in names:
+        if name not in SERVICES:
+            raise BadUsage(f"There is no service {name!r}: choose from {', '.join(SERVICES)}.")
+        if SERVICES[name].load is None:
+            raise BadUsage(f"The {name} service is not part of this version yet.")
+    return names
+
+
+def choose_ports(services: Sequence[str], ports: Mapping[str, int], admin_port: int | None) -> dict[str, int]:
+    """The port of every chosen service; no two may share one."""
+    chosen = {name: ports[name] for name in services}
+    taken: dict[int, str] = {}
+    for name, port in [*chosen.items(), *([("admin", admin_port)] if admin_port else [])]:
+        if port and port in taken:
+            raise BadUsage(f"Port {port} is asked for twice, by {taken[port]} and by {name}.")
+        taken[port] = name
+    return chosen
+
+
+def choose_workers(asked: int | None, *, in_memory: bool) -> int:
+    """One worker per core and at most eight, unless asked otherwise; one if the store is that worker's memory."""
+    if in_memory:
+        if asked is not None and asked > 1:
+            raise BadUsage("--in-memory keeps everything in one process, so it takes one worker only.")
+        return 1
+    return asked or min(MOST_WORKERS_BY_DEFAULT, _cores())
+
+
+def choose_tls(cert: Path | None, key: Path | None) -> Tls | None:
+    if cert is None and key is None:
+        return None
+    if cert is None or key is None:
+        raise BadUsage("TLS needs both --cert and --key.")
+    return Tls(cert, key)
+
+
+def check_engine(engine: str | None, extents: str | None) -> None:
+    """Only the embedded engine and local extents exist; the options for others are kept for them."""
+    if engine not in (None, "embedded"):
+        raise BadUsage(
+            "Only the embedded engine is part of this version, so --engine cannot name another one yet."
+        )
+    if extents not in (None, "local"):
+        raise BadUsage(
+            "Only local extents are part of this version, so --extents cannot name another store yet."
+        )
+
+
+def _cores() -> int:
+    """The cores this process may use, where the system can say so."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,17 @@
+"""How the server says that it cannot go on: one sentence and an exit code, never a traceback."""
+
+
+class Failure(Exception):
+    """Ends the process with one clear sentence on standard error."""
+
+    exit_code = 1
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+
+
+class BadUsage(Failure):
+    """What was asked for on the command line or in the environment cannot be done."""
+
+    exit_code = 2

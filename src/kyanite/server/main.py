@@ -1,0 +1,169 @@
+"""The command line: ``kyanite serve`` and ``kyanite verify``.
+
+Every option is an environment variable as well. Whatever cannot be done is one sentence on standard error and an exit
+code: 2 when the request was at fault, 1 for the rest.
+"""
+
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from kyanite.server import config as configuration
+from kyanite.server.config import Config, parse_account
+from kyanite.server.failures import BadUsage, Failure
+from kyanite.server.logs import LEVELS
+from kyanite.server.service_table import SERVICES
+from kyanite.services.common.environment import Account
+
+_PORT = click.IntRange(0, 65535)
+_FILE = click.Path(path_type=Path)
+
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+class AccountType(click.ParamType[Account]):
+    """``NAME:KEY[:KEY2]``; several in one environment variable are separated by semicolons."""
+
+    name = "account"
+    envvar_list_splitter = ";"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Account:
+        return value if isinstance(value, Account) else parse_account(value.strip())
+
+
+def _option(name: str, *, variable: str = "", **settings: Any) -> Callable[[_Command], _Command]:
+    """An option and its environment variable, ``--blob-port`` and ``KYANITE_BLOB_PORT``."""
+    variable = variable or name.lstrip("-")
+    environment = "KYANITE_" + variable.replace("-", "_").upper()
+    return click.option(name, variable.replace("-", "_"), envvar=environment, show_envvar=True, **settings)
+
+
+def _port_options(command: _Command) -> _Command:
+    for row in reversed(SERVICES.values()):
+        option = _option(
+            f"--{row.name}-port",
+            type=_PORT,
+            default=row.default_port,
+            show_default=True,
+            help=f"Port of {row.name}.",
+        )
+        command = option(command)
+    return command
+
+
+def _location_option(command: _Command) -> _Command:
+    return _option(
+        "--location",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=configuration.DEFAULT_LOCATION,
+        show_default=True,
+        help="Folder of the store.",
+    )(command)
+
+
+@click.group(help="A self-hosted storage server that speaks Azure Storage's own protocols.")
+@click.version_option(version("kyanite"), prog_name="kyanite")
+def kyanite() -> None:
+    pass
+
+
+@kyanite.command(help="Serve until told to stop. Port 0 takes a free one.")
+@_location_option
+@_option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@_port_options
+@_option(
+    "--workers", type=click.IntRange(1, 64), help="Worker processes.  [default: one per core, at most 8]"
+)
+@_option(
+    "--services",
+    metavar="NAME,…",
+    help=f"Services to offer, of {','.join(SERVICES)}.  [default: all there are]",
+)
+@_option(
+    "--account",
+    variable="accounts",
+    type=AccountType(),
+    multiple=True,
+    metavar="NAME:KEY[:KEY2]",
+    help="An account and its keys; may be repeated.  [default: the development account]",
+)
+@_option("--allow-development-key", is_flag=True, help="Let the well-known key be used from other machines.")
+@_option("--in-memory", is_flag=True, help="Keep nothing; takes one worker.")
+@_option("--cert", type=_FILE, help="Certificate chain for TLS, PEM.")
+@_option("--key", type=_FILE, help="Private key of the certificate, PEM.")
+@_option("--admin-port", type=_PORT, help="Port of /healthz and /metrics.  [default: none]")
+@_option("--engine", metavar="URL", help="Where metadata is kept.  [default: embedded]")
+@_option("--extents", metavar="URL", help="Where content is kept.  [default: local]")
+@_option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What to log.")
+@_option("--log-requests", is_flag=True, help="Log a line for every request.")
+@_option(
+    "--stop-seconds",
+    type=click.FloatRange(0, 3600),
+    default=10.0,
+    show_default=True,
+    help="How long a stop waits for what is in flight.",
+)
+@click.pass_context
+def serve(context: click.Context, /, **options: Any) -> None:
+    from kyanite.server.serve import serve as run
+
+    run(_config(context, options))
+
+
+@kyanite.command(help="Read everything a stopped store holds and check it.")
+@_location_option
+def verify(location: Path) -> None:
+    from kyanite.server.verify import verify as run
+
+    run(location)
+
+
+def _config(context: click.Context, options: dict[str, Any]) -> Config:
+    configuration.check_engine(options["engine"], options["extents"])
+    in_memory: bool = options["in_memory"]
+    if in_memory and context.get_parameter_source("location") is ParameterSource.COMMANDLINE:
+        raise BadUsage("--in-memory keeps nothing, so it takes no --location.")
+    services = configuration.choose_services(options["services"])
+    ports = {name: options[f"{name}_port"] for name in SERVICES}
+    return Config(
+        location=None if in_memory else options["location"],
+        host=options["host"],
+        ports=configuration.choose_ports(services, ports, options["admin_port"]),
+        workers=configuration.choose_workers(options["workers"], in_memory=in_memory),
+        accounts=configuration.choose_accounts(
+            options["accounts"], host=options["host"], allow_development_key=options["allow_development_key"]
+        ),
+        tls=configuration.choose_tls(options["cert"], options["key"]),
+        admin_port=options["admin_port"],
+        log_level=options["log_level"],
+        log_requests=options["log_requests"],
+        stop_seconds=options["stop_seconds"],
+    )
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    try:
+        code = kyanite.main(prog_name="kyanite", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as nothing_asked:
+        click.echo(nothing_asked.format_message(), err=True)
+        code = 2
+    except click.ClickException as misuse:
+        click.echo(f"kyanite: {misuse.format_message()}", err=True)
+        code = misuse.exit_code
+    except click.Abort:
+        code = 1
+    except Failure as failure:
+        click.echo(f"kyanite: {failure.sentence}", err=True)
+        code = failure.exit_code
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

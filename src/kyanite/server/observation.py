@@ -1,0 +1,62 @@
+"""What is noticed about every exchange: a line in the log, figures for ``/metrics``, or nothing at all.
+
+The front end calls an observer when an exchange is over. When neither request logs nor an admin port were asked for
+there is none, and the cost is nothing.
+"""
+
+import logging
+
+from kyanite.server.front_door import FrontDoor
+from kyanite.server.http_connection import OnExchange
+from kyanite.server.metrics import RequestMeter
+from kyanite.wire.http import Request
+
+_log = logging.getLogger("kyanite.requests")
+
+
+def observer(door: FrontDoor, meter: RequestMeter | None, *, log_requests: bool) -> OnExchange | None:
+    watchers = [
+        watcher for watcher in (_metering(door, meter), _logging(door) if log_requests else None) if watcher
+    ]
+    if len(watchers) < 2:
+        return watchers[0] if watchers else None
+
+    def both(request: Request, status: int, seconds: float, sent_bytes: int) -> None:
+        for watcher in watchers:
+            watcher(request, status, seconds, sent_bytes)
+
+    return both
+
+
+def _metering(door: FrontDoor, meter: RequestMeter | None) -> OnExchange | None:
+    if meter is None:
+        return None
+
+    def count(request: Request, status: int, seconds: float, _sent_bytes: int) -> None:
+        meter.count(door.find(request)[0], request.operation or "unknown", status, seconds)
+
+    return count
+
+
+def _logging(door: FrontDoor) -> OnExchange:
+    def log(request: Request, status: int, seconds: float, sent_bytes: int) -> None:
+        _log.log(
+            logging.INFO,
+            "request",
+            extra={
+                "request_id": request.request_id,
+                "service": door.find(request)[0],
+                "account": request.account,
+                "operation": request.operation,
+                "method": request.method,
+                "path": request.path,
+                "query": request.query,
+                "status": status,
+                "ms": round(seconds * 1000, 3),
+                "bytes_in": request.body.length,
+                "bytes_out": sent_bytes,
+                "peer": request.peer,
+            },
+        )
+
+    return log

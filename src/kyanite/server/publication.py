@@ -1,0 +1,50 @@
+"""A worker's figures on their way to the roster, from where the admin process reads them."""
+
+import logging
+import os
+import resource
+
+from kyanite.server import metrics
+from kyanite.server.http_limits import Stats
+from kyanite.server.metrics import RequestMeter, Samples
+from kyanite.server.roster import Slot
+
+_log = logging.getLogger("kyanite.metrics")
+
+
+class Publication:
+    """Writes what a process counted to its slot, on top of what its predecessors had counted."""
+
+    def __init__(self, slot: Slot, meter: RequestMeter, stats: Stats) -> None:
+        self._slot = slot
+        self._meter = meter
+        self._stats = stats
+        self._before = metrics.counters_of(metrics.decode(slot.read_figures()))
+
+    def publish(self) -> None:
+        figures = metrics.encode(metrics.add_up([self._before, self._meter.samples(), self._samples()]))
+        if not self._slot.write_figures(figures):
+            _log.warning("too many figures to publish", extra={"bytes": len(figures)})
+
+    def _samples(self) -> Samples:
+        stats = self._stats
+        return {
+            "kyanite_received_bytes_total": {"": stats.bytes_in},
+            "kyanite_sent_bytes_total": {"": stats.bytes_out},
+            "kyanite_malformed_requests_total": {"": stats.requests_malformed},
+            "kyanite_stalled_total": {"": stats.stalls_total},
+            "kyanite_connections_total": {"": stats.connections_total},
+            "kyanite_connections_refused_total": {"": stats.connections_refused},
+            "kyanite_connections": {"": stats.connections_open},
+            "kyanite_requests_in_flight": {"": stats.requests_in_flight},
+            "kyanite_resident_memory_bytes": {metrics.labels(process=self._slot.name): resident_bytes()},
+        }
+
+
+def resident_bytes() -> int:
+    """The memory this process occupies now; where the system does not tell, the most it ever did."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except FileNotFoundError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

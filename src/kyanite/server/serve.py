@@ -1,0 +1,94 @@
+"""``kyanite serve``: from a configuration to a supervised server.
+
+The order matters. What can fail with one sentence comes first: the certificate, the store's lock and format, the ports.
+Then everything the workers need is imported, once, and only then do they start.
+"""
+
+import gc
+import json
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+
+from kyanite.server import logs
+from kyanite.server.admin_process import AdminProcess
+from kyanite.server.config import Config
+from kyanite.server.files_limit import raise_files_limit
+from kyanite.server.processes import Role
+from kyanite.server.roster import Roster
+from kyanite.server.service_table import SERVICES
+from kyanite.server.sockets import address_of, listen
+from kyanite.server.store import engine_board
+from kyanite.server.store_format import check_format, make_folder
+from kyanite.server.store_lock import take_store_lock
+from kyanite.server.supervisor import Supervisor
+from kyanite.server.tls import tls_context
+from kyanite.server.worker import Worker
+
+_ADMIN = "admin"
+
+
+def serve(config: Config) -> None:
+    """Serve until told to stop. Raises a Failure when that cannot be done or has to end."""
+    if config.location is not None:
+        make_folder(config.location)
+        _serve_from(config, config.location)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="kyanite-"))
+    try:
+        _serve_from(config, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _serve_from(config: Config, folder: Path) -> None:
+    tls = tls_context(config.tls) if config.tls else None
+    lock = take_store_lock(folder)
+    check_format(folder)
+    listeners = {
+        name: listen(config.host, port, f"the {name} service") for name, port in config.ports.items()
+    }
+    admin = None if config.admin_port is None else listen(config.host, config.admin_port, "the admin port")
+    raise_files_limit()
+    for name in listeners:
+        if (load := SERVICES[name].load) is not None:
+            load()
+    names = [f"worker {number}" for number in range(1, config.workers + 1)]
+    roster = Roster([*names, *([_ADMIN] if admin else [])])
+    worker = Worker(config, folder, listeners, tls, {name: roster.slots[name] for name in names})
+    roles = [Role(name, worker, may_restart=config.location is not None) for name in names]
+    if admin is not None:
+        roles.append(Role(_ADMIN, AdminProcess(admin, roster.slots, frozenset(names)), uses_store=False))
+    logs.configure(config.log_level, "supervisor")
+    gc.freeze()
+    supervisor = Supervisor(
+        roles=roles,
+        roster=roster,
+        listeners=[*listeners.values(), *([admin] if admin else [])],
+        stop_seconds=config.stop_seconds,
+        log_level=config.log_level,
+        announce=lambda: _announce(_endpoints(config, listeners, admin)),
+        keep_as_worker=lock.keep_as_worker,
+        store_watch=None if config.location is None else engine_board(folder),
+    )
+    supervisor.run()
+
+
+def _endpoints(
+    config: Config, listeners: dict[str, socket.socket], admin: socket.socket | None
+) -> dict[str, str]:
+    """Where each service is reached, for the first account, and the admin port."""
+    scheme = "https" if config.tls else "http"
+    endpoints = {}
+    for name, listener in listeners.items():
+        host, port = address_of(listener)
+        endpoints[name] = f"{scheme}://{host}:{port}/{config.accounts[0].name}"
+    if admin is not None:
+        host, port = address_of(admin)
+        endpoints["admin"] = f"http://{host}:{port}"
+    return endpoints
+
+
+def _announce(endpoints: dict[str, str]) -> None:
+    print("ready", json.dumps(endpoints), flush=True)

@@ -1,0 +1,45 @@
+"""The services this server offers, one row each: name, the port it takes when none is asked for, and what makes it.
+
+``load`` imports a service and returns what builds its handler. It is a function so that ``kyanite --help`` need not
+import the world, and so that the supervisor can import everything once before it starts its workers. A row without
+one is a service that the options know already and this version does not have.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kyanite.services.common.environment import Environment
+from kyanite.wire.http import Handler
+
+Factory = Callable[[Environment], Handler]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRow:
+    name: str
+    default_port: int
+    load: Callable[[], Factory] | None = None
+
+
+def _blob() -> Factory:
+    from kyanite.services.blob.service import blob_service
+
+    return blob_service
+
+
+SERVICES: dict[str, ServiceRow] = {
+    row.name: row
+    for row in (
+        ServiceRow("blob", 10000, _blob),
+        ServiceRow("queue", 10001),
+        ServiceRow("table", 10002),
+        ServiceRow("file", 10003),
+        ServiceRow("dfs", 10004),
+        ServiceRow("smb", 10445),
+    )
+}
+
+
+def offered() -> tuple[str, ...]:
+    """The services that exist, in the order of the table."""
+    return tuple(row.name for row in SERVICES.values() if row.load is not None)

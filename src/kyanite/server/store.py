@@ -1,0 +1,46 @@
+"""Opening the store: which engine and which extents a configuration means, and where they lie in its folder.
+
+Opened in a worker, after the fork: neither a database nor a file of the store may be carried across it. The
+supervisor only maps the engine's page of shared memory.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kyanite.engine.api import Engine, EngineError
+from kyanite.engine.board import Board
+from kyanite.engine.embedded import EmbeddedEngine
+from kyanite.engine.extents import Extents
+from kyanite.engine.local_extents import LocalExtents
+from kyanite.engine.memory import MemoryEngine
+from kyanite.server.failures import Failure
+
+_ENGINE = "engine"
+_EXTENTS = "extents"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    engine: Engine
+    extents: Extents
+
+    async def close(self) -> None:
+        await self.extents.close()
+        await self.engine.close()
+
+
+def open_store(folder: Path, *, in_memory: bool) -> Store:
+    """Open the store on the running loop, or say in one sentence why not."""
+    try:
+        engine = MemoryEngine() if in_memory else EmbeddedEngine.open(folder / _ENGINE)
+        return Store(engine, LocalExtents(folder / _EXTENTS))
+    except EngineError as error:
+        raise Failure(f"The store {folder} cannot be opened. {error}") from error
+    except OSError as error:
+        raise Failure(f"The store {folder} cannot be opened: {error.strerror}.") from error
+
+
+def engine_board(folder: Path) -> Board:
+    """What the engine shows of itself to a supervisor."""
+    (folder / _ENGINE).mkdir(mode=0o700, exist_ok=True)
+    return Board(folder / _ENGINE)

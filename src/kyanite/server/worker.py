@@ -1,0 +1,88 @@
+"""A worker: one process with one event loop that serves HTTP on the listeners it shares with the others.
+
+It opens the store after the fork, builds the services, and stands at the door until it is told to stop; then it takes
+no more connections, finishes what is in flight within the bound, and closes the store.
+"""
+
+import asyncio
+import gc
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvloop
+
+from kyanite.server.config import Config
+from kyanite.server.files_limit import connections_max
+from kyanite.server.front_door import FrontDoor
+from kyanite.server.guids import FreshGuids
+from kyanite.server.http_limits import Limits
+from kyanite.server.metrics import RequestMeter
+from kyanite.server.observation import observer
+from kyanite.server.processes import Post, until_stopped
+from kyanite.server.publication import Publication
+from kyanite.server.roster import Slot
+from kyanite.server.service_table import SERVICES
+from kyanite.server.store import Store, open_store
+from kyanite.server.turns import TurnTakingServer
+from kyanite.services.common.environment import Environment
+from kyanite.values import Instant, instant_from_unix_ns
+from kyanite.wire.http import Handler
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """What one worker needs to begin; calling it is its life."""
+
+    config: Config
+    folder: Path
+    listeners: Mapping[str, socket.socket]
+    tls: ssl.SSLContext | None
+    siblings: Mapping[str, Slot]
+    """All workers' slots by name, this one's among them."""
+
+    def __call__(self, post: Post) -> None:
+        uvloop.run(self._serve(post))
+
+    async def _serve(self, post: Post) -> None:
+        store = open_store(self.folder, in_memory=self.config.location is None)
+        door = FrontDoor(
+            self._handlers(store), {at.getsockname()[1]: name for name, at in self.listeners.items()}
+        )
+        meter = None if self.config.admin_port is None else RequestMeter()
+        server = TurnTakingServer(
+            door,
+            limits=Limits(connections=connections_max()),
+            own=post.slot,
+            others=[slot for name, slot in self.siblings.items() if name != post.slot.name],
+            on_exchange=observer(door, meter, log_requests=self.config.log_requests),
+        )
+        publication = None if meter is None else Publication(post.slot, meter, server.stats)
+        heart = asyncio.create_task(post.beat(None if publication is None else publication.publish))
+        for listener in self.listeners.values():
+            await server.listen(listener, self.tls)
+        # What is here now stays: the collector need not look at it again, nor make it unshared.
+        gc.collect()
+        gc.freeze()
+        post.ready()
+        await until_stopped()
+        await server.stop(self.config.stop_seconds)
+        heart.cancel()
+        await store.close()
+
+    def _handlers(self, store: Store) -> dict[str, Handler]:
+        environment = Environment(
+            engine=store.engine,
+            extents=store.extents,
+            accounts={account.name: account for account in self.config.accounts},
+            clock=clock,
+            fresh_guid=FreshGuids(),
+        )
+        return {name: load()(environment) for name in self.listeners if (load := SERVICES[name].load)}
+
+
+def clock() -> Instant:
+    return instant_from_unix_ns(time.time_ns())

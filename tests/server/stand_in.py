@@ -1,0 +1,78 @@
+"""The server with a stand-in for the blob service, which does on request what a test of processes needs.
+
+Run as a program it takes the options of ``kyanite``. The worker that answers says its process id in ``X-Pid``.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from urllib.parse import parse_qs
+
+from kyanite.engine.api import Snapshot, Transaction
+from kyanite.server.main import main
+from kyanite.server.service_table import SERVICES, Factory
+from kyanite.services.common.environment import Environment
+from kyanite.wire.http import Request, Response
+
+PROGRAM = (sys.executable, __file__, "serve")
+
+
+class StandIn:
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        if os.environ.get("STAND_IN_DIES") == str(os.getppid()):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def __call__(self, request: Request) -> Response:
+        request.operation = "Stand In"
+        request.account = "devstoreaccount1"
+        request.request_id = self._environment.fresh_guid()
+        action = request.path.rpartition("/")[2]
+        arguments = {name: values[0] for name, values in parse_qs(request.query).items()}
+        body = await self._act(action, arguments, request)
+        return Response(200, [("X-Pid", str(os.getpid()))], body, length=None)
+
+    async def _act(
+        self, action: str, arguments: dict[str, str], request: Request
+    ) -> bytes | AsyncIterator[bytes]:
+        match action:
+            case "sleep":
+                await asyncio.sleep(float(arguments["seconds"]))
+            case "block":
+                time.sleep(float(arguments["seconds"]))  # noqa: ASYNC251
+            case "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "drip":
+                return self._drip(int(arguments["pieces"]))
+            case "put":
+                value = await request.body.read_all(1000) or b""
+                await self._environment.engine.run(lambda tx: _put(tx, value))
+            case "get":
+                return await self._environment.engine.read(_get)
+        return action.encode()
+
+    async def _drip(self, pieces: int) -> AsyncIterator[bytes]:
+        for _ in range(pieces):
+            yield b"drop"
+            await asyncio.sleep(0.05)
+
+
+def _put(tx: Transaction, value: bytes) -> None:
+    tx.put(b"stand-in", value)
+
+
+def _get(snapshot: Snapshot) -> bytes:
+    return snapshot.get(b"stand-in") or b""
+
+
+def _load() -> Factory:
+    return StandIn
+
+
+if __name__ == "__main__":
+    SERVICES["blob"] = replace(SERVICES["blob"], load=_load)
+    main()

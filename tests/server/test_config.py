@@ -1,0 +1,136 @@
+"""What the options mean and which of them contradict each other."""
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from kyanite.server import config
+from kyanite.server.failures import BadUsage
+from kyanite.services.common.environment import Account
+
+KEY = base64.b64encode(b"a key of an account").decode()
+OTHER = base64.b64encode(b"another").decode()
+
+
+def test_account_with_one_key_and_with_two() -> None:
+    assert config.parse_account(f"alpha:{KEY}") == Account("alpha", (b"a key of an account",))
+    assert config.parse_account(f"beta2:{KEY}:{OTHER}") == Account(
+        "beta2", (b"a key of an account", b"another")
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "NAME:KEY"),
+        (f"ab:{KEY}", "3 to 24"),
+        (f"{'a' * 25}:{KEY}", "3 to 24"),
+        (f"Alpha:{KEY}", "3 to 24"),
+        (f"al-pha:{KEY}", "3 to 24"),
+        ("alpha", "needs one key or two"),
+        (f"alpha:{KEY}:{KEY}:{KEY}", "needs one key or two"),
+        ("alpha:", "not base64"),
+        ("alpha:not base64!", "not base64"),
+        (f"alpha:{KEY}:", "not base64"),
+        ("alpha:éé==", "not base64"),
+    ],
+)
+def test_bad_account(text: str, says: str) -> None:
+    with pytest.raises(BadUsage, match=says):
+        config.parse_account(text)
+
+
+def test_a_bad_account_does_not_tell_its_key() -> None:
+    with pytest.raises(BadUsage) as raised:
+        config.parse_account("alpha:secret!")
+    assert "secret" not in raised.value.sentence
+
+
+def test_development_account_is_the_default() -> None:
+    (account,) = config.choose_accounts((), host="127.0.0.1", allow_development_key=False)
+    assert account.name == "devstoreaccount1"
+    assert base64.b64encode(account.keys[0]).startswith(b"Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_development_key_stays_on_loopback(host: str) -> None:
+    assert config.choose_accounts((), host=host, allow_development_key=False)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "localhost.example", "example.org", ""])
+@pytest.mark.parametrize("name", [None, "alpha"])
+def test_development_key_elsewhere_must_be_asked_for(host: str, name: str | None) -> None:
+    given = [] if name is None else [Account(name, (b"other", config.DEVELOPMENT_KEY))]
+    with pytest.raises(BadUsage, match="--allow-development-key"):
+        config.choose_accounts(given, host=host, allow_development_key=False)
+    assert config.choose_accounts(given, host=host, allow_development_key=True)
+
+
+def test_a_key_of_its_own_may_be_served_anywhere() -> None:
+    given = (Account("alpha", (b"key",)),)
+    assert config.choose_accounts(given, host="0.0.0.0", allow_development_key=False) == given
+
+
+def test_an_account_is_given_once() -> None:
+    given = [Account("alpha", (b"key",)), Account("alpha", (b"other",))]
+    with pytest.raises(BadUsage, match="alpha is given twice"):
+        config.choose_accounts(given, host="127.0.0.1", allow_development_key=False)
+
+
+def test_services() -> None:
+    assert "blob" in config.choose_services(None)
+    assert config.choose_services("blob") == ("blob",)
+    assert config.choose_services(" blob ,blob,") == ("blob",)
+    assert "smb" not in config.choose_services(None)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no service"),
+        (" , ", "no service"),
+        ("bob", "There is no service 'bob'"),
+        ("blob,smb", "smb service is not"),
+    ],
+)
+def test_bad_services(text: str, says: str) -> None:
+    with pytest.raises(BadUsage, match=says):
+        config.choose_services(text)
+
+
+def test_ports() -> None:
+    ports = {"blob": 1, "queue": 1, "table": 0}
+    assert config.choose_ports(["blob"], ports, None) == {"blob": 1}
+    assert config.choose_ports(["blob", "table"], ports, 0) == {"blob": 1, "table": 0}
+    with pytest.raises(BadUsage, match="Port 1 is asked for twice, by blob and by queue"):
+        config.choose_ports(["blob", "queue"], ports, None)
+    with pytest.raises(BadUsage, match="by blob and by admin"):
+        config.choose_ports(["blob"], ports, 1)
+
+
+def test_workers() -> None:
+    assert 1 <= config.choose_workers(None, in_memory=False) <= 8
+    assert config.choose_workers(12, in_memory=False) == 12
+    assert config.choose_workers(None, in_memory=True) == 1
+    assert config.choose_workers(1, in_memory=True) == 1
+    with pytest.raises(BadUsage, match="one worker only"):
+        config.choose_workers(2, in_memory=True)
+
+
+def test_tls() -> None:
+    cert, key = Path("cert"), Path("key")
+    assert config.choose_tls(None, None) is None
+    assert config.choose_tls(cert, key) == config.Tls(cert, key)
+    for given in ((cert, None), (None, key)):
+        with pytest.raises(BadUsage, match="both"):
+            config.choose_tls(*given)
+
+
+def test_engines_to_come() -> None:
+    config.check_engine(None, None)
+    config.check_engine("embedded", "local")
+    with pytest.raises(BadUsage, match="--engine"):
+        config.check_engine("postgresql://host/db", None)
+    with pytest.raises(BadUsage, match="--extents"):
+        config.check_engine(None, "s3://bucket")
