@@ -118,7 +118,7 @@ def add_one(key: bytes) -> Callable[[Transaction], int]:
     return body
 
 
-class Refusal(Exception):
+class BodyError(Exception):
     """What a body of these tests raises."""
 
 
@@ -390,9 +390,9 @@ class Atomicity:
         def body(tx: Transaction) -> None:
             tx.put(b"k", b"v")
             tx.put(body_key(1), b"v")
-            raise Refusal("no")
+            raise BodyError("no")
 
-        with pytest.raises(Refusal):
+        with pytest.raises(BodyError):
             await engine.run(body)
         assert await everything(engine) == []
 
@@ -400,9 +400,9 @@ class Atomicity:
     async def test_reads_raise_what_their_body_raised(self, engine: Engine) -> None:
         def body(state: Snapshot) -> None:
             state.get(b"k")
-            raise Refusal("no")
+            raise BodyError("no")
 
-        with pytest.raises(Refusal):
+        with pytest.raises(BodyError):
             await engine.read(body)
         assert await get(engine, b"k") is None
 
@@ -413,7 +413,7 @@ class Atomicity:
                 tx.put(b"%03d" % number, b"")
                 tx.put(b"last", b"%d" % number)
                 if number % 3 == 0:
-                    raise Refusal(number)
+                    raise BodyError(number)
                 return number
 
             return run
@@ -423,7 +423,7 @@ class Atomicity:
         )
         for number, outcome in enumerate(outcomes):
             if number % 3 == 0:
-                assert isinstance(outcome, Refusal)
+                assert isinstance(outcome, BodyError)
             else:
                 assert outcome == number
         written = [key for key, _ in await everything(engine) if key != b"last"]
@@ -572,7 +572,7 @@ class Isolation:
             def leave(me: bytes, other: bytes) -> Callable[[Transaction], None]:
                 def body(tx: Transaction) -> None:
                     if tx.get(other) != b"on":
-                        raise Refusal("the last one stays")
+                        raise BodyError("the last one stays")
                     tx.put(me, b"off")
 
                 return body
@@ -582,7 +582,7 @@ class Isolation:
                 engine.run(leave(b"bob", b"alice")),
                 return_exceptions=True,
             )
-            assert sorted(isinstance(outcome, Refusal) for outcome in outcomes) == [False, True]
+            assert sorted(isinstance(outcome, BodyError) for outcome in outcomes) == [False, True]
 
     @on_engine
     async def test_transactions_that_are_not_durable_are_isolated_all_the_same(self, engine: Engine) -> None:
@@ -696,9 +696,9 @@ class Rings:
 
         def body(tx: Transaction) -> None:
             tx.ring(b"topic")
-            raise Refusal("no")
+            raise BodyError("no")
 
-        with pytest.raises(Refusal):
+        with pytest.raises(BodyError):
             await engine.run(body)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(listener), 0.02)

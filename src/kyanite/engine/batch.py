@@ -53,6 +53,7 @@ class Batch:
         self._clock = clock
         self._known: dict[bytes, bytes | None] = {}
         self._pending: dict[bytes, bytes | None] = {}
+        self._trouble: apsw.Error | None = None
         self.last = last
         self.wrote = False
         self.size_bytes = 0
@@ -87,8 +88,15 @@ class Batch:
             waiting.error = kind(text)
 
     def flush(self) -> None:
+        """Bring the writes so far into the tables. Once this has failed it fails again, so nothing is committed."""
+        if self._trouble is not None:
+            raise self._trouble
         if self._pending:
-            self._rows.apply(self._pending)
+            try:
+                self._rows.apply(self._pending)
+            except apsw.Error as error:
+                self._trouble = error
+                raise
             self._pending = {}
 
     def _keep(self, transaction: BufferedTransaction) -> None:

@@ -8,7 +8,7 @@ processes keeps the log short.
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,10 +16,11 @@ import apsw
 
 from kyanite.engine import sqlite_store
 from kyanite.engine.api import EngineClosed, EngineError, Scope, Snapshot, Transaction
-from kyanite.engine.bell import Bell
 from kyanite.engine.board import Board
+from kyanite.engine.checkpoint import LOG_BYTES, Checkpointer
 from kyanite.engine.clock import wall_clock
-from kyanite.engine.group_commit import GroupCommit, Limits
+from kyanite.engine.fifo_bell import FifoBell
+from kyanite.engine.group_commit import DEFAULT_LIMITS, GroupCommit, Limits
 from kyanite.engine.outcome import Done, Failed
 from kyanite.engine.rows import Rows
 from kyanite.engine.snapshot import Bodies, Clock, View
@@ -30,27 +31,31 @@ T = TypeVar("T")
 
 
 class EmbeddedEngine:
-    def __init__(self, folder: Path, clock: Clock, limits: Limits, vfs: str | None) -> None:
+    def __init__(
+        self, folder: Path, clock: Clock, limits: Limits, log_bytes: int, vfs: str | None, files: ExitStack
+    ) -> None:
+        """Opens one thing after another. ``files`` closes them in the opposite order, also if one cannot be."""
         self._clock = clock
+        self._files = files
         self._board = Board(folder)
-        self._users = sqlite_store.join(folder, self._board, vfs=vfs)
+        files.callback(self._board.close)
+        files.callback(os.close, sqlite_store.join(folder, self._board, vfs=vfs))
+        # Before the first connection, hence closed after the last.
+        database = files.enter_context(sqlite_store.descriptor(folder))
+        turnstile = Turnstile(folder, self._board)
+        files.callback(turnstile.close)
+        reading = self._connect(folder, vfs, read_only=True)
+        writing = self._connect(folder, vfs)
+        self._cursor = reading.cursor()
+        self._rows = Rows(reading)
+        self._bell = FifoBell(folder, self._board)
+        checkpointer = Checkpointer(self._connect(folder, vfs), database, folder, self._board, log_bytes)
+        files.callback(checkpointer.stop)
         self._bodies = Bodies()
-        self._bell = Bell()
-        self._reading = sqlite_store.connect(folder, read_only=True, vfs=vfs)
-        self._cursor = self._reading.cursor()
-        self._rows = Rows(self._reading)
-        self._writing = sqlite_store.connect(folder, vfs=vfs)
-        self._turnstile = Turnstile(folder, self._board)
-        self._closed = False
         self._writer = GroupCommit(
-            self._writing,
-            self._turnstile,
-            self._board,
-            self._bodies,
-            clock=clock,
-            ring=self._bell.ring,
-            limits=limits,
+            writing, turnstile, self._board, self._bodies, clock=clock, ring=self._bell.ring, limits=limits
         )
+        self._closing: asyncio.Future[None] | None = None
 
     @classmethod
     def open(
@@ -58,15 +63,37 @@ class EmbeddedEngine:
         folder: Path,
         *,
         clock: Clock = wall_clock,
-        limits: Limits = Limits(),  # noqa: B008 (frozen)
+        limits: Limits = DEFAULT_LIMITS,
+        log_bytes: int = LOG_BYTES,
         vfs: str | None = None,
     ) -> "EmbeddedEngine":
-        """Open the store in this folder, or make one there. To be called on the loop that will use it."""
+        """Open the store in this folder, or make one there. To be called on the loop that will use it.
+
+        ``limits`` bound a batch of writes, ``log_bytes`` the log; ``vfs`` names another file system layer for
+        SQLite, which tests use to see or to spoil what it does to its files.
+        """
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return cls(folder, clock, limits, vfs)
+        with ExitStack() as files:
+            try:
+                engine = cls(folder, clock, limits, log_bytes, vfs, files)
+            except apsw.Error as error:
+                raise EngineError(f"SQLite: {error}") from error
+            engine._files = files.pop_all()
+        return engine
+
+    def _connect(self, folder: Path, vfs: str | None, *, read_only: bool = False) -> apsw.Connection:
+        connection = sqlite_store.connect(folder, read_only=read_only, vfs=vfs)
+        self._files.callback(self._close_connection, connection)
+        return connection
+
+    def _close_connection(self, connection: apsw.Connection) -> None:
+        """The last to close would copy the log, but after a failure it must stay for whoever opens the store next."""
+        if self._board.failed:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.close()
 
     def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]:
-        if self._closed:
+        if self._closing is not None:
             return Failed(EngineClosed("the engine was closed"))
         self._bodies.check_none_runs()
         try:
@@ -88,19 +115,14 @@ class EmbeddedEngine:
         return self._bell.listen(topic)
 
     async def close(self) -> None:
-        if self._closed:
-            return
-        await self._writer.close()
-        self._closed = True
-        self._bell.close()
-        await asyncio.to_thread(self._close_files)
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
 
-    def _close_files(self) -> None:
-        self._reading.close()
-        self._writing.close()
-        self._turnstile.close()
-        self._board.close()
-        os.close(self._users)
+    async def _close(self) -> None:
+        await self._writer.close()
+        self._bell.close()
+        await asyncio.to_thread(self._files.close)
 
     def _now(self) -> Instant:
         return max(self._clock(), self._board.high)

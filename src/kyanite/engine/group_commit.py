@@ -42,6 +42,8 @@ from kyanite.engine.turnstile import Turnstile
 
 T = TypeVar("T")
 
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -51,6 +53,9 @@ class Limits:
     size_bytes: int = 4 * 1024 * 1024
     seconds: float = 0.008
     waiting: int = 20_000
+
+
+DEFAULT_LIMITS = Limits()
 
 
 class _Next(Enum):
@@ -214,7 +219,7 @@ class GroupCommit:
             return error
         except apsw.Error as error:
             self._turnstile.leave()
-            return EngineBusy(f"SQLite: {error}") if isinstance(error, apsw.BusyError) else _translated(error)
+            return self._translated(error)
         return None
 
     def _choose_queue(self) -> None:
@@ -227,14 +232,14 @@ class GroupCommit:
             self._durable = durable
 
     def _end(self, batch: Batch) -> None:
-        """Commit, or roll back and turn every outcome into the error; then let the next process have its turn."""
+        """Commit, or roll back and turn every outcome into the error; then let others have their turn."""
         committing = False
         try:
             self._board.raise_high(batch.last)
             if batch.wrote:
                 batch.flush()
                 save_last_instant(self._cursor, batch.last)
-            committing = batch.wrote
+            committing = batch.wrote and self._connection.in_transaction
             self._cursor.execute("COMMIT")
         except apsw.Error as error:
             self._undo(batch, error, committing)
@@ -242,7 +247,7 @@ class GroupCommit:
             self._turnstile.leave()
 
     def _undo(self, batch: Batch, error: apsw.Error, committing: bool) -> None:
-        reason = _translated(error)
+        reason = self._translated(error)
         if committing and not isinstance(reason, EngineFull):
             self._board.fail()
             reason = OutcomeUnknown(str(reason))
@@ -254,8 +259,12 @@ class GroupCommit:
             reason = OutcomeUnknown(f"{reason}; {second}")
         batch.fail(type(reason), str(reason))
 
-
-def _translated(error: apsw.Error) -> EngineError:
-    if isinstance(error, apsw.FullError):
-        return EngineFull(f"SQLite: {error}")
-    return EngineError(f"SQLite: {error}")
+    def _translated(self, error: apsw.Error) -> EngineError:
+        text = f"SQLite: {error}"
+        if isinstance(error, apsw.FullError):
+            return EngineFull(text)
+        if isinstance(error, apsw.BusyError):
+            return EngineBusy(text)
+        if error.extendedresult == apsw.SQLITE_IOERR_WRITE and self._connection.system_errno in _NO_SPACE:
+            return EngineFull(text)
+        return EngineError(text)

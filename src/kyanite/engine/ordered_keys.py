@@ -1,4 +1,4 @@
-"""A set of keys in order: a list of short sorted lists, so that an insertion moves hundreds of keys and not millions."""
+"""A set of keys in order: a list of short sorted lists, so that an insertion moves hundreds of keys, not millions."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator

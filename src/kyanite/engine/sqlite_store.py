@@ -16,6 +16,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
@@ -55,12 +56,34 @@ def connect(folder: Path, *, read_only: bool = False, vfs: str | None = None) ->
     return connection
 
 
-def descriptor(folder: Path) -> int:
+@contextmanager
+def descriptor(folder: Path) -> Iterator[int]:
     """A descriptor of our own on the database file.
 
-    Closing it drops every lock that SQLite holds on that file in this process: close all connections first.
+    POSIX drops all the locks that a process has on a file when it closes any descriptor of that file, SQLite's
+    locks included. So all engines of a process share one, and each closes its connections before it lets go.
     """
-    return os.open(folder / _DATABASE_FILE, os.O_RDWR | os.O_CLOEXEC)
+    path = (folder / _DATABASE_FILE).resolve()
+    shared = _descriptors.setdefault(path, _SharedDescriptor())
+    if shared.users == 0:
+        shared.number = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    shared.users += 1
+    try:
+        yield shared.number
+    finally:
+        shared.users -= 1
+        if shared.users == 0:
+            del _descriptors[path]
+            os.close(shared.number)
+
+
+@dataclass(slots=True)
+class _SharedDescriptor:
+    number: int = -1
+    users: int = 0
+
+
+_descriptors: dict[Path, _SharedDescriptor] = {}
 
 
 def load_last_instant(cursor: apsw.Cursor) -> Instant:
