@@ -2,10 +2,10 @@
 
 from kyanite.model import container
 from kyanite.model.container import ContainerKey
-from kyanite.model.records import ContainerRecord, Policy
 from kyanite.rules import names
 from kyanite.services.blob import errors
 from kyanite.services.blob.operations import OPERATIONS
+from kyanite.services.common.access import Policed
 from kyanite.services.common.environment import Environment
 from kyanite.services.common.exchange import Exchange, Resource
 from kyanite.services.common.service import Dialect, Service
@@ -33,23 +33,10 @@ def locate(exchange: Exchange) -> Resource:
     return Resource.OBJECT
 
 
-class _Policed:
-    """A container as access control sees it."""
-
-    __slots__ = ("_record", "public_level")
-
-    def __init__(self, record: ContainerRecord) -> None:
-        self._record = record
-        self.public_level = record.public_access
-
-    def policy(self, identifier: str) -> Policy | None:
-        return next((policy for policy in self._record.policies if policy.id == identifier), None)
-
-
-async def guardian(exchange: Exchange) -> _Policed | None:
+async def guardian(exchange: Exchange) -> Policed | None:
     key = ContainerKey(exchange.account.name, exchange.container)
     record = await container.find(exchange.environment.engine, key)
-    return None if record is None else _Policed(record)
+    return None if record is None else Policed(record.policies, record.public_access)
 
 
 DIALECT = Dialect(

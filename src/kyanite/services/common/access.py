@@ -5,6 +5,7 @@ policies and public levels are read for every request that needs them, so a chan
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from kyanite.rules import permissions
@@ -21,14 +22,21 @@ _CLOCK_SKEW = 15 * 60 * TICKS_PER_SECOND
 _NO_OVERRIDES: Mapping[str, str] = {}
 
 
-class Policed(Protocol):
+class NamedPolicy(Policy, Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Policed:
     """A container, queue, table or share, as far as access is concerned."""
 
-    @property
-    def public_level(self) -> str:
-        """Empty, ``blob`` or ``container``."""
+    policies: Sequence[NamedPolicy]
+    public_level: str = ""
+    """Empty, ``blob`` or ``container``."""
 
-    def policy(self, identifier: str) -> Policy | None: ...
+    def policy(self, identifier: str) -> NamedPolicy | None:
+        return next((policy for policy in self.policies if policy.id == identifier), None)
 
 
 class Guardian(Protocol):

@@ -9,9 +9,9 @@ from kyanite.services.common import properties
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import required
 from kyanite.values import TICKS_PER_SECOND, Instant
+from kyanite.wire.cors_rules import CorsRule
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.cors_rules import CorsRule
 
 
 async def preflight(exchange: Exchange, service: str) -> Response:

@@ -30,6 +30,10 @@ _CLIENT_REQUEST_ID_MAX = 1024
 _log = logging.getLogger(__name__)
 
 
+def xml_error_body(_: Exchange, code: str, message: str, detail: Mapping[str, str]) -> tuple[str, bytes]:
+    return "application/xml", xml.error_body(code, message, detail)
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """What tells one service from another, in tables."""
@@ -46,6 +50,8 @@ class Dialect:
     """Fills in the container and object that the path names, and says which of them is meant."""
     guardian: Guardian
     """Finds the stored policies and the public level that a request's container has."""
+    error_body: Callable[[Exchange, str, str, Mapping[str, str]], tuple[str, bytes]] = xml_error_body
+    """Content type and body of an error, from its code, message and details."""
 
 
 class Service:
@@ -132,8 +138,8 @@ class Service:
             headers.append(("WWW-Authenticate", _CHALLENGE))
         if error.status == 304:
             return Response(304, headers, reason=error.message)
-        headers.append(("Content-Type", "application/xml"))
-        body = xml.error_body(error.code, message, detail)
+        content_type, body = self._dialect.error_body(exchange, error.code, message, detail)
+        headers.append(("Content-Type", content_type))
         if exchange.request.method == "HEAD":
             return Response(error.status, headers, reason=error.message, length=len(body))
         return Response(error.status, headers, body, reason=error.message)
