@@ -86,8 +86,12 @@ def decode_target(host: str, path: str, service: str) -> Target:
     )
 
 
+@lru_cache(maxsize=1024)
 def decode_query(query: str) -> Query:
-    """Split a query as it came after the ``?``. A parameter without ``=`` has the empty value."""
+    """Split a query as it came after the ``?``. A parameter without ``=`` has the empty value.
+
+    A pure function, remembered because busy clients repeat their signed queries; nobody changes what it returns.
+    """
     if not query:
         return Query([])
     if "%" in query or "+" in query or not query.isascii():
