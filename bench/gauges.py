@@ -1,0 +1,78 @@
+"""What is measured without load: the time a start takes, what an idle server holds, the size of an installation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import sleep
+
+from bench import installs, processes
+from bench.bars import AtMost
+from bench.peers import KINDS, Server
+from bench.works import MIB
+
+SETTLE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    value: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """``read`` is given the name of the peer and a folder that does not exist yet."""
+
+    name: str
+    title: str
+    unit: str
+    read: Callable[[str, Path], Reading]
+    bar: AtMost
+    once: bool = False
+    """Whether a second reading could not differ."""
+
+
+def _start(peer: str, folder: Path) -> Reading:
+    server = KINDS[peer](folder)
+    try:
+        return Reading(server.start())
+    finally:
+        server.stop()
+
+
+def _idle_memory(peer: str, folder: Path) -> Reading:
+    server = KINDS[peer](folder)
+    try:
+        server.start()
+        sleep(SETTLE_SECONDS)
+        return Reading(*held(server))
+    finally:
+        server.stop()
+
+
+def held(server: Server) -> tuple[float, str]:
+    """MiB that a server's processes hold together (PSS), and each one's share in words."""
+    each = processes.memory(server.pids)
+    words = ", ".join(f"{one.name} {one.pss_kib / 1024:.0f} (RSS {one.rss_kib / 1024:.0f})" for one in each)
+    return sum(one.pss_kib for one in each) / 1024, f"{server.name}: {words}"
+
+
+def _install_size(peer: str, folder: Path) -> Reading:
+    if peer == "kyanite":
+        return Reading(installs.kyanite_size() / MIB)
+    node = installs.size_of(installs.node().parent.parent) / MIB
+    return Reading(installs.size_of(installs.azurite()) / MIB, f"azurite: and {node:.0f} MiB for its Node")
+
+
+GAUGES: tuple[Gauge, ...] = (
+    Gauge("start", "start to first answer", " s", _start, AtMost(0.7, " s")),
+    Gauge("idle", "idle memory, all processes", " MiB", _idle_memory, AtMost(120, " MiB")),
+    Gauge(
+        "install",
+        "install size, without Python or Node",
+        " MiB",
+        _install_size,
+        AtMost(80, " MiB"),
+        once=True,
+    ),
+)

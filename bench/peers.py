@@ -1,0 +1,229 @@
+"""The servers that are measured: how each is started, filled with blobs, and stopped.
+
+All listen on loopback with a store of their own in a folder that the run removes. Kyanite and Azurite run
+with their defaults; nginx serves plain files and is the ceiling for what reads can be. A server is stopped by
+its process id.
+"""
+
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import monotonic, perf_counter, sleep
+
+from bench import installs, processes
+from bench.client import load
+from bench.exchange import ask
+from bench.lane import Work
+from bench.site import ACCOUNT, Site, storage_site
+from bench.works import Content, put_blob
+
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+
+
+class Server(ABC):
+    """One server and its store, started and stopped as often as needed. Each kind says how it is launched."""
+
+    name = ""
+    is_store = True
+    """Whether it stores what is put; nginx only reads."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._log = folder.with_suffix(".log")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._site: Site | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def site(self) -> Site:
+        assert self._site is not None, f"{self.name} is not running"
+        return self._site
+
+    @property
+    def pids(self) -> list[int]:
+        """All its processes."""
+        assert self._process is not None, f"{self.name} is not running"
+        return processes.family(self._process.pid)
+
+    def start(self) -> float:
+        """Start it on its folder; the seconds until it answered a request with success."""
+        began_at = perf_counter()
+        self._site = self._launch()
+        self._wait_for_answer(self._site)
+        return perf_counter() - began_at
+
+    def stop(self) -> None:
+        """Ask it to end, and end all its processes if it does not. Stopping twice is no harm."""
+        if self._process is None:
+            return
+        pids = self.pids
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            for pid in pids:
+                processes.kill(pid)
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._process = None
+
+    def fill(self, container: str, names: Iterable[str], content: Content, *, lanes: int = 32) -> None:
+        """Make the container and put a blob under each of the names."""
+        site = self.site
+        self.create_container(container)
+        shared = list(names)
+
+        def puts(lane: int) -> Work:
+            for name in shared[lane::lanes]:
+                yield put_blob(site, container, name, content)
+
+        tally = load(site, puts, lanes=min(lanes, len(shared)), seconds=None)
+        if tally.errors:
+            raise RuntimeError(f"{self.name} could not be filled: {tally.errors[0]}")
+
+    def create_container(self, container: str) -> None:
+        ask(
+            self.site,
+            self.site.head("PUT", f"/{container}", "restype=container", "Content-Length: 0\r\n"),
+            201,
+        )
+
+    def delete_container(self, container: str) -> None:
+        ask(self.site, self.site.head("DELETE", f"/{container}", "restype=container"), 202)
+
+    @abstractmethod
+    def _launch(self) -> Site:
+        """Spawn the server and say where it listens, or will."""
+
+    def _probe(self, site: Site) -> bytes:
+        return site.head("GET", "", "comp=list")
+
+    def _spawn(self, *command: str | Path, stdout: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(part) for part in command],
+                stdout=stdout,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+        return self._process
+
+    def _wait_for_answer(self, site: Site) -> None:
+        deadline = monotonic() + START_SECONDS
+        while True:
+            try:
+                ask(site, self._probe(site), 200)
+                return
+            except (OSError, RuntimeError) as problem:
+                self._check_alive()
+                if monotonic() > deadline:
+                    raise RuntimeError(f"{self.name} did not answer: {problem}") from problem
+                sleep(0.005)
+
+    def _check_alive(self) -> None:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            tail = self._log.read_text(errors="replace")[-1000:]
+            raise SystemExit(f"{self.name} ended with code {self._process.returncode}:\n{tail}")
+
+
+class Kyanite(Server):
+    name = "kyanite"
+
+    def _launch(self) -> Site:
+        services = ("blob", "queue", "table", "file", "dfs", "smb")
+        ports = [text for service in services for text in (f"--{service}-port", "0")]
+        program = Path(sys.executable).parent / "kyanite"
+        process = self._spawn(program, "serve", "--location", self.folder, *ports, stdout=subprocess.PIPE)
+        endpoints = json.loads(self._ready_line(process).removeprefix(b"ready"))
+        return storage_site(int(endpoints["blob"].removesuffix(f"/{ACCOUNT}").rpartition(":")[2]))
+
+    def _ready_line(self, process: subprocess.Popen[bytes]) -> bytes:
+        assert process.stdout is not None
+        deadline = monotonic() + START_SECONDS
+        while not select.select([process.stdout], [], [], 0.2)[0]:
+            self._check_alive()
+            if monotonic() > deadline:
+                raise RuntimeError("kyanite did not say that it is ready")
+        line = process.stdout.readline()
+        if not line:
+            process.wait(STOP_SECONDS)
+            self._check_alive()
+        return line
+
+
+class Azurite(Server):
+    name = "azurite"
+
+    def _launch(self) -> Site:
+        blob, queue, table = free_ports(3)
+        program = [installs.node(), installs.azurite() / "azurite" / "dist" / "src" / "azurite.js"]
+        ports = ["--blobPort", str(blob), "--queuePort", str(queue), "--tablePort", str(table)]
+        switches = ["--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+        self._spawn(*program, *switches, "--location", self.folder, *ports)
+        return storage_site(blob)
+
+
+class Nginx(Server):
+    name = "nginx"
+    is_store = False
+
+    def fill(self, container: str, names: Iterable[str], content: Content, *, lanes: int = 32) -> None:
+        for name in names:
+            path = self.folder / container / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                for _ in range(content.times):
+                    file.write(content.piece)
+
+    def create_container(self, container: str) -> None:
+        (self.folder / container).mkdir(exist_ok=True)
+
+    def delete_container(self, container: str) -> None:
+        shutil.rmtree(self.folder / container, ignore_errors=True)
+
+    def _launch(self) -> Site:
+        (port,) = free_ports(1)
+        config = self.folder / "nginx.conf"
+        user = "user root;" if os.geteuid() == 0 else ""
+        config.write_text(_NGINX_CONFIG.format(user=user, folder=self.folder, port=port))
+        (self.folder / "probe").write_text("ready")
+        self._spawn(installs.nginx(), "-p", self.folder, "-c", config, "-e", "stderr")
+        return Site("127.0.0.1", port, "", "")
+
+    def _probe(self, site: Site) -> bytes:
+        return site.head("GET", "/probe")
+
+
+_NGINX_CONFIG = """
+{user} daemon off; worker_processes auto; pid {folder}/nginx.pid; error_log stderr warn;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000; open_file_cache max=10000;
+  client_body_temp_path {folder}/t; proxy_temp_path {folder}/t; fastcgi_temp_path {folder}/t;
+  uwsgi_temp_path {folder}/t; scgi_temp_path {folder}/t;
+  server {{ listen 127.0.0.1:{port} reuseport; root {folder}; }}
+}}
+"""
+
+KINDS: dict[str, Callable[[Path], Server]] = {"kyanite": Kyanite, "azurite": Azurite, "nginx": Nginx}
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody uses now, for servers that cannot say which one they took."""
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [listener.getsockname()[1] for listener in listeners]
+    for listener in listeners:
+        listener.close()
+    return ports

@@ -1,0 +1,121 @@
+"""One run: the servers are started once, and every row visits them in turn, round after round.
+
+Interleaving is what makes the ratios worth something: a machine that is slower for a while is slower for all
+of them. Odd rounds go through the servers in the opposite order.
+"""
+
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench import processes, profile
+from bench.client import Tally, load
+from bench.gauges import Gauge
+from bench.installs import HOME
+from bench.peers import Server
+from bench.results import Measure, Result
+from bench.rows import Dataset, Row
+
+WARM_UP_SECONDS = 0.5
+
+
+@dataclass(slots=True)
+class Run:
+    """The servers that take part, and how long and how often each is measured."""
+
+    servers: Sequence[Server]
+    seconds: float
+    rounds: int
+    profiled: bool = False
+    _filled: set[tuple[str, Dataset]] = field(default_factory=set)
+
+    def row(self, row: Row) -> Result:
+        """Measure one row. A server that fails ends the row, not the run."""
+        result = Result(row.name, row.title, row.unit, row.bars, row.lanes)
+        servers = [server for server in self.servers if server.is_store or row.nginx_too]
+        say(f"{row.name}: {', '.join(server.name for server in servers)}")
+        try:
+            for server in servers:
+                self._prepare(row, server)
+            for number in range(self.rounds):
+                for server in servers if number % 2 == 0 else reversed(servers):
+                    self._round(row, server, number, result)
+            for server in servers:
+                row.check(server)
+        except (OSError, RuntimeError) as problem:
+            result.errors.append(str(problem))
+        self._clean_up(row, servers)
+        for error in result.errors[:3]:
+            say(f"  FAILED: {error}")
+        return result
+
+    def _prepare(self, row: Row, server: Server) -> None:
+        if row.container is not None:
+            server.create_container(row.container)
+        if row.dataset is not None and (server.name, row.dataset) not in self._filled:
+            say(f"  putting {len(row.dataset.names):,} blobs into {server.name}")
+            row.dataset.fill(server)
+            self._filled.add((server.name, row.dataset))
+        load(
+            server.site, row.work(server, "warm"), lanes=row.lanes, seconds=min(WARM_UP_SECONDS, self.seconds)
+        )
+
+    def _round(self, row: Row, server: Server, number: int, result: Result) -> None:
+        path = HOME / "profile" / f"{row.name.replace('/', '-')}.folded"
+        is_profiled = self.profiled and server.name == "kyanite" and number == 0
+        with profile.sampling(server.pids[0], path) if is_profiled else nullcontext():
+            tally = self._load(row, server, number)
+        measure = Measure.of(tally, lanes=row.lanes, units_per_operation=row.units_per_operation)
+        result.add(server.name, measure.value)
+        result.measures.setdefault(server.name, []).append(measure)
+        result.errors.extend(f"{server.name}: {problem}" for problem in tally.errors)
+        say(f"  {server.name:8} {measure.value:12,.1f}{row.unit}  errors {len(tally.errors)}")
+        if is_profiled:
+            result.notes.append(f"{path}:\n" + "\n".join(profile.hottest(path)))
+
+    def _load(self, row: Row, server: Server, number: int) -> Tally:
+        pids = server.pids
+        used = processes.cpu_seconds(pids)
+        tally = load(
+            server.site,
+            row.work(server, str(number)),
+            lanes=row.lanes,
+            seconds=self.seconds,
+            requests_per_operation=row.requests_per_operation,
+        )
+        tally.server_cpu_seconds = processes.cpu_seconds(pids) - used
+        return tally
+
+    def _clean_up(self, row: Row, servers: Sequence[Server]) -> None:
+        if row.container is None:
+            return
+        for server in servers:
+            try:
+                server.delete_container(row.container)
+            except (OSError, RuntimeError) as problem:
+                say(f"  {server.name} kept {row.container}: {problem}")
+
+
+def gauge(gauge: Gauge, peers: Sequence[str], rounds: int, folder: Path) -> Result:
+    """Read a gauge for each of the peers, in turns."""
+    result = Result(gauge.name, gauge.title, gauge.unit, (gauge.bar,))
+    say(f"{gauge.name}: {', '.join(peers)}")
+    for number in range(1 if gauge.once else rounds):
+        for peer in peers:
+            try:
+                reading = gauge.read(peer, folder / f"{gauge.name}-{peer}-{number}")
+            except (OSError, RuntimeError) as problem:
+                result.errors.append(f"{peer}: {problem}")
+                return result
+            result.add(peer, reading.value)
+            if reading.note and number == 0:
+                result.notes.append(reading.note)
+            say(f"  {peer:8} {reading.value:12,.2f}{gauge.unit}")
+    return result
+
+
+def say(text: str) -> None:
+    """Progress goes to standard error, so that standard output holds the tables only."""
+    print(text, file=sys.stderr, flush=True)

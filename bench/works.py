@@ -1,0 +1,87 @@
+"""What the lanes of a row do: generators of requests, built from prepared bytes.
+
+Each function here returns a ``LaneWork``, the maker of one lane's work. A row of several requests, such as a
+lease cycle, reads what it needs out of each answer: ``answer = yield ask``.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count, cycle
+
+from bench.client import LaneWork
+from bench.lane import Ask, Body, Work, expecting
+from bench.site import Site
+
+KIB = 1024
+MIB = 1024 * KIB
+
+_GLUED_BYTES = 16 * KIB
+"""A body up to this size travels in one piece with its head, as clients send it too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a blob holds: a piece of noise, some number of times."""
+
+    piece: bytes
+    times: int
+
+    @classmethod
+    def of(cls, size: int) -> "Content":
+        piece = min(size, MIB)
+        assert size % piece == 0, "content is made of whole pieces"
+        return cls(random.Random(size).randbytes(piece), size // piece)
+
+    @property
+    def size(self) -> int:
+        return len(self.piece) * self.times
+
+
+def put_blob(site: Site, container: str, name: str, content: Content) -> Ask:
+    """A Put Blob of a block blob."""
+    headers = f"x-ms-blob-type: BlockBlob\r\nContent-Length: {content.size}\r\n"
+    head = site.head("PUT", f"/{container}/{name}", headers=headers)
+    if content.size <= _GLUED_BYTES:
+        return Ask(head + content.piece, expecting(201))
+    return Ask(head, expecting(201), Body(memoryview(content.piece), content.times))
+
+
+def get_blob(site: Site, container: str, name: str) -> Ask:
+    return Ask(site.head("GET", f"/{container}/{name}"), expecting(200))
+
+
+def puts(site: Site, container: str, content: Content, series: str) -> LaneWork:
+    """New blobs without end. The series keeps the names of one measurement apart from those of another."""
+
+    def work(lane: int) -> Work:
+        request, expected, body = put_blob(site, container, f"{series}-{lane}-@", content)
+        before, after = request.split(b"@", 1)
+        for number in count():
+            yield Ask(b"%b%d%b" % (before, number, after), expected, body)
+
+    return work
+
+
+def gets(site: Site, container: str, names: Sequence[str]) -> LaneWork:
+    """The blobs of these names over and over, every lane beginning elsewhere."""
+    asks = [get_blob(site, container, name) for name in names]
+
+    def work(lane: int) -> Work:
+        start = lane * 37 % len(asks)
+        turns = cycle(asks[start:] + asks[:start])
+        while True:
+            yield next(turns)
+
+    return work
+
+
+def lists(site: Site, container: str, query: str) -> LaneWork:
+    """The first page of the same listing over and over."""
+    ask = Ask(site.head("GET", f"/{container}", f"restype=container&comp=list&{query}"), expecting(200))
+
+    def work(lane: int) -> Work:
+        while True:
+            yield ask
+
+    return work
