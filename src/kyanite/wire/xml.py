@@ -161,7 +161,7 @@ class _Reader:
     """Gathers elements from expat's calls."""
 
     def __init__(self) -> None:
-        self._open: list[Element] = []
+        self._open: list[tuple[Element, list[str]]] = []
         self._root: Element | None = None
         self._count = 0
 
@@ -187,16 +187,17 @@ class _Reader:
             raise invalid_document()
         started = Element(name.rpartition("}")[2])
         if self._open:
-            self._open[-1].children.append(started)
+            self._open[-1][0].children.append(started)
         else:
             self._root = started
-        self._open.append(started)
+        self._open.append((started, []))
 
     def _end(self, _name: str) -> None:
-        self._open.pop()
+        ended, pieces = self._open.pop()
+        ended.text = "".join(pieces)
 
     def _text(self, text: str) -> None:
-        self._open[-1].text += text
+        self._open[-1][1].append(text)
 
     def _refuse(self, *_: object) -> None:
         raise invalid_document()
