@@ -13,11 +13,14 @@ it is one small transaction, and a name that is used again can never show what w
     v       container id, blob name 0 instant       blob record (a snapshot or a version)
     d       container id                            a deleted container, to be taken apart
     b       number (8 bytes)                        an inline body, kept apart by the engines
+    k       number (8 bytes)                        how many share an inline body, if more than one
     x       segment (16 bytes), start (8 bytes)     extent: length, CRC and references
     g       died at (8), segment (16), start (8)    grave: an extent nobody refers to any more
     l       layer id (8 bytes)                      layer head: parent and references
+    e       layer id (8), layer id (8)              edge: the second layer lies on the first
     r       layer id (8 bytes), offset (8 bytes)    run of intervals
-    u       layer id (8 bytes)                      ruin: a layer to be taken apart
+    u       layer id (8 bytes)                      chore: a layer to be taken apart or to be folded
+    h       owner (12), number (8)                  hold: a process reads a layer for a long time
 """
 
 from kyanite.engine.api import Scope
@@ -84,6 +87,10 @@ def body(body_number: int) -> bytes:
     return b"b" + body_number.to_bytes(8, "big")
 
 
+def sharing(body_number: int) -> bytes:
+    return b"k" + body_number.to_bytes(8, "big")
+
+
 EXTENTS = b"x"
 
 
@@ -115,8 +122,28 @@ def run(layer_id: int, offset: int) -> bytes:
     return b"r%b%b" % (layer_id.to_bytes(8, "big"), offset.to_bytes(8, "big"))
 
 
-RUINS = b"u"
+def edges(layer_id: int) -> bytes:
+    """What the keys of the edges to the layers on this one begin with."""
+    return b"e" + layer_id.to_bytes(8, "big")
 
 
-def ruin(layer_id: int) -> bytes:
+def edge(layer_id: int, upper_id: int) -> bytes:
+    return b"e%b%b" % (layer_id.to_bytes(8, "big"), upper_id.to_bytes(8, "big"))
+
+
+CHORES = b"u"
+
+
+def chore(layer_id: int) -> bytes:
     return b"u" + layer_id.to_bytes(8, "big")
+
+
+HOLDS = b"h"
+
+
+def holds_of(owner: bytes) -> bytes:
+    return b"h" + owner
+
+
+def hold(owner: bytes, hold_number: int) -> bytes:
+    return b"h%b%b" % (owner, hold_number.to_bytes(8, "big"))

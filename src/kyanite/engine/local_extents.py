@@ -1,0 +1,203 @@
+"""Extents in files of a local folder, shared by all processes of one server.
+
+    owners/<owner>               a lock file for each incarnation of a process, locked while that lives
+    readers                      who reads since when, mapped by every process
+    segments/<owner>/<count>     the bytes
+
+To be opened after the fork, once per process: the lock, the slot of the table and the threads belong to one
+process.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from kyanite.engine.api import EngineBusy
+from kyanite.engine.crc64 import crc64
+from kyanite.engine.disk import Disk
+from kyanite.engine.extents import EXTENT_MAX, OWNER_BYTES, Damaged, Extent, Observer, Span
+from kyanite.engine.local_upload import LocalUpload
+from kyanite.engine.open_files import OpenFile, OpenFiles
+from kyanite.engine.owner import Owner, dead_owners, forget, is_alive
+from kyanite.engine.packer import Packer
+from kyanite.engine.reader_table import ReaderTable
+from kyanite.engine.segment import aligned
+from kyanite.engine.segments_in_hand import SegmentsInHand
+
+_THREADS = 8
+_PIECE_BYTES = 256 * 1024
+_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+
+T = TypeVar("T")
+
+
+class LocalExtents:
+    def __init__(self, folder: Path, *, disk: Disk | None = None) -> None:
+        self._disk = disk or Disk()
+        self._owners = folder / "owners"
+        self._segments = folder / "segments"
+        self._disk.make_folder(self._owners)
+        self._disk.make_folder(self._segments)
+        self._owner = Owner(self._owners)
+        self._readers = ReaderTable(folder / "readers", self._owner.id, partial(is_alive, self._owners))
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="extents")
+        self._files = OpenFiles(self._path_of)
+        self._in_hand = SegmentsInHand(self._owner.id, self._path_of, self._disk, self._threads)
+        self._packer = Packer(self._in_hand)
+        self.pin = self._readers.pin
+        self.mark = self._readers.mark
+        self.passed = self._readers.passed
+        self.settle = self._in_hand.settle
+
+    @classmethod
+    def open(cls, folder: Path) -> "LocalExtents":
+        return cls(folder)
+
+    # Bytes in
+
+    def upload(self, *, size_hint: int | None, observers: Sequence[Observer] = ()) -> LocalUpload:
+        return LocalUpload(
+            self._in_hand, self._packer, self._threads, size_hint=size_hint, observers=observers
+        )
+
+    async def put(self, data: bytes) -> Extent:
+        if not 0 < len(data) <= EXTENT_MAX:
+            raise ValueError("An extent has between one byte and EXTENT_MAX.")
+        return await self._packer.put(data)
+
+    async def discard(self, extents: Sequence[Extent]) -> None:
+        if jobs := self._in_hand.discard(extents):
+            await asyncio.wait(jobs)
+
+    # Bytes out
+
+    async def read(self, extent: Extent, offset: int, length: int) -> bytes:
+        data = await self._read(extent, offset, length)
+        if length == extent.length and crc64(data) != extent.crc64:
+            raise Damaged(f"The CRC of {_name(extent)} is wrong.")
+        return data
+
+    async def stream(self, extent: Extent, offset: int, length: int) -> AsyncIterator[bytes]:
+        crc, end = 0, offset + length
+        while offset < end:
+            piece = await self._read(extent, offset, min(_PIECE_BYTES, end - offset))
+            offset += len(piece)
+            if length == extent.length:
+                crc = crc64(piece, crc)
+                if offset == end and crc != extent.crc64:
+                    raise Damaged(f"The CRC of {_name(extent)} is wrong.")
+            yield piece
+
+    def span(self, extent: Extent, offset: int, length: int) -> Span:
+        _check_within(extent, offset, length)
+        file = self._acquire(extent)
+        return Span(file.fd, extent.start + offset, length, partial(self._files.give_back, file))
+
+    async def _read(self, extent: Extent, offset: int, length: int) -> bytes:
+        """Straight from the page cache on the event loop when it is all there, in a thread when it is not."""
+        _check_within(extent, offset, length)
+        file = self._acquire(extent)
+        try:
+            data = _read_cached(file.fd, extent.start + offset, length)
+            if data is None:
+                data = await self._in_thread(_read_fully, file.fd, extent.start + offset, length)
+        finally:
+            self._files.give_back(file)
+        if len(data) != length:
+            raise Damaged(f"Bytes of {_name(extent)} are missing.")
+        return data
+
+    def _acquire(self, extent: Extent) -> OpenFile:
+        try:
+            return self._files.acquire(extent.segment)
+        except FileNotFoundError:
+            raise Damaged(f"The file of {_name(extent)} is missing.") from None
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise EngineBusy(str(error)) from error
+            raise Damaged(str(error)) from error
+
+    # For the sweeper
+
+    async def punch(self, segment: bytes, start: int, length: int) -> None:
+        await self._in_thread(self._disk.punch, self._path_of(segment), start, aligned(length))
+
+    async def remove(self, segment: bytes) -> bool:
+        self._files.forget(segment)
+        return await self._in_thread(self._remove, segment)
+
+    def dead_owners(self) -> list[bytes]:
+        return dead_owners(self._owners)
+
+    def segments_of(self, owner: bytes) -> Iterator[bytes]:
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._segments / owner.hex()) as entries:
+            for entry in entries:
+                yield owner + bytes.fromhex(entry.name)
+
+    def forget(self, owner: bytes) -> None:
+        with contextlib.suppress(OSError):
+            (self._segments / owner.hex()).rmdir()
+        forget(self._owners, owner)
+
+    def _remove(self, segment: bytes) -> bool:
+        path = self._path_of(segment)
+        try:
+            removable = self._disk.is_let_go(path) or not is_alive(self._owners, segment[:OWNER_BYTES])
+        except FileNotFoundError:
+            return True
+        if removable:
+            self._disk.unlink(path)
+        return removable
+
+    async def close(self) -> None:
+        await self._packer.close()
+        await self._in_hand.close()
+        self._threads.shutdown()
+        self._files.close()
+        self._readers.close()
+        self._owner.close(forget=self._in_hand.is_empty)
+
+    def _path_of(self, segment: bytes) -> Path:
+        return self._segments / segment[:OWNER_BYTES].hex() / segment[OWNER_BYTES:].hex()
+
+    async def _in_thread(self, job: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(job, *arguments))
+
+
+def _read_cached(fd: int, offset: int, length: int) -> bytes | None:
+    """The bytes if no disk has to be waited for, else None."""
+    if not _NOWAIT:
+        return None
+    buffer = bytearray(length)
+    try:
+        if os.preadv(fd, [buffer], offset, _NOWAIT) == length:
+            return bytes(buffer)
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.EOPNOTSUPP):
+            raise Damaged(str(error)) from error
+    return None
+
+
+def _read_fully(fd: int, offset: int, length: int) -> bytes:
+    try:
+        data = os.pread(fd, length, offset)
+        while len(data) < length and (more := os.pread(fd, length - len(data), offset + len(data))):
+            data += more
+    except OSError as error:
+        raise Damaged(str(error)) from error
+    return data
+
+
+def _check_within(extent: Extent, offset: int, length: int) -> None:
+    if offset < 0 or length < 0 or offset + length > extent.length:
+        raise ValueError("Beyond the extent.")
+
+
+def _name(extent: Extent) -> str:
+    return f"extent {extent.segment.hex()}+{extent.start}"

@@ -1,0 +1,227 @@
+"""A body on its way into local files.
+
+Pieces gather to jobs of about a megabyte. While the next job gathers, one thread writes the last one and
+another shows it to the observers, so receiving, hashing and writing overlap and at most two jobs are in
+memory. Writeback is begun early, which leaves little to do for the last sync. A body that never filled one
+job is packed with others instead.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from kyanite.engine.api import EngineError
+from kyanite.engine.crc64 import crc64
+from kyanite.engine.disk import Buffer, failure
+from kyanite.engine.extents import EXTENT_MAX, PACK_MAX, Extent, Observer
+from kyanite.engine.packer import Packer, Segments
+from kyanite.engine.segment import Segment
+
+SHARED_MAX = 4 * 1024 * 1024
+"""Bodies up to this size, if it is known, share a segment; larger ones get a segment of their own."""
+
+JOB_BYTES = PACK_MAX
+_SMALL_PIECE_BYTES = 4096
+_EARLY_SYNC_BYTES = 32 * 1024 * 1024
+
+
+class LocalUpload:
+    def __init__(
+        self,
+        segments: Segments,
+        packer: Packer,
+        threads: ThreadPoolExecutor,
+        *,
+        size_hint: int | None,
+        observers: Sequence[Observer],
+    ) -> None:
+        self._segments = segments
+        self._packer = packer
+        self._threads = threads
+        self._size_hint = size_hint
+        self._observers = observers
+        self._gathered: list[Buffer] = []
+        self._gathered_bytes = 0
+        self._sent_bytes = 0
+        self._segment: Segment | None = None
+        self._is_packed = size_hint is not None and size_hint <= SHARED_MAX
+        self._cutter = _Cutter(b"", 0)
+        self._start = 0
+        self._jobs: list[asyncio.Future[None]] = []
+        self._early_sync: asyncio.Future[None] | None = None
+        self._early_sync_bytes = 0
+
+    async def write(self, piece: bytes) -> None:
+        if self._gathered_bytes >= JOB_BYTES:
+            await self._send()
+        self._gather(piece)
+        if self._size_hint is not None and self._sent_bytes + self._gathered_bytes > self._size_hint:
+            raise ValueError("More bytes came than were announced.")
+
+    async def finish(self) -> list[Extent]:
+        if self._segment is None and self._gathered_bytes <= JOB_BYTES:
+            return await self._finish_small()
+        segment = await self._send()
+        await _done(self._jobs[:1])
+        self._jobs.append(self._run(segment.sync))
+        await _done(self._jobs)
+        extents = self._cutter.finish()
+        self._let_go(segment, extents)
+        return extents
+
+    async def abort(self) -> None:
+        await asyncio.shield(asyncio.ensure_future(self._abandon()))
+
+    def _gather(self, piece: bytes) -> None:
+        """Keep the piece; many tiny ones are joined, lest each cost an object and a system call's vector."""
+        gathered = self._gathered
+        self._gathered_bytes += len(piece)
+        if len(piece) >= _SMALL_PIECE_BYTES:
+            gathered.append(piece)
+            return
+        last = gathered[-1] if gathered else b""
+        if isinstance(last, bytearray):
+            last += piece
+        else:
+            gathered.append(bytearray(piece))
+
+    async def _send(self) -> Segment:
+        """Hand the gathered pieces to the threads, once these have done with what they were given before."""
+        await _done(self._jobs)
+        segment = self._segment or self._open()
+        pieces, offset = self._gathered, self._start + self._sent_bytes
+        self._sent_bytes += self._gathered_bytes
+        self._gathered, self._gathered_bytes = [], 0
+        self._jobs = [self._run(lambda: self._store(segment, pieces, offset))]
+        if self._observers:
+            self._jobs.append(self._run(lambda: _show(pieces, self._observers)))
+        self._sync_early(segment)
+        return segment
+
+    def _open(self) -> Segment:
+        if self._is_packed:
+            segment, self._start = self._packer.set_aside(self._size_hint or 0)
+        else:
+            segment = self._segments.new_segment()
+            segment.set_aside(self._size_hint or 0)
+            segment.full = True
+        self._cutter = _Cutter(segment.id, self._start)
+        self._segment = segment
+        return segment
+
+    def _store(self, segment: Segment, pieces: list[Buffer], offset: int) -> None:
+        if offset == self._start:
+            segment.allocate(self._start + (self._size_hint or 0))
+        self._cutter.take(pieces)
+        segment.write(pieces, offset)
+
+    def _sync_early(self, segment: Segment) -> None:
+        if self._early_sync is not None and not self._early_sync.done():
+            return
+        if self._sent_bytes - self._early_sync_bytes >= _EARLY_SYNC_BYTES:
+            self._early_sync_bytes = self._sent_bytes
+            self._early_sync = self._run(segment.sync)
+            self._early_sync.add_done_callback(_look_away)
+
+    async def _finish_small(self) -> list[Extent]:
+        if not self._gathered_bytes:
+            return []
+        body = self._gathered[0] if len(self._gathered) == 1 else b"".join(self._gathered)
+        data = body if isinstance(body, bytes) else bytes(body)
+        if not self._observers:
+            return [await self._packer.put(data)]
+        showing = self._run(lambda: _show([data], self._observers))
+        extent = await self._packer.put(data)
+        try:
+            await showing
+        except BaseException:
+            self._segments.orphaned(extent)
+            raise
+        return [extent]
+
+    def _let_go(self, segment: Segment, extents: list[Extent]) -> "asyncio.Future[None] | None":
+        self._segment = None
+        segment.written(len(extents))
+        return self._segments.retire(segment)
+
+    async def _abandon(self) -> None:
+        self._gathered, self._gathered_bytes = [], 0
+        segment = self._segment
+        if segment is None:
+            return
+        if self._jobs:
+            await asyncio.wait(self._jobs)
+            for job in self._jobs:
+                _look_away(job)
+        if self._early_sync is not None:
+            await asyncio.wait([self._early_sync])
+        if self._is_packed:
+            await self._run(lambda: segment.punch(self._start, self._size_hint or 0))
+        if (removal := self._let_go(segment, [])) is not None:
+            await removal
+
+    def _run(self, job: Callable[[], None]) -> "asyncio.Future[None]":
+        return asyncio.get_running_loop().run_in_executor(self._threads, job)
+
+
+class _Cutter:
+    """Cuts what is written into extents and keeps their CRCs. Used by one thread at a time."""
+
+    __slots__ = ("_at", "_crc64", "_extents", "_length", "_segment")
+
+    def __init__(self, segment: bytes, start: int) -> None:
+        self._segment = segment
+        self._at = start
+        self._length = 0
+        self._crc64 = 0
+        self._extents: list[Extent] = []
+
+    def take(self, pieces: Iterable[Buffer]) -> None:
+        for piece in pieces:
+            room = EXTENT_MAX - self._length
+            if len(piece) < room:
+                self._extend(piece)
+            else:
+                rest = memoryview(piece)
+                while len(rest) >= room:
+                    self._extend(rest[:room])
+                    self._cut()
+                    rest, room = rest[room:], EXTENT_MAX
+                self._extend(rest)
+
+    def finish(self) -> list[Extent]:
+        if self._length:
+            self._cut()
+        return self._extents
+
+    def _extend(self, piece: Buffer) -> None:
+        self._crc64 = crc64(piece, self._crc64)
+        self._length += len(piece)
+
+    def _cut(self) -> None:
+        self._extents.append(Extent(self._segment, self._at, self._length, self._crc64))
+        self._at += self._length
+        self._length = self._crc64 = 0
+
+
+def _show(pieces: list[Buffer], observers: Sequence[Observer]) -> None:
+    for piece in pieces:
+        for observe in observers:
+            observe(piece)
+
+
+async def _done(jobs: "list[asyncio.Future[None]]") -> None:
+    """Wait for all of them, which cancelling the waiter does not stop; raise what the first that failed
+    raised."""
+    if not jobs:
+        return
+    await asyncio.wait(jobs)
+    errors = [error for job in jobs if (error := job.exception()) is not None]
+    for error in errors:
+        raise failure(error) if isinstance(error, OSError | EngineError) else error
+
+
+def _look_away(job: "asyncio.Future[None]") -> None:
+    """Its failure is told elsewhere: by the job that comes after it, or by whoever aborted."""
+    if not job.cancelled():
+        job.exception()

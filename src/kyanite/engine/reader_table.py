@@ -1,0 +1,136 @@
+"""Who is reading since when: a table in shared memory with one slot per process.
+
+A slot holds its owner's id and the moment at which the oldest reader still at work in that process began, or
+NOBODY. Moments are of the monotonic clock, which all processes of a machine share and which never steps. A
+slot whose owner is dead does not count, so nothing needs to be cleaned up after a crash or a restart.
+
+Readers of one process that begin within the same tenth of a second are counted together, as if all had begun
+with the first. That errs on the safe side and makes a pin cost well under a microsecond.
+"""
+
+import fcntl
+import mmap
+import os
+import struct
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from kyanite.engine.api import EngineBusy
+from kyanite.engine.extents import OWNER_BYTES, Mark
+
+_SLOTS = 1024
+_SLOT_BYTES = 32
+_WORDS = _SLOT_BYTES // 8
+_OWNER_AT = 8
+_NOBODY = 0
+_UNUSED = bytes(OWNER_BYTES)
+_TOGETHER_NS = 100_000_000
+
+_GRACE_NS = 10_000_000
+"""How long after a mark one must wait at least. A processor may show a reader's pin to others a moment after
+the reader went on to take its snapshot; ten milliseconds are thousands of such moments."""
+
+
+class Pin:
+    """Readers that began together. Released as often as it was taken."""
+
+    __slots__ = ("_count", "_table", "began")
+
+    def __init__(self, table: "ReaderTable", began: int) -> None:
+        self._table = table
+        self._count = 0
+        self.began = began
+
+    def take(self) -> "Pin":
+        self._count += 1
+        return self
+
+    def release(self) -> None:
+        self._count -= 1
+        if self._count == 0:
+            self._table.retire()
+
+    @property
+    def is_idle(self) -> bool:
+        return self._count == 0
+
+
+class ReaderTable:
+    """This process's slot, and a view of the others'. Pins are made and released on one thread."""
+
+    def __init__(self, path: Path, owner: bytes, is_alive: Callable[[bytes], bool]) -> None:
+        self._is_alive = is_alive
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            os.truncate(fd, _SLOTS * _SLOT_BYTES)
+            self._memory = mmap.mmap(fd, _SLOTS * _SLOT_BYTES)
+            self._slot = self._claim(owner)
+        finally:
+            # The map keeps a duplicate of the descriptor, and with it the lock, unless that is let go of in words.
+            fcntl.flock(fd, fcntl.LOCK_UN)
+            os.close(fd)
+        self._view = memoryview(self._memory)
+        self._words = self._view.cast("Q")
+        self._word = self._slot * _WORDS
+        self._pins: deque[Pin] = deque()
+
+    def pin(self) -> Pin:
+        now = time.monotonic_ns()
+        pins = self._pins
+        if pins:
+            newest = pins[-1]
+            if now - newest.began < _TOGETHER_NS:
+                return newest.take()
+        else:
+            self._words[self._word] = now
+        pin = Pin(self, now)
+        pins.append(pin)
+        return pin.take()
+
+    def retire(self) -> None:
+        """A group of readers has finished: show the oldest that is left."""
+        pins = self._pins
+        while pins and pins[0].is_idle:
+            pins.popleft()
+        self._words[self._word] = pins[0].began if pins else _NOBODY
+
+    def mark(self) -> Mark:
+        return Mark(time.monotonic_ns())
+
+    def passed(self, mark: Mark) -> bool:
+        """Whether every reader that may have pinned before the mark has released."""
+        if time.monotonic_ns() < mark + _GRACE_NS:
+            return False
+        return not any(
+            _NOBODY < self._words[slot * _WORDS] <= mark and self._is_alive(self._owner_of(slot))
+            for slot in range(_SLOTS)
+        )
+
+    def close(self) -> None:
+        """Free the slot: the owner is overwritten last, so that the slot is never seen with somebody else's
+        moment."""
+        self._words[self._word] = _NOBODY
+        self._write_owner(self._slot, _UNUSED)
+        self._words.release()
+        self._view.release()
+        self._memory.close()
+
+    def _claim(self, owner: bytes) -> int:
+        for slot in range(_SLOTS):
+            holder = self._owner_of(slot)
+            if holder == _UNUSED or not self._is_alive(holder):
+                struct.pack_into("Q", self._memory, slot * _SLOT_BYTES, _NOBODY)
+                self._write_owner(slot, owner)
+                return slot
+        raise EngineBusy("Too many processes have this store open.")
+
+    def _owner_of(self, slot: int) -> bytes:
+        at = slot * _SLOT_BYTES + _OWNER_AT
+        return self._memory[at : at + OWNER_BYTES]
+
+    def _write_owner(self, slot: int, owner: bytes) -> None:
+        at = slot * _SLOT_BYTES + _OWNER_AT
+        self._memory[at : at + OWNER_BYTES] = owner

@@ -1,0 +1,96 @@
+"""An interval: so many bytes of a content, and where they come from. Lists of intervals are sorted and never overlap.
+
+Pure functions only. That lists of intervals are cut and clipped in memory is what keeps the layers above simple: they
+load a few rows, work on a list and store it again.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from kyanite.engine.extents import Extent
+
+ENDLESS = 1 << 62
+"""Beyond any offset."""
+
+
+class Interval(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Bytes of an extent or of an inline body, or a hole. Stored: fields are only ever added at the end."""
+
+    offset: int
+    length: int
+    skip: int = 0
+    """Where in the extent or body it begins."""
+    extent: Extent | None = None
+    body: int = 0
+    """The number of an inline body."""
+    tag: bytes = b""
+    """The id of the block that begins here; an interval without one goes on with the block before it."""
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.length
+
+    @property
+    def is_hole(self) -> bool:
+        return self.extent is None and not self.body
+
+
+class Cut(NamedTuple):
+    """A list taken apart: what lies before a range, what lay in it, what lies behind."""
+
+    before: list[Interval]
+    inside: list[Interval]
+    behind: list[Interval]
+
+
+def clip(interval: Interval, start: int, end: int) -> Interval:
+    """The part of the interval within the range. Only a part that still begins with the block keeps the tag."""
+    first, last = max(interval.offset, start), min(interval.end, end)
+    if first == interval.offset and last == interval.end:
+        return interval
+    return Interval(
+        first,
+        last - first,
+        interval.skip + first - interval.offset,
+        interval.extent,
+        interval.body,
+        interval.tag if first == interval.offset else b"",
+    )
+
+
+def cut(intervals: Iterable[Interval], start: int, end: int) -> Cut:
+    """Take the range out. An interval across an edge of it is split, so that one source may be named twice."""
+    result = Cut([], [], [])
+    for interval in intervals:
+        if interval.offset < start:
+            result.before.append(clip(interval, interval.offset, start))
+        if interval.offset < end and interval.end > start:
+            result.inside.append(clip(interval, start, end))
+        if interval.end > end:
+            result.behind.append(clip(interval, end, interval.end))
+    return result
+
+
+def gaps(intervals: Iterable[Interval], start: int, end: int) -> list[tuple[int, int]]:
+    """The parts of the range that no interval covers, as (start, end)."""
+    found = []
+    for interval in intervals:
+        if interval.offset > start:
+            found.append((start, min(interval.offset, end)))
+        start = max(start, interval.end)
+        if start >= end:
+            return found
+    found.append((start, end))
+    return found
+
+
+def lay_out(extents: Sequence[Extent], offset: int, tag: bytes = b"") -> list[Interval]:
+    """Whole extents, one after the other."""
+    intervals = []
+    for extent in extents:
+        intervals.append(Interval(offset, extent.length, 0, extent, 0, tag))
+        offset += extent.length
+        tag = b""
+    return intervals

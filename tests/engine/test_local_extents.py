@@ -1,0 +1,403 @@
+"""Local extents: what goes in comes out, what is aborted leaves nothing, and nothing is believed unchecked."""
+
+import asyncio
+import errno
+import hashlib
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kyanite.engine.api import EngineError, EngineFull
+from kyanite.engine.crc64 import crc64
+from kyanite.engine.disk import Buffer, Disk
+from kyanite.engine.extents import EXTENT_MAX, Damaged, Extent, Extents
+from kyanite.engine.local_extents import LocalExtents
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@asynccontextmanager
+async def opened(folder: Path, disk: Disk | None = None) -> AsyncIterator[LocalExtents]:
+    extents = LocalExtents(folder, disk=disk)
+    try:
+        yield extents
+    finally:
+        await extents.close()
+
+
+def run(folder: Path, body: Callable[[LocalExtents], Awaitable[None]], disk: Disk | None = None) -> None:
+    async def main() -> None:
+        async with opened(folder, disk) as extents:
+            await body(extents)
+
+    asyncio.run(main())
+
+
+def noise(length: int, seed: int = 0) -> bytes:
+    """Bytes that look random, always the same ones."""
+    return hashlib.shake_128(seed.to_bytes(4, "big")).digest(length)
+
+
+def segment_files(folder: Path) -> list[Path]:
+    return [path for path in (folder / "segments").rglob("*") if path.is_file()]
+
+
+async def upload(extents: Extents, data: bytes, piece: int, *, size_known: bool = True) -> list[Extent]:
+    body = extents.upload(size_hint=len(data) if size_known else None)
+    for at in range(0, len(data), piece):
+        await body.write(data[at : at + piece])
+    return await body.finish()
+
+
+async def read_all(extents: Extents, stored: Sequence[Extent]) -> bytes:
+    return b"".join([await extents.read(extent, 0, extent.length) for extent in stored])
+
+
+@pytest.mark.parametrize("size_known", [True, False])
+@pytest.mark.parametrize(
+    ("length", "piece"),
+    [
+        (1, 1),
+        (20_000, 7),
+        (MIB, 100_000),
+        (MIB + 1, MIB + 1),
+        (3 * MIB + 17, 64 * KIB),
+        (9 * MIB + 5, 300_001),
+    ],
+)
+def test_what_is_uploaded_is_read_back(tmp_path: Path, length: int, piece: int, size_known: bool) -> None:
+    data = noise(length)
+
+    async def body(extents: LocalExtents) -> None:
+        stored = await upload(extents, data, piece, size_known=size_known)
+        assert await read_all(extents, stored) == data
+        assert [extent.crc64 for extent in stored] == [crc64(data)]
+        extents.settle(stored)
+
+    run(tmp_path, body)
+
+
+def test_an_empty_body_needs_no_extent(tmp_path: Path) -> None:
+    async def body(extents: LocalExtents) -> None:
+        assert await extents.upload(size_hint=0).finish() == []
+
+    run(tmp_path, body)
+    assert segment_files(tmp_path) == []
+
+
+def test_a_long_body_is_cut_into_extents(tmp_path: Path) -> None:
+    piece = noise(MIB - 7)
+    count = 66
+
+    async def body(extents: LocalExtents) -> None:
+        long = extents.upload(size_hint=None)
+        for _ in range(count):
+            await long.write(piece)
+        first, second = await long.finish()
+        assert first.length == EXTENT_MAX
+        assert second.length == count * len(piece) - EXTENT_MAX
+        assert second.start == first.length
+        whole = piece * count
+        assert first.crc64 == crc64(memoryview(whole)[:EXTENT_MAX])
+        streamed = [part async for part in extents.stream(second, 0, second.length)]
+        assert b"".join(streamed) == whole[EXTENT_MAX:]
+        extents.settle([first, second])
+
+    run(tmp_path, body)
+
+
+def test_observers_see_every_byte_in_order(tmp_path: Path) -> None:
+    data = noise(5 * MIB + 3)
+
+    async def body(extents: LocalExtents) -> None:
+        for size in (1000, 2 * MIB, len(data)):
+            digest = hashlib.md5(usedforsecurity=False)
+            upload = extents.upload(size_hint=size, observers=(digest.update,))
+            for at in range(0, size, 250_000):
+                await upload.write(data[at : min(at + 250_000, size)])
+            extents.settle(await upload.finish())
+            assert digest.digest() == hashlib.md5(data[:size], usedforsecurity=False).digest()
+
+    run(tmp_path, body)
+
+
+def test_more_than_announced_is_refused(tmp_path: Path) -> None:
+    async def body(extents: LocalExtents) -> None:
+        upload = extents.upload(size_hint=10)
+        with pytest.raises(ValueError, match="announced"):
+            await upload.write(bytes(11))
+        await upload.abort()
+
+    run(tmp_path, body)
+
+
+@pytest.mark.parametrize("length", [10, 3 * MIB, 9 * MIB])
+def test_an_aborted_upload_leaves_nothing(tmp_path: Path, length: int) -> None:
+    async def body(extents: LocalExtents) -> None:
+        upload = extents.upload(size_hint=length + 1)
+        data = noise(length)
+        for at in range(0, length, 100_000):
+            await upload.write(data[at : at + 100_000])
+        await upload.abort()
+
+    run(tmp_path, body)
+    assert segment_files(tmp_path) == []
+
+
+def test_an_aborted_upload_gives_its_stretch_of_a_shared_segment_back(tmp_path: Path) -> None:
+    async def body(extents: LocalExtents) -> None:
+        kept = await extents.put(noise(64 * KIB))
+        upload = extents.upload(size_hint=3 * MIB)
+        for _ in range(30):
+            await upload.write(noise(100_000))
+        await upload.abort()
+        extents.settle([kept])
+        assert await extents.read(kept, 0, kept.length) == noise(64 * KIB)
+
+    run(tmp_path, body)
+    (file,) = segment_files(tmp_path)
+    assert file.stat().st_blocks * 512 < MIB
+
+
+def test_concurrent_puts_are_packed_and_all_there(tmp_path: Path) -> None:
+    bodies = [noise(30_000 + 100 * seed, seed) for seed in range(100)]
+
+    async def body(extents: LocalExtents) -> None:
+        stored = await asyncio.gather(*(extents.put(data) for data in bodies))
+        assert len({extent.segment for extent in stored}) == 1
+        for extent, data in zip(stored, bodies, strict=True):
+            assert extent.start % 4096 == 0
+            assert await extents.read(extent, 0, extent.length) == data
+            assert await extents.read(extent, 1000, 17) == data[1000:1017]
+        extents.settle(stored)
+
+    run(tmp_path, body)
+
+
+class CountingDisk(Disk):
+    def __init__(self) -> None:
+        self.syncs = 0
+
+    def sync(self, fd: int) -> None:
+        self.syncs += 1
+        super().sync(fd)
+
+
+def test_puts_that_wait_together_share_a_sync(tmp_path: Path) -> None:
+    disk = CountingDisk()
+
+    async def body(extents: LocalExtents) -> None:
+        extents.settle(await asyncio.gather(*(extents.put(noise(5000, seed)) for seed in range(50))))
+
+    run(tmp_path, body, disk)
+    assert disk.syncs == 1
+
+
+def test_a_put_that_nobody_waits_for_is_given_back(tmp_path: Path) -> None:
+    async def body(extents: LocalExtents) -> None:
+        waiting = asyncio.ensure_future(extents.put(noise(MIB)))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    run(tmp_path, body)
+    assert segment_files(tmp_path) == []
+
+
+def test_discarded_extents_are_gone(tmp_path: Path) -> None:
+    async def body(extents: LocalExtents) -> None:
+        stored = await upload(extents, noise(9 * MIB), MIB)
+        await extents.discard(stored)
+        assert segment_files(tmp_path) == []
+        with pytest.raises(Damaged):
+            await extents.read(stored[0], 0, 10)
+
+    run(tmp_path, body)
+
+
+def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    async def body(extents: LocalExtents) -> None:
+        stored = await extents.put(noise(600_000))
+        extents.settle([stored])
+        (file,) = segment_files(tmp_path)
+        with file.open("r+b") as handle:
+            handle.seek(stored.start + 300_000)
+            byte = handle.read(1)[0]
+            handle.seek(stored.start + 300_000)
+            handle.write(bytes((byte ^ 1,)))
+        with pytest.raises(Damaged):
+            await extents.read(stored, 0, stored.length)
+
+    run(tmp_path, body)
+
+
+def test_a_stream_of_a_damaged_extent_never_gives_its_last_piece(tmp_path: Path) -> None:
+    async def body(extents: LocalExtents) -> None:
+        stored = await extents.put(noise(600_000))
+        extents.settle([stored])
+        wrong = Extent(stored.segment, stored.start, stored.length, stored.crc64 ^ 1)
+        given: list[bytes] = []
+
+        async def stream() -> None:
+            async for piece in extents.stream(wrong, 0, wrong.length):
+                given.append(piece)
+
+        with pytest.raises(Damaged):
+            await stream()
+        assert 0 < sum(map(len, given)) < wrong.length
+
+    run(tmp_path, body)
+
+
+def test_missing_bytes_are_noticed(tmp_path: Path) -> None:
+    async def body(extents: LocalExtents) -> None:
+        stored = await extents.put(noise(50_000))
+        extents.settle([stored])
+        (file,) = segment_files(tmp_path)
+        os.truncate(file, stored.start + 100)
+        with pytest.raises(Damaged):
+            await extents.read(stored, 50, 100)
+
+    run(tmp_path, body)
+
+
+def test_a_span_is_the_same_bytes_and_its_file_stays_open(tmp_path: Path) -> None:
+    data = noise(100_000)
+
+    async def body(extents: LocalExtents) -> None:
+        stored = await upload(extents, data, 50_000)
+        span = extents.span(stored[0], 10, 5000)
+        await extents.discard(stored)
+        with pytest.raises(Damaged):
+            extents.span(Extent(bytes(16), 0, 10, 0), 0, 10)
+        os.fstat(span.fd)
+        span.release()
+
+        kept = await extents.put(data)
+        extents.settle([kept])
+        span = extents.span(kept, 10, 5000)
+        assert os.pread(span.fd, span.length, span.offset) == data[10:5010]
+        span.release()
+
+    run(tmp_path, body)
+
+
+class FullDisk(Disk):
+    """A disk with room for so many bytes."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+
+    def allocate(self, fd: int, start: int, length: int) -> None:
+        pass
+
+    def write(self, fd: int, pieces: Sequence[Buffer], offset: int) -> None:
+        self.room -= sum(map(len, pieces))
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().write(fd, pieces, offset)
+
+
+def test_a_full_disk_is_told_and_half_written_files_are_removed(tmp_path: Path) -> None:
+    disk = FullDisk(5 * MIB)
+
+    async def body(extents: LocalExtents) -> None:
+        kept = await extents.put(noise(MIB))
+        extents.settle([kept])
+        half = extents.upload(size_hint=None)
+
+        async def write() -> None:
+            for _ in range(10):
+                await half.write(noise(MIB))
+
+        with pytest.raises(EngineFull):
+            await write()
+        await half.abort()
+        assert len(segment_files(tmp_path)) == 1
+        with pytest.raises(EngineFull):
+            await extents.put(noise(5 * MIB))
+        assert await extents.read(kept, 0, kept.length) == noise(MIB)
+        disk.room = 5 * MIB
+        extents.settle([await extents.put(noise(MIB))])
+
+    run(tmp_path, body, disk)
+
+
+class FailingSync(Disk):
+    def __init__(self) -> None:
+        self.fails = False
+
+    def sync(self, fd: int) -> None:
+        if self.fails:
+            raise OSError(errno.EIO, "Input/output error")
+        super().sync(fd)
+
+
+def test_after_a_failed_sync_the_segment_is_never_used_again(tmp_path: Path) -> None:
+    disk = FailingSync()
+
+    async def body(extents: LocalExtents) -> None:
+        before = await extents.put(noise(5000))
+        part = extents.upload(size_hint=2 * MIB)
+        await part.write(noise(MIB))
+        await part.write(noise(100))
+        disk.fails = True
+        with pytest.raises(EngineError):
+            await extents.put(noise(5000))
+        disk.fails = False
+        with pytest.raises(EngineError):
+            await part.finish()
+        await part.abort()
+        after = await extents.put(noise(5000))
+        assert after.segment != before.segment
+        extents.settle([before, after])
+
+    run(tmp_path, body, disk)
+
+
+def test_a_clean_close_leaves_nobody_to_look_after(tmp_path: Path) -> None:
+    async def body(extents: LocalExtents) -> None:
+        extents.settle(await upload(extents, noise(9 * MIB), MIB))
+        extents.settle([await extents.put(noise(5000))])
+
+    run(tmp_path, body)
+    assert list((tmp_path / "owners").iterdir()) == []
+    assert all(file.stat().st_size < 10 * MIB for file in segment_files(tmp_path))
+
+
+def test_what_was_never_settled_is_left_for_the_sweeper(tmp_path: Path) -> None:
+    async def leave(extents: LocalExtents) -> None:
+        await extents.put(noise(5000))
+
+    async def look(extents: LocalExtents) -> None:
+        (dead,) = extents.dead_owners()
+        (segment,) = extents.segments_of(dead)
+        assert await extents.remove(segment)
+        extents.forget(dead)
+        assert extents.dead_owners() == []
+
+    run(tmp_path, leave)
+    run(tmp_path, look)
+    assert segment_files(tmp_path) == []
+
+
+def test_a_segment_in_hand_is_not_removed(tmp_path: Path) -> None:
+    async def body(extents: LocalExtents) -> None:
+        stored = await upload(extents, noise(9 * MIB), MIB)
+        async with opened(tmp_path) as other:
+            assert not await other.remove(stored[0].segment)
+            assert await read_all(other, stored) == noise(9 * MIB)
+            extents.settle(stored)
+            await extents.close()
+            assert await other.remove(stored[0].segment)
+
+    async def main() -> None:
+        await body(LocalExtents(tmp_path))
+
+    asyncio.run(main())
+    assert segment_files(tmp_path) == []
