@@ -41,7 +41,8 @@ class ServerFailed(Exception):
 class ServerProcess:
     """One server on one location, which outlives stops and kills, so that it can be started again on the same store.
 
-    ``args`` are more options of ``kyanite serve``; a port that they do not name is 0, a free one.
+    ``args`` are more options of ``kyanite serve``; a port that they do not name is 0, a free one, and without a
+    ``location`` there is a new folder, which goes with the object. ``defaults=False`` leaves all of this to the caller.
     """
 
     account = "devstoreaccount1"
@@ -53,8 +54,10 @@ class ServerProcess:
         location: Path | None = None,
         environment: Mapping[str, str] | None = None,
         program: Sequence[str] = SERVE,
+        defaults: bool = True,
     ) -> None:
         self._args = args
+        self._defaults = defaults
         self._own_folder = None if location else tempfile.TemporaryDirectory(prefix="kyanite-test-")
         self.location = location or Path(self._own_folder.name if self._own_folder else "")
         self._environment = environment or {}
@@ -79,17 +82,22 @@ class ServerProcess:
         """Start, wait for the ready line, and return the endpoints. Raises ServerFailed."""
         assert self._process is None, "already started"
         self.launch(*more_args)
-        return self.wait_ready()
+        try:
+            return self.wait_ready()
+        except ServerFailed:
+            self.close()
+            raise
 
     def launch(self, *more_args: str) -> None:
         """Start without waiting."""
         args = [*self._args, *more_args]
-        if "--in-memory" not in args and "--location" not in args:
-            args += ["--location", str(self.location)]
-        for option in ("--blob-port",):
-            if option not in args:
-                args += [option, "0"]
-        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
+        if self._defaults:
+            if not {"--in-memory", "--location"} & set(args):
+                args += ["--location", str(self.location)]
+            if "--blob-port" not in args:
+                args += ["--blob-port", "0"]
+        if self._errors is None:
+            self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         self._process = subprocess.Popen(
             [*self._program, *args],
             stdin=subprocess.DEVNULL,
@@ -104,7 +112,9 @@ class ServerProcess:
         line = self._first_line()
         if not line.startswith("ready "):
             code = self.wait()
-            raise ServerFailed(code, self.errors)
+            errors = self.errors
+            self._forget()
+            raise ServerFailed(code, errors)
         self.endpoints = json.loads(line.removeprefix("ready "))
         return self.endpoints
 
@@ -117,8 +127,9 @@ class ServerProcess:
         try:
             return lines.get(timeout=START_SECONDS)
         except queue.Empty:
+            errors = self.errors
             self.kill9()
-            raise ServerFailed(None, f"not ready after {START_SECONDS} seconds. {self.errors}") from None
+            raise ServerFailed(None, f"not ready after {START_SECONDS} seconds. {errors}") from None
 
     def restart(self) -> dict[str, str]:
         """Start again on the same store, after a stop or a kill, or in place of what still runs."""
@@ -155,7 +166,9 @@ class ServerProcess:
 
     def worker_pids(self) -> list[int]:
         """The worker processes, in order of their start."""
-        return [pid for pid in self.child_pids() if _title(pid).startswith("kyanite worker")]
+        return [
+            pid for pid in self.child_pids() if _title(pid).startswith("kyanite worker") and is_alive(pid)
+        ]
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
@@ -190,12 +203,20 @@ class ServerProcess:
         self._process.wait(STOP_SECONDS)
         self._forget()
 
+    def kill_supervisor(self) -> None:
+        """End the supervisor alone; its workers are left to notice."""
+        assert self._process is not None, "not started"
+        self._process.kill()
+        self._process.wait(STOP_SECONDS)
+        self._forget()
+
     def close(self) -> None:
         """Leave nothing behind."""
         if self._process is not None:
             self.kill9()
         if self._errors is not None:
             self._errors.close()
+            self._errors = None
         if self._own_folder is not None:
             self._own_folder.cleanup()
 

@@ -10,9 +10,13 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import parse_qs
 
 from kyanite.engine.api import Snapshot, Transaction
+from kyanite.engine.board import Board
+from kyanite.engine.turnstile import Turnstile
+from kyanite.server import supervisor
 from kyanite.server.main import main
 from kyanite.server.service_table import SERVICES, Factory
 from kyanite.services.common.environment import Environment
@@ -24,7 +28,8 @@ PROGRAM = (sys.executable, __file__, "serve")
 class StandIn:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        if os.environ.get("STAND_IN_DIES") == str(os.getppid()):
+        self._engine_folder = Path(os.environ.get("STAND_IN_STORE", "")) / "engine"
+        if "STAND_IN_DIES" in os.environ:
             os.kill(os.getpid(), signal.SIGKILL)
 
     async def __call__(self, request: Request) -> Response:
@@ -43,11 +48,15 @@ class StandIn:
             case "sleep":
                 await asyncio.sleep(float(arguments["seconds"]))
             case "block":
-                time.sleep(float(arguments["seconds"]))  # noqa: ASYNC251
+                time.sleep(float(arguments["seconds"]))
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
             case "drip":
                 return self._drip(int(arguments["pieces"]))
+            case "keep-turn":
+                Turnstile(self._engine_folder, Board(self._engine_folder)).enter()
+            case "fail-store":
+                Board(self._engine_folder).fail()
             case "put":
                 value = await request.body.read_all(1000) or b""
                 await self._environment.engine.run(lambda tx: _put(tx, value))
@@ -74,5 +83,8 @@ def _load() -> Factory:
 
 
 if __name__ == "__main__":
+    if "STAND_IN_IMPATIENT" in os.environ:
+        supervisor.TICK_SECONDS = 0.2
+        supervisor.SILENT_TICKS_MAX = supervisor.TURN_TICKS_MAX = 8
     SERVICES["blob"] = replace(SERVICES["blob"], load=_load)
     main()

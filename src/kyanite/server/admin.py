@@ -12,7 +12,7 @@ from kyanite.server.metrics import Samples
 from kyanite.server.roster import Slot, State
 from kyanite.wire.http import Request, Response
 
-SILENT_SECONDS = 5.0
+SILENT_SECONDS = 3.0
 """A worker whose heartbeat has not changed for so long does not answer."""
 
 _STATES = {State.GONE: "is not running", State.STARTING: "is starting", State.STOPPING: "is stopping"}

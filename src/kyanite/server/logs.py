@@ -10,6 +10,7 @@ import logging
 import re
 import sys
 from datetime import UTC, datetime
+from urllib.parse import unquote
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -20,6 +21,15 @@ _PLAIN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", 
 def cut_secrets(text: str) -> str:
     """The text with the signature of every shared access signature in it left out."""
     return _SIGNATURE.sub(r"\1...", text)
+
+
+def cut_query(query: str) -> str:
+    """A query as it came, without the value of any parameter that means ``sig``, however it was spelt."""
+    parts = [part.partition("=") for part in query.split("&")]
+    return "&".join(
+        "sig=..." if unquote(name).lower() == "sig" else name + equals + value
+        for name, equals, value in parts
+    )
 
 
 class JsonLines(logging.Formatter):

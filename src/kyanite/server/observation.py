@@ -8,6 +8,7 @@ import logging
 
 from kyanite.server.front_door import FrontDoor
 from kyanite.server.http_connection import OnExchange
+from kyanite.server.logs import cut_query
 from kyanite.server.metrics import RequestMeter
 from kyanite.wire.http import Request
 
@@ -50,7 +51,7 @@ def _logging(door: FrontDoor) -> OnExchange:
                 "operation": request.operation,
                 "method": request.method,
                 "path": request.path,
-                "query": request.query,
+                "query": cut_query(request.query),
                 "status": status,
                 "ms": round(seconds * 1000, 3),
                 "bytes_in": request.body.length,

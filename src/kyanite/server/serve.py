@@ -9,6 +9,8 @@ import json
 import shutil
 import socket
 import tempfile
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from kyanite.server import logs
@@ -31,48 +33,62 @@ _ADMIN = "admin"
 
 def serve(config: Config) -> None:
     """Serve until told to stop. Raises a Failure when that cannot be done or has to end."""
+    with ExitStack() as at_end:
+        tls = tls_context(config.tls) if config.tls else None
+        folder = _folder(config, at_end)
+        lock = take_store_lock(folder)
+        at_end.callback(lock.release)
+        check_format(folder)
+        listeners = {
+            name: listen(config.host, port, f"the {name} service") for name, port in config.ports.items()
+        }
+        admin = (
+            None if config.admin_port is None else listen(config.host, config.admin_port, "the admin port")
+        )
+        roster, roles = _roles(config, Worker(config, folder, listeners, tls), admin)
+        _prepare(config)
+        supervisor = Supervisor(
+            roles=roles,
+            roster=roster,
+            listeners=[*listeners.values(), *([admin] if admin else [])],
+            stop_seconds=config.stop_seconds,
+            log_level=config.log_level,
+            announce=lambda: _announce(_endpoints(config, listeners, admin)),
+            keep_as_worker=lock.keep_as_worker,
+            store_watch=None if config.location is None else engine_board(folder),
+        )
+        supervisor.run()
+
+
+def _folder(config: Config, at_end: ExitStack) -> Path:
+    """The store's folder. In memory there is one too, for content, and it goes with the server."""
     if config.location is not None:
         make_folder(config.location)
-        _serve_from(config, config.location)
-        return
+        return config.location
     folder = Path(tempfile.mkdtemp(prefix="kyanite-"))
-    try:
-        _serve_from(config, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    at_end.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
-def _serve_from(config: Config, folder: Path) -> None:
-    tls = tls_context(config.tls) if config.tls else None
-    lock = take_store_lock(folder)
-    check_format(folder)
-    listeners = {
-        name: listen(config.host, port, f"the {name} service") for name, port in config.ports.items()
-    }
-    admin = None if config.admin_port is None else listen(config.host, config.admin_port, "the admin port")
-    raise_files_limit()
-    for name in listeners:
-        if (load := SERVICES[name].load) is not None:
-            load()
+def _roles(config: Config, worker: Worker, admin: socket.socket | None) -> tuple[Roster, list[Role]]:
     names = [f"worker {number}" for number in range(1, config.workers + 1)]
     roster = Roster([*names, *([_ADMIN] if admin else [])])
-    worker = Worker(config, folder, listeners, tls, {name: roster.slots[name] for name in names})
-    roles = [Role(name, worker, may_restart=config.location is not None) for name in names]
+    slots = {name: roster.slots[name] for name in names}
+    roles = [Role(name, partial(worker, slots), may_restart=config.location is not None) for name in names]
     if admin is not None:
         roles.append(Role(_ADMIN, AdminProcess(admin, roster.slots, frozenset(names)), uses_store=False))
+    return roster, roles
+
+
+def _prepare(config: Config) -> None:
+    """Do once what would otherwise be done in every process."""
+    raise_files_limit()
     logs.configure(config.log_level, "supervisor")
+    for name in config.ports:
+        if (load := SERVICES[name].load) is not None:
+            load()
+    gc.collect()
     gc.freeze()
-    supervisor = Supervisor(
-        roles=roles,
-        roster=roster,
-        listeners=[*listeners.values(), *([admin] if admin else [])],
-        stop_seconds=config.stop_seconds,
-        log_level=config.log_level,
-        announce=lambda: _announce(_endpoints(config, listeners, admin)),
-        keep_as_worker=lock.keep_as_worker,
-        store_watch=None if config.location is None else engine_board(folder),
-    )
-    supervisor.run()
 
 
 def _endpoints(

@@ -1,9 +1,9 @@
 """The store's folder and the version of its layout.
 
 A file ``format`` says which parts the folder has and where: an embedded engine in ``engine``, local extents in
-``extents``. It is written once, when the folder becomes a store. A server refuses a layout that it does not know; should
-the layout change, the number grows, and a newer server moves things to their new places before it serves. Each part
-carries a version of its own for what is inside it.
+``extents``. It is written once, when the folder becomes a store. A server refuses a layout that it does not know;
+should the layout change, the number grows, and a newer server moves things to their new places before it serves. Each
+part carries a version of its own for what is inside it.
 """
 
 import os

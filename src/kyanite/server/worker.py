@@ -9,7 +9,7 @@ import gc
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,13 +41,12 @@ class Worker:
     folder: Path
     listeners: Mapping[str, socket.socket]
     tls: ssl.SSLContext | None
-    siblings: Mapping[str, Slot]
-    """All workers' slots by name, this one's among them."""
 
-    def __call__(self, post: Post) -> None:
-        uvloop.run(self._serve(post))
+    def __call__(self, workers: Mapping[str, Slot], post: Post) -> None:
+        """``workers`` are the slots of all workers by name, this one's among them."""
+        uvloop.run(self._serve([slot for name, slot in workers.items() if name != post.slot.name], post))
 
-    async def _serve(self, post: Post) -> None:
+    async def _serve(self, others: Sequence[Slot], post: Post) -> None:
         store = open_store(self.folder, in_memory=self.config.location is None)
         door = FrontDoor(
             self._handlers(store), {at.getsockname()[1]: name for name, at in self.listeners.items()}
@@ -57,7 +56,7 @@ class Worker:
             door,
             limits=Limits(connections=connections_max()),
             own=post.slot,
-            others=[slot for name, slot in self.siblings.items() if name != post.slot.name],
+            others=others,
             on_exchange=observer(door, meter, log_requests=self.config.log_requests),
         )
         publication = None if meter is None else Publication(post.slot, meter, server.stats)

@@ -1,0 +1,143 @@
+"""The command line: what is refused, with which sentence and exit code. Nothing here gets as far as serving."""
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from kyanite.server import main as command_line
+
+KEY = "a2V5"
+CASES = [
+    ("no such option", ["--nonsense"], "No such option"),
+    ("a word too many", ["words"], "unexpected extra argument"),
+    ("a port that is none", ["--blob-port", "65536"], "65536"),
+    ("a port that is no number", ["--admin-port", "http"], "http"),
+    ("no workers", ["--workers", "0"], "0"),
+    ("an unknown service", ["--services", "blobs"], "There is no service 'blobs'"),
+    ("a service to come", ["--services", "blob,queue"], "The queue service is not part of this version yet."),
+    ("an engine to come", ["--engine", "postgresql://localhost/store"], "Only the embedded engine"),
+    ("extents to come", ["--extents", "s3://bucket?endpoint=x"], "Only local extents"),
+    ("an account without a key", ["--account", "alpha"], "Account alpha needs one key or two"),
+    ("a key that is not base64", ["--account", "alpha:?"], "A key of account alpha is not base64."),
+    ("an account twice", ["--account", f"alpha:{KEY}", "--account", f"alpha:{KEY}"], "alpha is given twice"),
+    ("the development key for all", ["--host", "0.0.0.0"], "--allow-development-key"),
+    (
+        "a host without an address",
+        ["--host", "no.such.host.invalid", "--account", f"alpha:{KEY}"],
+        "has no address",
+    ),
+    ("a certificate alone", ["--cert", "cert.pem"], "TLS needs both --cert and --key."),
+    ("a key alone", ["--key", "key.pem"], "TLS needs both --cert and --key."),
+    (
+        "a certificate that is not there",
+        ["--cert", "nowhere.pem", "--key", "nowhere.pem"],
+        "Cannot read nowhere.pem",
+    ),
+    ("memory with workers", ["--in-memory", "--workers", "2"], "one worker only"),
+    ("memory with a location", ["--in-memory", "--location", "x"], "takes no --location"),
+    ("an unknown level", ["--log-level", "loud"], "loud"),
+    ("one port for two", ["--blob-port", "7", "--admin-port", "7"], "Port 7 is asked for twice"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["kyanite", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        command_line.main()
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.parametrize(("options", "says"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_bad_options(
+    options: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "serve", *options) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert says in err
+    assert err.startswith("kyanite: ")
+    assert err.count("\n") == 1
+
+
+def test_a_bad_key_in_the_environment_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KYANITE_ACCOUNTS", f"alpha:{KEY};beta:secret?")
+    assert run(monkeypatch, "serve") == 2
+    err = capfd.readouterr().err
+    assert err == "kyanite: A key of account beta is not base64.\n"
+
+
+def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "--version") == 0
+    assert capfd.readouterr().out.startswith("kyanite, version ")
+    assert run(monkeypatch, "serve", "--help") == 0
+    shown = capfd.readouterr().out
+    for option in ("--location", "--smb-port", "KYANITE_ACCOUNTS", "KYANITE_BLOB_PORT", "--stop-seconds"):
+        assert option in shown
+
+
+def test_nothing_asked(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch) == 2
+    assert "Usage: kyanite" in capfd.readouterr().err
+
+
+def test_taken_port(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """Also one whose listener would share it."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert run(monkeypatch, "serve", "--blob-port", str(port)) == 1
+        sentence = (
+            f"kyanite: Port {port} on 127.0.0.1, meant for the blob service, is taken by another program.\n"
+        )
+        assert capfd.readouterr().err == sentence
+
+
+def test_an_address_of_another_machine(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "serve", "--host", "192.0.2.1", "--account", f"alpha:{KEY}") == 1
+    assert capfd.readouterr().err == "kyanite: This machine has no address 192.0.2.1 to listen on.\n"
+
+
+def test_a_location_that_cannot_be(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("file").write_text("not a folder")
+    assert run(monkeypatch, "serve", "--location", "file/store") == 1
+    assert capfd.readouterr().err == "kyanite: Cannot make the folder file/store: Not a directory.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("kyanite store, format 2\n", "has format 2, and this version of Kyanite knows format 1"),
+        ("something else", "does not say which format"),
+        ("", "does not say which format"),
+    ],
+)
+def test_a_store_of_another_format(
+    text: str, says: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("store").mkdir()
+    Path("store/format").write_text(text)
+    assert run(monkeypatch, "serve", "--location", "store") == 1
+    err = capfd.readouterr().err
+    assert says in err
+    assert err.count("\n") == 1
+
+
+def test_verify_wants_a_store(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "verify", "--location", "nowhere") == 1
+    assert capfd.readouterr().err == "kyanite: There is no store in nowhere.\n"
+    assert not Path("nowhere").exists()

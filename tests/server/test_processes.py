@@ -1,0 +1,325 @@
+"""A real server: its processes, from the ready line to the end."""
+
+import contextlib
+import http.client
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.server.stand_in import PROGRAM
+from tests.server_process import ServerFailed, ServerProcess, eventually, is_alive
+
+
+class Client:
+    """One connection to one endpoint of a server."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.path = parts.path
+        assert parts.hostname is not None
+        self.connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+
+    def ask(self, action: str, method: str = "GET", body: bytes | None = None) -> tuple[int, bytes, int]:
+        """Status, body, and the process that answered."""
+        self.connection.request(method, f"{self.path}/{action}", body)
+        response = self.connection.getresponse()
+        return response.status, response.read(), int(response.headers.get("X-Pid") or 0)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+@contextlib.contextmanager
+def client(url: str) -> Iterator[Client]:
+    made = Client(url)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def ask(server: ServerProcess, action: str, endpoint: str = "blob") -> tuple[int, bytes, int]:
+    with client(server.endpoints[endpoint]) as once:
+        return once.ask(action)
+
+
+def stand_in(*args: str, location: Path | None = None, **environment: str) -> ServerProcess:
+    return ServerProcess(*args, location=location, program=PROGRAM, environment=environment)
+
+
+def test_ready_line_means_ready(tmp_path: Path) -> None:
+    with stand_in("--workers", "2", location=tmp_path / "store") as server:
+        assert list(server.endpoints) == ["blob"]
+        assert server.endpoints["blob"].startswith("http://127.0.0.1:")
+        assert server.endpoints["blob"].endswith("/devstoreaccount1")
+        assert ask(server, "hello")[:2] == (200, b"hello")
+        assert len(server.worker_pids()) == 2
+        assert server.stop() == 0
+
+
+def test_few_connections_spread_evenly() -> None:
+    with stand_in("--workers", "2") as server, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(client(server.endpoints["blob"])) for _ in range(8)]
+        pids = [each.ask("hello")[2] for each in clients]
+        assert {pids.count(pid) for pid in set(pids)} == {4}
+
+
+def test_options_from_the_environment(tmp_path: Path) -> None:
+    environment = {
+        "KYANITE_LOCATION": str(tmp_path / "elsewhere"),
+        "KYANITE_ACCOUNTS": "alpha:a2V5;beta:a2V5:a2V5Mg==",
+        "KYANITE_ADMIN_PORT": "0",
+        "KYANITE_WORKERS": "1",
+        "KYANITE_LOG_LEVEL": "warning",
+        "KYANITE_BLOB_PORT": "0",
+    }
+    server = ServerProcess(program=PROGRAM, environment=environment, defaults=False)
+    with server:
+        assert server.endpoints["blob"].endswith("/alpha")
+        assert ask(server, "hello")[0] == 200
+        assert ask(server, "healthz", "admin")[:2] == (200, b"ok\n")
+        assert len(server.worker_pids()) == 1
+        assert (tmp_path / "elsewhere" / "format").exists()
+        assert server.stop() == 0
+        assert server.errors == ""
+
+
+def test_second_server_on_one_store(tmp_path: Path) -> None:
+    with stand_in(location=tmp_path), pytest.raises(ServerFailed) as failed:
+        stand_in(location=tmp_path).start()
+    assert failed.value.code == 1
+    assert failed.value.errors == f"kyanite: The store {tmp_path} is in use by another Kyanite server.\n"
+
+
+def test_killed_worker_is_replaced_and_the_others_go_on(tmp_path: Path) -> None:
+    with stand_in("--workers", "2", location=tmp_path) as server, contextlib.ExitStack() as stack:
+        first, second = (stack.enter_context(client(server.endpoints["blob"])) for _ in range(2))
+        victim, survivor = first.ask("hello")[2], second.ask("hello")[2]
+        assert victim != survivor
+        os.kill(victim, signal.SIGKILL)
+        assert second.ask("hello")[2] == survivor
+        eventually(lambda: victim not in server.worker_pids() and len(server.worker_pids()) == 2)
+        assert survivor in server.worker_pids()
+        eventually(lambda: {ask(server, "hello")[2] for _ in range(4)} - {survivor})
+        assert server.stop() == 0
+
+
+def test_worker_that_dies_on_a_request(tmp_path: Path) -> None:
+    with stand_in("--workers", "1", location=tmp_path) as server:
+        with client(server.endpoints["blob"]) as once, pytest.raises((http.client.HTTPException, OSError)):
+            once.ask("die")
+        assert ask(server, "hello")[0] == 200
+
+
+def test_killed_supervisor_takes_its_workers_along(tmp_path: Path) -> None:
+    with stand_in("--workers", "2", "--admin-port", "0", location=tmp_path) as server:
+        with client(server.endpoints["blob"]) as once:
+            assert once.ask("put", "PUT", b"kept")[0] == 200
+        children = server.child_pids()
+        assert len(children) == 3
+        server.kill_supervisor()
+        assert server.start()
+        assert ask(server, "get")[1] == b"kept"
+        eventually(lambda: not any(is_alive(pid) for pid in children))
+
+
+def test_supervisor_killed_while_a_worker_is_busy(tmp_path: Path) -> None:
+    """A worker whose loop is stuck notices all the same, for as long as it is there the store is not given away."""
+    with stand_in("--workers", "1", location=tmp_path) as server:
+        with client(server.endpoints["blob"]) as once:
+            once.connection.request("GET", f"{once.path}/block?seconds=60")
+            (worker,) = server.worker_pids()
+            time.sleep(0.1)
+            server.kill_supervisor()
+        assert server.start()
+        assert not is_alive(worker)
+
+
+def test_everything_killed_and_started_again(tmp_path: Path) -> None:
+    with stand_in("--workers", "2", location=tmp_path) as server:
+        for value in (b"one", b"two"):
+            with client(server.endpoints["blob"]) as once:
+                assert once.ask("put", "PUT", value)[0] == 200
+            server.kill9()
+            server.start()
+            assert ask(server, "get")[1] == value
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stop_finishes_what_is_in_flight(number: signal.Signals) -> None:
+    with stand_in("--workers", "1") as server, client(server.endpoints["blob"]) as dripping:
+        dripping.connection.request("GET", f"{dripping.path}/drip?pieces=20")
+        response = dripping.connection.getresponse()
+        assert response.read(4) == b"drop"
+        server.signal(number)
+        assert response.read() == b"drop" * 19
+        assert server.wait() == 0
+        with pytest.raises(ConnectionRefusedError):
+            ask(server, "hello")
+
+
+def test_stop_is_bounded() -> None:
+    with (
+        stand_in("--workers", "1", "--stop-seconds", "0.2") as server,
+        client(server.endpoints["blob"]) as slow,
+    ):
+        slow.connection.request("GET", f"{slow.path}/sleep?seconds=60")
+        time.sleep(0.1)
+        assert server.stop() == 0
+
+
+def test_second_signal_stops_at_once() -> None:
+    with (
+        stand_in("--workers", "1", "--stop-seconds", "600") as server,
+        client(server.endpoints["blob"]) as slow,
+    ):
+        slow.connection.request("GET", f"{slow.path}/sleep?seconds=600")
+        time.sleep(0.1)
+        server.signal(signal.SIGINT)
+        time.sleep(0.1)
+        server.signal(signal.SIGINT)
+        assert server.wait() == 0
+
+
+def test_worker_that_cannot_start_gives_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "extents").write_text("in the way")
+    with pytest.raises(ServerFailed) as failed:
+        stand_in(location=tmp_path).start()
+    assert failed.value.code == 1
+    sentence = failed.value.errors.splitlines()[-1]
+    assert sentence.startswith(f"kyanite: The store {tmp_path} cannot be opened")
+
+
+def test_worker_that_dies_at_once_again_and_again(tmp_path: Path) -> None:
+    with pytest.raises(ServerFailed) as failed:
+        stand_in("--workers", "1", location=tmp_path, STAND_IN_DIES="1").start()
+    assert failed.value.code == 1
+    sentence = failed.value.errors.splitlines()[-1]
+    assert sentence == (
+        "kyanite: Worker 1 ended 5 times right after its start. The last time it was ended by SIGKILL."
+    )
+
+
+def test_worker_that_does_not_answer_is_ended(tmp_path: Path) -> None:
+    with stand_in("--workers", "2", location=tmp_path, STAND_IN_IMPATIENT="1") as server:
+        with client(server.endpoints["blob"]) as once, pytest.raises((http.client.HTTPException, OSError)):
+            once.ask("block?seconds=60")
+        assert [line["why"] for line in server.log if line["message"] == "process killed"] == [
+            "stopped answering"
+        ]
+        eventually(lambda: len(server.worker_pids()) == 2)
+
+
+def test_worker_that_keeps_the_turn_to_write_is_ended(tmp_path: Path) -> None:
+    environment = {"STAND_IN_IMPATIENT": "1", "STAND_IN_STORE": str(tmp_path)}
+    with (
+        stand_in("--workers", "2", location=tmp_path, **environment) as server,
+        contextlib.ExitStack() as stack,
+    ):
+        hog, other = (stack.enter_context(client(server.endpoints["blob"])) for _ in range(2))
+        _, _, hog_pid = hog.ask("keep-turn")
+        _, _, other_pid = other.ask("put", "PUT", b"at last")
+        assert other_pid != hog_pid
+        why = [(line["pid"], line["why"]) for line in server.log if line["message"] == "process killed"]
+        assert why == [(hog_pid, "kept the turn to write for too long")]
+
+
+def test_store_with_a_commit_of_unknown_outcome_is_opened_anew(tmp_path: Path) -> None:
+    environment = {"STAND_IN_IMPATIENT": "1", "STAND_IN_STORE": str(tmp_path)}
+    with stand_in("--workers", "2", location=tmp_path, **environment) as server:
+        with client(server.endpoints["blob"]) as once:
+            assert once.ask("put", "PUT", b"before")[0] == 200
+        before = set(server.worker_pids())
+        assert ask(server, "fail-store")[0] == 200
+        eventually(lambda: len(server.worker_pids()) == 2 and not before & set(server.worker_pids()))
+        assert ask(server, "get")[1] == b"before"
+        with client(server.endpoints["blob"]) as once:
+            assert once.ask("put", "PUT", b"after")[0] == 200
+
+
+def test_in_memory_leaves_nothing(tmp_path: Path) -> None:
+    with stand_in("--in-memory", TMPDIR=str(tmp_path)) as server:
+        with client(server.endpoints["blob"]) as once:
+            assert once.ask("put", "PUT", b"value")[0] == 200
+            assert once.ask("get")[1] == b"value"
+        assert len(server.worker_pids()) == 1
+        assert list(tmp_path.iterdir())
+        assert server.stop() == 0
+        assert not list(tmp_path.iterdir())
+
+
+def test_in_memory_does_not_go_on_without_its_memory(tmp_path: Path) -> None:
+    with stand_in("--in-memory", TMPDIR=str(tmp_path)) as server:
+        os.kill(server.worker_pids()[0], signal.SIGKILL)
+        assert server.wait() == 1
+        assert server.errors.splitlines()[-1] == (
+            "kyanite: Worker 1, whose memory was the store, was ended by SIGKILL."
+        )
+
+
+def test_health_and_metrics() -> None:
+    with stand_in("--workers", "2", "--admin-port", "0") as server:
+        assert ask(server, "healthz", "admin")[:2] == (200, b"ok\n")
+        for _ in range(5):
+            assert ask(server, "hello")[0] == 200
+        line = b'kyanite_requests_total{service="blob",operation="Stand In",status="200"} 5\n'
+        eventually(lambda: line in ask(server, "metrics", "admin")[1])
+        status, text, _ = ask(server, "metrics", "admin")
+        assert status == 200
+        assert b"kyanite_workers 2\n" in text
+        assert b'kyanite_restarts_total{process="worker 1"} 0\n' in text
+        assert b'le="+Inf"} 5\n' in text
+        assert ask(server, "elsewhere", "admin")[0] == 404
+        with client(server.endpoints["admin"]) as once:
+            assert once.ask("metrics", "POST", b"")[0] == 405
+
+
+def test_counts_survive_a_worker() -> None:
+    with stand_in("--workers", "1", "--admin-port", "0") as server:
+        assert ask(server, "hello")[0] == 200
+        one = b'kyanite_requests_total{service="blob",operation="Stand In",status="200"} 1\n'
+        eventually(lambda: one in ask(server, "metrics", "admin")[1])
+        os.kill(server.worker_pids()[0], signal.SIGKILL)
+        restarted = b'kyanite_restarts_total{process="worker 1"} 1\n'
+        eventually(lambda: restarted in ask(server, "metrics", "admin")[1])
+        assert ask(server, "hello")[0] == 200
+        two = b'kyanite_requests_total{service="blob",operation="Stand In",status="200"} 2\n'
+        eventually(lambda: two in ask(server, "metrics", "admin")[1])
+
+
+def test_health_of_a_stopped_worker() -> None:
+    with stand_in("--workers", "2", "--admin-port", "0") as server:
+        first, _ = server.worker_pids()
+        os.kill(first, signal.SIGSTOP)
+        eventually(lambda: ask(server, "healthz", "admin")[:2] == (503, b"worker 1 does not answer\n"))
+        os.kill(first, signal.SIGCONT)
+        eventually(lambda: ask(server, "healthz", "admin")[0] == 200)
+
+
+def test_request_log_without_secrets() -> None:
+    with stand_in("--workers", "1", "--log-requests") as server:
+        query = "sv=2025-01-05&sig=c2VjcmV0%2B&%73ig=c2VjcmV0&se=2030"
+        assert ask(server, f"hello?{query}")[0] == 200
+        eventually(lambda: any(line["message"] == "request" for line in server.log))
+        (line,) = [line for line in server.log if line["message"] == "request"]
+        assert line["operation"] == "Stand In"
+        assert line["account"] == "devstoreaccount1"
+        assert line["service"] == "blob"
+        assert line["status"] == 200
+        assert line["path"] == "/devstoreaccount1/hello"
+        assert line["query"] == "sv=2025-01-05&sig=...&sig=...&se=2030"
+        assert line["process"] == "worker 1"
+        assert len(str(line["request_id"])) == 36
+        assert "c2VjcmV0" not in server.errors
+
+
+def test_no_request_log_unless_asked_for() -> None:
+    with stand_in("--workers", "1") as server:
+        assert ask(server, "hello")[0] == 200
+        assert server.stop() == 0
+        assert {line["message"] for line in server.log} == {"process ready", "stopping", "process ended"}
