@@ -1,0 +1,88 @@
+"""Counting, adding up and printing figures."""
+
+from kyanite.server import metrics
+from kyanite.server.http_limits import Stats
+from kyanite.server.metrics import RequestMeter
+from kyanite.server.publication import Publication, resident_bytes
+from kyanite.server.roster import Roster
+
+
+def test_requests_are_counted_by_service_operation_and_status() -> None:
+    meter = RequestMeter()
+    for status, seconds in ((200, 0.0004), (200, 0.003), (404, 0.02), (200, 100.0)):
+        meter.count("blob", "Get Blob", status, seconds)
+    meter.count("blob", "Put Blob", 201, 0.0005)
+    samples = meter.samples()
+    assert samples["kyanite_requests_total"] == {
+        'service="blob",operation="Get Blob",status="200"': 3,
+        'service="blob",operation="Get Blob",status="404"': 1,
+        'service="blob",operation="Put Blob",status="201"': 1,
+    }
+    buckets = samples["kyanite_request_seconds_bucket"]
+    found = {
+        bound: buckets[f'service="blob",operation="Get Blob",le="{bound}"']
+        for bound in ("0.0005", "0.005", "0.025")
+    }
+    assert found == {"0.0005": 1, "0.005": 2, "0.025": 3}
+    assert buckets['service="blob",operation="Get Blob",le="60.0"'] == 3
+    assert buckets['service="blob",operation="Get Blob",le="+Inf"'] == 4
+    assert buckets['service="blob",operation="Put Blob",le="0.0005"'] == 1
+    assert samples["kyanite_request_seconds_count"]['service="blob",operation="Get Blob"'] == 4
+    assert samples["kyanite_request_seconds_sum"]['service="blob",operation="Get Blob"'] == 100.0234
+
+
+def test_text_for_prometheus() -> None:
+    samples = {
+        "kyanite_requests_total": {metrics.labels(operation='a "b"\\\n', status="200"): 2.0},
+        "kyanite_workers": {"": 3.0},
+    }
+    assert metrics.render(samples).decode() == (
+        "# HELP kyanite_requests_total Requests answered, by service, operation and status.\n"
+        "# TYPE kyanite_requests_total counter\n"
+        'kyanite_requests_total{operation="a \\"b\\"\\\\\\n",status="200"} 2\n'
+        "# HELP kyanite_workers Worker processes that serve.\n"
+        "# TYPE kyanite_workers gauge\n"
+        "kyanite_workers 3\n"
+    )
+
+
+def test_adding_up() -> None:
+    total = metrics.add_up([{"a": {"": 1, "x": 2}}, {"a": {"x": 3}, "b": {"": 4}}, {}])
+    assert total == {"a": {"": 1, "x": 5}, "b": {"": 4}}
+
+
+def test_a_successor_counts_on_from_what_grew_and_not_from_what_was() -> None:
+    slot = Roster(["worker 1"]).slots["worker 1"]
+    slot.take(1)
+    meter, stats = RequestMeter(), Stats()
+    meter.count("blob", "Get Blob", 200, 0.1)
+    stats.bytes_in, stats.connections_open = 100, 7
+    Publication(slot, meter, stats).publish()
+
+    meter, stats = RequestMeter(), Stats()
+    meter.count("blob", "Get Blob", 200, 0.2)
+    stats.bytes_in, stats.connections_open = 11, 1
+    successor = Publication(slot, meter, stats)
+    for _ in range(2):
+        successor.publish()
+    samples = metrics.decode(slot.read_figures())
+    assert samples["kyanite_requests_total"] == {'service="blob",operation="Get Blob",status="200"': 2}
+    assert samples["kyanite_request_seconds_count"] == {'service="blob",operation="Get Blob"': 2}
+    assert samples["kyanite_received_bytes_total"] == {"": 111}
+    assert samples["kyanite_connections"] == {"": 1}
+    assert samples["kyanite_resident_memory_bytes"]['process="worker 1"'] > 1_000_000
+
+
+def test_every_published_figure_is_printed() -> None:
+    slot = Roster(["worker 1"]).slots["worker 1"]
+    meter = RequestMeter()
+    meter.count("blob", "Get Blob", 200, 0.1)
+    Publication(slot, meter, Stats()).publish()
+    samples = metrics.decode(slot.read_figures())
+    text = metrics.render(samples).decode()
+    for name in samples:
+        assert f"\n{name}" in text
+
+
+def test_resident_memory() -> None:
+    assert 1_000_000 < resident_bytes() < 100_000_000_000

@@ -1,0 +1,61 @@
+"""The roster: what one process writes, another reads, and a successor takes over."""
+
+import os
+
+from kyanite.server.roster import FIGURES_BYTES, Roster, State
+
+
+def test_a_slot_from_start_to_end() -> None:
+    slot = Roster(["one", "two"]).slots["two"]
+    assert (slot.state, slot.pid, slot.restarts, slot.connections) == (State.GONE, 0, 0, 0)
+    slot.take(41)
+    slot.connections = 3
+    slot.count_beat()
+    slot.state = State.SERVING
+    assert (slot.state, slot.pid, slot.restarts, slot.connections, slot.beat) == (State.SERVING, 41, 0, 3, 1)
+    slot.leave()
+    assert (slot.state, slot.connections) == (State.GONE, 0)
+    slot.take(42)
+    assert (slot.state, slot.pid, slot.restarts) == (State.STARTING, 42, 1)
+
+
+def test_slots_do_not_touch_each_other() -> None:
+    roster = Roster(["one", "two", "three"])
+    for number, slot in enumerate(roster.slots.values(), 1):
+        slot.take(number)
+        slot.connections = number * 10
+        assert slot.write_figures(bytes([number]) * FIGURES_BYTES)
+    for number, slot in enumerate(roster.slots.values(), 1):
+        assert (slot.pid, slot.connections) == (number, number * 10)
+        assert slot.read_figures() == bytes([number]) * FIGURES_BYTES
+
+
+def test_figures() -> None:
+    slot = Roster(["one"]).slots["one"]
+    assert slot.read_figures() == b""
+    assert slot.write_figures(b"many figures")
+    assert slot.write_figures(b"few")
+    assert slot.read_figures() == b"few"
+    assert not slot.write_figures(bytes(FIGURES_BYTES + 1))
+    assert slot.read_figures() == b"few"
+
+
+def test_figures_of_a_writer_that_died_over_them() -> None:
+    slot = Roster(["one"]).slots["one"]
+    slot.write_figures(b"old")
+    slot._words[5] |= 1  # The writer's first step.
+    assert slot.read_figures() == b""
+    assert slot.write_figures(b"new")
+    assert slot.read_figures() == b"new"
+
+
+def test_other_processes_see_it() -> None:
+    slot = Roster(["one"]).slots["one"]
+    child = os.fork()
+    if child == 0:
+        slot.take(os.getpid())
+        slot.write_figures(b"from the child")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert slot.pid == child
+    assert slot.read_figures() == b"from the child"
