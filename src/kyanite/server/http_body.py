@@ -78,7 +78,8 @@ class IncomingBody:
     async def read(self) -> bytes:
         while True:
             if self._error is not None:
-                raise self._error
+                # A copy: a traceback in what the body holds would hold the body in turn.
+                raise BodyError(str(self._error), self._error.status)
             if self._pieces:
                 return self._take()
             if self.complete:

@@ -6,7 +6,11 @@ from http import HTTPStatus
 
 from kyanite.wire.http import Response
 
-_REASONS = {status.value: status.phrase for status in HTTPStatus}
+_STATUS_LINES = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n"
+    for status in HTTPStatus
+    if status.value >= 200
+}
 _UNSAFE = str.maketrans(dict.fromkeys("\r\n\0", " "))
 _NO_CONTENT = 204
 _NOT_MODIFIED = 304
@@ -37,22 +41,21 @@ def encode_head(response: Response, *, http_1_0: bool, keep_alive: bool) -> byte
         connection = "Connection: close\r\n"
     else:
         connection = "Connection: keep-alive\r\n" if http_1_0 else ""
-    head = f"{_status_line(response)}{lines}{_date()}{_length_line(response, http_1_0)}{connection}\r\n"
+    status_line = _STATUS_LINES.get(response.status) if response.reason is None else None
+    if status_line is None:
+        status_line = _own_status_line(response.status, response.reason)
+    head = f"{status_line}{lines}{_date()}{_length_line(response, http_1_0)}{connection}\r\n"
     try:
         return head.encode("latin-1")
     except UnicodeEncodeError as error:
         raise AnswerError("a header is not latin-1") from error
 
 
-def _status_line(response: Response) -> str:
-    status, reason = response.status, response.reason
+def _own_status_line(status: int, reason: str | None) -> str:
     if not 200 <= status <= 999:
         raise AnswerError(f"{status} is not the status of an answer")
-    if reason is None:
-        reason = _REASONS.get(status, "")
-    else:
-        reason = reason.translate(_UNSAFE).encode("latin-1", "replace").decode("latin-1")
-    return f"HTTP/1.1 {status} {reason}\r\n"
+    phrase = (reason or "").translate(_UNSAFE).encode("latin-1", "replace").decode("latin-1")
+    return f"HTTP/1.1 {status} {phrase}\r\n"
 
 
 def _length_line(response: Response, http_1_0: bool) -> str:

@@ -57,6 +57,7 @@ class RequestReader:
     __slots__ = (
         "_at",
         "_between_chunks_bytes",
+        "_fed_bytes",
         "_flow",
         "_head_bytes",
         "_limits",
@@ -66,7 +67,6 @@ class RequestReader:
         "_raw_headers",
         "_raw_left",
         "_request",
-        "_rest",
         "_secure",
         "_slice_bytes",
         "_url",
@@ -75,6 +75,7 @@ class RequestReader:
         "heads_begun",
         "in_head",
         "requests",
+        "rest",
     )
 
     def __init__(self, limits: Limits, flow: Flow, *, peer: str, secure: bool, local_port: int) -> None:
@@ -93,11 +94,13 @@ class RequestReader:
         self._parser = httptools.HttpRequestParser(self)
         self._url = b""
         self._raw_headers: list[tuple[bytes, bytes]] = []
+        self._fed_bytes = 0
         self._head_bytes = 0
         self._between_chunks_bytes = 0
         self._request: IncomingRequest | None = None
         self._raw_left = 0
-        self._rest = b""
+        self.rest = b""
+        """What was kept without being looked at, up to ``_at``."""
         self._at = 0
 
     @property
@@ -105,27 +108,22 @@ class RequestReader:
         """The body that is being received."""
         return None if self._request is None else self._request.incoming
 
-    @property
-    def has_rest(self) -> bool:
-        """Whether bytes are kept that were not looked at yet."""
-        return bool(self._rest)
-
     def feed(self, data: bytes) -> None:
         """Take what arrived. A head is looked at together with all that came along with it."""
-        if self._rest:
+        if self.rest:
             self.keep(data)
         elif self._raw_left == 0 and len(data) <= self._slice_bytes:
             unread_bytes = self._parse(data)
             if unread_bytes == 0:
                 return
-            self._rest = data[-unread_bytes:]
+            self.rest = data[-unread_bytes:]
         else:
-            self._rest = data
+            self.rest = data
         self.feed_rest()
 
     def feed_rest(self) -> None:
         """Go on with what was kept, until a request waits whose body needs no more of it."""
-        rest = self._rest
+        rest = self.rest
         while self._at < len(rest) and (self._request is not None or not self.requests):
             start = self._at
             if self._raw_left:
@@ -135,18 +133,18 @@ class RequestReader:
                 self._at = min(start + self._slice_bytes, len(rest))
                 self._at -= self._parse(rest[start : self._at])
         if self._at >= len(rest):
-            self._rest = b""
+            self.rest = b""
             self._at = 0
 
     def keep(self, data: bytes) -> None:
         """Take what arrived without looking at it, while an earlier request is being answered."""
-        self._rest = self._rest[self._at :] + data
+        self.rest = self.rest[self._at :] + data
         self._at = 0
 
     def end(self, error: BodyError) -> None:
         """No more will come. Parser and reader hold each other: they part here, for the collector's sake."""
         self.closed = True
-        self._rest = b""
+        self.rest = b""
         if self.body is not None:
             self.body.fail(error)
         self._parser = httptools.HttpRequestParser(None)
@@ -157,6 +155,7 @@ class RequestReader:
         """Give a slice to the parser; returns how many bytes at its end have to be given again."""
         if self.closed or self.error is not None:
             return 0
+        self._fed_bytes = len(data)
         if self._request is None:
             self._head_bytes += len(data)
         try:
@@ -170,7 +169,7 @@ class RequestReader:
             return 0
         if self._request is not None:
             self._after_part(self._request, len(data))
-        elif self.in_head and self._head_bytes > self._limits.head_bytes:
+        elif self.in_head and self._head_bytes > self._limits.head_bytes + self._slice_bytes:
             self._refuse(RequestError(431, "the head is too large"))
         return 0
 
@@ -192,6 +191,7 @@ class RequestReader:
         request.incoming.feed(piece)
         self._raw_left -= len(piece)
         if self._raw_left == 0:
+            self._fed_bytes = 0
             self._parser = httptools.HttpRequestParser(self)
             self._complete(request)
 
@@ -219,7 +219,7 @@ class RequestReader:
         if request.incoming is not None:
             request.incoming.finish()
         self._request = None
-        self._head_bytes = 0
+        self._head_bytes = self._fed_bytes  # At most: where in the slice the next head begins is not known.
         self.closed = not request.keep_alive
 
     # What the parser calls.
@@ -368,7 +368,7 @@ def path_of_absolute(target: str) -> str:
 
 def keep_alive(version: str, headers: dict[str, str]) -> bool:
     connection = headers.get("connection")
-    if connection is None:
-        return version == "1.1"
+    if connection is None or connection == "keep-alive":
+        return connection is not None or version == "1.1"
     options = {option.strip().lower() for option in connection.split(",")}
     return "close" not in options and (version == "1.1" or "keep-alive" in options)

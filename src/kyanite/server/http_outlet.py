@@ -1,0 +1,97 @@
+"""The sending side of a connection: what is written, what is still unsent, and whether the client takes it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from kyanite.server.http_limits import Limits, Progress, Stats
+from kyanite.server.http_sender import TransportSender, send_pieces
+from kyanite.server.sendfile import DirectSender
+from kyanite.wire.http import Piece
+
+_BUFFER_BYTES = 512 * 1024
+
+
+class Outlet:
+    """Writes through the transport or, for streamed answers on a plain socket, beside it."""
+
+    __slots__ = (
+        "_drained",
+        "_loop",
+        "_progress",
+        "_secure",
+        "_sender",
+        "_stats",
+        "_transport",
+        "bytes_out",
+        "paused",
+    )
+
+    def __init__(
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, stats: Stats, *, secure: bool
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._stats = stats
+        self._secure = secure
+        self._drained: asyncio.Future[None] | None = None
+        self._sender: DirectSender | None = None
+        self._progress = Progress()
+        self.bytes_out = 0
+        self.paused = False
+        """Whether the client has more to take before anything should be added."""
+        transport.set_write_buffer_limits(_BUFFER_BYTES)
+
+    def write(self, data: bytes | memoryview) -> None:
+        size = len(data)
+        self.bytes_out += size
+        self._stats.bytes_out += size
+        self._transport.write(data)
+
+    def count(self, size: int) -> None:
+        self.bytes_out += size
+        self._stats.bytes_out += size
+
+    async def writable(self) -> None:
+        while self.paused:
+            self._drained = self._loop.create_future()
+            try:
+                await self._drained
+            finally:
+                self._drained = None
+
+    async def send(
+        self, head: bytes, pieces: AsyncIterator[Piece], *, length: int | None, chunked: bool
+    ) -> None:
+        """A streamed answer, in full or not at all as far as the client can tell."""
+        if self._secure:
+            sender = TransportSender(self._loop, self)
+            await send_pieces(sender, head, pieces, length=length, chunked=chunked)
+            return
+        await self._transport_empty()
+        self._sender = DirectSender(self._loop, self._transport.get_extra_info("socket"), self.count)
+        try:
+            await send_pieces(self._sender, head, pieces, length=length, chunked=chunked)
+        finally:
+            self._sender.close()
+            self._sender = None
+
+    async def _transport_empty(self) -> None:
+        if self._transport.get_write_buffer_size():
+            self._transport.set_write_buffer_limits(0)
+            await self.writable()
+            self._transport.set_write_buffer_limits(_BUFFER_BYTES)
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    def stalled(self, elapsed_seconds: float, limits: Limits) -> bool:
+        """Asked at every tick: whether the client has stopped taking what is there for it."""
+        unsent = self._transport.get_write_buffer_size()
+        if not unsent and (self._sender is None or not self._sender.waiting):
+            return False
+        return self._progress.stalled(self.bytes_out - unsent, elapsed_seconds, limits)

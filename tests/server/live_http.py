@@ -1,0 +1,167 @@
+"""The HTTP front end on a real socket, in a thread with a loop of its own, and blocking clients to talk to it."""
+
+import asyncio
+import gc
+import os
+import re
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
+
+import uvloop
+
+from kyanite.server.http import HttpServer, serve
+from kyanite.server.http_connection import HttpConnection, OnError, OnExchange
+from kyanite.server.http_limits import Limits
+from kyanite.wire.http import FileSpan, Handler, Piece, Request, Response
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 10.0
+"""How long a client waits for anything before its test fails."""
+
+
+class LiveHttp:
+    """Start it with ``with``; it is stopped, with no grace, at the end."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        limits: Limits | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        on_error: OnError | None = None,
+        on_exchange: OnExchange | None = None,
+    ) -> None:
+        self._handler = handler
+        self._options: dict[str, Any] = {"limits": limits, "ssl": ssl_context, "on_exchange": on_exchange}
+        if on_error is not None:
+            self._options["on_error"] = on_error
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._run_loop, daemon=True)
+        self.server: HttpServer
+
+    def _run_loop(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.server = self.run(serve(self._handler, [self._listener], **self._options))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop(0.0)
+        self.run(self._loop.shutdown_default_executor())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(PATIENCE_SECONDS)
+        self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the server's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_SECONDS)
+
+    def stop(self, grace_seconds: float) -> None:
+        self.run(self.server.stop(grace_seconds))
+
+    def connect(self, *, receive_buffer_bytes: int | None = None) -> socket.socket:
+        client = socket.socket()
+        if receive_buffer_bytes is not None:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        client.settimeout(PATIENCE_SECONDS)
+        client.connect(("127.0.0.1", self.port))
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return client
+
+    def talk(self, *sends: bytes) -> bytes:
+        """Send each piece by itself and read until the server closes."""
+        with self.connect() as client:
+            for data in sends:
+                client.sendall(data)
+            return read_to_end(client)
+
+    def pending_tasks(self) -> int:
+        async def count() -> int:
+            return len(asyncio.all_tasks()) - 1
+
+        return self.run(count())
+
+
+def read_to_end(client: socket.socket) -> bytes:
+    data = bytearray()
+    while piece := client.recv(65536):
+        data += piece
+    return bytes(data)
+
+
+def read_some(client: socket.socket, ending: bytes) -> bytes:
+    """Read until what came ends like this."""
+    data = bytearray()
+    while not data.endswith(ending):
+        piece = client.recv(65536)
+        assert piece, f"the server closed after {bytes(data)!r}"
+        data += piece
+    return bytes(data)
+
+
+def undated(answer: bytes) -> bytes:
+    """Answers without what depends on the clock."""
+    return re.sub(rb"Date: [^\r]*GMT\r\n", b"", answer)
+
+
+def statuses(answers: bytes) -> list[int]:
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", answers)]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that other threads bring about."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
+
+
+@contextmanager
+def nothing_left(live: LiveHttp) -> Iterator[None]:
+    """Whatever happens inside leaves no connection, task or descriptor behind, nor work for the collector."""
+    gc.collect()
+    gc.disable()
+    try:
+        descriptors = len(os.listdir("/proc/self/fd"))
+        yield
+        until(lambda: live.server.stats.connections_open == 0)
+        until(lambda: live.pending_tasks() == 0)
+        assert live.server.stats.requests_in_flight == 0
+        until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
+        until(lambda: not any(isinstance(thing, HttpConnection) for thing in gc.get_objects()))
+    finally:
+        gc.enable()
+
+
+async def describe(request: Request) -> Response:
+    """A handler that answers with what it was asked."""
+    body = await request.body.read_all(1 << 20)
+    assert body is not None
+    target = request.path + ("?" + request.query if request.query else "")
+    return Response(200, body=b"%b %b %b" % (request.method.encode(), target.encode(), body))
+
+
+class Pieces:
+    """A streamed body that is no generator: it only knows how to give the next piece."""
+
+    def __init__(self, *pieces: Piece) -> None:
+        self._pieces = iter(pieces)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes | memoryview | FileSpan:
+        for piece in self._pieces:
+            return piece
+        raise StopAsyncIteration
