@@ -1,0 +1,91 @@
+from dataclasses import dataclass
+
+import pytest
+
+from kyanite.rules import cors
+from kyanite.rules.cors import Consent
+
+
+@dataclass(frozen=True)
+class Rule:
+    allowed_origins: tuple[str, ...]
+    allowed_methods: tuple[str, ...]
+    allowed_headers: tuple[str, ...] = ()
+    exposed_headers: tuple[str, ...] = ()
+    max_age_seconds: int = 5
+
+
+EXACT = Rule(
+    ("http://a.com", "http://b.com"), ("GET", "PUT"), ("x-ms-blob-type", "x-ms-meta-a*"), ("x-ms-*",)
+)
+ANYONE = Rule(("*",), ("GET",), ("*",), ("*",), 60)
+NO_HEADERS = Rule(("http://a.com",), ("GET",))
+
+CONSENT_A = Consent("http://a.com", True, ("x-ms-*",), 5)
+CONSENT_ANY = Consent("*", False, ("*",), 60)
+
+PREFLIGHTS = [
+    ("no rules", [], "http://a.com", "GET", [], None),
+    ("origin and method fit", [EXACT], "http://a.com", "GET", [], CONSENT_A),
+    ("second origin", [EXACT], "http://b.com", "PUT", [], Consent("http://b.com", True, ("x-ms-*",), 5)),
+    ("other origin", [EXACT], "http://c.com", "GET", [], None),
+    ("origin in another case", [EXACT], "http://A.com", "GET", [], None),
+    ("origin with a slash", [EXACT], "http://a.com/", "GET", [], None),
+    ("other method", [EXACT], "http://a.com", "DELETE", [], None),
+    ("allowed header", [EXACT], "http://a.com", "PUT", ["x-ms-blob-type"], CONSENT_A),
+    ("header in another case", [EXACT], "http://a.com", "PUT", ["X-MS-Blob-Type"], CONSENT_A),
+    ("header by prefix", [EXACT], "http://a.com", "PUT", ["x-ms-meta-abc", "x-ms-meta-a"], CONSENT_A),
+    ("header not allowed", [EXACT], "http://a.com", "PUT", ["x-ms-blob-type", "x-ms-date"], None),
+    ("any header", [ANYONE], "http://x.com", "GET", ["anything"], CONSENT_ANY),
+    ("any origin", [ANYONE], "http://x.com", "GET", [], CONSENT_ANY),
+    ("no headers allowed", [NO_HEADERS], "http://a.com", "GET", ["x-ms-date"], None),
+    ("no headers asked", [NO_HEADERS], "http://a.com", "GET", [], Consent("http://a.com", True, (), 5)),
+    ("first match decides", [EXACT, ANYONE], "http://a.com", "GET", [], CONSENT_A),
+    ("first match decides the other way", [ANYONE, EXACT], "http://a.com", "GET", [], CONSENT_ANY),
+    ("later rules are not tried for headers", [NO_HEADERS, ANYONE], "http://a.com", "GET", ["x-ms-date"], None),
+    ("later rules are tried for origins", [EXACT, ANYONE], "http://x.com", "GET", [], CONSENT_ANY),
+    ("later rules are tried for methods", [NO_HEADERS, EXACT], "http://a.com", "PUT", [], CONSENT_A),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rules", "origin", "method", "headers", "consent"),
+    [case[1:] for case in PREFLIGHTS],
+    ids=[case[0] for case in PREFLIGHTS],
+)
+def test_preflights(
+    rules: list[Rule], origin: str, method: str, headers: list[str], consent: Consent | None
+) -> None:
+    assert cors.preflight(rules, origin=origin, method=method, headers=headers) == consent
+
+
+ACTUAL = [
+    ("no rules", [], "http://a.com", "GET", None, False),
+    ("exact rule fits", [EXACT], "http://a.com", "GET", CONSENT_A, True),
+    ("exact rule does not fit", [EXACT], "http://c.com", "GET", None, True),
+    ("method does not fit", [EXACT], "http://a.com", "DELETE", None, True),
+    ("open to all", [ANYONE], "http://c.com", "GET", CONSENT_ANY, False),
+    ("exact before open", [EXACT, ANYONE], "http://a.com", "GET", CONSENT_A, True),
+    ("open after exact", [EXACT, ANYONE], "http://c.com", "GET", CONSENT_ANY, False),
+    ("headers do not matter", [NO_HEADERS], "http://a.com", "GET", Consent("http://a.com", True, (), 5), True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rules", "origin", "method", "consent", "varies"),
+    [case[1:] for case in ACTUAL],
+    ids=[case[0] for case in ACTUAL],
+)
+def test_actual_requests(
+    rules: list[Rule], origin: str, method: str, consent: Consent | None, varies: bool
+) -> None:
+    assert cors.actual(rules, origin=origin, method=method) == consent
+    assert cors.varies_by_origin(rules, origin=origin, method=method) == varies
+
+
+@pytest.mark.parametrize(
+    ("rules", "varies"),
+    [([], False), ([EXACT], True), ([ANYONE], False), ([EXACT, ANYONE], True), ([ANYONE, EXACT], False)],
+)
+def test_requests_without_an_origin(rules: list[Rule], varies: bool) -> None:
+    assert cors.varies_by_origin(rules, origin=None, method="GET") == varies
