@@ -26,6 +26,8 @@ from kyanite.engine.api import (
 )
 from kyanite.values import Instant
 
+from .dictionary import check_against_a_dictionary
+
 START = Instant(638_000_000_000_000_000)
 PATIENCE_SECONDS = 20
 
@@ -741,5 +743,10 @@ class Closing:
         assert await waiting == 0
 
 
-class EngineSuite(Rows, OwnWrites, Atomicity, Isolation, Time, Rings, Closing):
+class Dictionary:
+    def test_against_a_dictionary(self, opener: Opener) -> None:
+        check_against_a_dictionary(opener)
+
+
+class EngineSuite(Rows, OwnWrites, Atomicity, Isolation, Time, Rings, Closing, Dictionary):
     """Everything above."""

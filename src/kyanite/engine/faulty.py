@@ -1,0 +1,119 @@
+"""An engine that fails, dawdles or repeats itself by plan, around any other engine. For tests.
+
+A plan says for the n-th read or the n-th transaction, counted from 1, what shall happen to it. At its end a test
+calls ``check_all_hit``: a fault that was planned and never met has tested nothing.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeVar
+
+from kyanite.engine.api import Engine, EngineError, Scope, Snapshot, Transaction
+from kyanite.engine.outcome import Failed
+
+T = TypeVar("T")
+V = TypeVar("V", Snapshot, Transaction)
+
+
+class Call(Enum):
+    READ = auto()
+    RUN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Raise the error and do nothing; or, with ``done``, raise it although the work was done."""
+
+    error: EngineError
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Wait first: ``Delay(event.wait)`` until a test says so, ``Delay(lambda: asyncio.sleep(1))`` for a while."""
+
+    until: Callable[[], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Run the body in vain once or more, in transactions that come to nothing, then again: a conflict, retried."""
+
+    attempts_in_vain: int = 1
+
+
+Fault = Fail | Delay | Repeat
+Plan = Mapping[tuple[Call, int], Fault]
+
+
+class _InVainError(Exception):
+    """Ends a transaction whose writes shall be lost."""
+
+
+class FaultyEngine:
+    def __init__(self, engine: Engine, plan: Plan) -> None:
+        self._engine = engine
+        self._planned = dict(plan)
+        self._calls = dict.fromkeys(Call, 0)
+
+    def check_all_hit(self) -> None:
+        assert not self._planned, f"faults that were never met: {self._planned}"
+
+    def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]:
+        return self._with_fault(Call.READ, body, self._engine.read)
+
+    def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
+        def run(some_body: Callable[[Transaction], T]) -> Awaitable[T]:
+            return self._engine.run(some_body, *scopes, durable=durable)
+
+        return self._with_fault(Call.RUN, body, run)
+
+    def listen(self, topic: bytes) -> AsyncIterator[None]:
+        return self._engine.listen(topic)
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+    def _with_fault(
+        self, call: Call, body: Callable[[V], T], perform: Callable[[Callable[[V], T]], Awaitable[T]]
+    ) -> Awaitable[T]:
+        self._calls[call] += 1
+        match self._planned.pop((call, self._calls[call]), None):
+            case None:
+                return perform(body)
+            case Fail(error, done):
+                return _fail_when_done(error, perform(body)) if done else Failed(error)
+            case Delay(until):
+                return _delay(until, body, perform)
+            case Repeat(attempts):
+                return _repeat(attempts, body, perform)
+
+
+async def _fail_when_done(error: EngineError, work: Awaitable[T]) -> T:
+    await work
+    raise error
+
+
+async def _delay(
+    until: Callable[[], Awaitable[object]],
+    body: Callable[[V], T],
+    perform: Callable[[Callable[[V], T]], Awaitable[T]],
+) -> T:
+    await until()
+    return await perform(body)
+
+
+async def _repeat(
+    attempts: int, body: Callable[[V], T], perform: Callable[[Callable[[V], T]], Awaitable[T]]
+) -> T:
+    def in_vain(view: V) -> T:
+        with suppress(Exception):
+            body(view)
+        raise _InVainError
+
+    for _ in range(attempts):
+        with suppress(_InVainError):
+            await perform(in_vain)
+    return await perform(body)
