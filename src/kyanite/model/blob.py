@@ -14,6 +14,7 @@ from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
 from kyanite.model import container, content
 from kyanite.model.container import ContainerKey
 from kyanite.model.content import Plan, read_plan
+from kyanite.model.lease import LeaseAsk, Outcome, act
 from kyanite.model.records import BlobRecord, HttpHeaders, decode_blob, encode
 from kyanite.rules import leases, preconditions
 from kyanite.rules.preconditions import Conditions
@@ -134,6 +135,20 @@ def change(
         changed = replace(to(record), modified_at=tx.now, lease=lease)
         tx.put(key, encode(changed))
         return changed
+
+    return engine.run(body, scope_of(blob))
+
+
+def lease(
+    engine: Engine, blob: BlobKey, ask: LeaseAsk, conditions: Conditions
+) -> Awaitable[tuple[BlobRecord, Outcome]]:
+    def body(tx: Transaction) -> tuple[BlobRecord, Outcome]:
+        key = key_of(tx, blob)
+        record = load(tx, key)
+        preconditions.check_write(conditions, record.etag, record.modified_at, creates=False)
+        outcome = act(record.lease, ask, tx.now)
+        tx.put(key, encode(replace(record, lease=outcome.lease)))
+        return record, outcome
 
     return engine.run(body, scope_of(blob))
 

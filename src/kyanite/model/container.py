@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model.lease import LeaseAsk, Outcome, act
 from kyanite.model.records import ContainerRecord, Policy, decode_container, encode
 from kyanite.rules import leases, preconditions
 from kyanite.rules.preconditions import Conditions
@@ -136,6 +137,19 @@ def _change(
         changed = change(record, tx.now)
         tx.put(key.key, encode(changed))
         return changed
+
+    return engine.run(body)
+
+
+def lease(
+    engine: Engine, key: ContainerKey, ask: LeaseAsk, conditions: Conditions
+) -> Awaitable[tuple[ContainerRecord, Outcome]]:
+    def body(tx: Transaction) -> tuple[ContainerRecord, Outcome]:
+        record = load(tx, key)
+        preconditions.check_time_write(conditions, record.modified_at)
+        outcome = act(record.lease, ask, tx.now)
+        tx.put(key.key, encode(replace(record, lease=outcome.lease)))
+        return record, outcome
 
     return engine.run(body)
 

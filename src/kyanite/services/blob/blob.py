@@ -19,6 +19,7 @@ from kyanite.services.common.headers import (
     metadata_headers,
     metadata_of,
 )
+from kyanite.services.common.lease import lease_answer, lease_ask_of
 from kyanite.values import Instant
 from kyanite.wire import http_date
 from kyanite.wire.http import Response
@@ -95,6 +96,14 @@ async def set_blob_metadata(exchange: Exchange) -> Response:
         guard_of(exchange.headers),
     )
     return Response(200, [*version_headers(record), ("x-ms-request-server-encrypted", "true")])
+
+
+async def lease_blob(exchange: Exchange) -> Response:
+    ask = lease_ask_of(exchange)
+    record, outcome = await blob.lease(
+        exchange.environment.engine, blob_key_of(exchange), ask, conditions_of(exchange.headers)
+    )
+    return lease_answer(ask, outcome, version_headers(record))
 
 
 async def delete_blob(exchange: Exchange) -> Response:

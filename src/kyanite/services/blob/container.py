@@ -14,6 +14,7 @@ from kyanite.services.common.headers import (
     metadata_of,
     one_of,
 )
+from kyanite.services.common.lease import lease_answer, lease_ask_of
 from kyanite.values import ETag, Instant
 from kyanite.wire import acl, http_date
 from kyanite.wire.http import Response
@@ -89,6 +90,14 @@ async def set_container_acl(exchange: Exchange) -> Response:
         lease_id_of(exchange.headers),
     )
     return Response(200, version_headers(record.etag, record.modified_at))
+
+
+async def lease_container(exchange: Exchange) -> Response:
+    ask = lease_ask_of(exchange)
+    record, outcome = await container.lease(
+        exchange.environment.engine, key_of(exchange), ask, conditions_of(exchange.headers)
+    )
+    return lease_answer(ask, outcome, version_headers(record.etag, record.modified_at))
 
 
 async def delete_container(exchange: Exchange) -> Response:

@@ -17,12 +17,15 @@ READ = Access(account="o r", service="r", public="blob")
 WRITE = Access(account="o w", service="w")
 CREATE_OR_WRITE = Access(account="o cw", service="cw")
 APPEND = Access(account="o aw", service="aw")
-LEASE = Access(account="o wd", service="wd")
+WRITE_OR_DELETE = Access(account="o wd", service="wd")
 TAGS = Access(account="o t", service="t")
 IMMUTABILITY = Access(account="o i", service="i")
 LIST_BLOBS = Access(account="c l", service="l", public="container")
 READ_CONTAINER = Access(account="c r", public="container")
 WRITE_CONTAINER = Access(account="c w")
+
+
+BREAKS = "x-ms-lease-action: break"
 
 
 def query(restype: str = "", comp: str = "") -> dict[str, str]:
@@ -52,7 +55,8 @@ OPERATIONS = (
     Op("Get Container ACL", "GET HEAD", CONTAINER, query("container", "acl"), container.get_container_acl, KEY_ONLY),
     Op("Set Container ACL", "PUT", CONTAINER, query("container", "acl"), container.set_container_acl, KEY_ONLY, writes=True),
     Op("List Blobs", "GET", CONTAINER, query("container", "list"), lists.list_blobs, LIST_BLOBS),
-    Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), not_yet, Access(account="c wd"), writes=True),
+    Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, Access(account="c wd"), when=BREAKS, writes=True),
+    Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, WRITE_CONTAINER, writes=True),
     Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), not_yet, WRITE_CONTAINER, writes=True),
     Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), not_yet, WRITE_CONTAINER, writes=True),
     Op("Blob Batch", "POST", CONTAINER, query("container", "batch"), not_yet, ANY_TOKEN),
@@ -68,7 +72,8 @@ OPERATIONS = (
     Op("Get Blob Metadata", "GET HEAD", BLOB, query(comp="metadata"), blob.get_blob_metadata, READ),
     Op("Set Blob Metadata", "PUT", BLOB, query(comp="metadata"), blob.set_blob_metadata, WRITE, writes=True),
     Op("Set Blob Properties", "PUT", BLOB, query(comp="properties"), blob.set_blob_properties, WRITE, writes=True),
-    Op("Lease Blob", "PUT", BLOB, query(comp="lease"), not_yet, LEASE, writes=True),
+    Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE_OR_DELETE, when=BREAKS, writes=True),
+    Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE, writes=True),
     Op("Snapshot Blob", "PUT", BLOB, query(comp="snapshot"), not_yet, CREATE_OR_WRITE, writes=True),
     Op("Abort Copy Blob", "PUT", BLOB, query(comp="copy"), not_yet, WRITE, writes=True),
     Op("Set Blob Tier", "PUT", BLOB, query(comp="tier"), not_yet, WRITE, writes=True),

@@ -1,0 +1,77 @@
+"""Lease requests over REST, the same for blobs, containers, shares and files: headers in, headers out."""
+
+from collections.abc import Mapping
+
+from kyanite.model.lease import Action, LeaseAsk, Outcome
+from kyanite.rules.leases import INFINITE
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import lease_id_of, required
+from kyanite.values import LeaseId
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import bad_header, missing_header
+
+_STATUS = {Action.ACQUIRE: 201, Action.BREAK: 202}
+_ACTIONS = {action.value: action for action in Action}
+_DURATION = range(15, 61)
+_PERIOD = range(61)
+
+
+def lease_ask_of(exchange: Exchange, *, infinite_only: bool = False) -> LeaseAsk:
+    headers = exchange.headers
+    text = required(headers, "x-ms-lease-action")
+    action = _ACTIONS.get(text.lower())
+    if action is None:
+        raise bad_header("x-ms-lease-action", text)
+    if action is Action.ACQUIRE:
+        proposed = lease_id_of(headers, "x-ms-proposed-lease-id")
+        return LeaseAsk(
+            action,
+            proposed_id=proposed or LeaseId(exchange.environment.fresh_guid()),
+            seconds=_duration_of(headers, infinite_only=infinite_only),
+        )
+    if action is Action.BREAK:
+        return LeaseAsk(action, period=_number(headers, "x-ms-lease-break-period", _PERIOD))
+    ask = LeaseAsk(action, lease_id=_needed(headers, "x-ms-lease-id"))
+    if action is Action.CHANGE:
+        return LeaseAsk(action, ask.lease_id, _needed(headers, "x-ms-proposed-lease-id"))
+    return ask
+
+
+def lease_answer(ask: LeaseAsk, outcome: Outcome, version: list[tuple[str, str]]) -> Response:
+    """``version`` is the ETag and Last-Modified of what is leased, which no lease action changes."""
+    headers = list(version)
+    if ask.action is Action.BREAK:
+        headers.append(("x-ms-lease-time", str(outcome.seconds_left)))
+    elif ask.action is not Action.RELEASE:
+        headers.append(("x-ms-lease-id", outcome.lease.id or ""))
+    return Response(_STATUS.get(ask.action, 200), headers)
+
+
+def _duration_of(headers: Mapping[str, str], *, infinite_only: bool) -> int:
+    text = required(headers, "x-ms-lease-duration")
+    if text.strip() == str(INFINITE):
+        return INFINITE
+    seconds = None if infinite_only else _number(headers, "x-ms-lease-duration", _DURATION)
+    if seconds is None:
+        raise bad_header("x-ms-lease-duration", text)
+    return seconds
+
+
+def _number(headers: Mapping[str, str], name: str, allowed: range) -> int | None:
+    text = headers.get(name)
+    if not text:
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        raise bad_header(name, text) from None
+    if number not in allowed:
+        raise bad_header(name, text)
+    return number
+
+
+def _needed(headers: Mapping[str, str], name: str) -> LeaseId:
+    given = lease_id_of(headers, name)
+    if given is None:
+        raise missing_header(name)
+    return given
