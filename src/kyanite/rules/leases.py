@@ -203,7 +203,12 @@ class Shown(NamedTuple):
     duration: str | None
 
 
+UNLEASED = Shown("unlocked", "available", None)
+
+
 def shown(lease: Lease, now: Instant) -> Shown:
+    if lease.id is None:
+        return UNLEASED
     state = state_of(lease, now)
     status = "locked" if state in LOCKED else "unlocked"
     if state is not State.LEASED:
