@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kyanite.wire import uri
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.uri import decode_percent, decode_query, decode_target
+from kyanite.wire.uri import REMEMBERED_QUERY_LENGTH, decode_percent, decode_query, decode_target
 
 TARGETS = [
     # host, path, port's service: account, service, secondary, path style, first, rest
@@ -75,7 +76,7 @@ QUERIES = [
 
 @pytest.mark.parametrize(("query", "pairs"), QUERIES)
 def test_queries(query: str, pairs: list[tuple[str, str]]) -> None:
-    assert decode_query(query).pairs == pairs
+    assert list(decode_query(query).pairs) == pairs
 
 
 def test_names_compare_without_case_and_the_first_value_counts() -> None:
@@ -84,6 +85,15 @@ def test_names_compare_without_case_and_the_first_value_counts() -> None:
     assert query.get("prefix") == "A"
     assert query.get("marker") is None
     assert query.pairs[0] == ("Comp", "list")
+
+
+def test_long_queries_are_read_but_not_remembered() -> None:
+    uri._remembered_query.cache_clear()
+    for number in range(20):
+        assert decode_query(f"a={number}&b={'x' * REMEMBERED_QUERY_LENGTH}").get("a") == str(number)
+    assert uri._remembered_query.cache_info().currsize == 0
+    assert decode_query("a=1").get("a") == "1"
+    assert uri._remembered_query.cache_info().currsize == 1
 
 
 @pytest.mark.parametrize("query", ["a=%", "a=%1", "%G0=1", "a=%FF"])
@@ -108,4 +118,4 @@ def test_queries_are_read_as_the_standard_library_reads_them(
     pairs: list[tuple[str, str]], encode: object
 ) -> None:
     text = urlencode(pairs, quote_via=encode)  # type: ignore[arg-type]
-    assert decode_query(text).pairs == pairs == parse_qsl(text, keep_blank_values=True)
+    assert list(decode_query(text).pairs) == pairs == parse_qsl(text, keep_blank_values=True)

@@ -22,6 +22,7 @@ _FORMS = (
     re.compile(rf"[A-Z][a-z]{{2}} {_MONTH} (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})"),
 )
 _TWO_DIGIT_YEARS_FROM = 70
+_MAX_LENGTH = 40
 
 
 def encode(instant: Instant) -> str:
@@ -31,7 +32,8 @@ def encode(instant: Instant) -> str:
 
 def decode(text: str) -> Instant | None:
     """The instant, or None when the text is not a date: which error that is depends on the header."""
-    return _decode(text.strip())
+    text = text.strip()
+    return _decode(text) if len(text) <= _MAX_LENGTH else None
 
 
 @lru_cache(maxsize=1024)

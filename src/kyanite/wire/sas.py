@@ -19,7 +19,7 @@ from functools import lru_cache
 from kyanite.values import Instant
 from kyanite.wire import iso_time, shared_key
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.uri import Query
+from kyanite.wire.uri import REMEMBERED_QUERY_LENGTH, Query
 
 # Filled in by the request: neither the resource nor its snapshot or version is repeated in the token. No
 # field can be taken for one of these marks, since a field with a line break is refused.
@@ -195,7 +195,9 @@ def decode(query: Query, service: str) -> Sas | None:
     """The token that a query carries, or None. ``service`` is the one the request was sent to."""
     if "sig" not in query.first:
         return None
-    found = tuple(pair for pair in query.pairs if pair[0] in _FIELDS)
+    found = tuple([pair for pair in query.pairs if pair[0] in _FIELDS])
+    if query.size <= REMEMBERED_QUERY_LENGTH:
+        return _remembered(found, service)
     return _decode(found, service)
 
 
@@ -227,9 +229,8 @@ def _confirm(key: bytes, text: str, signature: str) -> None:
         raise _WrongSignatureError
 
 
-@lru_cache(maxsize=1024)
 def _decode(found: tuple[tuple[str, str], ...], service: str) -> Sas | None:
-    """Reading is a pure function of the fields, and busy clients send the same token again and again."""
+    """Reading is a pure function of the fields, so the last tokens of a usual length are remembered."""
     fields = dict(found)
     if "sig" not in fields:
         return None
@@ -243,6 +244,9 @@ def _decode(found: tuple[tuple[str, str], ...], service: str) -> Sas | None:
     if _DELEGATION_MARK in fields:
         return UserDelegationSas(version, fields["sig"])
     return _service_sas(fields, version, service)
+
+
+_remembered = lru_cache(maxsize=1024)(_decode)
 
 
 def _account_sas(fields: Mapping[str, str], version: str) -> AccountSas:

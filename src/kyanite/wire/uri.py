@@ -10,6 +10,7 @@ fails there, and clients that form-encode a space in ``prefix=`` are understood)
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
@@ -17,6 +18,11 @@ from kyanite.wire.malformed import Malformed
 
 SERVICES = ("blob", "queue", "table", "file", "dfs")
 SECONDARY = "-secondary"
+
+REMEMBERED_QUERY_LENGTH = 1024
+"""What is longer is read anew each time, so that strangers cannot fill the memory of queries with long ones."""
+
+_MAX_HOST_LENGTH = 300
 
 _HOST_STYLE = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.(blob|queue|table|file|dfs)\.[^.:/]")
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -52,17 +58,23 @@ class Target:
 
 
 class Query:
-    """The parameters of a query, decoded. Names compare without case, as the service compares them."""
+    """The parameters of a query, decoded. Names compare without case, as the service compares them.
 
-    __slots__ = ("first", "pairs")
+    Not to be changed: one that came before may be handed out again.
+    """
 
-    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+    __slots__ = ("first", "pairs", "size")
+
+    def __init__(self, pairs: Sequence[tuple[str, str]], size: int) -> None:
         self.pairs = pairs
         """Every parameter in order, names in the sender's case."""
-        self.first: dict[str, str] = {}
-        """Lower-case name to the first value sent for it."""
+        first: dict[str, str] = {}
         for name, value in pairs:
-            self.first.setdefault(name.lower(), value)
+            first.setdefault(name.lower(), value)
+        self.first: Mapping[str, str] = first
+        """Lower-case name to the first value sent for it."""
+        self.size = size
+        """The length of the text it was read from."""
 
     def get(self, name: str) -> str | None:
         return self.first.get(name)
@@ -70,7 +82,7 @@ class Query:
 
 def decode_target(host: str, path: str, service: str) -> Target:
     """Read the address of a request that came in on the port of ``service``."""
-    from_host = _account_in_host(host)
+    from_host = _account_in_host(host) if len(host) <= _MAX_HOST_LENGTH else None
     if from_host is None:
         return _path_style(path, service)
     account, secondary, service = from_host
@@ -86,20 +98,22 @@ def decode_target(host: str, path: str, service: str) -> Target:
     )
 
 
-@lru_cache(maxsize=1024)
 def decode_query(query: str) -> Query:
     """Split a query as it came after the ``?``. A parameter without ``=`` has the empty value.
 
-    A pure function, remembered because busy clients repeat their signed queries; nobody changes what it returns.
+    Busy clients repeat their queries, tokens included, so the last ones of a usual length are remembered.
     """
-    if not query:
-        return Query([])
-    if "%" in query or "+" in query or not query.isascii():
-        query = query.replace("+", " ")
-        pieces = [piece.partition("=") for piece in query.split("&") if piece]
-        return Query([(decode_percent(name), decode_percent(value)) for name, _, value in pieces])
-    pieces = [piece.partition("=") for piece in query.split("&") if piece]
-    return Query([(name, value) for name, _, value in pieces])
+    return _remembered_query(query) if len(query) <= REMEMBERED_QUERY_LENGTH else _read_query(query)
+
+
+def _read_query(query: str) -> Query:
+    pieces = [piece.partition("=") for piece in query.replace("+", " ").split("&") if piece]
+    return Query(
+        tuple((decode_percent(name), decode_percent(value)) for name, _, value in pieces), len(query)
+    )
+
+
+_remembered_query = lru_cache(maxsize=1024)(_read_query)
 
 
 def decode_percent(text: str) -> str:
