@@ -40,16 +40,16 @@ def _begun(work: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, Any,
 
 
 def _thrown(work: Coroutine[Any, Any, None], error: BaseException) -> Generator[Any, Any, None]:
-    """Let the work deal with what was thrown while its first wait went on, and follow whatever it does next."""
-    while True:
-        try:
-            awaited = work.throw(error)
-        except StopIteration:
-            return
-        try:
-            yield awaited
-        except BaseException as next_error:
-            error = next_error
-        else:
-            break
-    yield from work.__await__()
+    """Let the work deal with what was thrown into its first wait, and follow whatever it does next."""
+    try:
+        awaited = work.throw(error)
+    except StopIteration:
+        return
+    finally:
+        del error  # A frame that holds the error that passes through it is garbage for the collector.
+    try:
+        yield awaited
+    except BaseException as next_error:
+        yield from _thrown(work, next_error)
+    else:
+        yield from work.__await__()

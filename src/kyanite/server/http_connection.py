@@ -8,6 +8,8 @@ There are no timers here. The server ticks, and ``tick`` compares what it sees w
 """
 
 import asyncio
+import socket
+import struct
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Protocol, cast
@@ -180,12 +182,13 @@ class HttpConnection(asyncio.Protocol):
             self._end(linger=False)
 
     def abort(self) -> None:
+        self._ending = True
         self._transport.abort()
 
     def tick(self, elapsed_seconds: float) -> None:
         if self._outlet.stalled(elapsed_seconds, self._host.limits):
             self._host.stats.stalls_total += 1
-            self._transport.abort()
+            self.abort()
         elif self._lingering:
             self._tick_lingering()
         elif self._ending:
@@ -201,7 +204,7 @@ class HttpConnection(asyncio.Protocol):
         now, limits = self._host.now_seconds, self._host.limits
         lingered, silent = now - self._since_seconds, now - self._heard_at_seconds
         if lingered > limits.linger_seconds or silent > limits.linger_idle_seconds:
-            self._transport.abort()
+            self.abort()
 
     def _tick_body(self, body: IncomingBody, elapsed_seconds: float) -> None:
         self._since_seconds = self._host.now_seconds
@@ -212,7 +215,7 @@ class HttpConnection(asyncio.Protocol):
             self._host.stats.stalls_total += 1
             body.fail(BodyError("the body stalled", 408))
             if dropped:
-                self._transport.abort()
+                self.abort()
 
     def _tick_waiting(self) -> None:
         reader, now, limits = self._reader, self._host.now_seconds, self._host.limits
@@ -291,7 +294,7 @@ class HttpConnection(asyncio.Protocol):
         if body is not None:
             body.discard()
         if status == 0:
-            self._transport.abort()  # Nothing was answered, so nothing can follow.
+            self.abort()  # Nothing was answered, so nothing can follow.
         elif not self._keep_alive or self._ending or host.stopping:
             self._end(linger=(body is not None and not body.complete) or not self._reading)
         elif task is not None:
@@ -367,7 +370,7 @@ class HttpConnection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         if self._status:
-            self._transport.abort()
+            self._reset()
             if not isinstance(error, ConnectionError):
                 self._host.on_error(request, error)
             return
@@ -398,6 +401,12 @@ class HttpConnection(asyncio.Protocol):
         if self._transport.can_write_eof() and not self._transport.is_closing():
             self._transport.write_eof()
         self._resume_reading()
+
+    def _reset(self) -> None:
+        """End so that the client cannot take the end for the end of the answer, even in HTTP/1.0."""
+        connected = self._transport.get_extra_info("socket")
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.abort()
 
     def _pause_reading(self) -> None:
         if self._reading:
