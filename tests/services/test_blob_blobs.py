@@ -182,6 +182,8 @@ async def test_conditions(
     sent = {name: current if value == "CURRENT" else value for name, value in headers.items()}
     answer = await box(method, target, (BLOCK if method == "PUT" else {}) | sent)
     assert (answer.status, answer.code) == (status, code)
+    if status == 304:
+        assert (answer.headers["etag"], answer.body) == (current, b"")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def check_read(c: Conditions, etag: ETag, modified_at: Instant) -> None:
     if not _is_expected(c, etag, modified_at):
         raise Refused(Reason.CONDITION_NOT_MET)
     if not _is_news(c, etag, modified_at):
-        raise Refused(Reason.NOT_MODIFIED)
+        raise Refused(Reason.NOT_MODIFIED, ETag=f'"{etag}"')
 
 
 def check_source(c: Conditions, etag: ETag, modified_at: Instant) -> None:

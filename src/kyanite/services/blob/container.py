@@ -6,6 +6,7 @@ from kyanite.model import container
 from kyanite.model.container import ContainerKey
 from kyanite.model.records import ContainerRecord, Policy
 from kyanite.rules import leases
+from kyanite.rules.preconditions import Conditions
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     conditions_of,
@@ -52,11 +53,13 @@ async def get_container_metadata(exchange: Exchange) -> Response:
 
 
 async def set_container_metadata(exchange: Exchange) -> Response:
+    """Of the conditions it takes If-Modified-Since only; others are not looked at."""
+    since = conditions_of(exchange.headers).if_modified_since
     record = await container.set_metadata(
         exchange.environment.engine,
         key_of(exchange),
         metadata_of(exchange.request),
-        conditions_of(exchange.headers),
+        Conditions(if_modified_since=since),
         lease_id_of(exchange.headers),
     )
     return Response(200, version_headers(record.etag, record.modified_at))

@@ -24,7 +24,7 @@ from kyanite.wire.http import BodyError, Request, Response
 from kyanite.wire.iso_time import encode as encode_time
 from kyanite.wire.malformed import Malformed
 
-_IN_HEADERS = frozenset({"Content-Range"})
+_IN_HEADERS = frozenset({"Content-Range", "ETag"})
 """Details of an error that are told in a header and not in its body."""
 _CLIENT_REQUEST_ID_MAX = 1024
 _log = logging.getLogger(__name__)
