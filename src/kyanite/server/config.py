@@ -48,8 +48,8 @@ class Config:
     admin_port: int | None = None
     log_level: str = "info"
     log_requests: bool = False
-    stop_seconds: float = 10.0
-    """How long a stop waits for what is in flight."""
+    stop_seconds: float = 8.0
+    """How long a stop waits for what is in flight: less than the ten seconds that container runtimes give."""
 
 
 def parse_account(text: str) -> Account:

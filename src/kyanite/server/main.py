@@ -6,7 +6,6 @@ code: 2 when the request was at fault, 1 for the rest.
 
 import sys
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -68,7 +67,7 @@ def _location_option(command: _Command) -> _Command:
 
 
 @click.group(help="A self-hosted storage server that speaks Azure Storage's own protocols.")
-@click.version_option(version("kyanite"), prog_name="kyanite")
+@click.version_option(package_name="kyanite", prog_name="kyanite")
 def kyanite() -> None:
     pass
 
@@ -105,7 +104,7 @@ def kyanite() -> None:
 @_option(
     "--stop-seconds",
     type=click.FloatRange(0, 3600),
-    default=10.0,
+    default=8.0,
     show_default=True,
     help="How long a stop waits for what is in flight.",
 )

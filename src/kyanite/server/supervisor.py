@@ -33,6 +33,8 @@ SILENT_TICKS_MAX = 30
 """Heartbeats are looked at once a tick, and counted in ticks: a machine that was suspended blames nobody."""
 TURN_TICKS_MAX = 20
 START_SECONDS_MAX = 120.0
+CLOSE_SECONDS = 5.0
+"""What a process gets on top of the bound for what is in flight, to close the store."""
 QUICK_SECONDS = 3.0
 """A process that ends sooner than this after its start ended 'right after its start'."""
 QUICK_DEATHS_MAX = 5
@@ -317,7 +319,7 @@ class Supervisor:
         _log.info("stopping")
         for listener in self.listeners:
             listener.close()
-        self._stop_at = time.monotonic() + self.stop_seconds + 1.0
+        self._stop_at = time.monotonic() + self.stop_seconds + CLOSE_SECONDS
         for process in self._processes:
             process.start_at = None
             if process.pid:

@@ -1,0 +1,102 @@
+"""What the admin port says about the workers."""
+
+import asyncio
+
+import pytest
+
+from kyanite.server import admin as admin_port
+from kyanite.server import metrics
+from kyanite.server.admin import Admin
+from kyanite.server.http_body import NO_BODY
+from kyanite.server.roster import Roster, State
+from kyanite.wire.http import Request, Response
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(admin_port, "time", made)
+    return made
+
+
+def ask(admin: Admin, path: str, method: str = "GET") -> tuple[int, str]:
+    async def answer() -> Response:
+        return await admin(Request(method, path, "", {}, [], NO_BODY, "127.0.0.1", False, 1))
+
+    response = asyncio.run(answer())
+    assert isinstance(response.body, bytes)
+    return response.status, response.body.decode()
+
+
+def two_workers() -> tuple[Roster, Admin]:
+    roster = Roster(["worker 1", "worker 2", "admin"])
+    return roster, Admin(roster.slots, frozenset({"worker 1", "worker 2"}))
+
+
+def test_health_by_state(clock: Clock) -> None:
+    roster, admin = two_workers()
+    first, second = roster.slots["worker 1"], roster.slots["worker 2"]
+    assert ask(admin, "/healthz") == (503, "worker 1 is not running\nworker 2 is not running\n")
+    first.state, second.state = State.SERVING, State.STARTING
+    assert ask(admin, "/healthz") == (503, "worker 2 is starting\n")
+    second.state = State.SERVING
+    assert ask(admin, "/healthz") == (200, "ok\n")
+    first.state = State.STOPPING
+    assert ask(admin, "/healthz") == (503, "worker 1 is stopping\n")
+
+
+def test_health_by_heartbeat(clock: Clock) -> None:
+    roster, admin = two_workers()
+    for name in ("worker 1", "worker 2"):
+        roster.slots[name].state = State.SERVING
+    admin.look()
+    clock.seconds = admin_port.SILENT_SECONDS
+    roster.slots["worker 2"].count_beat()
+    assert ask(admin, "/healthz") == (200, "ok\n")
+    clock.seconds += 0.1
+    assert ask(admin, "/healthz") == (503, "worker 1 does not answer\n")
+    roster.slots["worker 1"].count_beat()
+    assert ask(admin, "/healthz") == (200, "ok\n")
+
+
+def test_figures_of_all_are_added_up() -> None:
+    roster, admin = two_workers()
+    for number, name in enumerate(("worker 1", "worker 2"), 1):
+        slot = roster.slots[name]
+        slot.take(number)
+        slot.state = State.SERVING
+        slot.write_figures(
+            metrics.encode({"kyanite_sent_bytes_total": {"": 5}, "kyanite_connections": {"": number}})
+        )
+    status, text = ask(admin, "/metrics")
+    assert status == 200
+    assert "\nkyanite_sent_bytes_total 10\n" in text
+    assert "\nkyanite_connections 3\n" in text
+    assert "\nkyanite_workers 2\n" in text
+
+
+def test_a_worker_that_is_gone_keeps_its_counts_only() -> None:
+    roster, admin = two_workers()
+    slot = roster.slots["worker 1"]
+    slot.take(1)
+    slot.write_figures(metrics.encode({"kyanite_sent_bytes_total": {"": 5}, "kyanite_connections": {"": 9}}))
+    slot.leave()
+    text = ask(admin, "/metrics")[1]
+    assert "\nkyanite_sent_bytes_total 5\n" in text
+    assert "kyanite_connections" not in text
+    assert "\nkyanite_workers 0\n" in text
+
+
+def test_other_paths_and_methods() -> None:
+    _, admin = two_workers()
+    assert ask(admin, "/")[0] == 404
+    assert ask(admin, "/metrics", "HEAD")[0] == 200
+    assert ask(admin, "/metrics", "DELETE")[0] == 405

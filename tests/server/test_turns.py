@@ -1,0 +1,107 @@
+"""Turns at a shared listener: who steps back, for how long, and who is not waited for."""
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from kyanite.server import turns
+from kyanite.server.roster import Roster, Slot, State
+from kyanite.server.turns import STEPS_BACK_MAX, FairListener
+
+
+class Listener(socket.socket):
+    """A listening socket that can be told to fail."""
+
+    failures: list[int]
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.failures:
+            number = self.failures.pop()
+            raise OSError(number, os.strerror(number))
+        return super().accept()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    with Listener() as made:
+        made.failures = []
+        made.bind(("127.0.0.1", 0))
+        made.listen()
+        made.setblocking(False)
+        yield made
+
+
+def slots(own: int, other: int, state: State) -> tuple[Slot, Slot]:
+    first, second = Roster(["own", "other"]).slots.values()
+    first.connections, second.connections = own, other
+    first.state, second.state = State.SERVING, state
+    return first, second
+
+
+async def steps_back(listener: Listener, own: Slot, other: Slot, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often the listener steps back before it takes a connection."""
+    taken: asyncio.Future[socket.socket] = asyncio.get_running_loop().create_future()
+    pauses = []
+    pause = FairListener._pause
+    monkeypatch.setattr(
+        FairListener, "_pause", lambda self, seconds: (pauses.append(seconds), pause(self, seconds))
+    )
+    door = FairListener(listener, taken.set_result, own, [other])
+    with socket.create_connection(listener.getsockname()):
+        async with asyncio.timeout(30):
+            (await taken).close()
+    door.close()
+    return len(pauses)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "state", "expected"),
+    [
+        (0, 0, State.SERVING, 0),
+        (3, 3, State.SERVING, 0),
+        (3, 4, State.SERVING, 0),
+        (3, 2, State.SERVING, STEPS_BACK_MAX),
+        (3, 2, State.GONE, 0),
+        (3, 2, State.STARTING, 0),
+        (3, 2, State.STOPPING, 0),
+    ],
+)
+def test_stepping_back(
+    own: int, other: int, state: State, expected: int, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody takes the connection in the other's place here, so in the end it is accepted all the same."""
+    pair = slots(own, other, state)
+    assert asyncio.run(steps_back(listener, *pair, monkeypatch)) == expected
+
+
+@pytest.mark.parametrize("failure", [errno.ECONNABORTED, errno.EAGAIN, errno.EMFILE, errno.ENOBUFS])
+def test_accepting_goes_on_after_a_failure(
+    failure: int, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "_EXHAUSTED_SECONDS", 0.01)
+    listener.failures = [failure]
+    pair = slots(0, 0, State.SERVING)
+    assert asyncio.run(steps_back(listener, *pair, monkeypatch)) == (failure in (errno.EMFILE, errno.ENOBUFS))
+    assert listener.failures == []
+
+
+def test_a_closed_door_takes_nothing(listener: Listener) -> None:
+    async def close_while_stepping_back() -> list[socket.socket]:
+        taken: list[socket.socket] = []
+        door = FairListener(listener, taken.append, *_pair())
+        with socket.create_connection(listener.getsockname()):
+            await asyncio.sleep(0)
+            door.close()
+            await asyncio.sleep(0.05)
+        return taken
+
+    def _pair() -> tuple[Slot, list[Slot]]:
+        own, other = slots(1, 0, State.SERVING)
+        return own, [other]
+
+    assert asyncio.run(close_while_stepping_back()) == []
+    assert listener.fileno() == -1
