@@ -47,9 +47,12 @@ async def steps_back(listener: Listener, own: Slot, other: Slot, monkeypatch: py
     taken: asyncio.Future[socket.socket] = asyncio.get_running_loop().create_future()
     pauses = []
     pause = FairListener._pause
-    monkeypatch.setattr(
-        FairListener, "_pause", lambda self, seconds: (pauses.append(seconds), pause(self, seconds))
-    )
+
+    def counted(door: FairListener, seconds: float) -> None:
+        pauses.append(seconds)
+        pause(door, seconds)
+
+    monkeypatch.setattr(FairListener, "_pause", counted)
     door = FairListener(listener, taken.set_result, own, [other])
     with socket.create_connection(listener.getsockname()):
         async with asyncio.timeout(30):
