@@ -17,7 +17,7 @@ from kyanite.services.common.paging import encode_marker, includes_of, marker_of
 from kyanite.values import Instant
 from kyanite.wire import http_date
 from kyanite.wire.http import Response
-from kyanite.wire.xml import escape, name_element
+from kyanite.wire.xml import escape, escape_attribute, name_element, speakable
 
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
 _XML = [("Content-Type", "application/xml")]
@@ -54,7 +54,7 @@ async def list_containers(exchange: Exchange) -> Response:
     )
     items = "".join(_container_item(name, record, page.at, parts) for name, record in page.items)
     return _answer(
-        f'ServiceEndpoint="{escape(exchange.endpoint)}"',
+        f'ServiceEndpoint="{escape_attribute(exchange.endpoint)}"',
         _echo(exchange, limit),
         f"<Containers>{items}</Containers>",
         page.next_name,
@@ -80,9 +80,9 @@ async def list_blobs(exchange: Exchange) -> Response:
     ]
     echo = _echo(exchange, limit)
     if ask.delimiter:
-        echo += f"<Delimiter>{escape(ask.delimiter)}</Delimiter>"
+        echo += f"<Delimiter>{escape(speakable(ask.delimiter))}</Delimiter>"
     return _answer(
-        f'ServiceEndpoint="{escape(exchange.endpoint)}" ContainerName="{escape(exchange.container)}"',
+        f'ServiceEndpoint="{escape_attribute(exchange.endpoint)}" ContainerName="{escape(exchange.container)}"',
         echo,
         f"<Blobs>{''.join(items)}</Blobs>",
         page.next_name,
@@ -102,7 +102,7 @@ def _echo(exchange: Exchange, limit: int) -> str:
     parameters = exchange.parameters
     echo = ""
     if "prefix" in parameters:
-        echo += f"<Prefix>{escape(parameters['prefix'])}</Prefix>"
+        echo += f"<Prefix>{escape(speakable(parameters['prefix']))}</Prefix>"
     if "marker" in parameters:
         echo += f"<Marker>{escape(parameters['marker'])}</Marker>"
     if "maxresults" in parameters:
