@@ -2,7 +2,7 @@ from xml.etree import ElementTree
 
 import pytest
 from azure.core.exceptions import HttpResponseError
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kyanite.wire import xml
@@ -81,11 +81,15 @@ SPEAKABLE = st.text(st.characters(exclude_categories=["Cs"]).filter(xml.is_speak
 
 
 @given(SPEAKABLE)
+@example("a\r\nb\rc\td\n")
+@example("<&>\"']]>")
 def test_text_survives(text: str) -> None:
     assert xml.decode(xml.document(xml.element("A", text)), "A").text == text
 
 
 @given(SPEAKABLE)
+@example("a\r\nb\rc\td\n")
+@example("<&>\"']]>")
 def test_attributes_survive(text: str) -> None:
     root = ElementTree.fromstring(f'<A b="{xml.escape_attribute(text)}"/>')
     assert root.attrib["b"] == text
