@@ -75,7 +75,11 @@ class LiveHttp:
         if receive_buffer_bytes is not None:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         client.settimeout(PATIENCE_SECONDS)
-        client.connect(("127.0.0.1", self.port))
+        try:
+            client.connect(("127.0.0.1", self.port))
+        except OSError:
+            client.close()
+            raise
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return client
 

@@ -306,8 +306,8 @@ class HttpConnection(asyncio.Protocol):
             self._advance()
 
     def _abandon(self) -> None:
-        """The client is gone. A handler that waits for the body has been told so; any other is cancelled."""
-        if self._request is None or self.task is None:
+        """The client is gone. A handler that waits for the body has been told so; any other is cancelled, once."""
+        if self._request is None or self.task is None or self.task.cancelling():
             return
         body = self._request.incoming
         if body is None or not body.awaited:

@@ -147,6 +147,8 @@ class RequestReader:
         self.rest = b""
         if self.body is not None:
             self.body.fail(error)
+        self._request = None
+        self._raw_left = 0
         self._parser = httptools.HttpRequestParser(None)
 
     # Feeding the parser.
