@@ -1,4 +1,4 @@
-"""Blobs of any kind: finding, reading, changing what is said about them, deleting.
+"""Blobs of any kind: finding, reading, leasing, changing what is said about them.
 
 What is special to a kind is in ``block_blob.py``, ``append_blob.py`` and ``page_blob.py``. Each function is one
 transaction: the checks and the commit cannot be torn apart.
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
-from kyanite.model import container, content
+from kyanite.model import container
 from kyanite.model.container import ContainerKey
 from kyanite.model.content import Plan, read_plan
 from kyanite.model.lease import LeaseAsk, Outcome, act
@@ -26,6 +26,8 @@ from kyanite.values import Instant, LeaseId
 class BlobKey:
     container: ContainerKey
     name: str
+    snapshot: Instant | None = None
+    """Which snapshot of the blob is meant; None for the blob itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,11 @@ class Seen:
 
 
 def key_of(snap: Snapshot, blob: BlobKey) -> bytes:
-    """Where the blob is, or would be; refused when its container does not exist."""
-    return keys.blob(container.load(snap, blob.container).id, blob.name)
+    """Where the blob or snapshot is, or would be; refused when its container does not exist."""
+    container_id = container.load(snap, blob.container).id
+    if blob.snapshot is not None:
+        return keys.version(container_id, blob.name, blob.snapshot)
+    return keys.blob(container_id, blob.name)
 
 
 def load(snap: Snapshot, key: bytes) -> BlobRecord:
@@ -149,18 +154,6 @@ def lease(
         outcome = act(record.lease, ask, tx.now)
         tx.put(key, encode(replace(record, lease=outcome.lease)))
         return record, outcome
-
-    return engine.run(body, scope_of(blob))
-
-
-def delete(engine: Engine, blob: BlobKey, guard: Guard) -> Awaitable[None]:
-    def body(tx: Transaction) -> None:
-        key = key_of(tx, blob)
-        record = load(tx, key)
-        preconditions.check_write(guard.conditions, record.etag, record.modified_at, creates=False)
-        leases.check_write(record.lease, guard.lease_id, tx.now)
-        content.drop(tx, record.content)
-        tx.delete(key)
 
     return engine.run(body, scope_of(blob))
 

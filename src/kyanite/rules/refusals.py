@@ -16,6 +16,7 @@ class Reason(Enum):
     BLOB_NOT_FOUND = auto()
     INVALID_BLOB_TYPE = auto()
     INVALID_RANGE = auto()
+    SNAPSHOTS_PRESENT = auto()
     # Conditions
     CONDITION_NOT_MET = auto()
     NOT_MODIFIED = auto()

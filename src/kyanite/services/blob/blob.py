@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from kyanite.model import blob
+from kyanite.model import blob, deletion, snapshot
 from kyanite.model.blob import UNGUARDED, BlobKey, Guard
+from kyanite.model.deletion import Snapshots
 from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders
 from kyanite.rules import leases
-from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.leases import Lease
 from kyanite.rules.preconditions import NONE
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.lists import BLOB_TYPES
@@ -18,11 +19,13 @@ from kyanite.services.common.headers import (
     md5_of,
     metadata_headers,
     metadata_of,
+    one_of,
 )
 from kyanite.services.common.lease import lease_answer, lease_ask_of
 from kyanite.values import Instant
-from kyanite.wire import http_date
+from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
+from kyanite.wire.malformed import bad_header, bad_parameter
 
 Headers = list[tuple[str, str]]
 
@@ -36,7 +39,21 @@ _OVERRIDABLE = (
 
 
 def blob_key_of(exchange: Exchange) -> BlobKey:
+    """The blob that a write names. Snapshots are never written."""
+    if "snapshot" in exchange.parameters:
+        raise bad_parameter("snapshot", exchange.parameters["snapshot"])
     return BlobKey(key_of(exchange), exchange.object_name)
+
+
+def readable_key_of(exchange: Exchange) -> BlobKey:
+    """The blob or snapshot that a read or a delete names."""
+    text = exchange.parameters.get("snapshot")
+    if not text:
+        return BlobKey(key_of(exchange), exchange.object_name)
+    instant = iso_time.decode(text)
+    if instant is None:
+        raise bad_parameter("snapshot", text)
+    return BlobKey(key_of(exchange), exchange.object_name, instant)
 
 
 def guard_of(headers: Mapping[str, str]) -> Guard:
@@ -52,7 +69,7 @@ def version_headers(record: BlobRecord) -> Headers:
 
 
 async def get_blob_properties(exchange: Exchange) -> Response:
-    seen = await blob.see(exchange.environment.engine, blob_key_of(exchange), guard_of(exchange.headers))
+    seen = await blob.see(exchange.environment.engine, readable_key_of(exchange), guard_of(exchange.headers))
     record = seen.record
     headers = property_headers(exchange, record, seen.at)
     if record.http.content_md5:
@@ -67,7 +84,7 @@ async def get_blob_properties(exchange: Exchange) -> Response:
 
 
 async def get_blob_metadata(exchange: Exchange) -> Response:
-    seen = await blob.see(exchange.environment.engine, blob_key_of(exchange), guard_of(exchange.headers))
+    seen = await blob.see(exchange.environment.engine, readable_key_of(exchange), guard_of(exchange.headers))
     return Response(200, version_headers(seen.record) + metadata_headers(seen.record.metadata))
 
 
@@ -106,8 +123,27 @@ async def lease_blob(exchange: Exchange) -> Response:
     return lease_answer(ask, outcome, version_headers(record))
 
 
+async def snapshot_blob(exchange: Exchange) -> Response:
+    taken_at, record = await snapshot.take(
+        exchange.environment.engine,
+        blob_key_of(exchange),
+        metadata_of(exchange.request),
+        guard_of(exchange.headers),
+    )
+    return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(taken_at))])
+
+
 async def delete_blob(exchange: Exchange) -> Response:
-    await blob.delete(exchange.environment.engine, blob_key_of(exchange), guard_of(exchange.headers))
+    key = readable_key_of(exchange)
+    wish = one_of(exchange.headers, "x-ms-delete-snapshots", ("include", "only"))
+    if wish and key.snapshot is not None:
+        raise bad_header("x-ms-delete-snapshots", wish)
+    await deletion.delete(
+        exchange.environment.engine,
+        key,
+        guard_of(exchange.headers),
+        Snapshots(wish) if wish else Snapshots.REFUSE,
+    )
     return Response(202, [("x-ms-delete-type-permanent", "true")])
 
 
@@ -125,13 +161,16 @@ def property_headers(exchange: Exchange, record: BlobRecord, now: Instant) -> He
         ("x-ms-blob-type", BLOB_TYPES[record.kind]),
         ("x-ms-server-encrypted", "true"),
     ]
-    if record.lease == NO_LEASE:
-        headers += (("x-ms-lease-status", "unlocked"), ("x-ms-lease-state", "available"))
-    else:
-        status, state, duration = leases.shown(record.lease, now)
-        headers += (("x-ms-lease-status", status), ("x-ms-lease-state", state))
-        if duration:
-            headers.append(("x-ms-lease-duration", duration))
+    if "snapshot" not in exchange.parameters:
+        headers += _lease_headers(record.lease, now)
     if record.metadata:
         headers += metadata_headers(record.metadata)
+    return headers
+
+
+def _lease_headers(lease: Lease, now: Instant) -> Headers:
+    status, state, duration = leases.shown(lease, now)
+    headers = [("x-ms-lease-status", status), ("x-ms-lease-state", state)]
+    if duration:
+        headers.append(("x-ms-lease-duration", duration))
     return headers

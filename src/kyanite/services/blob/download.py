@@ -11,7 +11,7 @@ from kyanite.engine.extents import Extents
 from kyanite.model import blob
 from kyanite.model.blob import Opened
 from kyanite.model.content import Part, Plan, Zeros
-from kyanite.services.blob.blob import blob_key_of, guard_of, property_headers
+from kyanite.services.blob.blob import guard_of, property_headers, readable_key_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import base64_text, flag_of
 from kyanite.wire import crc64, ranges
@@ -54,7 +54,7 @@ async def get_blob(exchange: Exchange) -> Response:
 
 
 async def _open(exchange: Exchange, asked: ByteRange | None) -> Opened:
-    engine, key, guard = exchange.environment.engine, blob_key_of(exchange), guard_of(exchange.headers)
+    engine, key, guard = exchange.environment.engine, readable_key_of(exchange), guard_of(exchange.headers)
     if asked is None:
         return await blob.open_range(engine, key, guard)
     return await blob.open_range(engine, key, guard, first=asked.first, last=asked.last, whole=False)

@@ -23,6 +23,9 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     Reason.INVALID_RANGE: WireError(
         416, "InvalidRange", "The range specified is invalid for the current size of the resource."
     ),
+    Reason.SNAPSHOTS_PRESENT: WireError(
+        409, "SnapshotsPresent", "This operation is not permitted because the blob has snapshots."
+    ),
     Reason.SOURCE_CONDITION_NOT_MET: WireError(
         412,
         "SourceConditionNotMet",

@@ -5,9 +5,10 @@ metadata, content headers) is escaped; what the server made (dates, numbers, ETa
 """
 
 import base64
+from collections.abc import Mapping
 
 from kyanite.model import container, listing
-from kyanite.model.listing import Listing
+from kyanite.model.listing import Listing, Place
 from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord, ContainerRecord
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE, Lease
@@ -15,8 +16,9 @@ from kyanite.services.blob.container import key_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.paging import encode_marker, includes_of, marker_of, max_results_of
 from kyanite.values import Instant
-from kyanite.wire import http_date
+from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
+from kyanite.wire.malformed import bad_parameter
 from kyanite.wire.xml import escape, escape_attribute, name_element, speakable
 
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
@@ -57,7 +59,7 @@ async def list_containers(exchange: Exchange) -> Response:
         f'ServiceEndpoint="{escape_attribute(exchange.endpoint)}"',
         _echo(exchange, limit),
         f"<Containers>{items}</Containers>",
-        page.next_name,
+        encode_marker(page.next_name),
     )
 
 
@@ -68,15 +70,22 @@ async def list_blobs(exchange: Exchange) -> Response:
     ask = Listing(
         prefix=parameters.get("prefix", ""),
         delimiter=parameters.get("delimiter", ""),
-        first=max(marker_of(parameters), parameters.get("startfrom", "")),
+        first=max(
+            _place_of(parameters), Place(parameters.get("startfrom", "")), key=lambda place: place.name
+        ),
         before=parameters.get("endbefore", ""),
         limit=limit,
+        snapshots="snapshots" in parts,
     )
+    if ask.snapshots and ask.delimiter:
+        raise bad_parameter(
+            "include", parameters["include"], "Snapshots are listed without a delimiter only."
+        )
     page = await listing.list_blobs(exchange.environment.engine, key_of(exchange), ask)
     with_metadata = "metadata" in parts
     items = [
-        _folder_item(name) if record is None else _blob_item(name, record, page.at, with_metadata)
-        for name, record in page.items
+        _folder_item(name) if record is None else _blob_item(name, record, snapshot, page.at, with_metadata)
+        for name, record, snapshot in page.items
     ]
     echo = _echo(exchange, limit)
     if ask.delimiter:
@@ -85,14 +94,29 @@ async def list_blobs(exchange: Exchange) -> Response:
         f'ServiceEndpoint="{escape_attribute(exchange.endpoint)}" ContainerName="{escape(exchange.container)}"',
         echo,
         f"<Blobs>{''.join(items)}</Blobs>",
-        page.next_name,
+        _marker(page.next_place),
     )
 
 
-def _answer(attributes: str, echo: str, items: str, next_name: str | None) -> Response:
+def _place_of(parameters: Mapping[str, str]) -> Place:
+    """A marker among snapshots holds an instant behind the name: no name has a zero byte."""
+    name, _, instant = marker_of(parameters).partition("\0")
+    try:
+        return Place(name, Instant(int(instant)) if instant else None)
+    except ValueError:
+        raise bad_parameter("marker", parameters["marker"]) from None
+
+
+def _marker(place: Place | None) -> str:
+    if place is None:
+        return ""
+    return encode_marker(place.name if place.snapshot is None else f"{place.name}\0{place.snapshot}")
+
+
+def _answer(attributes: str, echo: str, items: str, next_marker: str) -> Response:
     text = (
         f'<?xml version="1.0" encoding="utf-8"?><EnumerationResults {attributes}>{echo}{items}'
-        f"<NextMarker>{encode_marker(next_name)}</NextMarker></EnumerationResults>"
+        f"<NextMarker>{next_marker}</NextMarker></EnumerationResults>"
     )
     return Response(200, list(_XML), text.encode())
 
@@ -129,7 +153,9 @@ def _folder_item(name: str) -> str:
     return f"<BlobPrefix>{name_element(name)}</BlobPrefix>"
 
 
-def _blob_item(name: str, record: BlobRecord, now: Instant, with_metadata: bool) -> str:
+def _blob_item(
+    name: str, record: BlobRecord, snapshot: Instant | None, now: Instant, with_metadata: bool
+) -> str:
     http = record.http
     md5 = base64.b64encode(http.content_md5).decode("ascii") if http.content_md5 else ""
     tier = ""
@@ -139,10 +165,14 @@ def _blob_item(name: str, record: BlobRecord, now: Instant, with_metadata: bool)
             if record.tier
             else "<AccessTier>Hot</AccessTier><AccessTierInferred>true</AccessTierInferred>"
         )
-    lease = _UNLEASED if record.lease == NO_LEASE else _lease(record.lease, now)
+    taken_at, lease = "", _UNLEASED
+    if snapshot is not None:
+        taken_at, lease = f"<Snapshot>{iso_time.encode(snapshot)}</Snapshot>", ""
+    elif record.lease != NO_LEASE:
+        lease = _lease(record.lease, now)
     metadata = _metadata(record.metadata) if with_metadata else ""
     return (
-        f"<Blob>{name_element(name)}<Properties>"
+        f"<Blob>{name_element(name)}{taken_at}<Properties>"
         f"<Creation-Time>{http_date.encode(record.created_at)}</Creation-Time>"
         f"<Last-Modified>{http_date.encode(record.modified_at)}</Last-Modified>"
         f"<Etag>0x{record.modified_at:X}</Etag>"

@@ -74,7 +74,7 @@ OPERATIONS = (
     Op("Set Blob Properties", "PUT", BLOB, query(comp="properties"), blob.set_blob_properties, WRITE, writes=True),
     Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE_OR_DELETE, when=BREAKS, writes=True),
     Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE, writes=True),
-    Op("Snapshot Blob", "PUT", BLOB, query(comp="snapshot"), not_yet, CREATE_OR_WRITE, writes=True),
+    Op("Snapshot Blob", "PUT", BLOB, query(comp="snapshot"), blob.snapshot_blob, CREATE_OR_WRITE, writes=True),
     Op("Abort Copy Blob", "PUT", BLOB, query(comp="copy"), not_yet, WRITE, writes=True),
     Op("Set Blob Tier", "PUT", BLOB, query(comp="tier"), not_yet, WRITE, writes=True),
     Op("Undelete Blob", "PUT", BLOB, query(comp="undelete"), not_yet, WRITE, writes=True),

@@ -28,6 +28,7 @@ def max_results_of(parameters: Mapping[str, str]) -> int:
 
 
 def encode_marker(name: str | None) -> str:
+    """The marker for a page that begins at this name; empty when there is no further page."""
     if name is None:
         return ""
     return _MARK + base64.urlsafe_b64encode(name.encode()).decode("ascii").rstrip("=")
@@ -42,7 +43,7 @@ def marker_of(parameters: Mapping[str, str]) -> str:
         if not text.startswith(_MARK):
             raise ValueError(text)
         coded = text[len(_MARK) :]
-        return base64.urlsafe_b64decode(coded + "=" * (-len(coded) % 4)).decode()
+        return base64.b64decode(coded + "=" * (-len(coded) % 4), altchars=b"-_", validate=True).decode()
     except (ValueError, binascii.Error):
         raise bad_parameter("marker", text, "The marker was not given out by this server.") from None
 
