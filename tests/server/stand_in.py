@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.engine.board import Board
 from kyanite.engine.turnstile import Turnstile
-from kyanite.server import supervisor
+from kyanite.server import child, supervisor
 from kyanite.server.main import main
 from kyanite.server.service_table import SERVICES, Factory
 from kyanite.services.common.environment import Environment
@@ -85,6 +85,6 @@ def _load() -> Factory:
 if __name__ == "__main__":
     if "STAND_IN_IMPATIENT" in os.environ:
         supervisor.TICK_SECONDS = 0.2
-        supervisor.SILENT_TICKS_MAX = supervisor.TURN_TICKS_MAX = 8
+        child.SILENT_TICKS_MAX = supervisor.TURN_TICKS_MAX = 8
     SERVICES["blob"] = replace(SERVICES["blob"], load=_load)
     main()

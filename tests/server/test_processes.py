@@ -186,13 +186,18 @@ def test_second_signal_stops_at_once() -> None:
         assert server.wait() == 0
 
 
-def test_worker_that_cannot_start_gives_its_reason(tmp_path: Path) -> None:
-    (tmp_path / "extents").write_text("in the way")
+@pytest.mark.parametrize(
+    ("in_the_way", "why"),
+    [("extents", "cannot be opened: "), ("engine/store.sqlite3", "cannot be opened. SQLite: ")],
+)
+def test_worker_that_cannot_start_gives_its_reason(in_the_way: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "engine").mkdir()
+    (tmp_path / in_the_way).write_text("nothing that belongs here" * 1000)
     with pytest.raises(ServerFailed) as failed:
         stand_in(location=tmp_path).start()
     assert failed.value.code == 1
-    sentence = failed.value.errors.splitlines()[-1]
-    assert sentence.startswith(f"kyanite: The store {tmp_path} cannot be opened")
+    assert failed.value.errors.startswith(f"kyanite: The store {tmp_path} {why}")
+    assert failed.value.errors.count("\n") == 1
 
 
 def test_worker_that_dies_at_once_again_and_again(tmp_path: Path) -> None:
@@ -322,4 +327,4 @@ def test_no_request_log_unless_asked_for() -> None:
     with stand_in("--workers", "1") as server:
         assert ask(server, "hello")[0] == 200
         assert server.stop() == 0
-        assert {line["message"] for line in server.log} == {"process ready", "stopping", "process ended"}
+        assert {line["message"] for line in server.log} == {"serving", "stopping", "stopped"}

@@ -158,6 +158,11 @@ def main() -> None:
         code = misuse.exit_code
     except click.Abort:
         code = 1
+    except OSError as error:
+        click.echo(
+            f"kyanite: {error.strerror or error}{f': {error.filename}' if error.filename else ''}.", err=True
+        )
+        code = 1
     except Failure as failure:
         click.echo(f"kyanite: {failure.sentence}", err=True)
         code = failure.exit_code

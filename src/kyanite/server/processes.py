@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -67,6 +68,8 @@ class Role:
 
     name: str
     work: Callable[[Post], None]
+    listeners: tuple[socket.socket, ...]
+    """What it listens on. The others close these, so that a listener is gone when those it belongs to are."""
     uses_store: bool = True
     may_restart: bool = True
     """False for a process whose memory is the store: a successor would be an empty store."""

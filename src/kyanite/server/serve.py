@@ -6,10 +6,11 @@ Then everything the workers need is imported, once, and only then do they start.
 
 import gc
 import json
+import logging
 import shutil
 import socket
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from kyanite.server.tls import tls_context
 from kyanite.server.worker import Worker
 
 _ADMIN = "admin"
+_log = logging.getLogger("kyanite.server")
 
 
 def serve(config: Config) -> None:
@@ -47,13 +49,13 @@ def serve(config: Config) -> None:
         )
         roster, roles = _roles(config, Worker(config, folder, listeners, tls), admin)
         _prepare(config)
+        endpoints = _endpoints(config, listeners, admin)
         supervisor = Supervisor(
-            roles=roles,
-            roster=roster,
-            listeners=[*listeners.values(), *([admin] if admin else [])],
+            roles,
+            roster,
             stop_seconds=config.stop_seconds,
             log_level=config.log_level,
-            announce=lambda: _announce(_endpoints(config, listeners, admin)),
+            announce=partial(_announce, endpoints),
             keep_as_worker=lock.keep_as_worker,
             store_watch=None if config.location is None else engine_board(folder),
         )
@@ -74,9 +76,13 @@ def _roles(config: Config, worker: Worker, admin: socket.socket | None) -> tuple
     names = [f"worker {number}" for number in range(1, config.workers + 1)]
     roster = Roster([*names, *([_ADMIN] if admin else [])])
     slots = {name: roster.slots[name] for name in names}
-    roles = [Role(name, partial(worker, slots), may_restart=config.location is not None) for name in names]
+    shared = tuple(worker.listeners.values())
+    restart = config.location is not None
+    roles = [Role(name, partial(worker, slots), shared, may_restart=restart) for name in names]
     if admin is not None:
-        roles.append(Role(_ADMIN, AdminProcess(admin, roster.slots, frozenset(names)), uses_store=False))
+        roles.append(
+            Role(_ADMIN, AdminProcess(admin, roster.slots, frozenset(names)), (admin,), uses_store=False)
+        )
     return roster, roles
 
 
@@ -107,4 +113,7 @@ def _endpoints(
 
 
 def _announce(endpoints: dict[str, str]) -> None:
-    print("ready", json.dumps(endpoints), flush=True)
+    _log.info("serving", extra={"endpoints": endpoints})
+    # Nobody may be reading; that is no reason not to serve.
+    with suppress(OSError):
+        print("ready", json.dumps(endpoints), flush=True)

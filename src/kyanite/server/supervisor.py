@@ -1,8 +1,8 @@
 """The supervisor: starts the processes of a server, keeps them alive, and stops them.
 
-It is one plain loop around ``select`` without threads, without an event loop and without a database, so that it can
-fork at any time and has next to nothing to go wrong. It imports what its processes need once and then forks: they
-start in milliseconds and share that memory.
+It is one plain loop around ``poll`` without threads, without an event loop and without a database, so that it can fork
+at any time and has next to nothing to go wrong. It imports what its processes need once and then forks: they start in
+milliseconds and share that memory.
 
 What it does about a process:
 
@@ -14,53 +14,30 @@ What it does about a process:
 
 import logging
 import os
-import selectors
+import select
 import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import Protocol
 
 from kyanite.engine.board import Turn
+from kyanite.server.child import Child
 from kyanite.server.failures import Failure
-from kyanite.server.processes import READY, Post, Role, live
-from kyanite.server.roster import Roster, Slot, State
+from kyanite.server.processes import Role
+from kyanite.server.roster import Roster
 
 TICK_SECONDS = 1.0
-SILENT_TICKS_MAX = 30
-"""Heartbeats are looked at once a tick, and counted in ticks: a machine that was suspended blames nobody."""
 TURN_TICKS_MAX = 20
-START_SECONDS_MAX = 120.0
 CLOSE_SECONDS = 5.0
 """What a process gets on top of the bound for what is in flight, to close the store."""
 QUICK_SECONDS = 3.0
 """A process that ends sooner than this after its start ended 'right after its start'."""
-QUICK_DEATHS_MAX = 5
-_PAUSES = (0.0, 0.1, 0.3, 1.0, 2.0)
+PAUSES_SECONDS = (0.0, 0.1, 0.3, 1.0)
+"""How long to wait before a process that ended right after its start is started again; then the server gives up."""
 
 _log = logging.getLogger("kyanite.supervisor")
-
-
-@dataclass(slots=True)
-class _Process:
-    """A role and the process that fills it at present."""
-
-    role: Role
-    slot: Slot
-    pid: int = 0
-    """0 while there is none."""
-    report: int = -1
-    reason: str = ""
-    """Why it cannot serve, in its own words."""
-    started_at: float = 0.0
-    start_at: float | None = None
-    """When to start it (again)."""
-    ready: bool = False
-    quick_deaths: int = 0
-    last_beat: int = -1
-    silent_ticks: int = 0
 
 
 class StoreWatch(Protocol):
@@ -75,43 +52,48 @@ class StoreWatch(Protocol):
         """Whether the store refuses writes until it has been opened anew."""
 
 
-@dataclass(slots=True)
 class Supervisor:
-    roles: Sequence[Role]
-    roster: Roster
-    listeners: Sequence[socket.socket]
-    stop_seconds: float
-    log_level: str
-    announce: Callable[[], None]
-    """Called once, when every process serves."""
-    keep_as_worker: Callable[[], None] = lambda: None
-    """Called in each new process, to let go of what is the supervisor's alone."""
-    store_watch: StoreWatch | None = None
-    _processes: list[_Process] = field(default_factory=list, init=False)
-    _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector, init=False)
-    _wake: tuple[socket.socket, socket.socket] = field(default_factory=socket.socketpair, init=False)
-    _life_line: tuple[int, int] = field(default_factory=os.pipe, init=False)
-    _signals: int = field(default=0, init=False)
-    _stop_at: float | None = field(default=None, init=False)
-    """When a stop that has begun turns into a kill."""
-    _announced: bool = field(default=False, init=False)
-    _failure: Failure | None = field(default=None, init=False)
-    _reopening: bool = field(default=False, init=False)
-    """All who use the store are being ended, and none is started before the last is gone."""
-    _turn: Turn | None = field(default=None, init=False)
-    _turn_ticks: int = field(default=0, init=False)
+    def __init__(
+        self,
+        roles: Sequence[Role],
+        roster: Roster,
+        *,
+        stop_seconds: float,
+        log_level: str,
+        announce: Callable[[], None],
+        keep_as_worker: Callable[[], None],
+        store_watch: StoreWatch | None,
+    ) -> None:
+        """``announce`` is called once, when every process serves; ``keep_as_worker`` in each new process, to let go of
+        what is the supervisor's alone.
+        """
+        self._children = [Child(role, roster.slots[role.name]) for role in roles]
+        self._stop_seconds = stop_seconds
+        self._log_level = log_level
+        self._announce = announce
+        self._keep_as_worker = keep_as_worker
+        self._store_watch = store_watch
+        self._listeners = {listener for role in roles for listener in role.listeners}
+        self._wake, self._waker = socket.socketpair()
+        self._life_line = os.pipe()
+        self._signals = 0
+        self._kill_at: float | None = None
+        """When a stop that has begun turns into a kill; None while none has."""
+        self._announced = False
+        self._failure: Failure | None = None
+        self._reopening = False
+        """All who use the store are being ended, and none is started before the last is gone."""
+        self._turn: Turn | None = None
+        self._turn_ticks = 0
 
     def run(self) -> None:
         """Serve until told to stop. Raises a Failure when it has to give up."""
         self._listen_to_signals()
-        now = time.monotonic()
-        self._processes = [_Process(role, self.roster.slots[role.name], start_at=now) for role in self.roles]
-        next_tick = now + TICK_SECONDS
-        while True:
+        next_tick = time.monotonic() + TICK_SECONDS
+        while self._kill_at is None or any(child.pid for child in self._children):
             self._start_due()
-            if self._stop_at is not None and not any(process.pid for process in self._processes):
-                break
-            self._selector_turn(next_tick)
+            self._wait(next_tick)
+            self._announce_if_all_ready()
             self._reap()
             self._obey_signals()
             if time.monotonic() >= next_tick:
@@ -119,195 +101,133 @@ class Supervisor:
                 next_tick = time.monotonic() + TICK_SECONDS
         if self._failure is not None:
             raise self._failure
+        _log.info("stopped")
 
     def _listen_to_signals(self) -> None:
-        for end in self._wake:
+        for end in (self._wake, self._waker):
             end.setblocking(False)
-        signal.set_wakeup_fd(self._wake[1].fileno(), warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self._on_stop_signal)
         signal.signal(signal.SIGINT, self._on_stop_signal)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-        self._selector.register(self._wake[0], selectors.EVENT_READ)
 
     def _on_stop_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._signals += 1
 
     def _obey_signals(self) -> None:
-        if self._signals >= 2:
-            self._stop_at = time.monotonic()
-        if self._signals and self._stop_at is None:
+        """The first signal begins a stop, the second ends the patience with it."""
+        signals, self._signals = self._signals, 0
+        if signals and self._kill_at is None:
             self._begin_stop()
-        if self._stop_at is not None and time.monotonic() >= self._stop_at:
+            signals -= 1
+        if self._kill_at is not None and (signals or time.monotonic() >= self._kill_at):
             self._kill_all()
 
     # Starting
 
     def _start_due(self) -> None:
-        now = time.monotonic()
-        if self._reopening and not any(process.pid for process in self._processes if process.role.uses_store):
+        if self._reopening and not any(child.pid for child in self._children if child.role.uses_store):
             self._reopening = False
-        for process in self._processes:
-            if (
-                process.start_at is None
-                or process.start_at > now
-                or (self._reopening and process.role.uses_store)
-            ):
-                continue
-            self._start(process)
+        for child in self._children:
+            if self._may_start(child) and not child.start(self._life_line[0], self._let_go, self._log_level):
+                child.start_at = time.monotonic() + TICK_SECONDS
 
-    def _start(self, process: _Process) -> None:
-        reading, writing = os.pipe()
-        # A signal between the fork and the child's own handlers would run the supervisor's handlers in the child.
-        masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
-        try:
-            pid = os.fork()
-            if pid == 0:
-                process.report = reading
-                live(
-                    process.role,
-                    Post(process.slot, writing, self._life_line[0]),
-                    self._let_go,
-                    self.log_level,
-                )
-        except OSError as error:
-            _log.error("cannot start a process", extra={"why": error.strerror})
-            process.start_at = time.monotonic() + TICK_SECONDS
-            os.close(reading)
-            return
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
-            os.close(writing)
-        os.set_blocking(reading, False)
-        process.pid, process.report, process.reason = pid, reading, ""
-        process.started_at, process.start_at = time.monotonic(), None
-        process.ready, process.last_beat, process.silent_ticks = False, -1, 0
-        self._selector.register(reading, selectors.EVENT_READ, process)
+    def _may_start(self, child: Child) -> bool:
+        if child.start_at is None or child.start_at > time.monotonic():
+            return False
+        return not (self._reopening and child.role.uses_store)
 
-    def _let_go(self) -> None:
-        """In a new process: close what belongs to the supervisor, so that its end is seen as such."""
+    def _let_go(self, child: Child) -> None:
+        """In a new process: close what belongs to the supervisor and to other processes, so that their end is seen."""
         signal.set_wakeup_fd(-1)
-        self._selector.close()
-        for end in self._wake:
-            end.close()
-        for sibling in self._processes:
-            if sibling.report >= 0:
-                os.close(sibling.report)
+        self._wake.close()
+        self._waker.close()
+        for other in self._children:
+            if other.report >= 0:
+                os.close(other.report)
+        for listener in self._listeners.difference(child.role.listeners):
+            listener.close()
         os.close(self._life_line[1])
-        self.keep_as_worker()
+        self._keep_as_worker()
 
     # Watching
 
-    def _selector_turn(self, next_tick: float) -> None:
-        now = time.monotonic()
-        wanted = [next_tick]
+    def _wait(self, next_tick: float) -> None:
+        """Until a signal comes, a process reports, or something is due."""
+        due = [next_tick]
         if not self._reopening:
-            wanted += [process.start_at for process in self._processes if process.start_at is not None]
-        if self._stop_at is not None:
-            wanted.append(self._stop_at)
-        for key, _ in self._selector.select(max(0.0, min(wanted) - now)):
-            if key.data is None:
-                self._wake[0].recv(4096)
+            due += [child.start_at for child in self._children if child.start_at is not None]
+        if self._kill_at is not None:
+            due.append(self._kill_at)
+        reports = {child.report: child for child in self._children if child.report >= 0}
+        poll = select.poll()
+        for descriptor in (self._wake.fileno(), *reports):
+            poll.register(descriptor, select.POLLIN)
+        for descriptor, _ in poll.poll(max(0.0, min(due) - time.monotonic()) * 1000):
+            if descriptor in reports:
+                reports[descriptor].hear()
             else:
-                self._hear(key.data)
-
-    def _hear(self, process: _Process) -> None:
-        """Read what a process reports: that it is ready, or why it cannot serve."""
-        said = os.read(process.report, 4096)
-        if not said:
-            self._close_report(process)
-        elif said == READY:
-            process.ready = True
-            _log.info("process ready", extra={"of": process.role.name, "pid": process.pid})
-            self._announce_if_all_ready()
-        else:
-            process.reason = said.decode("utf-8", "replace")
+                self._wake.recv(4096)
 
     def _announce_if_all_ready(self) -> None:
-        if not self._announced and all(process.ready for process in self._processes):
+        if not self._announced and self._kill_at is None and all(child.ready for child in self._children):
             self._announced = True
-            self.announce()
-
-    def _close_report(self, process: _Process) -> None:
-        if process.report >= 0:
-            self._selector.unregister(process.report)
-            os.close(process.report)
-            process.report = -1
+            self._announce()
 
     def _reap(self) -> None:
-        for process in self._processes:
-            if process.pid:
-                pid, status = os.waitpid(process.pid, os.WNOHANG)
-                if pid:
-                    self._bury(process, _in_words(status))
-
-    def _bury(self, process: _Process, how: str) -> None:
-        if process.report >= 0:
-            self._hear(process)
-            self._close_report(process)
-        lived = time.monotonic() - process.started_at
-        _log.log(
-            logging.INFO if self._stop_at is not None else logging.ERROR,
-            "process ended",
-            extra={"of": process.role.name, "pid": process.pid, "how": process.reason or how},
-        )
-        process.pid = 0
-        process.slot.leave()
-        if self._stop_at is None:
-            self._succeed(process, how, quick=lived < QUICK_SECONDS)
-
-    def _succeed(self, process: _Process, how: str, *, quick: bool) -> None:
-        """Plan a successor for a process that ended unasked, or give up."""
-        process.quick_deaths = process.quick_deaths + 1 if quick else 0
-        name = process.role.name.capitalize()
-        if process.reason and not self._announced:
-            self._give_up(process.reason)
-        elif not process.role.may_restart:
-            self._give_up(f"{name}, whose memory was the store, {process.reason or how}.")
-        elif process.quick_deaths >= QUICK_DEATHS_MAX:
-            last = process.reason or f"The last time it {how}."
-            self._give_up(f"{name} ended {QUICK_DEATHS_MAX} times right after its start. {last}")
-        else:
-            process.start_at = (
-                time.monotonic() + _PAUSES[min(process.quick_deaths, len(_PAUSES)) - 1 if quick else 0]
+        for child in self._children:
+            pid, how = child.pid, child.reap() if child.pid else None
+            if how is None:
+                continue
+            if self._kill_at is None:
+                self._replace(child, how)
+            level = logging.DEBUG if self._kill_at is not None else logging.ERROR
+            _log.log(
+                level, "process ended", extra={"of": child.role.name, "pid": pid, "how": child.reason or how}
             )
+
+    def _replace(self, child: Child, how: str) -> None:
+        """Plan a successor for a process that ended unasked, or give up."""
+        quick = child.lived_seconds < QUICK_SECONDS
+        child.quick_deaths = child.quick_deaths + 1 if quick else 0
+        name = child.role.name.capitalize()
+        if child.reason and not self._announced:
+            self._give_up(child.reason)
+        elif not child.role.may_restart:
+            self._give_up(f"{name}, whose memory was the store, {how}.")
+        elif child.quick_deaths > len(PAUSES_SECONDS):
+            last = child.reason or f"The last time it {how}."
+            self._give_up(f"{name} ended {child.quick_deaths} times right after its start. {last}")
+        else:
+            child.start_at = time.monotonic() + PAUSES_SECONDS[max(0, child.quick_deaths - 1)]
 
     def _tick(self) -> None:
-        now = time.monotonic()
-        for process in self._processes:
-            if not process.pid:
-                continue
-            if not process.ready:
-                if now - process.started_at > START_SECONDS_MAX:
-                    self._end(process, "did not become ready")
-            elif process.slot.beat == process.last_beat:
-                process.silent_ticks += 1
-                if process.silent_ticks >= SILENT_TICKS_MAX and self._stop_at is None:
-                    self._end(process, "stopped answering")
-            else:
-                process.last_beat, process.silent_ticks = process.slot.beat, 0
-        if self.store_watch is not None and self._stop_at is None:
-            self._watch_store(self.store_watch)
+        if self._kill_at is not None:
+            return
+        for child in self._children:
+            if child.pid and (why := child.complaint()):
+                child.kill(why)
+        if self._store_watch is not None:
+            self._watch_turn(self._store_watch.turn)
+            if self._store_watch.failed:
+                self._reopen_store()
 
-    def _watch_store(self, store: StoreWatch) -> None:
-        turn = store.turn
+    def _watch_turn(self, turn: Turn | None) -> None:
         self._turn_ticks = self._turn_ticks + 1 if turn is not None and turn == self._turn else 0
         self._turn = turn
-        for process in self._processes:
-            if not process.pid:
-                continue
+        if turn is None or self._turn_ticks < TURN_TICKS_MAX:
+            return
+        for child in self._children:
             # A process that died in its turn leaves its number behind, and a successor may get the same one.
-            own_turn = (
-                turn is not None and turn.pid == process.pid and turn.since_ns >= process.started_at * 1e9
-            )
-            if own_turn and self._turn_ticks >= TURN_TICKS_MAX:
-                self._end(process, "kept the turn to write for too long")
-            elif store.failed and process.role.uses_store and process.ready:
-                self._reopening = True
-                self._end(process, "the outcome of a commit is unknown, so the store has to be opened anew")
+            if child.pid == turn.pid and turn.since_ns >= child.started_at * 1e9:
+                child.kill("kept the turn to write for too long")
 
-    def _end(self, process: _Process, why: str) -> None:
-        _log.error("process killed", extra={"of": process.role.name, "pid": process.pid, "why": why})
-        os.kill(process.pid, signal.SIGKILL)
+    def _reopen_store(self) -> None:
+        """Those that are not ready yet may be the ones that are putting it right."""
+        for child in self._children:
+            if child.pid and child.ready and child.role.uses_store:
+                self._reopening = True
+                child.kill("the outcome of a commit is unknown, so the store has to be opened anew")
 
     # Stopping
 
@@ -316,25 +236,18 @@ class Supervisor:
         self._begin_stop()
 
     def _begin_stop(self) -> None:
-        _log.info("stopping")
-        for listener in self.listeners:
+        if self._announced:
+            _log.info("stopping")
+        self._kill_at = time.monotonic() + self._stop_seconds + CLOSE_SECONDS
+        for listener in self._listeners:
             listener.close()
-        self._stop_at = time.monotonic() + self.stop_seconds + CLOSE_SECONDS
-        for process in self._processes:
-            process.start_at = None
-            if process.pid:
-                process.slot.state = State.STOPPING
-                os.kill(process.pid, signal.SIGTERM)
+        for child in self._children:
+            child.start_at = None
+            if child.pid:
+                child.stop()
 
     def _kill_all(self) -> None:
-        self._stop_at = time.monotonic() + TICK_SECONDS
-        for process in self._processes:
-            if process.pid:
-                os.kill(process.pid, signal.SIGKILL)
-
-
-def _in_words(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    if code < 0:
-        return f"was ended by {signal.Signals(-code).name}"
-    return f"ended with exit code {code}"
+        self._kill_at = time.monotonic() + TICK_SECONDS
+        for child in self._children:
+            if child.pid:
+                child.kill("did not stop in time")

@@ -1,0 +1,110 @@
+"""A process as its supervisor sees it: started, listened to, judged by its heartbeat, and reaped."""
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+
+from kyanite.server.processes import READY, Post, Role, live
+from kyanite.server.roster import Slot, State
+
+SILENT_TICKS_MAX = 30
+"""Heartbeats are counted in ticks of the supervisor and not in seconds: a machine that was suspended blames nobody."""
+START_SECONDS_MAX = 120.0
+
+_log = logging.getLogger("kyanite.supervisor")
+
+
+class Child:
+    """A role and the process that fills it at present."""
+
+    def __init__(self, role: Role, slot: Slot) -> None:
+        self.role = role
+        self.slot = slot
+        self.pid = 0
+        """0 while there is none."""
+        self.report = -1
+        """Where the process says that it is ready, or why it cannot serve; -1 when it has closed that."""
+        self.ready = False
+        self.reason = ""
+        """Why it cannot serve, in its own words."""
+        self.started_at = 0.0
+        self.start_at: float | None = time.monotonic()
+        """When to start it (again)."""
+        self.quick_deaths = 0
+        """How often in a row it ended right after its start."""
+        self._last_beat = -1
+        self._silent_ticks = 0
+
+    def start(self, life_line: int, let_go: Callable[["Child"], None], log_level: str) -> bool:
+        """Fork. False, and nothing has happened, if the system has no room for another process."""
+        reading, writing = os.pipe()
+        # A signal between the fork and the child's own handlers would run the supervisor's handlers in the child.
+        masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self.report = reading
+                live(self.role, Post(self.slot, writing, life_line), lambda: let_go(self), log_level)
+        except OSError as error:
+            _log.error("cannot start a process", extra={"of": self.role.name, "why": error.strerror})
+            os.close(reading)
+            return False
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+            os.close(writing)
+        self.pid, self.report, self.reason, self.ready = pid, reading, "", False
+        self.started_at, self.start_at = time.monotonic(), None
+        self._last_beat, self._silent_ticks = -1, 0
+        return True
+
+    def hear(self) -> None:
+        """Take in what the process reports."""
+        said = os.read(self.report, 4096)
+        if said == READY:
+            self.ready = True
+            _log.debug("process ready", extra={"of": self.role.name, "pid": self.pid})
+        elif said:
+            self.reason = said.decode("utf-8", "replace")
+        else:
+            self._close_report()
+
+    def reap(self) -> str | None:
+        """How the process ended, if it did."""
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if not pid:
+            return None
+        while self.report >= 0:
+            self.hear()
+        self.pid = 0
+        self.slot.leave()
+        code = os.waitstatus_to_exitcode(status)
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+    def complaint(self) -> str | None:
+        """What is wrong with a process that has not ended. To be asked once a tick."""
+        if not self.ready:
+            return "did not become ready" if self.lived_seconds > START_SECONDS_MAX else None
+        if self.slot.beat != self._last_beat:
+            self._last_beat, self._silent_ticks = self.slot.beat, 0
+            return None
+        self._silent_ticks += 1
+        return "stopped answering" if self._silent_ticks >= SILENT_TICKS_MAX else None
+
+    @property
+    def lived_seconds(self) -> float:
+        return time.monotonic() - self.started_at
+
+    def stop(self) -> None:
+        """Ask the process to finish and go."""
+        self.slot.state = State.STOPPING
+        os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self, why: str) -> None:
+        _log.error("process killed", extra={"of": self.role.name, "pid": self.pid, "why": why})
+        os.kill(self.pid, signal.SIGKILL)
+
+    def _close_report(self) -> None:
+        os.close(self.report)
+        self.report = -1
