@@ -1,6 +1,7 @@
 """What the admin port says about the workers."""
 
 import asyncio
+import os
 
 import pytest
 
@@ -93,6 +94,16 @@ def test_a_worker_that_is_gone_keeps_its_counts_only() -> None:
     assert "\nkyanite_sent_bytes_total 5\n" in text
     assert "kyanite_connections" not in text
     assert "\nkyanite_workers 0\n" in text
+
+
+def test_memory_of_processes_that_are_there() -> None:
+    roster, admin = two_workers()
+    roster.slots["worker 1"].take(os.getpid())
+    roster.slots["worker 2"].take(2**22 + 1)
+    text = ask(admin, "/metrics")[1]
+    assert 'kyanite_resident_memory_bytes{process="worker 1"}' in text
+    assert 'kyanite_resident_memory_bytes{process="supervisor"}' in text
+    assert 'kyanite_resident_memory_bytes{process="worker 2"}' not in text
 
 
 def test_other_paths_and_methods() -> None:

@@ -4,6 +4,7 @@ A process of its own, so that it can still say what is wrong when no worker answ
 roster.
 """
 
+import os
 import time
 from collections.abc import Mapping
 
@@ -67,13 +68,32 @@ class Admin:
     def _own_samples(self) -> Samples:
         serving = sum(self._slots[name].state is State.SERVING for name in self._workers)
         restarts = {metrics.labels(process=name): float(slot.restarts) for name, slot in self._slots.items()}
-        return {"kyanite_workers": {"": serving}, "kyanite_restarts_total": restarts}
+        pids = {name: slot.pid for name, slot in self._slots.items() if slot.state is not State.GONE}
+        memory = {
+            metrics.labels(process=name): float(resident)
+            for name, pid in (*pids.items(), ("supervisor", os.getppid()))
+            if (resident := resident_bytes(pid)) is not None
+        }
+        return {
+            "kyanite_workers": {"": serving},
+            "kyanite_restarts_total": restarts,
+            "kyanite_resident_memory_bytes": memory,
+        }
 
 
 def _figures_of(slot: Slot) -> Samples:
     """What a process has written. Of one that is gone, what it counted still holds, but not what it had open."""
     samples = metrics.decode(slot.read_figures())
     return samples if slot.state in (State.SERVING, State.STOPPING) else metrics.counters_of(samples)
+
+
+def resident_bytes(pid: int) -> int | None:
+    """The memory a process occupies, where the system tells."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def _text(status: int, text: str, *headers: tuple[str, str]) -> Response:

@@ -1,8 +1,6 @@
 """A worker's figures on their way to the roster, from where the admin process reads them."""
 
 import logging
-import os
-import resource
 
 from kyanite.server import metrics
 from kyanite.server.http_limits import Stats
@@ -37,14 +35,4 @@ class Publication:
             "kyanite_connections_refused_total": {"": stats.connections_refused},
             "kyanite_connections": {"": stats.connections_open},
             "kyanite_requests_in_flight": {"": stats.requests_in_flight},
-            "kyanite_resident_memory_bytes": {metrics.labels(process=self._slot.name): resident_bytes()},
         }
-
-
-def resident_bytes() -> int:
-    """The memory this process occupies now; where the system does not tell, the most it ever did."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-    except FileNotFoundError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
