@@ -6,76 +6,29 @@ blob, container, queue, table, file or share, and may leave times and permission
 token allows is decided in ``rules/permissions.py``; here it is only read, and a token that breaks the grammar
 is refused as the service refuses it, with ``AuthenticationFailed`` and a sentence about the fault.
 
-Fields are signed as the text that was sent, decoded from the URL; an absent one is an empty line. Which
-fields there are depends on the service and on the token's version, ``sv``: the tables below hold one row for
-each change.
+Which fields are signed depends on the service and on the token's version, ``sv``: see ``sas_layouts.py``.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from kyanite.values import Instant
 from kyanite.wire import iso_time, shared_key
 from kyanite.wire.malformed import Malformed
+from kyanite.wire.sas_layouts import OVERRIDES, SIGNED_FIELDS, string_to_sign_parts
 from kyanite.wire.uri import REMEMBERED_QUERY_LENGTH, Query
 
-# Filled in by the request: neither the resource nor its snapshot or version is repeated in the token. No
-# field can be taken for one of these marks, since a field with a line break is refused.
-_RESOURCE = "\n(resource)\n"
-_MOMENT = "\n(snapshot or version)\n"
-_FILLED_IN = frozenset((_RESOURCE, _MOMENT))
 _MOMENTARY = frozenset(("bs", "bv"))
 _OBJECTS = frozenset(("b", "bs", "bv", "f"))
-
-_OVERRIDES = ("rscc", "rscd", "rsce", "rscl", "rsct")
-_TERMS = ("sp", "st", "se", _RESOURCE, "si")
-
-_Layouts = tuple[tuple[str, tuple[str, ...]], ...]
-
-_BLOB: _Layouts = (
-    ("2020-12-06", (*_TERMS, "sip", "spr", "sv", "sr", _MOMENT, "ses", *_OVERRIDES)),
-    ("2018-11-09", (*_TERMS, "sip", "spr", "sv", "sr", _MOMENT, *_OVERRIDES)),
-    ("2015-04-05", (*_TERMS, "sip", "spr", "sv", *_OVERRIDES)),
-    ("2013-08-15", (*_TERMS, "sv", *_OVERRIDES)),
-    ("2012-02-12", (*_TERMS, "sv")),
-    ("", _TERMS),
-)
-_FILE: _Layouts = (
-    ("2015-04-05", (*_TERMS, "sip", "spr", "sv", *_OVERRIDES)),
-    ("", (*_TERMS, "sv", *_OVERRIDES)),
-)
-_QUEUE: _Layouts = (
-    ("2015-04-05", (*_TERMS, "sip", "spr", "sv")),
-    ("2012-02-12", (*_TERMS, "sv")),
-    ("", _TERMS),
-)
-_TABLE: _Layouts = (
-    ("2015-04-05", (*_TERMS, "sip", "spr", "sv", "spk", "srk", "epk", "erk")),
-    ("", (*_TERMS, "sv", "spk", "srk", "epk", "erk")),
-)
-_LAYOUTS: Mapping[str, _Layouts] = {
-    "blob": _BLOB,
-    "dfs": _BLOB,
-    "file": _FILE,
-    "queue": _QUEUE,
-    "table": _TABLE,
-}
 
 _ACCOUNT_FIRST_VERSION = "2015-04-05"
 _ACCOUNT_SCOPE_SINCE = "2020-12-06"
 _SERVICE_WORD_SINCE = "2015-02-21"
 
 _DELEGATION_MARK = "skoid"
-_FIELDS = frozenset(name for rows in _LAYOUTS.values() for _, names in rows for name in names) | {
-    "sig",
-    "ss",
-    "srt",
-    "tn",
-    "sdd",
-    _DELEGATION_MARK,
-}
+_FIELDS = SIGNED_FIELDS | {"sig", "ss", "srt", "tn", "sdd", _DELEGATION_MARK}
 _PERMISSION_ORDERS: Mapping[str, str] = {
     "blob": "racwdxyltfmeopi",
     "dfs": "racwdxyltfmeopi",
@@ -84,6 +37,7 @@ _PERMISSION_ORDERS: Mapping[str, str] = {
     "file": "rcwdl",
 }
 _ACCOUNT_PERMISSIONS = "rwdylacuptfix"
+# What of the Blob service can be shared, and since which version.
 _RESOURCES: Mapping[str, str] = {
     "b": "",
     "c": "",
@@ -297,19 +251,8 @@ def _service_sas(fields: Mapping[str, str], version: str, service: str) -> Servi
         table=fields.get("tn"),
         keys=_key_range(fields) if service == "table" else None,
         directory_depth=_depth(fields) if resource == "d" else None,
-        signed=_signed(_layout(service, version), fields),
+        signed=string_to_sign_parts(service, version, fields),
     )
-
-
-def _layout(service: str, version: str) -> tuple[str, ...]:
-    return next(names for since, names in _LAYOUTS[service] if version >= since)
-
-
-def _signed(names: Iterable[str], fields: Mapping[str, str]) -> tuple[str, ...]:
-    lines = "\n".join(name if name in _FILLED_IN else fields.get(name, "") for name in names)
-    before, _, after = lines.partition(_RESOURCE)
-    between, has_moment, after = after.partition(_MOMENT)
-    return (before, between, after) if has_moment else (before, between)
 
 
 def _is_resource(resource: str, service: str, version: str) -> bool:
@@ -376,7 +319,7 @@ def _address(text: str) -> int:
 
 
 def _overrides(fields: Mapping[str, str]) -> ResponseOverrides | None:
-    values = [fields.get(name) or None for name in _OVERRIDES]
+    values = [fields.get(name) or None for name in OVERRIDES]
     return ResponseOverrides(*values) if any(values) else None
 
 
