@@ -29,6 +29,7 @@ from kyanite.server.supervisor import Supervisor
 from kyanite.server.tls import tls_context
 from kyanite.server.worker import Worker
 
+_WORKER = "worker {}"
 _ADMIN = "admin"
 _log = logging.getLogger("kyanite.server")
 
@@ -47,7 +48,7 @@ def serve(config: Config) -> None:
         admin = (
             None if config.admin_port is None else listen(config.host, config.admin_port, "the admin port")
         )
-        roster, roles = _roles(config, Worker(config, folder, listeners, tls), admin)
+        roster, roles = _roles(config, Worker(config, folder, listeners, tls, _WORKER.format(1)), admin)
         _prepare(config)
         endpoints = _endpoints(config, listeners, admin)
         supervisor = Supervisor(
@@ -73,7 +74,7 @@ def _folder(config: Config, at_end: ExitStack) -> Path:
 
 
 def _roles(config: Config, worker: Worker, admin: socket.socket | None) -> tuple[Roster, list[Role]]:
-    names = [f"worker {number}" for number in range(1, config.workers + 1)]
+    names = [_WORKER.format(number) for number in range(1, config.workers + 1)]
     roster = Roster([*names, *([_ADMIN] if admin else [])])
     slots = {name: roster.slots[name] for name in names}
     shared = tuple(worker.listeners.values())

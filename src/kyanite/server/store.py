@@ -10,10 +10,11 @@ from pathlib import Path
 from kyanite.engine.api import Engine, EngineError
 from kyanite.engine.board import Board
 from kyanite.engine.embedded import EmbeddedEngine
-from kyanite.engine.extents import Extents
 from kyanite.engine.local_extents import LocalExtents
 from kyanite.engine.memory import MemoryEngine
+from kyanite.model.sweep import Sweeper
 from kyanite.server.failures import Failure
+from kyanite.server.upkeep import Step
 
 _ENGINE = "engine"
 _EXTENTS = "extents"
@@ -22,7 +23,11 @@ _EXTENTS = "extents"
 @dataclass(frozen=True, slots=True)
 class Store:
     engine: Engine
-    extents: Extents
+    extents: LocalExtents
+
+    def upkeep(self) -> list[Step]:
+        """What gives space back in the background, one step at a time."""
+        return [Sweeper(self.engine, self.extents).step]
 
     async def close(self) -> None:
         await self.extents.close()

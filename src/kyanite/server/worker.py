@@ -28,6 +28,7 @@ from kyanite.server.roster import Slot
 from kyanite.server.service_table import SERVICES
 from kyanite.server.store import Store, open_store
 from kyanite.server.turns import TurnTakingServer
+from kyanite.server.upkeep import keep_up
 from kyanite.services.common.environment import Environment
 from kyanite.values import Instant, instant_from_unix_ns
 from kyanite.wire.http import Handler
@@ -41,6 +42,8 @@ class Worker:
     folder: Path
     listeners: Mapping[str, socket.socket]
     tls: ssl.SSLContext | None
+    caretaker: str
+    """The name of the worker that does the upkeep for all."""
 
     def __call__(self, workers: Mapping[str, Slot], post: Post) -> None:
         """``workers`` are the slots of all workers by name, this one's among them."""
@@ -60,7 +63,9 @@ class Worker:
             on_exchange=observer(door, meter, log_requests=self.config.log_requests),
         )
         publication = None if meter is None else Publication(post.slot, meter, server.stats)
-        heart = asyncio.create_task(post.beat(None if publication is None else publication.publish))
+        background = [asyncio.create_task(post.beat(None if publication is None else publication.publish))]
+        if post.slot.name == self.caretaker:
+            background += [asyncio.create_task(keep_up(step)) for step in store.upkeep()]
         for listener in self.listeners.values():
             await server.listen(listener, self.tls)
         # What is here now stays: the collector need not look at it again, nor make it unshared.
@@ -69,7 +74,9 @@ class Worker:
         post.ready()
         await until_stopped()
         await server.stop(self.config.stop_seconds)
-        heart.cancel()
+        for task in background:
+            task.cancel()
+        await asyncio.wait(background)
         await store.close()
 
     def _handlers(self, store: Store) -> dict[str, Handler]:
