@@ -18,7 +18,7 @@ from bench.peers import KINDS, Server
 from bench.responder import responder
 from bench.results import Result
 from bench.rows import ROWS
-from bench.run import Run, gauge, say
+from bench.run import Run, read_gauge, say
 from bench.works import gets
 
 
@@ -117,7 +117,7 @@ def _tables(options: argparse.Namespace, peers: Sequence[str], folder: Path) -> 
     chosen_gauges = [one for one in GAUGES if _chosen(one.name, patterns)]
     ceiling = _client_ceiling(options.seconds)
     stores = [peer for peer in peers if peer != "nginx"]
-    results = [gauge(one, stores, options.rounds, folder) for one in chosen_gauges]
+    results = [read_gauge(one, stores, options.rounds, folder) for one in chosen_gauges]
     if rows:
         with _started(peers, folder) as servers:
             run = Run(servers, options.seconds, options.rounds, profiled=options.profile)

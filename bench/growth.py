@@ -61,7 +61,7 @@ def grow(server: Server, seconds: float, largest: int) -> list[Stage]:
     server.create_container(CONTAINER)
     stages: list[Stage] = []
     stored = 0
-    for size in sorted({size for size in SIZES if size < limit} | {limit}):
+    for size in sorted({size for size in SIZES if size <= limit // 2} | {limit}):
         say(f"growth: {server.name} to {size:,} blobs")
         stages.append(_stage(server, seconds, stored, size))
         stored = size

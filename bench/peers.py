@@ -164,14 +164,25 @@ class Kyanite(Server):
 
 
 class Azurite(Server):
+    """With its defaults but for the time it keeps idle connections.
+
+    After five seconds without reading from one it resets it, even if the reason is that it was too busy to read.
+    """
+
     name = "azurite"
 
     def _launch(self) -> Site:
         blob, queue, table = free_ports(3)
         program = [installs.node(), installs.azurite() / "azurite" / "dist" / "src" / "azurite.js"]
+        switches = [
+            "--silent",
+            "--skipApiVersionCheck",
+            "--disableTelemetry",
+            "--blobKeepAliveTimeout",
+            "600",
+        ]
         ports = ["--blobPort", str(blob), "--queuePort", str(queue), "--tablePort", str(table)]
-        switches = ["--silent", "--skipApiVersionCheck", "--disableTelemetry"]
-        self._spawn(*program, *switches, "--location", self.folder, *ports)
+        self._spawn(*program, *switches, *ports, "--location", self.folder)
         return storage_site(blob)
 
 

@@ -37,13 +37,26 @@ def family(root: int) -> list[int]:
     return found
 
 
-def cpu_seconds(pids: list[int]) -> float:
-    """User and system time that these processes have used up to now."""
-    ticks = 0
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Processor time, in the program itself and in the kernel on its behalf."""
+
+    user_seconds: float = 0.0
+    system_seconds: float = 0.0
+
+    def since(self, earlier: "Spent") -> "Spent":
+        user = self.user_seconds - earlier.user_seconds
+        return Spent(user, self.system_seconds - earlier.system_seconds)
+
+
+def spent(pids: list[int]) -> Spent:
+    """What these processes have used up to now."""
+    user = system = 0
     for pid in pids:
         if fields := _stat(pid):
-            ticks += int(fields[11]) + int(fields[12])
-    return ticks / _TICKS_PER_SECOND
+            user += int(fields[11])
+            system += int(fields[12])
+    return Spent(user / _TICKS_PER_SECOND, system / _TICKS_PER_SECOND)
 
 
 def memory(pids: list[int]) -> list[Memory]:

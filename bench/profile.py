@@ -40,6 +40,7 @@ def hottest(path: Path) -> Sequence[str]:
     own: Counter[str] = Counter()
     for line in path.read_text().splitlines():
         stack, _, samples = line.rpartition(" ")
-        own[stack.rpartition(";")[2]] += int(samples)
+        function, _, _ = stack.rpartition(";")[2].rpartition(":")
+        own[f"{function})"] += int(samples)
     total = sum(own.values()) or 1
     return [f"{100 * samples / total:5.1f} %  {frame}" for frame, samples in own.most_common(TOP)]

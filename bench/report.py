@@ -6,7 +6,7 @@ from statistics import median
 from bench.results import Measure, Result
 
 _PEERS = ("kyanite", "azurite", "nginx")
-_HEADINGS = ("work", "clients", "Kyanite", "Azurite", "nginx", "× Azurite", "× nginx", "bar", "")
+_HEADINGS = ("work", "clients", "Kyanite", "Azurite", "nginx", "× Azurite", "× nginx", "bar", "verdict")
 _DETAILS = (
     "row",
     "server",
@@ -15,6 +15,7 @@ _DETAILS = (
     "p50 ms",
     "p99 ms",
     "server µs",
+    "kernel µs",
     "client µs",
     "headroom",
 )
@@ -89,7 +90,8 @@ def _detail_line(result: Result, peer: str, measures: Sequence[Measure]) -> list
         f"{figure(min(values))}–{figure(max(values))}",
         middle(lambda measure: measure.p50_ms),
         middle(lambda measure: measure.p99_ms),
-        middle(lambda measure: measure.server_us),
+        middle(lambda measure: measure.server_user_us),
+        middle(lambda measure: measure.server_system_us),
         middle(lambda measure: measure.client_us),
         f"{middle(lambda measure: measure.headroom)}×",
     ]

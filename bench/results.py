@@ -6,6 +6,7 @@ from statistics import median
 
 from bench.bars import Bar
 from bench.client import Tally, processes_for
+from bench.processes import Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +16,13 @@ class Measure:
     value: float
     p50_ms: float
     p99_ms: float
-    server_us: float
+    server_user_us: float
+    server_system_us: float
     client_us: float
     headroom: float
 
     @classmethod
-    def of(cls, tally: Tally, *, lanes: int, units_per_operation: float) -> "Measure":
+    def of(cls, tally: Tally, spent: Spent, *, lanes: int, units_per_operation: float) -> "Measure":
         done = tally.operations or 1.0
         client_us = 1e6 * tally.client_cpu_seconds / done
         alone = processes_for(lanes) * 1e6 / client_us if client_us else 0.0
@@ -28,7 +30,8 @@ class Measure:
             value=tally.rate * units_per_operation,
             p50_ms=tally.percentile_ms(0.50),
             p99_ms=tally.percentile_ms(0.99),
-            server_us=1e6 * tally.server_cpu_seconds / done,
+            server_user_us=1e6 * spent.user_seconds / done,
+            server_system_us=1e6 * spent.system_seconds / done,
             client_us=client_us,
             headroom=alone / tally.rate if tally.rate else 0.0,
         )

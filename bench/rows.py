@@ -5,7 +5,7 @@ and slows down with it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.bars import AtLeast
 from bench.client import LaneWork
@@ -55,7 +55,7 @@ class Row:
     lanes: int
     work: Callable[[Server, str], LaneWork]
     check: Callable[[Server], None]
-    """Fails when the server does not really do what the row measures. Run once, after the first round."""
+    """Fails when the server does not really do what the row measures. Run once, after all rounds."""
     dataset: Dataset | None = None
     container: str | None = None
     """A container of the row's own, made before and deleted after it."""
@@ -81,6 +81,18 @@ def _put_row(label: str, content: Content, lanes: int, *bars: AtLeast) -> Row:
         check=check,
         container=container,
         bars=bars,
+    )
+
+
+def _signed_get_row(label: str, dataset: Dataset, lanes: int) -> Row:
+    """With a Shared Key signature of its own in every request, as the official clients send by default."""
+    row = _get_row(label, dataset, lanes)
+    return replace(
+        row,
+        name=f"get-{label}-key/{lanes}",
+        title=f"{row.title}, Shared Key",
+        work=lambda server, series: gets(server.site, dataset.container, dataset.names, signed=True),
+        nginx_too=False,
     )
 
 
@@ -191,6 +203,7 @@ ROWS: tuple[Row, ...] = (
     _put_row("1k", SMALL, 32, _azurite(10)),
     _get_row("1k", SMALL_BLOBS, 1),
     _get_row("1k", SMALL_BLOBS, 32, _azurite(15), _nginx(0.3)),
+    _signed_get_row("1k", SMALL_BLOBS, 32),
     _put_row("64k", MIDDLING, 1),
     _put_row("64k", MIDDLING, 32),
     _get_row("64k", MIDDLING_BLOBS, 1),

@@ -46,7 +46,7 @@ class Run:
                 row.check(server)
         except (OSError, RuntimeError) as problem:
             result.errors.append(str(problem))
-        self._clean_up(row, servers)
+        result.errors.extend(self._clean_up(row, servers))
         for error in result.errors[:3]:
             say(f"  FAILED: {error}")
         return result
@@ -58,16 +58,16 @@ class Run:
             say(f"  putting {len(row.dataset.names):,} blobs into {server.name}")
             row.dataset.fill(server)
             self._filled.add((server.name, row.dataset))
-        load(
-            server.site, row.work(server, "warm"), lanes=row.lanes, seconds=min(WARM_UP_SECONDS, self.seconds)
-        )
+        warmed = load(server.site, row.work(server, "warm"), lanes=row.lanes, seconds=WARM_UP_SECONDS)
+        if warmed.errors:
+            raise RuntimeError(f"{server.name}: {warmed.errors[0]}")
 
     def _round(self, row: Row, server: Server, number: int, result: Result) -> None:
         path = HOME / "profile" / f"{row.name.replace('/', '-')}.folded"
         is_profiled = self.profiled and server.name == "kyanite" and number == 0
         with profile.sampling(server.pids[0], path) if is_profiled else nullcontext():
-            tally = self._load(row, server, number)
-        measure = Measure.of(tally, lanes=row.lanes, units_per_operation=row.units_per_operation)
+            tally, spent = self._load(row, server, number)
+        measure = Measure.of(tally, spent, lanes=row.lanes, units_per_operation=row.units_per_operation)
         result.add(server.name, measure.value)
         result.measures.setdefault(server.name, []).append(measure)
         result.errors.extend(f"{server.name}: {problem}" for problem in tally.errors)
@@ -75,9 +75,9 @@ class Run:
         if is_profiled:
             result.notes.append(f"{path}:\n" + "\n".join(profile.hottest(path)))
 
-    def _load(self, row: Row, server: Server, number: int) -> Tally:
+    def _load(self, row: Row, server: Server, number: int) -> tuple[Tally, processes.Spent]:
         pids = server.pids
-        used = processes.cpu_seconds(pids)
+        before = processes.spent(pids)
         tally = load(
             server.site,
             row.work(server, str(number)),
@@ -85,20 +85,20 @@ class Run:
             seconds=self.seconds,
             requests_per_operation=row.requests_per_operation,
         )
-        tally.server_cpu_seconds = processes.cpu_seconds(pids) - used
-        return tally
+        return tally, processes.spent(pids).since(before)
 
-    def _clean_up(self, row: Row, servers: Sequence[Server]) -> None:
-        if row.container is None:
-            return
-        for server in servers:
+    def _clean_up(self, row: Row, servers: Sequence[Server]) -> list[str]:
+        """Delete what the row has put; what went wrong with that."""
+        problems: list[str] = []
+        for server in servers if row.container is not None else ():
             try:
-                server.delete_container(row.container)
+                server.delete_container(row.container or "")
             except (OSError, RuntimeError) as problem:
-                say(f"  {server.name} kept {row.container}: {problem}")
+                problems.append(f"{server.name}: {problem}")
+        return problems
 
 
-def gauge(gauge: Gauge, peers: Sequence[str], rounds: int, folder: Path) -> Result:
+def read_gauge(gauge: Gauge, peers: Sequence[str], rounds: int, folder: Path) -> Result:
     """Read a gauge for each of the peers, in turns."""
     result = Result(gauge.name, gauge.title, gauge.unit, (gauge.bar,))
     say(f"{gauge.name}: {', '.join(peers)}")

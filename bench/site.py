@@ -7,7 +7,8 @@ nothing on signatures while it measures. Heads are built as bytes, ready to send
 import base64
 import hashlib
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from email.utils import formatdate
 from urllib.parse import urlencode
 
 ACCOUNT = "devstoreaccount1"
@@ -33,6 +34,15 @@ class Site:
             f"x-ms-version: {VERSION}\r\n{headers}\r\n"
         ).encode()
 
+    def signed_head(self, method: str, path: str) -> bytes:
+        """A request head with a Shared Key signature instead of the SAS, good for fifteen minutes."""
+        date = formatdate(usegmt=True)
+        empty_lines = "\n" * 12
+        named = f"x-ms-date:{date}\nx-ms-version:{VERSION}\n/{ACCOUNT}{self.base}{path}"
+        signature = _signature(method + empty_lines + named)
+        headers = f"x-ms-date: {date}\r\nAuthorization: SharedKey {ACCOUNT}:{signature}\r\n"
+        return replace(self, query="").head(method, path, headers=headers)
+
 
 def storage_site(port: int) -> Site:
     """An Azure Storage endpoint on loopback, path style, with the well-known account."""
@@ -43,14 +53,10 @@ def account_sas() -> str:
     """An account SAS for everything, valid for as long as the key is."""
     permissions, services, resources, expiry = "rwdlacup", "bqtf", "sco", "2099-01-01T00:00:00Z"
     text = f"{ACCOUNT}\n{permissions}\n{services}\n{resources}\n\n{expiry}\n\n\n{VERSION}\n\n"
+    fields = {"sv": VERSION, "ss": services, "srt": resources, "sp": permissions, "se": expiry}
+    return urlencode({**fields, "sig": _signature(text)})
+
+
+def _signature(text: str) -> str:
     digest = hmac.digest(base64.b64decode(KEY), text.encode(), hashlib.sha256)
-    return urlencode(
-        {
-            "sv": VERSION,
-            "ss": services,
-            "srt": resources,
-            "sp": permissions,
-            "se": expiry,
-            "sig": base64.b64encode(digest).decode(),
-        }
-    )
+    return base64.b64encode(digest).decode()

@@ -47,8 +47,10 @@ def put_blob(site: Site, container: str, name: str, content: Content) -> Ask:
     return Ask(head, expecting(201), Body(memoryview(content.piece), content.times))
 
 
-def get_blob(site: Site, container: str, name: str) -> Ask:
-    return Ask(site.head("GET", f"/{container}/{name}"), expecting(200))
+def get_blob(site: Site, container: str, name: str, *, signed: bool = False) -> Ask:
+    """A Get Blob with the site's SAS or, if signed, with a Shared Key signature made for it alone."""
+    path = f"/{container}/{name}"
+    return Ask(site.signed_head("GET", path) if signed else site.head("GET", path), expecting(200))
 
 
 def puts(site: Site, container: str, content: Content, series: str) -> LaneWork:
@@ -63,9 +65,9 @@ def puts(site: Site, container: str, content: Content, series: str) -> LaneWork:
     return work
 
 
-def gets(site: Site, container: str, names: Sequence[str]) -> LaneWork:
+def gets(site: Site, container: str, names: Sequence[str], *, signed: bool = False) -> LaneWork:
     """The blobs of these names over and over, every lane beginning elsewhere."""
-    asks = [get_blob(site, container, name) for name in names]
+    asks = [get_blob(site, container, name, signed=signed) for name in names]
 
     def work(lane: int) -> Work:
         start = lane * 37 % len(asks)
