@@ -59,6 +59,15 @@ class HttpHeaders(msgspec.Struct, array_like=True, frozen=True, gc=False):
     content_md5: bytes = b""
 
 
+class CopyState(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Where a blob was copied from. A copy is complete from the beginning, so this never changes."""
+
+    id: str
+    source: str
+    completed_at: Instant
+    length: int
+
+
 class BlobRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     modified_at: Instant
     created_at: Instant
@@ -71,6 +80,7 @@ class BlobRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     tier: str = ""
     """The access tier a client chose; empty while it is only inferred."""
     tier_changed_at: Instant | None = None
+    copy: CopyState | None = None
 
     @property
     def etag(self) -> ETag:

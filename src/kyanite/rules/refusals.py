@@ -17,6 +17,15 @@ class Reason(Enum):
     INVALID_BLOB_TYPE = auto()
     INVALID_RANGE = auto()
     SNAPSHOTS_PRESENT = auto()
+    COPY_ID_MISMATCH = auto()
+    COPY_SOURCE_NOT_FOUND = auto()
+    NO_PENDING_COPY_OPERATION = auto()
+    # Queues
+    QUEUE_ALREADY_EXISTS = auto()
+    QUEUE_NOT_FOUND = auto()
+    MESSAGE_NOT_FOUND = auto()
+    INVISIBLE_FOR_LIFE = auto()
+    INVISIBLE_BEYOND_EXPIRY = auto()
     # Conditions
     CONDITION_NOT_MET = auto()
     NOT_MODIFIED = auto()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kyanite.model import blob, deletion, snapshot
 from kyanite.model.blob import UNGUARDED, BlobKey, Guard
 from kyanite.model.deletion import Snapshots
-from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders
+from kyanite.model.records import BLOCK_BLOB, BlobRecord, CopyState, HttpHeaders
 from kyanite.rules import leases
 from kyanite.rules.leases import Lease
 from kyanite.rules.preconditions import NONE
@@ -163,9 +163,21 @@ def property_headers(exchange: Exchange, record: BlobRecord, now: Instant) -> He
     ]
     if "snapshot" not in exchange.parameters:
         headers += _lease_headers(record.lease, now)
+    if record.copy is not None:
+        headers += _copy_headers(record.copy)
     if record.metadata:
         headers += metadata_headers(record.metadata)
     return headers
+
+
+def _copy_headers(state: CopyState) -> Headers:
+    return [
+        ("x-ms-copy-id", state.id),
+        ("x-ms-copy-source", state.source),
+        ("x-ms-copy-status", "success"),
+        ("x-ms-copy-progress", f"{state.length}/{state.length}"),
+        ("x-ms-copy-completion-time", http_date.encode(state.completed_at)),
+    ]
 
 
 def _lease_headers(lease: Lease, now: Instant) -> Headers:

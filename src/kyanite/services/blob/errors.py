@@ -26,6 +26,17 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     Reason.SNAPSHOTS_PRESENT: WireError(
         409, "SnapshotsPresent", "This operation is not permitted because the blob has snapshots."
     ),
+    Reason.COPY_ID_MISMATCH: WireError(
+        409,
+        "CopyIdMismatch",
+        "The specified copy ID did not match the copy ID for the pending copy operation.",
+    ),
+    Reason.COPY_SOURCE_NOT_FOUND: WireError(
+        404, "CannotVerifyCopySource", "The specified blob does not exist."
+    ),
+    Reason.NO_PENDING_COPY_OPERATION: WireError(
+        409, "NoPendingCopyOperation", "There is currently no pending copy operation."
+    ),
     Reason.SOURCE_CONDITION_NOT_MET: WireError(
         412,
         "SourceConditionNotMet",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from kyanite.model import container, listing
 from kyanite.model.listing import Listing, Place
-from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord, ContainerRecord
+from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord, ContainerRecord, CopyState
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.services.blob.container import key_of
@@ -82,9 +82,11 @@ async def list_blobs(exchange: Exchange) -> Response:
             "include", parameters["include"], "Snapshots are listed without a delimiter only."
         )
     page = await listing.list_blobs(exchange.environment.engine, key_of(exchange), ask)
-    with_metadata = "metadata" in parts
+    with_metadata, with_copy = "metadata" in parts, "copy" in parts
     items = [
-        _folder_item(name) if record is None else _blob_item(name, record, snapshot, page.at, with_metadata)
+        _folder_item(name)
+        if record is None
+        else _blob_item(name, record, snapshot, page.at, with_metadata, with_copy)
         for name, record, snapshot in page.items
     ]
     echo = _echo(exchange, limit)
@@ -154,7 +156,12 @@ def _folder_item(name: str) -> str:
 
 
 def _blob_item(
-    name: str, record: BlobRecord, snapshot: Instant | None, now: Instant, with_metadata: bool
+    name: str,
+    record: BlobRecord,
+    snapshot: Instant | None,
+    now: Instant,
+    with_metadata: bool,
+    with_copy: bool,
 ) -> str:
     http = record.http
     md5 = base64.b64encode(http.content_md5).decode("ascii") if http.content_md5 else ""
@@ -171,6 +178,7 @@ def _blob_item(
     elif record.lease != NO_LEASE:
         lease = _lease(record.lease, now)
     metadata = _metadata(record.metadata) if with_metadata else ""
+    copied = _copy(record.copy) if with_copy and record.copy is not None else ""
     return (
         f"<Blob>{name_element(name)}{taken_at}<Properties>"
         f"<Creation-Time>{http_date.encode(record.created_at)}</Creation-Time>"
@@ -185,7 +193,15 @@ def _blob_item(
         f"<Cache-Control>{escape(http.cache_control)}</Cache-Control>"
         f"<Content-Disposition>{escape(http.content_disposition)}</Content-Disposition>"
         f"<BlobType>{BLOB_TYPES[record.kind]}</BlobType>"
-        f"{tier}{lease}<ServerEncrypted>true</ServerEncrypted></Properties>{metadata}<OrMetadata /></Blob>"
+        f"{tier}{lease}{copied}<ServerEncrypted>true</ServerEncrypted></Properties>{metadata}<OrMetadata /></Blob>"
+    )
+
+
+def _copy(state: CopyState) -> str:
+    return (
+        f"<CopyId>{state.id}</CopyId><CopyStatus>success</CopyStatus><CopySource>{escape(state.source)}</CopySource>"
+        f"<CopyProgress>{state.length}/{state.length}</CopyProgress>"
+        f"<CopyCompletionTime>{http_date.encode(state.completed_at)}</CopyCompletionTime>"
     )
 
 

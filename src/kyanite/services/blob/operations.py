@@ -5,7 +5,7 @@ differ only by a header stand in the order in which the service tells them apart
 """
 
 from kyanite.rules.permissions import Access
-from kyanite.services.blob import account, blob, block_blob, container, download, lists
+from kyanite.services.blob import account, blob, block_blob, container, copy, download, lists
 from kyanite.services.common.exchange import Resource
 from kyanite.services.common.operations import Op, not_yet
 
@@ -63,8 +63,9 @@ OPERATIONS = (
     Op("Find Blobs by Tags", "GET", CONTAINER, query("container", "blobs"), not_yet, Access(account="c f", service="f")),
 
     # Blobs
-    Op("Copy Blob From URL", "PUT", BLOB, query(), not_yet, CREATE_OR_WRITE, when="x-ms-requires-sync: true", writes=True),
-    Op("Copy Blob", "PUT", BLOB, query(), not_yet, CREATE_OR_WRITE, when="x-ms-copy-source", writes=True),
+    Op("Copy Blob From URL", "PUT", BLOB, query(), copy.copy_blob_from_url, CREATE_OR_WRITE, when="x-ms-requires-sync: true", writes=True),
+    Op("Put Blob From URL", "PUT", BLOB, query(), not_yet, CREATE_OR_WRITE, when="x-ms-copy-source & x-ms-blob-type", writes=True),
+    Op("Copy Blob", "PUT", BLOB, query(), copy.copy_blob, CREATE_OR_WRITE, when="x-ms-copy-source", writes=True),
     Op("Put Blob", "PUT", BLOB, query(), block_blob.put_blob, CREATE_OR_WRITE, writes=True),
     Op("Get Blob", "GET", BLOB, query(), download.get_blob, READ),
     Op("Get Blob Properties", "HEAD", BLOB, query(), blob.get_blob_properties, READ),
@@ -75,7 +76,7 @@ OPERATIONS = (
     Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE_OR_DELETE, when=BREAKS, writes=True),
     Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE, writes=True),
     Op("Snapshot Blob", "PUT", BLOB, query(comp="snapshot"), blob.snapshot_blob, CREATE_OR_WRITE, writes=True),
-    Op("Abort Copy Blob", "PUT", BLOB, query(comp="copy"), not_yet, WRITE, writes=True),
+    Op("Abort Copy Blob", "PUT", BLOB, query(comp="copy"), copy.abort_copy_blob, WRITE, writes=True),
     Op("Set Blob Tier", "PUT", BLOB, query(comp="tier"), not_yet, WRITE, writes=True),
     Op("Undelete Blob", "PUT", BLOB, query(comp="undelete"), not_yet, WRITE, writes=True),
     Op("Set Blob Expiry", "PUT", BLOB, query(comp="expiry"), not_yet, WRITE, writes=True),

@@ -33,16 +33,18 @@ class Op:
     access: Access
     """What a shared access signature or an anonymous caller needs."""
     when: str = ""
-    """A header that must be there for this row, or ``name: value`` when its value counts."""
+    """Headers that must be there for this row, joined by `` & ``; ``name: value`` when a value counts."""
     writes: bool = False
     """Not to be done on the read-only secondary."""
 
     def means(self, headers: Mapping[str, str]) -> bool:
-        if not self.when:
-            return True
-        name, _, value = self.when.partition(": ")
-        given = headers.get(name)
-        return given is not None and (not value or given.lower() == value.lower())
+        return not self.when or all(_is_there(part, headers) for part in self.when.split(" & "))
+
+
+def _is_there(part: str, headers: Mapping[str, str]) -> bool:
+    name, _, value = part.partition(": ")
+    given = headers.get(name)
+    return given is not None and (not value or given.lower() == value.lower())
 
 
 class Router:

@@ -18,6 +18,7 @@ from kyanite.services.common.environment import Environment
 from kyanite.services.common.errors import WireError
 from kyanite.services.common.exchange import Exchange, Resource
 from kyanite.services.common.operations import Op, Router
+from kyanite.services.common.sources import Unverified
 from kyanite.services.common.versions import version_of
 from kyanite.wire import uri, xml
 from kyanite.wire.http import BodyError, Request, Response
@@ -79,6 +80,8 @@ class Service:
             )
         except Malformed as malformed:
             response = self._error(exchange, self._dialect.codes[malformed.code], malformed.detail)
+        except Unverified as unverified:
+            response = self._unverified(exchange, unverified.cause)
         except EngineFull:
             response = self._error(exchange, self._dialect.codes["InsufficientStorage"], {})
         except EngineBusy:
@@ -143,6 +146,24 @@ class Service:
         if exchange.request.method == "HEAD":
             return Response(error.status, headers, reason=error.message, length=len(body))
         return Response(error.status, headers, body, reason=error.message)
+
+    def _unverified(self, exchange: Exchange, cause: Refused | Malformed) -> Response:
+        """The source of a copy answered with an error: its status becomes that of the request."""
+        if isinstance(cause, Refused):
+            error = self._dialect.reasons[Resource.OBJECT][cause.reason]
+        else:
+            error = self._dialect.codes[cause.code]
+        detail = {
+            "CopySourceStatusCode": str(error.status),
+            "CopySourceErrorCode": error.code,
+            "CopySourceErrorMessage": error.message,
+        }
+        response = self._error(
+            exchange, WireError(error.status, "CannotVerifyCopySource", error.message), detail
+        )
+        response.headers.append(("x-ms-copy-source-status-code", str(error.status)))
+        response.headers.append(("x-ms-copy-source-error-code", error.code))
+        return response
 
     def _finish(self, exchange: Exchange, response: Response) -> None:
         headers = response.headers

@@ -1,0 +1,31 @@
+"""What the paths of the Blob service mean, and who guards what they name."""
+
+from kyanite.model import container
+from kyanite.model.container import ContainerKey
+from kyanite.rules import names
+from kyanite.services.common.access import Policed
+from kyanite.services.common.exchange import Exchange, Resource
+
+ROOT = "$root"
+
+
+def locate(exchange: Exchange) -> Resource:
+    """A path of one name is a container when the query says so, and otherwise a blob of the root container."""
+    target = exchange.target
+    exchange.container, exchange.object_name = target.first, target.rest
+    if not target.first:
+        return Resource.SERVICE
+    if not target.rest:
+        if "restype" in exchange.parameters or exchange.request.path.endswith("/"):
+            names.check_container(target.first)
+            return Resource.CONTAINER
+        exchange.container, exchange.object_name = ROOT, target.first
+    names.check_container(exchange.container)
+    names.check_blob(exchange.object_name, exchange.container)
+    return Resource.OBJECT
+
+
+async def guardian(exchange: Exchange) -> Policed | None:
+    key = ContainerKey(exchange.account.name, exchange.container)
+    record = await container.find(exchange.environment.engine, key)
+    return None if record is None else Policed(record.policies, record.public_access)

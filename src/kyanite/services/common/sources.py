@@ -1,0 +1,110 @@
+"""Sources of copies: a URL inside a request that names something of this server.
+
+Such a URL is read without leaving the process. It is resolved and authorised like a request of its own: by the
+signature it carries, by public access, or, where the operation allows that, by the key that the request itself was
+signed with. What goes wrong there is told as ``CannotVerifyCopySource`` with the source's own status.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from kyanite.rules import permissions
+from kyanite.rules.permissions import OWNER, Access
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.common.access import Guardian, authenticate
+from kyanite.services.common.exchange import Exchange, Resource
+from kyanite.services.common.headers import required
+from kyanite.wire import uri
+from kyanite.wire.http import Request
+from kyanite.wire.malformed import Malformed, bad_header
+
+_URL_MAX_CHARACTERS = 2048
+_NO_HEADERS: Mapping[str, str] = {}
+
+
+class Unverified(Exception):
+    """The source cannot be read by this request: ``cause`` is what its own answer would have been."""
+
+    def __init__(self, cause: Refused | Malformed) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKind:
+    """A service whose resources may be a source."""
+
+    word: str
+    locate: Callable[[Exchange], Resource]
+    guardian: Guardian
+    access: Access
+
+
+async def source_of(exchange: Exchange, kind: SourceKind, *, with_own_key: bool) -> Exchange:
+    """The exchange that reading ``x-ms-copy-source`` would be. Refused if it would be.
+
+    ``with_own_key``: a source in the same account may be read with the account key that signed the request.
+    """
+    url = required(exchange.headers, "x-ms-copy-source")
+    source = _resolve(exchange, kind, url)
+    try:
+        if source is None:
+            raise Refused(Reason.RESOURCE_NOT_FOUND)
+        if kind.locate(source) is not Resource.OBJECT:
+            raise Malformed("InvalidUri")
+        query = uri.decode_query(source.request.query)
+        signed_for_both = with_own_key and exchange.grant == OWNER and source.account == exchange.account
+        if "sig" not in query.first and signed_for_both:
+            source.grant = OWNER
+        else:
+            source.grant, source.overrides = await authenticate(source, query, kind.word, kind.guardian)
+        permissions.check(source.grant, kind.access)
+    except (Refused, Malformed) as cause:
+        raise Unverified(cause) from cause
+    return source
+
+
+def _resolve(exchange: Exchange, kind: SourceKind, url: str) -> Exchange | None:
+    """An exchange for the URL, or None when it is not one of this server's."""
+    if len(url) > _URL_MAX_CHARACTERS:
+        raise bad_header("x-ms-copy-source", url)
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.netloc:
+        raise bad_header("x-ms-copy-source", url)
+    try:
+        target = uri.decode_target(parts.netloc, parts.path or "/", kind.word)
+        query = uri.decode_query(parts.query)
+    except Malformed:
+        raise bad_header("x-ms-copy-source", url) from None
+    account = exchange.environment.accounts.get(target.account)
+    if account is None or target.service != kind.word or not _is_ours(exchange, target, parts.netloc):
+        return None
+    source = Exchange()
+    source.environment = exchange.environment
+    source.request = Request(
+        "GET",
+        parts.path,
+        parts.query,
+        {"host": parts.netloc},
+        (),
+        exchange.request.body,
+        exchange.request.peer,
+        exchange.request.secure,
+        exchange.request.local_port,
+    )
+    source.headers = _NO_HEADERS
+    source.target, source.account = target, account
+    source.parameters, source.version = query.first, exchange.version
+    source.request_id = exchange.request_id
+    return source
+
+
+def _is_ours(exchange: Exchange, target: uri.Target, host: str) -> bool:
+    """Whether the URL comes back to this server. A host-style name with an account of ours always does."""
+    if not target.path_style:
+        return True
+    name, _, port = host.partition(":")
+    own_name, _, own_port = exchange.headers.get("host", "").partition(":")
+    is_loopback = name in {"127.0.0.1", "localhost", "[::1]"}
+    return name == own_name or (is_loopback and (port == own_port or not exchange.target.path_style))
