@@ -1,7 +1,9 @@
 """The command line: what is refused, with which sentence and exit code. Nothing here gets as far as serving."""
 
+import signal
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,8 +45,13 @@ CASES = [
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In a folder of its own, and with the signal handlers of the test's process put back."""
     monkeypatch.chdir(tmp_path)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

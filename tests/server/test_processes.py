@@ -116,6 +116,17 @@ def test_worker_that_dies_on_a_request(tmp_path: Path) -> None:
         assert ask(server, "hello")[0] == 200
 
 
+def test_worker_that_dies_often_is_replaced_as_often(tmp_path: Path) -> None:
+    with stand_in("--workers", "2", location=tmp_path) as server:
+        for _ in range(7):
+            victim = ask(server, "hello")[2]
+            os.kill(victim, signal.SIGKILL)
+            eventually(lambda: victim not in server.worker_pids())  # noqa: B023
+        eventually(lambda: len(server.worker_pids()) == 2)
+        assert ask(server, "hello")[0] == 200
+        assert server.stop() == 0
+
+
 def test_killed_supervisor_takes_its_workers_along(tmp_path: Path) -> None:
     with stand_in("--workers", "2", "--admin-port", "0", location=tmp_path) as server:
         with client(server.endpoints["blob"]) as once:
@@ -206,7 +217,7 @@ def test_worker_that_dies_at_once_again_and_again(tmp_path: Path) -> None:
     assert failed.value.code == 1
     sentence = failed.value.errors.splitlines()[-1]
     assert sentence == (
-        "kyanite: Worker 1 ended 5 times right after its start. The last time it was ended by SIGKILL."
+        "kyanite: Worker 1 ended 5 times before it was ready. The last time it was ended by SIGKILL."
     )
 
 

@@ -33,7 +33,9 @@ class Child:
         self.start_at: float | None = time.monotonic()
         """When to start it (again)."""
         self.quick_deaths = 0
-        """How often in a row it ended right after its start."""
+        """How often in a row it ended soon after its start."""
+        self.stillborn = 0
+        """How often in a row it ended before it was ready."""
         self._last_beat = -1
         self._silent_ticks = 0
 

@@ -4,6 +4,7 @@ Every option is an environment variable as well. Whatever cannot be done is one 
 code: 2 when the request was at fault, 1 for the rest.
 """
 
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -110,9 +111,13 @@ def kyanite() -> None:
 )
 @click.pass_context
 def serve(context: click.Context, /, **options: Any) -> None:
+    config = _config(context, options)
+    # Until the supervisor has its own handlers there is nothing to finish. Importing the rest takes a moment.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: sys.exit(0))
     from kyanite.server.serve import serve as run
 
-    run(_config(context, options))
+    run(config)
 
 
 @kyanite.command(help="Read everything a stopped store holds and check it.")

@@ -6,8 +6,8 @@ milliseconds and share that memory.
 
 What it does about a process:
 
-- *it ended*: start it again, at once the first time, then with growing pauses. If it keeps ending right after its
-  start, or says that it cannot serve, give up with its reason.
+- *it ended*: start it again, at once the first time, then with growing pauses. If it keeps ending before it is
+  ready, or says in the beginning that it cannot serve, give up with its reason.
 - *its event loop has not turned for long*, or *it has kept the turn to write for long*: kill it, and so on as above.
 - *a commit ended with an unknown outcome*: end all of them, for only who opens the store alone may put it right.
 """
@@ -33,9 +33,10 @@ TURN_TICKS_MAX = 20
 CLOSE_SECONDS = 5.0
 """What a process gets on top of the bound for what is in flight, to close the store."""
 QUICK_SECONDS = 3.0
-"""A process that ends sooner than this after its start ended 'right after its start'."""
 PAUSES_SECONDS = (0.0, 0.1, 0.3, 1.0)
-"""How long to wait before a process that ended right after its start is started again; then the server gives up."""
+"""How long to wait before a process is started again that has ended so often within QUICK_SECONDS of its start."""
+STILLBORN_MAX = 5
+"""How often in a row a process may end before it is ready."""
 
 _log = logging.getLogger("kyanite.supervisor")
 
@@ -188,18 +189,19 @@ class Supervisor:
 
     def _replace(self, child: Child, how: str) -> None:
         """Plan a successor for a process that ended unasked, or give up."""
-        quick = child.lived_seconds < QUICK_SECONDS
-        child.quick_deaths = child.quick_deaths + 1 if quick else 0
+        child.quick_deaths = child.quick_deaths + 1 if child.lived_seconds < QUICK_SECONDS else 0
+        child.stillborn = 0 if child.ready else child.stillborn + 1
         name = child.role.name.capitalize()
         if child.reason and not self._announced:
             self._give_up(child.reason)
         elif not child.role.may_restart:
             self._give_up(f"{name}, whose memory was the store, {how}.")
-        elif child.quick_deaths > len(PAUSES_SECONDS):
+        elif child.stillborn >= STILLBORN_MAX:
             last = child.reason or f"The last time it {how}."
-            self._give_up(f"{name} ended {child.quick_deaths} times right after its start. {last}")
+            self._give_up(f"{name} ended {child.stillborn} times before it was ready. {last}")
         else:
-            child.start_at = time.monotonic() + PAUSES_SECONDS[max(0, child.quick_deaths - 1)]
+            pause = min(child.quick_deaths, len(PAUSES_SECONDS)) - 1
+            child.start_at = time.monotonic() + PAUSES_SECONDS[max(0, pause)]
 
     def _tick(self) -> None:
         if self._kill_at is not None:
