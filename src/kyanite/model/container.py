@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model.lease import LeaseAsk, Outcome, act
+from kyanite.model.page import Page, page_by_name
 from kyanite.model.records import ContainerRecord, Policy, decode_container, encode
 from kyanite.rules import leases, preconditions
 from kyanite.rules.preconditions import Conditions
@@ -34,14 +35,6 @@ class Seen:
     """A container as it was at an instant, for whatever is computed from time."""
 
     record: ContainerRecord
-    at: Instant
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerPage:
-    items: list[tuple[str, ContainerRecord]]
-    next_name: str | None
-    """The first name that did not fit, or None when this was the last page."""
     at: Instant
 
 
@@ -169,18 +162,11 @@ def delete(
 
 def list_containers(
     engine: Engine, account: str, *, prefix: str, first: str, limit: int
-) -> Awaitable[ContainerPage]:
+) -> Awaitable[Page[ContainerRecord]]:
     """The containers of an account in the order of their names, from ``first`` on."""
 
-    def body(snap: Snapshot) -> ContainerPage:
+    def body(snap: Snapshot) -> Page[ContainerRecord]:
         base = keys.containers(account)
-        start = max(base + prefix.encode(), base + first.encode())
-        items: list[tuple[str, ContainerRecord]] = []
-        for key, value in snap.scan(start, keys.after(base + prefix.encode()), limit=limit + 1):
-            name = key[len(base) :].decode()
-            if len(items) == limit:
-                return ContainerPage(items, name, snap.now)
-            items.append((name, decode_container(value)))
-        return ContainerPage(items, None, snap.now)
+        return page_by_name(snap, base, decode_container, prefix=prefix, first=first, limit=limit)
 
     return engine.read(body)
