@@ -14,15 +14,16 @@ import socket
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
+from urllib.parse import urlsplit
 
 from bench import installs, processes
 from bench.client import load
 from bench.exchange import ask
 from bench.lane import Work
-from bench.site import ACCOUNT, Site, storage_site
+from bench.site import Site, storage_site
 from bench.works import Content, put_blob
 
 START_SECONDS = 60.0
@@ -40,13 +41,14 @@ class Server(ABC):
         self.folder = folder
         self._log = folder.with_suffix(".log")
         self._process: subprocess.Popen[bytes] | None = None
-        self._site: Site | None = None
+        self.sites: Mapping[str, Site] = {}
+        """Where each service listens while the server runs."""
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def site(self) -> Site:
-        assert self._site is not None, f"{self.name} is not running"
-        return self._site
+        """The blob service."""
+        return self.sites["blob"]
 
     @property
     def pids(self) -> list[int]:
@@ -57,8 +59,8 @@ class Server(ABC):
     def start(self) -> float:
         """Start it on its folder; the seconds until it answered a request with success."""
         began_at = perf_counter()
-        self._site = self._launch()
-        self._wait_for_answer(self._site)
+        self.sites = self._launch()
+        self._wait_for_answer(self.site)
         return perf_counter() - began_at
 
     def stop(self) -> None:
@@ -102,8 +104,8 @@ class Server(ABC):
         ask(self.site, self.site.head("DELETE", f"/{container}", "restype=container"), 202)
 
     @abstractmethod
-    def _launch(self) -> Site:
-        """Spawn the server and say where it listens, or will."""
+    def _launch(self) -> Mapping[str, Site]:
+        """Spawn the server and say where each of its services listens, or will."""
 
     def _probe(self, site: Site) -> bytes:
         return site.head("GET", "", "comp=list")
@@ -141,13 +143,13 @@ class Server(ABC):
 class Kyanite(Server):
     name = "kyanite"
 
-    def _launch(self) -> Site:
+    def _launch(self) -> Mapping[str, Site]:
         services = ("blob", "queue", "table", "file", "dfs", "smb")
         ports = [text for service in services for text in (f"--{service}-port", "0")]
         program = Path(sys.executable).parent / "kyanite"
         process = self._spawn(program, "serve", "--location", self.folder, *ports, stdout=subprocess.PIPE)
         endpoints = json.loads(self._ready_line(process).removeprefix(b"ready"))
-        return storage_site(int(endpoints["blob"].removesuffix(f"/{ACCOUNT}").rpartition(":")[2]))
+        return {service: storage_site(_port_of(endpoint)) for service, endpoint in endpoints.items()}
 
     def _ready_line(self, process: subprocess.Popen[bytes]) -> bytes:
         assert process.stdout is not None
@@ -171,19 +173,15 @@ class Azurite(Server):
 
     name = "azurite"
 
-    def _launch(self) -> Site:
-        blob, queue, table = free_ports(3)
-        program = [installs.node(), installs.azurite() / "azurite" / "dist" / "src" / "azurite.js"]
-        switches = [
-            "--silent",
-            "--skipApiVersionCheck",
-            "--disableTelemetry",
-            "--blobKeepAliveTimeout",
-            "600",
-        ]
-        ports = ["--blobPort", str(blob), "--queuePort", str(queue), "--tablePort", str(table)]
-        self._spawn(*program, *switches, *ports, "--location", self.folder)
-        return storage_site(blob)
+    def _launch(self) -> Mapping[str, Site]:
+        services = ("blob", "queue", "table")
+        sites = {service: storage_site(port) for service, port in zip(services, free_ports(3), strict=True)}
+        program = installs.azurite() / "azurite" / "dist" / "src" / "azurite.js"
+        options = ["--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+        for service, site in sites.items():
+            options += [f"--{service}Port", str(site.port), f"--{service}KeepAliveTimeout", "600"]
+        self._spawn(installs.node(), program, *options, "--location", self.folder)
+        return sites
 
 
 class Nginx(Server):
@@ -204,14 +202,14 @@ class Nginx(Server):
     def delete_container(self, container: str) -> None:
         shutil.rmtree(self.folder / container, ignore_errors=True)
 
-    def _launch(self) -> Site:
+    def _launch(self) -> Mapping[str, Site]:
         (port,) = free_ports(1)
         config = self.folder / "nginx.conf"
         user = "user root;" if os.geteuid() == 0 else ""
         config.write_text(_NGINX_CONFIG.format(user=user, folder=self.folder, port=port))
         (self.folder / "probe").write_text("ready")
         self._spawn(installs.nginx(), "-p", self.folder, "-c", config, "-e", "stderr")
-        return Site("127.0.0.1", port, "", "")
+        return {"blob": Site("127.0.0.1", port, "", "")}
 
     def _probe(self, site: Site) -> bytes:
         return site.head("GET", "/probe")
@@ -229,6 +227,13 @@ http {{
 """
 
 KINDS: dict[str, Callable[[Path], Server]] = {"kyanite": Kyanite, "azurite": Azurite, "nginx": Nginx}
+
+
+def _port_of(endpoint: str) -> int:
+    """The port of an endpoint such as http://127.0.0.1:10000/devstoreaccount1."""
+    port = urlsplit(endpoint).port
+    assert port is not None
+    return port
 
 
 def free_ports(count: int) -> list[int]:

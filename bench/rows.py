@@ -56,6 +56,7 @@ class Row:
     work: Callable[[Server, str], LaneWork]
     check: Callable[[Server], None]
     """Fails when the server does not really do what the row measures. Run once, after all rounds."""
+    service: str = "blob"
     dataset: Dataset | None = None
     container: str | None = None
     """A container of the row's own, made before and deleted after it."""

@@ -58,7 +58,9 @@ class Run:
             say(f"  putting {len(row.dataset.names):,} blobs into {server.name}")
             row.dataset.fill(server)
             self._filled.add((server.name, row.dataset))
-        warmed = load(server.site, row.work(server, "warm"), lanes=row.lanes, seconds=WARM_UP_SECONDS)
+        warmed = load(
+            server.sites[row.service], row.work(server, "warm"), lanes=row.lanes, seconds=WARM_UP_SECONDS
+        )
         if warmed.errors:
             raise RuntimeError(f"{server.name}: {warmed.errors[0]}")
 
@@ -79,7 +81,7 @@ class Run:
         pids = server.pids
         before = processes.spent(pids)
         tally = load(
-            server.site,
+            server.sites[row.service],
             row.work(server, str(number)),
             lanes=row.lanes,
             seconds=self.seconds,
