@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from kyanite.model import container
 from kyanite.model.container import ContainerKey
-from kyanite.model.records import ContainerRecord, Policy
+from kyanite.model.records import ContainerRecord
 from kyanite.rules import leases
 from kyanite.rules.preconditions import Conditions
 from kyanite.services.common.exchange import Exchange
@@ -16,13 +16,12 @@ from kyanite.services.common.headers import (
     one_of,
 )
 from kyanite.services.common.lease import lease_answer, lease_ask_of
+from kyanite.services.common.policies import policies_document, policies_of
 from kyanite.values import ETag, Instant
-from kyanite.wire import acl, http_date
+from kyanite.wire import http_date
 from kyanite.wire.http import Response
-from kyanite.wire.malformed import Malformed
 
 _PUBLIC_LEVELS = ("container", "blob")
-_ACL_MAX_BYTES = 64 * 1024
 
 
 def key_of(exchange: Exchange) -> ContainerKey:
@@ -71,24 +70,16 @@ async def get_container_acl(exchange: Exchange) -> Response:
     headers = version_headers(record.etag, record.modified_at)
     headers += _public_header(record)
     headers.append(("Content-Type", "application/xml"))
-    identifiers = [
-        acl.SignedIdentifier(policy.id, policy.starts_at, policy.expires_at, policy.permissions)
-        for policy in record.policies
-    ]
-    return Response(200, headers, acl.encode(identifiers))
+    return Response(200, headers, policies_document(record.policies))
 
 
 async def set_container_acl(exchange: Exchange) -> Response:
     public_access = _public_access(exchange)
-    body = await exchange.request.body.read_all(_ACL_MAX_BYTES)
-    if body is None:
-        raise Malformed("RequestBodyTooLarge", MaxLimit=str(_ACL_MAX_BYTES))
-    identifiers = acl.decode(body) if body else []
     record = await container.set_acl(
         exchange.environment.engine,
         key_of(exchange),
         public_access,
-        tuple(Policy(item.id, item.starts_at, item.expires_at, item.permissions) for item in identifiers),
+        await policies_of(exchange),
         conditions_of(exchange.headers),
         lease_id_of(exchange.headers),
     )

@@ -13,16 +13,16 @@ from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.services.blob.container import key_of
+from kyanite.services.common.enumeration import echo_of, enumeration, metadata_element
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.paging import encode_marker, includes_of, marker_of, max_results_of
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_parameter
-from kyanite.wire.xml import escape, escape_attribute, name_element, speakable
+from kyanite.wire.xml import escape, name_element, speakable
 
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
-_XML = [("Content-Type", "application/xml")]
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
 _BLOB_PARTS = frozenset(
     {
@@ -55,11 +55,11 @@ async def list_containers(exchange: Exchange) -> Response:
         limit=limit,
     )
     items = "".join(_container_item(name, record, page.at, parts) for name, record in page.items)
-    return _answer(
-        f'ServiceEndpoint="{escape_attribute(exchange.endpoint)}"',
-        _echo(exchange, limit),
-        f"<Containers>{items}</Containers>",
-        encode_marker(page.next_name),
+    return enumeration(
+        exchange,
+        echo=echo_of(exchange, limit),
+        items=f"<Containers>{items}</Containers>",
+        next_marker=encode_marker(page.next_name),
     )
 
 
@@ -89,14 +89,15 @@ async def list_blobs(exchange: Exchange) -> Response:
         else _blob_item(name, record, snapshot, page.at, with_metadata, with_copy)
         for name, record, snapshot in page.items
     ]
-    echo = _echo(exchange, limit)
+    echo = echo_of(exchange, limit)
     if ask.delimiter:
         echo += f"<Delimiter>{escape(speakable(ask.delimiter))}</Delimiter>"
-    return _answer(
-        f'ServiceEndpoint="{escape_attribute(exchange.endpoint)}" ContainerName="{escape(exchange.container)}"',
-        echo,
-        f"<Blobs>{''.join(items)}</Blobs>",
-        _marker(page.next_place),
+    return enumeration(
+        exchange,
+        attributes=f' ContainerName="{escape(exchange.container)}"',
+        echo=echo,
+        items=f"<Blobs>{''.join(items)}</Blobs>",
+        next_marker=_marker(page.next_place),
     )
 
 
@@ -115,30 +116,9 @@ def _marker(place: Place | None) -> str:
     return encode_marker(place.name if place.snapshot is None else f"{place.name}\0{place.snapshot}")
 
 
-def _answer(attributes: str, echo: str, items: str, next_marker: str) -> Response:
-    text = (
-        f'<?xml version="1.0" encoding="utf-8"?><EnumerationResults {attributes}>{echo}{items}'
-        f"<NextMarker>{next_marker}</NextMarker></EnumerationResults>"
-    )
-    return Response(200, list(_XML), text.encode())
-
-
-def _echo(exchange: Exchange, limit: int) -> str:
-    """What the client asked for, said back."""
-    parameters = exchange.parameters
-    echo = ""
-    if "prefix" in parameters:
-        echo += f"<Prefix>{escape(speakable(parameters['prefix']))}</Prefix>"
-    if "marker" in parameters:
-        echo += f"<Marker>{escape(parameters['marker'])}</Marker>"
-    if "maxresults" in parameters:
-        echo += f"<MaxResults>{limit}</MaxResults>"
-    return echo
-
-
 def _container_item(name: str, record: ContainerRecord, now: Instant, parts: frozenset[str]) -> str:
     public = f"<PublicAccess>{record.public_access}</PublicAccess>" if record.public_access else ""
-    metadata = _metadata(record.metadata) if "metadata" in parts else ""
+    metadata = metadata_element(record.metadata) if "metadata" in parts else ""
     return (
         f"<Container><Name>{escape(name)}</Name><Properties>"
         f"<Last-Modified>{http_date.encode(record.modified_at)}</Last-Modified>"
@@ -177,7 +157,7 @@ def _blob_item(
         taken_at, lease = f"<Snapshot>{iso_time.encode(snapshot)}</Snapshot>", ""
     elif record.lease != NO_LEASE:
         lease = _lease(record.lease, now)
-    metadata = _metadata(record.metadata) if with_metadata else ""
+    metadata = metadata_element(record.metadata) if with_metadata else ""
     copied = _copy(record.copy) if with_copy and record.copy is not None else ""
     return (
         f"<Blob>{name_element(name)}{taken_at}<Properties>"
@@ -209,9 +189,3 @@ def _lease(lease: Lease, now: Instant) -> str:
     status, state, duration = leases.shown(lease, now)
     shown = f"<LeaseStatus>{status}</LeaseStatus><LeaseState>{state}</LeaseState>"
     return f"{shown}<LeaseDuration>{duration}</LeaseDuration>" if duration else shown
-
-
-def _metadata(metadata: dict[str, str]) -> str:
-    if not metadata:
-        return "<Metadata />"
-    return f"<Metadata>{''.join(f'<{name}>{escape(text)}</{name}>' for name, text in metadata.items())}</Metadata>"

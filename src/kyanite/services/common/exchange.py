@@ -15,6 +15,8 @@ class Resource(Enum):
     SERVICE = "service"
     CONTAINER = "container"
     OBJECT = "object"
+    MESSAGES = "messages"
+    """All messages of a queue, as far as a path can name them together."""
 
 
 class Exchange:

@@ -33,17 +33,18 @@ class Op:
     access: Access
     """What a shared access signature or an anonymous caller needs."""
     when: str = ""
-    """Headers that must be there for this row, joined by `` & ``; ``name: value`` when a value counts."""
+    """Headers that must be there for this row, joined by `` & ``; ``name: value`` when a value counts. With a
+    question mark before it the name is that of a query parameter."""
     writes: bool = False
     """Not to be done on the read-only secondary."""
 
-    def means(self, headers: Mapping[str, str]) -> bool:
-        return not self.when or all(_is_there(part, headers) for part in self.when.split(" & "))
+    def means(self, headers: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
+        return not self.when or all(_is_there(part, headers, parameters) for part in self.when.split(" & "))
 
 
-def _is_there(part: str, headers: Mapping[str, str]) -> bool:
+def _is_there(part: str, headers: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
     name, _, value = part.partition(": ")
-    given = headers.get(name)
+    given = parameters.get(name[1:]) if name[0] == "?" else headers.get(name)
     return given is not None and (not value or given.lower() == value.lower())
 
 
@@ -66,7 +67,7 @@ class Router:
     ) -> Op:
         restype, comp = parameters.get("restype", "").lower(), parameters.get("comp", "").lower()
         for op in self._rows.get((resource, method, restype, comp), ()):
-            if op.means(headers):
+            if op.means(headers, parameters):
                 return op
         raise self._unknown(resource, method, restype, comp)
 

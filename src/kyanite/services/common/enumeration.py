@@ -1,0 +1,42 @@
+"""``EnumerationResults``: the document around the items of a listing, whatever is listed.
+
+It is put together from templates, since a page may be megabytes. Whatever a client chose is escaped; what the server
+made needs none.
+"""
+
+from collections.abc import Mapping
+
+from kyanite.services.common.exchange import Exchange
+from kyanite.wire.http import Response
+from kyanite.wire.xml import escape, escape_attribute, speakable
+
+
+def enumeration(
+    exchange: Exchange, *, echo: str, items: str, next_marker: str, attributes: str = ""
+) -> Response:
+    """A page. ``attributes`` are those of the root beside the address of the service."""
+    text = (
+        '<?xml version="1.0" encoding="utf-8"?>'
+        f'<EnumerationResults ServiceEndpoint="{escape_attribute(exchange.endpoint)}"{attributes}>'
+        f"{echo}{items}<NextMarker>{next_marker}</NextMarker></EnumerationResults>"
+    )
+    return Response(200, [("Content-Type", "application/xml")], text.encode())
+
+
+def echo_of(exchange: Exchange, limit: int) -> str:
+    """What the client asked for, said back."""
+    parameters = exchange.parameters
+    echo = ""
+    if "prefix" in parameters:
+        echo += f"<Prefix>{escape(speakable(parameters['prefix']))}</Prefix>"
+    if "marker" in parameters:
+        echo += f"<Marker>{escape(speakable(parameters['marker']))}</Marker>"
+    if "maxresults" in parameters:
+        echo += f"<MaxResults>{limit}</MaxResults>"
+    return echo
+
+
+def metadata_element(metadata: Mapping[str, str]) -> str:
+    if not metadata:
+        return "<Metadata />"
+    return f"<Metadata>{''.join(f'<{name}>{escape(text)}</{name}>' for name, text in metadata.items())}</Metadata>"

@@ -1,0 +1,27 @@
+"""Stored access policies over REST, the same for containers, queues, tables and shares: document in, document out."""
+
+from collections.abc import Iterable
+
+from kyanite.model.records import Policy
+from kyanite.services.common.exchange import Exchange
+from kyanite.wire import acl
+from kyanite.wire.malformed import Malformed
+
+_MAX_BYTES = 64 * 1024
+
+
+async def policies_of(exchange: Exchange) -> tuple[Policy, ...]:
+    """The policies that the request brings; no body at all removes them."""
+    body = await exchange.request.body.read_all(_MAX_BYTES)
+    if body is None:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BYTES))
+    return tuple(
+        Policy(item.id, item.starts_at, item.expires_at, item.permissions) for item in acl.decode(body)
+    )
+
+
+def policies_document(policies: Iterable[Policy]) -> bytes:
+    return acl.encode(
+        acl.SignedIdentifier(policy.id, policy.starts_at, policy.expires_at, policy.permissions)
+        for policy in policies
+    )
