@@ -27,14 +27,13 @@ _FILE = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-class AccountType(click.ParamType[Account]):
-    """``NAME:KEY[:KEY2]``; several in one environment variable are separated by semicolons."""
-
-    name = "account"
-    envvar_list_splitter = ";"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Account:
-        return value if isinstance(value, Account) else parse_account(value.strip())
+def _parse_accounts(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> tuple[Account, ...]:
+    """Several accounts are several options, or one environment variable with semicolons."""
+    return tuple(
+        parse_account(text.strip()) for several in texts for text in several.split(";") if text.strip()
+    )
 
 
 def _option(name: str, *, variable: str = "", **settings: Any) -> Callable[[_Command], _Command]:
@@ -88,7 +87,7 @@ def kyanite() -> None:
 @_option(
     "--account",
     variable="accounts",
-    type=AccountType(),
+    callback=_parse_accounts,
     multiple=True,
     metavar="NAME:KEY[:KEY2]",
     help="An account and its keys; may be repeated.  [default: the development account]",
@@ -155,11 +154,10 @@ def main() -> None:
     """Run the command line and end the process with its exit code."""
     try:
         code = kyanite.main(prog_name="kyanite", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as nothing_asked:
-        click.echo(nothing_asked.format_message(), err=True)
-        code = 2
     except click.ClickException as misuse:
-        click.echo(f"kyanite: {misuse.format_message()}", err=True)
+        # Nothing asked at all is answered with the help, which is more than a sentence.
+        text = misuse.format_message()
+        click.echo(text if "\n" in text else f"kyanite: {text}", err=True)
         code = misuse.exit_code
     except click.Abort:
         code = 1
