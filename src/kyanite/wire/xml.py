@@ -24,7 +24,6 @@ MAX_ELEMENTS = 200_000
 _MAX_DIGITS = 19
 
 _UNSPEAKABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_SPECIAL = re.compile("[&<>\r]")
 _SPECIAL_IN_ATTRIBUTE = re.compile('[&<>"\t\r\n]')
 _ESCAPES = {
     "&": "&amp;",
@@ -109,9 +108,15 @@ def unsupported_node(name: str) -> Malformed:
 
 def escape(text: str) -> str:
     """Text for inside an element. A carriage return becomes a reference, or the reader would drop it."""
-    if _SPECIAL.search(text) is None:
-        return text
-    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], text)
+    if "&" in text:
+        text = text.replace("&", "&amp;")
+    if "<" in text:
+        text = text.replace("<", "&lt;")
+    if ">" in text:
+        text = text.replace(">", "&gt;")
+    if "\r" in text:
+        text = text.replace("\r", "&#13;")
+    return text
 
 
 def escape_attribute(text: str) -> str:
