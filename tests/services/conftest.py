@@ -5,11 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from kyanite.services.queue.service import queue_service
 from tests.services.harness import Harness
 
 
 @pytest.fixture
 def blobs(tmp_path: Path) -> Iterator[Harness]:
     harness = Harness(tmp_path)
+    yield harness
+    harness.close()
+
+
+@pytest.fixture
+def queues(tmp_path: Path) -> Iterator[Harness]:
+    harness = Harness(tmp_path, queue_service, "queue")
     yield harness
     harness.close()

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -75,7 +75,10 @@ class Answer:
 class Harness:
     """One account's way to a service. Requests are signed with its key unless told otherwise."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, build: Callable[[Environment], Service] = blob_service, word: str = "blob"
+    ) -> None:
+        self._word = word
         self.clock = Clock()
         self.engine = MemoryEngine(clock=self.clock)
         self.extents = LocalExtents(folder)
@@ -87,7 +90,7 @@ class Harness:
             clock=self.clock,
             fresh_guid=self._guid,
         )
-        self.service: Service = blob_service(self.environment)
+        self.service = build(self.environment)
 
     def close(self) -> None:
         asyncio.run(self.extents.close())
@@ -136,7 +139,7 @@ class Harness:
         lower = {name.lower(): value for name, value in headers.items()}
         signable = Signable(
             method,
-            decode_target(lower["host"], path, "blob"),
+            decode_target(lower["host"], path, self._word),
             decode_query(query),
             lower,
             lower.get("x-ms-version", "2009-09-19"),

@@ -11,6 +11,9 @@ it is one small transaction, and a name that is used again can never show what w
     c       account 0 container name                container record
     n       container id, blob name                 blob record (the base blob)
     v       container id, blob name 0 instant       blob record (a snapshot or a version)
+    i       container id, blob name                 staging area: blocks that are not committed yet
+    j       staging id (8 bytes), block id          staged block
+    y       staging id (8 bytes)                    a staging area that was given up, to be taken apart
     d       container id                            a deleted container, to be taken apart
     b       number (8 bytes)                        an inline body, kept apart by the engines
     k       number (8 bytes)                        how many share an inline body, if more than one
@@ -21,6 +24,10 @@ it is one small transaction, and a name that is used again can never show what w
     r       layer id (8 bytes), offset (8 bytes)    run of intervals
     u       layer id (8 bytes)                      chore: a layer to be taken apart or to be folded
     h       owner (12), number (8)                  hold: a process reads a layer for a long time
+    q       account 0 queue name                    queue record
+    m       generation, visible at, put at (8 each) message of a queue, in the order of delivery
+    a       generation (8), shard (1)               how many messages there are, in parts
+    z       generation (8)                          messages that were cleared, or whose queue was deleted
 """
 
 from kyanite.engine.api import Scope
@@ -74,6 +81,31 @@ def versions_of(container_id: int, name: str) -> bytes:
 
 def version(container_id: int, name: str, instant: int) -> bytes:
     return b"v%b%b\0%b" % (container_id.to_bytes(8, "big"), name.encode(), instant.to_bytes(8, "big"))
+
+
+def stagings(container_id: int) -> bytes:
+    """What the keys of a container's staging areas begin with."""
+    return b"i" + container_id.to_bytes(8, "big")
+
+
+def staging(container_id: int, name: str) -> bytes:
+    return b"i" + container_id.to_bytes(8, "big") + name.encode()
+
+
+def staged_blocks(staging_id: int) -> bytes:
+    """What the keys of a staging area's blocks begin with."""
+    return b"j" + staging_id.to_bytes(8, "big")
+
+
+def staged_block(staging_id: int, block_id: bytes) -> bytes:
+    return b"j" + staging_id.to_bytes(8, "big") + block_id
+
+
+ABANDONED_STAGINGS = b"y"
+
+
+def abandoned_staging(staging_id: int) -> bytes:
+    return b"y" + staging_id.to_bytes(8, "big")
 
 
 DELETED_CONTAINERS = b"d"
@@ -147,3 +179,53 @@ def holds_of(owner: bytes) -> bytes:
 
 def hold(owner: bytes, hold_number: int) -> bytes:
     return b"h%b%b" % (owner, hold_number.to_bytes(8, "big"))
+
+
+def queues(account: str) -> bytes:
+    """What the keys of an account's queues begin with."""
+    return b"q%b\0" % account.encode()
+
+
+def queue(account: str, name: str) -> bytes:
+    return b"q%b\0%b" % (account.encode(), name.encode())
+
+
+def queue_scope(account: str, name: str) -> Scope:
+    return Scope(b"q%b/%b" % (account.encode(), name.encode()))
+
+
+MESSAGES = b"m"
+
+
+def messages(generation: int) -> bytes:
+    """What the keys of a queue's messages begin with."""
+    return b"m" + generation.to_bytes(8, "big")
+
+
+def messages_visible_from(generation: int, instant: int) -> bytes:
+    """The first key of a message that becomes visible at this instant or later."""
+    return b"m%b%b" % (generation.to_bytes(8, "big"), instant.to_bytes(8, "big"))
+
+
+def message(generation: int, visible_at: int, put_at: int) -> bytes:
+    return b"m%b%b%b" % (
+        generation.to_bytes(8, "big"),
+        visible_at.to_bytes(8, "big"),
+        put_at.to_bytes(8, "big"),
+    )
+
+
+def message_counts(generation: int) -> bytes:
+    """What the keys of a queue's counts begin with."""
+    return b"a" + generation.to_bytes(8, "big")
+
+
+def message_count(generation: int, shard: int) -> bytes:
+    return b"a%b%c" % (generation.to_bytes(8, "big"), shard)
+
+
+DISCARDED_MESSAGES = b"z"
+
+
+def discarded_messages(generation: int) -> bytes:
+    return b"z" + generation.to_bytes(8, "big")

@@ -30,6 +30,10 @@ def bad_parameter(name: str, value: str, reason: str = "") -> Malformed:
     return Malformed("InvalidQueryParameterValue", **detail)
 
 
+def missing_parameter(name: str) -> Malformed:
+    return Malformed("MissingRequiredQueryParameter", QueryParameterName=name)
+
+
 def parameter_out_of_range(name: str, value: str, minimum: int, maximum: int) -> Malformed:
     return Malformed(
         "OutOfRangeQueryParameterValue",

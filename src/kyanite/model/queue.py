@@ -1,0 +1,165 @@
+"""Queues: the transactions over them and their listing.
+
+A queue is found by its name and keeps its messages under a *generation*, the number of the transaction that began it.
+Clearing a queue begins a new generation, and deleting it ends the last; either leaves the old messages to be taken
+apart in the background. So both cost the same whatever the queue holds, and receipts for what was in it find nothing.
+
+How many messages there are is counted in a few rows per generation, each for the messages whose number falls to it:
+see ``docs/decisions/0020-queues.md`` for why there are several.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+
+from kyanite.engine import keys
+from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model.page import Page, page_by_name
+from kyanite.model.records import Policy, encode
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant
+
+COUNT_SHARDS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class QueueKey:
+    account: str
+    name: str
+
+    @property
+    def key(self) -> bytes:
+        return keys.queue(self.account, self.name)
+
+
+class QueueRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    generation: int
+    created_at: Instant
+    metadata: dict[str, str]
+    policies: tuple[Policy, ...] = ()
+
+
+decode_queue: Callable[[bytes], QueueRecord] = msgspec.msgpack.Decoder(QueueRecord).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A queue and about how many messages it holds: hidden ones count, and expired ones until they are cleared away."""
+
+    record: QueueRecord
+    message_count: int
+
+
+def load(snap: Snapshot, queue: QueueKey) -> QueueRecord:
+    """The queue, or a refusal that it does not exist."""
+    stored = snap.get(keys.queue(queue.account, queue.name))
+    if stored is None:
+        raise Refused(Reason.QUEUE_NOT_FOUND)
+    return decode_queue(stored)
+
+
+def create(engine: Engine, queue: QueueKey, metadata: dict[str, str]) -> Awaitable[bool]:
+    """Create the queue; False when it is there already, with the very same metadata."""
+
+    def body(tx: Transaction) -> bool:
+        stored = tx.get(queue.key)
+        if stored is not None:
+            if _without_case(decode_queue(stored).metadata) != _without_case(metadata):
+                raise Refused(Reason.QUEUE_ALREADY_EXISTS)
+            return False
+        tx.put(queue.key, encode(QueueRecord(generation=tx.now, created_at=tx.now, metadata=metadata)))
+        return True
+
+    return engine.run(body)
+
+
+def _without_case(metadata: dict[str, str]) -> dict[str, str]:
+    """Names compare without case."""
+    return {name.lower(): value for name, value in metadata.items()}
+
+
+def find(engine: Engine, queue: QueueKey) -> Awaitable[QueueRecord | None]:
+    """The queue if there is one: for deciding who may use it, before anything is asked of it."""
+
+    def body(snap: Snapshot) -> QueueRecord | None:
+        stored = snap.get(queue.key)
+        return None if stored is None else decode_queue(stored)
+
+    return engine.read(body)
+
+
+def see(engine: Engine, queue: QueueKey) -> Awaitable[Seen]:
+    def body(snap: Snapshot) -> Seen:
+        record = load(snap, queue)
+        return Seen(record, count_messages(snap, record.generation))
+
+    return engine.read(body)
+
+
+def set_metadata(engine: Engine, queue: QueueKey, metadata: dict[str, str]) -> Awaitable[None]:
+    return _change(engine, queue, lambda record: replace(record, metadata=metadata))
+
+
+def set_policies(engine: Engine, queue: QueueKey, policies: tuple[Policy, ...]) -> Awaitable[None]:
+    return _change(engine, queue, lambda record: replace(record, policies=policies))
+
+
+def _change(engine: Engine, queue: QueueKey, change: Callable[[QueueRecord], QueueRecord]) -> Awaitable[None]:
+    def body(tx: Transaction) -> None:
+        tx.put(queue.key, encode(change(load(tx, queue))))
+
+    return engine.run(body)
+
+
+def clear(engine: Engine, queue: QueueKey) -> Awaitable[None]:
+    """Remove all messages, visible or not."""
+
+    def body(tx: Transaction) -> None:
+        record = load(tx, queue)
+        tx.put(queue.key, encode(replace(record, generation=tx.now)))
+        tx.put(keys.discarded_messages(record.generation), b"")
+
+    return engine.run(body, keys.queue_scope(queue.account, queue.name))
+
+
+def delete(engine: Engine, queue: QueueKey) -> Awaitable[None]:
+    def body(tx: Transaction) -> None:
+        record = load(tx, queue)
+        tx.delete(queue.key)
+        tx.put(keys.discarded_messages(record.generation), b"")
+
+    return engine.run(body, keys.queue_scope(queue.account, queue.name))
+
+
+def list_queues(
+    engine: Engine, account: str, *, prefix: str, first: str, limit: int
+) -> Awaitable[Page[QueueRecord]]:
+    """The queues of an account in the order of their names, from ``first`` on."""
+
+    def body(snap: Snapshot) -> Page[QueueRecord]:
+        base = keys.queues(account)
+        return page_by_name(snap, base, decode_queue, prefix=prefix, first=first, limit=limit)
+
+    return engine.read(body)
+
+
+# Counts
+
+
+def count_messages(snap: Snapshot, generation: int) -> int:
+    base = keys.message_counts(generation)
+    return sum(int.from_bytes(value, "big") for _, value in snap.scan(base, keys.after(base)))
+
+
+def count_key(generation: int, put_at: int) -> bytes:
+    """The row that counts the message which was put at this instant."""
+    return keys.message_count(generation, put_at % COUNT_SHARDS)
+
+
+def add_to_count(tx: Transaction, generation: int, put_at: int, change: int) -> None:
+    """Count one message more, or one or several less."""
+    key = count_key(generation, put_at)
+    stored = tx.get(key)
+    tx.put(key, ((0 if stored is None else int.from_bytes(stored, "big")) + change).to_bytes(8, "big"))

@@ -1,0 +1,35 @@
+"""List Queues: the parameters in, the XML out."""
+
+from kyanite.model import queue
+from kyanite.model.queue import QueueRecord
+from kyanite.services.common.enumeration import echo_of, enumeration, metadata_element
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.paging import encode_marker, includes_of, marker_of, max_results_of
+from kyanite.wire.http import Response
+
+_PARTS = frozenset({"metadata"})
+
+
+async def list_queues(exchange: Exchange) -> Response:
+    parameters = exchange.parameters
+    with_metadata = "metadata" in includes_of(parameters, _PARTS)
+    limit = max_results_of(parameters)
+    page = await queue.list_queues(
+        exchange.environment.engine,
+        exchange.account.name,
+        prefix=parameters.get("prefix", ""),
+        first=marker_of(parameters),
+        limit=limit,
+    )
+    items = "".join(_item(name, record, with_metadata) for name, record in page.items)
+    return enumeration(
+        exchange,
+        echo=echo_of(exchange, limit),
+        items=f"<Queues>{items}</Queues>",
+        next_marker=encode_marker(page.next_name),
+    )
+
+
+def _item(name: str, record: QueueRecord, with_metadata: bool) -> str:
+    metadata = metadata_element(record.metadata) if with_metadata else ""
+    return f"<Queue><Name>{name}</Name>{metadata}</Queue>"

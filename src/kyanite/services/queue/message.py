@@ -1,0 +1,193 @@
+"""Messages over REST: put, got, peeked at, updated, deleted, and cleared all at once."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from kyanite.model import message, queue
+from kyanite.model.message import Draft, Message, Receipt
+from kyanite.rules.visibility import DEFAULT_TIME_TO_LIVE_SECONDS, FOREVER
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.queue.queue import key_of
+from kyanite.wire import http_date, pop_receipt, queue_message
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed, bad_parameter, missing_parameter, parameter_out_of_range
+from kyanite.wire.xml import escape
+
+TEXT_MAX_BYTES = 64 * 1024
+BODY_MAX_BYTES = 128 * 1024 + 512
+"""What the live service names as its limit for a request that brings a message, markup and escapes included."""
+
+MESSAGES_AT_ONCE_MAX = 32
+TIMEOUT_MAX_SECONDS = 7 * 24 * 3600
+DEFAULT_TIMEOUT_SECONDS = 30
+TIME_TO_LIVE_MAX_SECONDS = 2**31 - 1
+
+_ANY_TIME_TO_LIVE_SINCE = "2017-07-29"
+"""Before this version seven days were the most, and no message could live forever."""
+_PUT_TELLS_SINCE = "2016-05-31"
+"""Before this version the answer to Put Message had no body."""
+
+_BYTES_PER_CHARACTER_MAX = 4
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_XML = ("Content-Type", "application/xml")
+
+
+async def put_message(exchange: Exchange) -> Response:
+    parameters = exchange.parameters
+    delay = _number(parameters, "visibilitytimeout", 0, TIMEOUT_MAX_SECONDS)
+    time_to_live = _time_to_live_of(exchange)
+    text = _checked(queue_message.decode(await _document_of(exchange)))
+    fresh_guid = exchange.environment.fresh_guid
+    draft = Draft(fresh_guid(), text, delay or 0, time_to_live, _secret(fresh_guid))
+    put = await message.put(exchange.environment.engine, key_of(exchange), draft)
+    if exchange.version < _PUT_TELLS_SINCE:
+        return Response(201)
+    return _answer(201, (put,), _when_put)
+
+
+async def get_messages(exchange: Exchange) -> Response:
+    parameters = exchange.parameters
+    if parameters.get("peekonly", "false").lower() != "false":
+        raise bad_parameter("peekonly", parameters["peekonly"])
+    timeout = _number(parameters, "visibilitytimeout", 1, TIMEOUT_MAX_SECONDS)
+    got = await message.get(
+        exchange.environment.engine,
+        key_of(exchange),
+        count=_count_of(parameters),
+        timeout_seconds=timeout or DEFAULT_TIMEOUT_SECONDS,
+        secret=_secret(exchange.environment.fresh_guid),
+    )
+    return _answer(200, got, _when_got)
+
+
+async def peek_messages(exchange: Exchange) -> Response:
+    seen = await message.peek(
+        exchange.environment.engine, key_of(exchange), count=_count_of(exchange.parameters)
+    )
+    return _answer(200, seen, _when_peeked_at)
+
+
+async def clear_messages(exchange: Exchange) -> Response:
+    await queue.clear(exchange.environment.engine, key_of(exchange))
+    return Response(204)
+
+
+async def update_message(exchange: Exchange) -> Response:
+    """Without a body the message keeps its text."""
+    receipt = _receipt_of(exchange.parameters)
+    timeout = _number(exchange.parameters, "visibilitytimeout", 0, TIMEOUT_MAX_SECONDS)
+    if timeout is None:
+        raise missing_parameter("visibilitytimeout")
+    document = await _document_of(exchange)
+    updated = await message.update(
+        exchange.environment.engine,
+        key_of(exchange),
+        exchange.object_name,
+        receipt,
+        text=_checked(queue_message.decode(document)) if document else None,
+        timeout_seconds=timeout,
+        secret=_secret(exchange.environment.fresh_guid),
+    )
+    return Response(
+        204,
+        [
+            ("x-ms-popreceipt", pop_receipt.encode(*updated.receipt)),
+            ("x-ms-time-next-visible", http_date.encode(updated.standing.visible_at)),
+        ],
+    )
+
+
+async def delete_message(exchange: Exchange) -> Response:
+    receipt = _receipt_of(exchange.parameters)
+    await message.delete(exchange.environment.engine, key_of(exchange), exchange.object_name, receipt)
+    return Response(204)
+
+
+# What the request says
+
+
+async def _document_of(exchange: Exchange) -> bytes:
+    document = await exchange.request.body.read_all(BODY_MAX_BYTES)
+    if document is None:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(BODY_MAX_BYTES))
+    return document
+
+
+def _checked(text: str) -> str:
+    """The text, unless it is too long as UTF-8."""
+    if len(text) > TEXT_MAX_BYTES // _BYTES_PER_CHARACTER_MAX and len(text.encode()) > TEXT_MAX_BYTES:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(TEXT_MAX_BYTES))
+    return text
+
+
+def _number(parameters: Mapping[str, str], name: str, minimum: int, maximum: int) -> int | None:
+    text = parameters.get(name)
+    if text is None:
+        return None
+    if _INTEGER.fullmatch(text) is None:
+        raise bad_parameter(name, text)
+    number = int(text)
+    if not minimum <= number <= maximum:
+        raise parameter_out_of_range(name, text, minimum, maximum)
+    return number
+
+
+def _count_of(parameters: Mapping[str, str]) -> int:
+    return _number(parameters, "numofmessages", 1, MESSAGES_AT_ONCE_MAX) or 1
+
+
+def _time_to_live_of(exchange: Exchange) -> int | None:
+    if exchange.version < _ANY_TIME_TO_LIVE_SINCE:
+        return _number(exchange.parameters, "messagettl", 1, DEFAULT_TIME_TO_LIVE_SECONDS)
+    if exchange.parameters.get("messagettl") == str(FOREVER):
+        return FOREVER
+    return _number(exchange.parameters, "messagettl", 1, TIME_TO_LIVE_MAX_SECONDS)
+
+
+def _receipt_of(parameters: Mapping[str, str]) -> Receipt:
+    text = parameters.get("popreceipt")
+    if not text:
+        raise missing_parameter("popreceipt")
+    return Receipt(*pop_receipt.decode(text))
+
+
+def _secret(fresh_guid: Callable[[], str]) -> bytes:
+    """As many random bytes as a receipt needs, from the parts of a GUID that are all chance."""
+    guid = fresh_guid()
+    return bytes.fromhex(guid[:8] + guid[28:])
+
+
+# What the answer says
+
+
+def _answer(status: int, messages: Sequence[Message], describe: Callable[[Message], str]) -> Response:
+    items = "".join([_item(message, describe(message)) for message in messages])
+    text = f'<?xml version="1.0" encoding="utf-8"?><QueueMessagesList>{items}</QueueMessagesList>'
+    return Response(status, [_XML], text.encode())
+
+
+def _item(found: Message, more: str) -> str:
+    return (
+        f"<QueueMessage><MessageId>{found.id}</MessageId>"
+        f"<InsertionTime>{http_date.encode(found.put_at)}</InsertionTime>"
+        f"<ExpirationTime>{http_date.encode(found.standing.expires_at)}</ExpirationTime>"
+        f"{more}</QueueMessage>"
+    )
+
+
+def _when_put(put: Message) -> str:
+    return (
+        f"<PopReceipt>{pop_receipt.encode(*put.receipt)}</PopReceipt>"
+        f"<TimeNextVisible>{http_date.encode(put.standing.visible_at)}</TimeNextVisible>"
+    )
+
+
+def _when_got(got: Message) -> str:
+    return _when_put(got) + _when_peeked_at(got)
+
+
+def _when_peeked_at(seen: Message) -> str:
+    return (
+        f"<DequeueCount>{seen.standing.dequeue_count}</DequeueCount>"
+        f"<MessageText>{escape(seen.text)}</MessageText>"
+    )

@@ -1,0 +1,30 @@
+"""What the paths of the Queue service mean, and who guards what they name."""
+
+from kyanite.model import queue
+from kyanite.rules import names
+from kyanite.services.common.access import Policed
+from kyanite.services.common.exchange import Exchange, Resource
+from kyanite.services.queue.queue import key_of
+from kyanite.wire.malformed import Malformed
+
+_MESSAGES = "messages"
+
+
+def locate(exchange: Exchange) -> Resource:
+    """``/queue``, ``/queue/messages`` or ``/queue/messages/id``."""
+    target = exchange.target
+    exchange.container, exchange.object_name = target.first, ""
+    if not target.first:
+        return Resource.SERVICE
+    names.check_queue(target.first)
+    if not target.rest:
+        return Resource.CONTAINER
+    word, _, exchange.object_name = target.rest.partition("/")
+    if word != _MESSAGES:
+        raise Malformed("InvalidUri")
+    return Resource.OBJECT if exchange.object_name else Resource.MESSAGES
+
+
+async def guardian(exchange: Exchange) -> Policed | None:
+    record = await queue.find(exchange.environment.engine, key_of(exchange))
+    return None if record is None else Policed(record.policies)

@@ -1,0 +1,44 @@
+"""Queues over REST. They have no ETags and take no conditions: the last writer wins."""
+
+from kyanite.model import queue
+from kyanite.model.queue import QueueKey
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import metadata_headers, metadata_of
+from kyanite.services.common.policies import policies_document, policies_of
+from kyanite.wire.http import Response
+
+
+def key_of(exchange: Exchange) -> QueueKey:
+    return QueueKey(exchange.account.name, exchange.container)
+
+
+async def create_queue(exchange: Exchange) -> Response:
+    """Creating a queue that is there already is no error, if its metadata would be the same."""
+    is_new = await queue.create(exchange.environment.engine, key_of(exchange), metadata_of(exchange.request))
+    return Response(201 if is_new else 204)
+
+
+async def delete_queue(exchange: Exchange) -> Response:
+    await queue.delete(exchange.environment.engine, key_of(exchange))
+    return Response(204)
+
+
+async def get_queue_metadata(exchange: Exchange) -> Response:
+    seen = await queue.see(exchange.environment.engine, key_of(exchange))
+    headers = [("x-ms-approximate-messages-count", str(seen.message_count))]
+    return Response(200, headers + metadata_headers(seen.record.metadata))
+
+
+async def set_queue_metadata(exchange: Exchange) -> Response:
+    await queue.set_metadata(exchange.environment.engine, key_of(exchange), metadata_of(exchange.request))
+    return Response(204)
+
+
+async def get_queue_acl(exchange: Exchange) -> Response:
+    seen = await queue.see(exchange.environment.engine, key_of(exchange))
+    return Response(200, [("Content-Type", "application/xml")], policies_document(seen.record.policies))
+
+
+async def set_queue_acl(exchange: Exchange) -> Response:
+    await queue.set_policies(exchange.environment.engine, key_of(exchange), await policies_of(exchange))
+    return Response(204)

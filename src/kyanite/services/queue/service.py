@@ -1,0 +1,22 @@
+"""The Queue service: its tables put together."""
+
+from kyanite.services.common.environment import Environment
+from kyanite.services.common.service import Dialect, Service
+from kyanite.services.queue import errors
+from kyanite.services.queue.operations import OPERATIONS
+from kyanite.services.queue.paths import guardian, locate
+
+
+def queue_service(environment: Environment) -> Service:
+    return Service(environment, DIALECT)
+
+
+DIALECT = Dialect(
+    word="queue",
+    server="Windows-Azure-Queue/1.0 Kyanite",
+    operations=OPERATIONS,
+    reasons=errors.REASONS,
+    codes=errors.CODES,
+    locate=locate,
+    guardian=guardian,
+)
