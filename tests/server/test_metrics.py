@@ -1,5 +1,6 @@
 """Counting, adding up and printing figures."""
 
+from kyanite.engine.group_commit import Commits
 from kyanite.server import metrics
 from kyanite.server.http_limits import Stats
 from kyanite.server.metrics import RequestMeter
@@ -57,12 +58,14 @@ def test_a_successor_counts_on_from_what_grew_and_not_from_what_was() -> None:
     meter, stats = RequestMeter(), Stats()
     meter.count("blob", "Get Blob", 200, 0.1)
     stats.bytes_in, stats.connections_open = 100, 7
-    Publication(slot, meter, stats).publish()
+    commits = Commits()
+    commits.batches, commits.transactions = 2, 9
+    Publication(slot, meter, stats, commits).publish()
 
     meter, stats = RequestMeter(), Stats()
     meter.count("blob", "Get Blob", 200, 0.2)
     stats.bytes_in, stats.connections_open = 11, 1
-    successor = Publication(slot, meter, stats)
+    successor = Publication(slot, meter, stats, None)
     for _ in range(2):
         successor.publish()
     samples = metrics.decode(slot.read_figures())
@@ -70,13 +73,15 @@ def test_a_successor_counts_on_from_what_grew_and_not_from_what_was() -> None:
     assert samples["kyanite_request_seconds_count"] == {'service="blob",operation="Get Blob"': 2}
     assert samples["kyanite_received_bytes_total"] == {"": 111}
     assert samples["kyanite_connections"] == {"": 1}
+    assert samples["kyanite_engine_batches_total"] == {"": 2}
+    assert samples["kyanite_engine_transactions_total"] == {"": 9}
 
 
 def test_every_published_figure_is_printed() -> None:
     slot = Roster(["worker 1"]).slots["worker 1"]
     meter = RequestMeter()
     meter.count("blob", "Get Blob", 200, 0.1)
-    Publication(slot, meter, Stats()).publish()
+    Publication(slot, meter, Stats(), None).publish()
     samples = metrics.decode(slot.read_figures())
     text = metrics.render(samples).decode()
     for name in samples:

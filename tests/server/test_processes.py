@@ -290,6 +290,9 @@ def test_health_and_metrics() -> None:
         assert b"kyanite_workers 2\n" in text
         assert b'kyanite_restarts_total{process="worker 1"} 0\n' in text
         assert b'le="+Inf"} 5\n' in text
+        with client(server.endpoints["blob"]) as once:
+            assert once.ask("put", "PUT", b"committed")[0] == 200
+        eventually(lambda: b"kyanite_engine_transactions_total 1\n" in ask(server, "metrics", "admin")[1])
         assert ask(server, "elsewhere", "admin")[0] == 404
         with client(server.endpoints["admin"]) as once:
             assert once.ask("metrics", "POST", b"")[0] == 405

@@ -55,6 +55,7 @@ class EmbeddedEngine:
         self._writer = GroupCommit(
             writing, turnstile, self._board, self._bodies, clock=clock, ring=self._bell.ring, limits=limits
         )
+        self.commits = self._writer.commits
         self._closing: asyncio.Future[None] | None = None
 
     @classmethod

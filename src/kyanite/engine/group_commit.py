@@ -58,6 +58,16 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
+class Commits:
+    """How much was committed, counted for whoever publishes it."""
+
+    __slots__ = ("batches", "transactions")
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.transactions = 0
+
+
 class _Next(Enum):
     """What the thread did about the next batch when it had committed one."""
 
@@ -87,6 +97,7 @@ class GroupCommit:
         self._clock = clock
         self._ring = ring
         self._limits = limits
+        self.commits = Commits()
         self._loop = asyncio.get_running_loop()
         self._queues: dict[bool, deque[Waiting]] = {True: deque(), False: deque()}
         self._durable = True
@@ -241,6 +252,8 @@ class GroupCommit:
                 save_last_instant(self._cursor, batch.last)
             committing = batch.wrote and self._connection.in_transaction
             self._cursor.execute("COMMIT")
+            self.commits.batches += 1
+            self.commits.transactions += len(batch.members)
         except apsw.Error as error:
             self._undo(batch, error, committing)
         finally:

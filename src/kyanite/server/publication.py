@@ -2,6 +2,7 @@
 
 import logging
 
+from kyanite.engine.group_commit import Commits
 from kyanite.server import metrics
 from kyanite.server.http_limits import Stats
 from kyanite.server.metrics import RequestMeter, Samples
@@ -13,10 +14,12 @@ _log = logging.getLogger("kyanite.metrics")
 class Publication:
     """Writes what a process counted to its slot, on top of what its predecessors had counted."""
 
-    def __init__(self, slot: Slot, meter: RequestMeter, stats: Stats) -> None:
+    def __init__(self, slot: Slot, meter: RequestMeter, stats: Stats, commits: Commits | None) -> None:
+        """``commits`` is None when the engine does not count any."""
         self._slot = slot
         self._meter = meter
         self._stats = stats
+        self._commits = commits or Commits()
         self._before = metrics.counters_of(metrics.decode(slot.read_figures()))
 
     def publish(self) -> None:
@@ -35,4 +38,6 @@ class Publication:
             "kyanite_connections_refused_total": {"": stats.connections_refused},
             "kyanite_connections": {"": stats.connections_open},
             "kyanite_requests_in_flight": {"": stats.requests_in_flight},
+            "kyanite_engine_batches_total": {"": self._commits.batches},
+            "kyanite_engine_transactions_total": {"": self._commits.transactions},
         }

@@ -7,9 +7,10 @@ supervisor only maps the engine's page of shared memory.
 from dataclasses import dataclass
 from pathlib import Path
 
-from kyanite.engine.api import Engine, EngineError
+from kyanite.engine.api import EngineError
 from kyanite.engine.board import Board
 from kyanite.engine.embedded import EmbeddedEngine
+from kyanite.engine.group_commit import Commits
 from kyanite.engine.local_extents import LocalExtents
 from kyanite.engine.memory import MemoryEngine
 from kyanite.model.sweep import Sweeper
@@ -22,8 +23,13 @@ _EXTENTS = "extents"
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    engine: Engine
+    engine: EmbeddedEngine | MemoryEngine
     extents: LocalExtents
+
+    @property
+    def commits(self) -> Commits | None:
+        """What the engine has counted, if it counts."""
+        return self.engine.commits if isinstance(self.engine, EmbeddedEngine) else None
 
     def upkeep(self) -> list[Step]:
         """What gives space back in the background, one step at a time."""

@@ -62,7 +62,7 @@ class Worker:
             others=others,
             on_exchange=observer(door, meter, log_requests=self.config.log_requests),
         )
-        publication = None if meter is None else Publication(post.slot, meter, server.stats)
+        publication = None if meter is None else Publication(post.slot, meter, server.stats, store.commits)
         background = [asyncio.create_task(post.beat(None if publication is None else publication.publish))]
         if post.slot.name == self.caretaker:
             background += [asyncio.create_task(keep_up(step)) for step in store.upkeep()]
