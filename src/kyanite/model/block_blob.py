@@ -1,12 +1,13 @@
-"""Block blobs: written whole."""
+"""Block blobs that are written whole. Those made of blocks are in ``block_list.py``."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
+from kyanite.engine import keys
 from kyanite.engine.api import Engine, Transaction
 from kyanite.engine.extents import Extent
-from kyanite.model import content
-from kyanite.model.blob import BlobKey, Guard, key_of, scope_of
+from kyanite.model import container, content, staging
+from kyanite.model.blob import BlobKey, Guard, scope_of
 from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders, decode_blob, encode
 from kyanite.rules import leases, preconditions
 from kyanite.rules.leases import NO_LEASE
@@ -30,10 +31,11 @@ def put(
     """Create the blob or replace it, of whatever kind it was; a lease that the writer holds goes on."""
 
     def body(tx: Transaction) -> BlobRecord:
-        key = key_of(tx, blob)
         now = tx.now
+        container_id = container.load(tx, blob.container).id
+        key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
+        stored, head = tx.get_many((key, staging_key))
         lease, created_at = NO_LEASE, now
-        stored = tx.get(key)
         if stored is None:
             preconditions.check_write(guard.conditions, None, None, creates=True)
             leases.check_write(NO_LEASE, guard.lease_id, now)
@@ -47,6 +49,7 @@ def put(
             )
             lease, created_at = leases.check_write(old.lease, guard.lease_id, now), old.created_at
             content.drop(tx, old.content)
+        staging.abandon(tx, staging_key, head)
         record = BlobRecord(
             modified_at=now,
             created_at=created_at,

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from kyanite.engine import keys
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model import content
+from kyanite.model import container, content, staging
 from kyanite.model.blob import BlobKey, Guard, key_of, load, scope_of
 from kyanite.model.records import BlobRecord, CopyState, decode_blob, encode
 from kyanite.rules import leases, preconditions
@@ -38,9 +39,10 @@ def copy(
         now = tx.now
         source = _load_source(tx, ask.source)
         preconditions.check_source(ask.source_conditions, source.etag, source.modified_at)
-        key = key_of(tx, blob)
+        container_id = container.load(tx, blob.container).id
+        key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
+        stored, head = tx.get_many((key, staging_key))
         lease, created_at = NO_LEASE, now
-        stored = tx.get(key)
         if stored is None:
             preconditions.check_write(guard.conditions, None, None, creates=True)
             leases.check_write(NO_LEASE, guard.lease_id, now)
@@ -58,6 +60,7 @@ def copy(
         shared = content.share(tx, source.content)
         if stored is not None:
             content.drop(tx, old.content)
+        staging.abandon(tx, staging_key, head)
         record = replace(
             source,
             modified_at=now,

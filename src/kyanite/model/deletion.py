@@ -5,9 +5,9 @@ from enum import Enum
 
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model import container, content
+from kyanite.model import container, content, staging
 from kyanite.model.blob import BlobKey, Guard, key_of, load, scope_of
-from kyanite.model.records import decode_blob
+from kyanite.model.records import BlobRecord, decode_blob
 from kyanite.rules import leases, preconditions
 from kyanite.rules.refusals import Reason, Refused
 
@@ -26,18 +26,36 @@ def delete(
     """Delete the blob, or the one snapshot that the key names."""
 
     def body(tx: Transaction) -> None:
-        key = key_of(tx, blob)
-        record = load(tx, key)
-        preconditions.check_write(guard.conditions, record.etag, record.modified_at, creates=False)
-        leases.check_write(record.lease, guard.lease_id, tx.now)
-        if blob.snapshot is None:
-            container_id = container.load(tx, blob.container).id
-            _settle(tx, keys.versions_of(container_id, blob.name), snapshots)
-        if snapshots is not Snapshots.ONLY:
-            content.drop(tx, record.content)
-            tx.delete(key)
+        if blob.snapshot is not None:
+            key = key_of(tx, blob)
+            _remove(tx, key, _load_checked(tx, key, guard))
+            return
+        container_id = container.load(tx, blob.container).id
+        key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
+        stored, head = tx.get_many((key, staging_key))
+        if stored is None and staging.load(tx, head) is None:
+            raise Refused(Reason.BLOB_NOT_FOUND)
+        record = None if stored is None else _load_checked(tx, key, guard)
+        _settle(tx, keys.versions_of(container_id, blob.name), snapshots)
+        if snapshots is Snapshots.ONLY:
+            return
+        staging.abandon(tx, staging_key, head)
+        if record is not None:
+            _remove(tx, key, record)
 
     return engine.run(body, scope_of(blob))
+
+
+def _load_checked(tx: Transaction, key: bytes, guard: Guard) -> BlobRecord:
+    record = load(tx, key)
+    preconditions.check_write(guard.conditions, record.etag, record.modified_at, creates=False)
+    leases.check_write(record.lease, guard.lease_id, tx.now)
+    return record
+
+
+def _remove(tx: Transaction, key: bytes, record: BlobRecord) -> None:
+    content.drop(tx, record.content)
+    tx.delete(key)
 
 
 def _settle(tx: Transaction, prefix: bytes, wish: Snapshots) -> None:
@@ -46,5 +64,4 @@ def _settle(tx: Transaction, prefix: bytes, wish: Snapshots) -> None:
     for key, value in list(tx.scan(prefix, keys.after(prefix), limit=limit)):
         if wish is Snapshots.REFUSE:
             raise Refused(Reason.SNAPSHOTS_PRESENT)
-        content.drop(tx, decode_blob(value).content)
-        tx.delete(key)
+        _remove(tx, key, decode_blob(value))

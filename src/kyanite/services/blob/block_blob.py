@@ -1,5 +1,7 @@
 """Writing block blobs over REST."""
 
+from collections.abc import Mapping
+
 from kyanite.model import block_blob
 from kyanite.model.block_blob import Draft
 from kyanite.model.records import HttpHeaders
@@ -15,10 +17,12 @@ from kyanite.services.common.headers import (
     one_of,
     required,
 )
+from kyanite.services.common.limits import check_body_length
 from kyanite.wire import crc64
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header
 
+_NOTHING: Mapping[str, str] = {}
 MIB = 1024 * 1024
 TIERS = ("Hot", "Cool", "Cold", "Archive")
 _PUT_BLOB_MAX_BYTES = (("2019-12-12", 5000 * MIB), ("2016-05-31", 256 * MIB), ("", 64 * MIB))
@@ -32,7 +36,7 @@ async def put_blob(exchange: Exchange) -> Response:
             raise Malformed("NotImplemented")
         raise bad_header("x-ms-blob-type", headers["x-ms-blob-type"])
     length = content_length_of(exchange.request)
-    _check_size(exchange.version, length)
+    check_body_length(exchange.version, length, _PUT_BLOB_MAX_BYTES)
     key, guard, metadata = blob_key_of(exchange), guard_of(headers), metadata_of(exchange.request)
     tier = one_of(headers, "x-ms-access-tier", TIERS)
     stored_md5 = md5_of(headers, "x-ms-blob-content-md5")
@@ -40,7 +44,7 @@ async def put_blob(exchange: Exchange) -> Response:
     draft = Draft(
         payload=taken.payload,
         length=length,
-        http=http_headers_of(exchange, stored_md5 or taken.md5),
+        http=http_headers_of(headers, stored_md5 or taken.md5),
         metadata=metadata,
         tier=tier,
     )
@@ -60,20 +64,18 @@ async def put_blob(exchange: Exchange) -> Response:
     return Response(201, answer)
 
 
-def http_headers_of(exchange: Exchange, md5: bytes) -> HttpHeaders:
-    """The content headers to store: ``x-ms-blob-*`` wins over the plain header of the request itself."""
-    get = exchange.headers.get
+def http_headers_of(headers: Mapping[str, str], md5: bytes, *, own_only: bool = False) -> HttpHeaders:
+    """The content headers to store: ``x-ms-blob-*`` wins over the plain header of the request itself.
+
+    ``own_only``: the plain headers speak of another body than the blob's and are not looked at.
+    """
+    get = headers.get
+    plain = _NOTHING.get if own_only else get
     return HttpHeaders(
-        content_type=get("x-ms-blob-content-type") or get("content-type") or "application/octet-stream",
-        content_encoding=get("x-ms-blob-content-encoding") or get("content-encoding", ""),
-        content_language=get("x-ms-blob-content-language") or get("content-language", ""),
-        cache_control=get("x-ms-blob-cache-control") or get("cache-control", ""),
+        content_type=get("x-ms-blob-content-type") or plain("content-type") or "application/octet-stream",
+        content_encoding=get("x-ms-blob-content-encoding") or plain("content-encoding", ""),
+        content_language=get("x-ms-blob-content-language") or plain("content-language", ""),
+        cache_control=get("x-ms-blob-cache-control") or plain("cache-control", ""),
         content_disposition=get("x-ms-blob-content-disposition", ""),
         content_md5=md5,
     )
-
-
-def _check_size(version: str, length: int) -> None:
-    limit = next(limit for since, limit in _PUT_BLOB_MAX_BYTES if version >= since)
-    if length > limit:
-        raise Malformed("RequestBodyTooLarge", MaxLimit=str(limit))

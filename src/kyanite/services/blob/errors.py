@@ -26,6 +26,15 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     Reason.SNAPSHOTS_PRESENT: WireError(
         409, "SnapshotsPresent", "This operation is not permitted because the blob has snapshots."
     ),
+    Reason.INVALID_BLOB_OR_BLOCK: WireError(
+        400, "InvalidBlobOrBlock", "The specified blob or block content is invalid."
+    ),
+    Reason.INVALID_BLOCK_LIST: WireError(400, "InvalidBlockList", "The specified block list is invalid."),
+    Reason.BLOCK_COUNT_EXCEEDS_LIMIT: WireError(
+        409,
+        "BlockCountExceedsLimit",
+        "The uncommitted block count cannot exceed the maximum limit of 100,000 blocks.",
+    ),
     Reason.COPY_ID_MISMATCH: WireError(
         409,
         "CopyIdMismatch",
@@ -121,6 +130,12 @@ CODES: Mapping[str, WireError] = {
     **{
         error.code: error
         for error in (
+            WireError(
+                400,
+                "InvalidBlockId",
+                "The specified block ID is invalid. The block ID must be Base64-encoded.",
+            ),
+            WireError(400, "BlockListTooLong", "The block list may not contain more than 50,000 blocks."),
             WireError(400, "InvalidBlobTier", "The specified blob tier is invalid."),
             WireError(
                 400,

@@ -7,7 +7,7 @@ gathered at a time: beyond the budget middling bodies stream too, so many slow c
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -43,6 +43,14 @@ class _Gathering:
 
 
 _gathering = _Gathering()
+
+
+def check_hashes(headers: Mapping[str, str], data: bytes) -> int:
+    """Check a body that is in memory against the hashes it came with; its CRC64 is returned."""
+    checksum = crc64.compute(data)
+    md5 = hashlib.md5(data, usedforsecurity=False).digest()
+    _check(md5, md5_of(headers, "content-md5"), checksum, crc64_of(headers))
+    return checksum
 
 
 async def take(environment: Environment, request: Request, length: int) -> Taken:

@@ -8,7 +8,7 @@ import base64
 from collections.abc import Mapping
 
 from kyanite.model import container, listing
-from kyanite.model.listing import Listing, Place
+from kyanite.model.listing import Item, Listing, Place
 from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord, ContainerRecord, CopyState
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE, Lease
@@ -39,6 +39,11 @@ _BLOB_PARTS = frozenset(
         "permissions",
     }
 )
+_STAGED = (
+    "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>"
+    "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState></Properties>"
+)
+"""All there is to tell of a blob of which nothing is committed."""
 _UNLEASED = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>"
 
 
@@ -76,6 +81,7 @@ async def list_blobs(exchange: Exchange) -> Response:
         before=parameters.get("endbefore", ""),
         limit=limit,
         snapshots="snapshots" in parts,
+        uncommitted="uncommittedblobs" in parts,
     )
     if ask.snapshots and ask.delimiter:
         raise bad_parameter(
@@ -83,12 +89,7 @@ async def list_blobs(exchange: Exchange) -> Response:
         )
     page = await listing.list_blobs(exchange.environment.engine, key_of(exchange), ask)
     with_metadata, with_copy = "metadata" in parts, "copy" in parts
-    items = [
-        _folder_item(name)
-        if record is None
-        else _blob_item(name, record, snapshot, page.at, with_metadata, with_copy)
-        for name, record, snapshot in page.items
-    ]
+    items = [_item(item, page.at, with_metadata, with_copy) for item in page.items]
     echo = echo_of(exchange, limit)
     if ask.delimiter:
         echo += f"<Delimiter>{escape(speakable(ask.delimiter))}</Delimiter>"
@@ -131,7 +132,12 @@ def _container_item(name: str, record: ContainerRecord, now: Instant, parts: fro
     )
 
 
-def _folder_item(name: str) -> str:
+def _item(item: Item, now: Instant, with_metadata: bool, with_copy: bool) -> str:
+    name, record, snapshot, is_staged = item
+    if record is not None:
+        return _blob_item(name, record, snapshot, now, with_metadata, with_copy)
+    if is_staged:
+        return f"<Blob>{name_element(name)}{_STAGED}</Blob>"
     return f"<BlobPrefix>{name_element(name)}</BlobPrefix>"
 
 

@@ -5,7 +5,7 @@ differ only by a header stand in the order in which the service tells them apart
 """
 
 from kyanite.rules.permissions import Access
-from kyanite.services.blob import account, blob, block_blob, container, copy, download, lists
+from kyanite.services.blob import account, blob, block_blob, block_list, container, copy, download, lists
 from kyanite.services.common.exchange import Resource
 from kyanite.services.common.operations import Op, not_yet
 
@@ -88,11 +88,14 @@ OPERATIONS = (
     Op("Query Blob Contents", "POST", BLOB, query(comp="query"), not_yet, READ),
 
     # Block, append and page blobs
-    Op("Put Block", "PUT", BLOB, query(comp="block"), not_yet, WRITE, writes=True),
-    Op("Put Block List", "PUT", BLOB, query(comp="blocklist"), not_yet, WRITE, writes=True),
-    Op("Get Block List", "GET", BLOB, query(comp="blocklist"), not_yet, READ),
+    Op("Put Block From URL", "PUT", BLOB, query(comp="block"), not_yet, WRITE, when="x-ms-copy-source", writes=True),
+    Op("Put Block", "PUT", BLOB, query(comp="block"), block_list.put_block, WRITE, writes=True),
+    Op("Put Block List", "PUT", BLOB, query(comp="blocklist"), block_list.put_block_list, WRITE, writes=True),
+    Op("Get Block List", "GET", BLOB, query(comp="blocklist"), block_list.get_block_list, READ),
+    Op("Append Block From URL", "PUT", BLOB, query(comp="appendblock"), not_yet, APPEND, when="x-ms-copy-source", writes=True),
     Op("Append Block", "PUT", BLOB, query(comp="appendblock"), not_yet, APPEND, writes=True),
     Op("Append Blob Seal", "PUT", BLOB, query(comp="seal"), not_yet, APPEND, writes=True),
+    Op("Put Page From URL", "PUT", BLOB, query(comp="page"), not_yet, WRITE, when="x-ms-copy-source", writes=True),
     Op("Put Page", "PUT", BLOB, query(comp="page"), not_yet, WRITE, writes=True),
     Op("Get Page Ranges", "GET", BLOB, query(comp="pagelist"), not_yet, READ),
     Op("Incremental Copy Blob", "PUT", BLOB, query(comp="incrementalcopy"), not_yet, WRITE, writes=True),

@@ -1,0 +1,136 @@
+"""Put Block, Put Block List and Get Block List over REST."""
+
+import base64
+import binascii
+from collections.abc import Iterable
+
+from kyanite.model import block_list, staging
+from kyanite.model.block_list import BlockListDraft, From
+from kyanite.model.staging import BlockDraft
+from kyanite.rules.permissions import may_overwrite
+from kyanite.services.blob.blob import blob_key_of, guard_of, readable_key_of, version_headers
+from kyanite.services.blob.block_blob import TIERS, http_headers_of
+from kyanite.services.blob.intake import check_hashes, commit, take
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import (
+    base64_text,
+    content_length_of,
+    lease_id_of,
+    md5_of,
+    metadata_of,
+    one_of,
+)
+from kyanite.services.common.limits import check_body_length
+from kyanite.wire import crc64, xml
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed, bad_header, bad_parameter
+
+MIB = 1024 * 1024
+MAX_BLOCKS = 50_000
+_BLOCK_MAX_BYTES = (("2019-12-12", 4000 * MIB), ("2016-05-31", 100 * MIB), ("", 4 * MIB))
+_LIST_MAX_BYTES = 16 * MIB
+_BLOCK_ID_MAX_BYTES = 64
+_SOURCES = {source.value: source for source in From}
+
+
+async def put_block(exchange: Exchange) -> Response:
+    block_id = _block_id_of(exchange)
+    length = content_length_of(exchange.request)
+    if length == 0:
+        raise bad_header("Content-Length", "0")
+    check_body_length(exchange.version, length, _BLOCK_MAX_BYTES)
+    key, lease_id = blob_key_of(exchange), lease_id_of(exchange.headers)
+    taken = await take(exchange.environment, exchange.request, length)
+    draft = BlockDraft(block_id, taken.payload, length)
+    await commit(
+        exchange.environment,
+        taken,
+        staging.put_block(exchange.environment.engine, key, draft, lease_id),
+    )
+    answer = [("x-ms-request-server-encrypted", "true")]
+    if "content-md5" in exchange.headers:
+        answer.append(("Content-MD5", base64_text(taken.md5)))
+    else:
+        answer.append(("x-ms-content-crc64", crc64.encode(taken.crc64)))
+    return Response(201, answer)
+
+
+async def put_block_list(exchange: Exchange) -> Response:
+    headers = exchange.headers
+    key, guard, metadata = blob_key_of(exchange), guard_of(headers), metadata_of(exchange.request)
+    document = await exchange.request.body.read_all(_LIST_MAX_BYTES)
+    if document is None:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(_LIST_MAX_BYTES))
+    checksum = check_hashes(headers, document)
+    draft = BlockListDraft(
+        entries=_entries(document),
+        http=http_headers_of(headers, md5_of(headers, "x-ms-blob-content-md5") or b"", own_only=True),
+        metadata=metadata,
+        tier=one_of(headers, "x-ms-access-tier", TIERS),
+    )
+    record = await block_list.put_block_list(
+        exchange.environment.engine, key, draft, guard, may_overwrite=may_overwrite(exchange.grant)
+    )
+    answer = version_headers(record)
+    answer += [("x-ms-content-crc64", crc64.encode(checksum)), ("x-ms-request-server-encrypted", "true")]
+    return Response(201, answer)
+
+
+async def get_block_list(exchange: Exchange) -> Response:
+    wanted = exchange.parameters.get("blocklisttype", "committed").lower()
+    if wanted not in {"committed", "uncommitted", "all"}:
+        raise bad_parameter("blocklisttype", exchange.parameters["blocklisttype"])
+    lists = await block_list.see(
+        exchange.environment.engine, readable_key_of(exchange), guard_of(exchange.headers)
+    )
+    committed = _list_text("CommittedBlocks", lists.committed) if wanted != "uncommitted" else ""
+    uncommitted = _list_text("UncommittedBlocks", lists.uncommitted) if wanted != "committed" else ""
+    headers = [("Content-Type", "application/xml")]
+    if lists.record is not None:
+        headers += version_headers(lists.record)
+    headers.append(("x-ms-blob-content-length", str(lists.record.length if lists.record else 0)))
+    return Response(200, headers, xml.document(f"<BlockList>{committed}{uncommitted}</BlockList>"))
+
+
+def _entries(document: bytes) -> list[tuple[From, bytes]]:
+    root = xml.decode(document, "BlockList")
+    if len(root.children) > MAX_BLOCKS:
+        raise Malformed("BlockListTooLong")
+    entries = []
+    for element in root:
+        source = _SOURCES.get(element.name)
+        if source is None:
+            raise xml.unsupported_node(element.name)
+        entries.append((source, _decode_id(element.text.strip()) or _refuse_id(element.text)))
+    return entries
+
+
+def _refuse_id(text: str) -> bytes:
+    raise xml.bad_node("Latest", text)
+
+
+def _block_id_of(exchange: Exchange) -> bytes:
+    text = exchange.parameters.get("blockid")
+    if text is None:
+        raise Malformed("MissingRequiredQueryParameter", QueryParameterName="blockid")
+    block_id = _decode_id(text)
+    if block_id is None:
+        raise bad_parameter("blockid", text, "Not a valid base64 string.")
+    if len(block_id) > _BLOCK_ID_MAX_BYTES:
+        raise Malformed("OutOfRangeInput", QueryParameterName="blockid", QueryParameterValue=text)
+    return block_id
+
+
+def _decode_id(text: str) -> bytes | None:
+    """The bytes of a block id; None when it is not base64, or stands for nothing."""
+    try:
+        return base64.b64decode(text, validate=True) or None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _list_text(name: str, blocks: Iterable[tuple[bytes, int]]) -> str:
+    items = "".join(
+        f"<Block><Name>{base64_text(tag)}</Name><Size>{size}</Size></Block>" for tag, size in blocks
+    )
+    return f"<{name}>{items}</{name}>" if items else f"<{name} />"
