@@ -13,7 +13,7 @@ import pytest
 from kyanite.engine.api import EngineError, EngineFull
 from kyanite.engine.crc64 import crc64
 from kyanite.engine.disk import Buffer, Disk
-from kyanite.engine.extents import EXTENT_MAX, Damaged, Extent, Extents
+from kyanite.engine.extents import EXTENT_MAX, Damaged, Extent, Extents, Stretch
 from kyanite.engine.local_extents import LocalExtents
 
 KIB = 1024
@@ -360,14 +360,13 @@ def test_after_a_failed_sync_the_segment_is_never_used_again(tmp_path: Path) -> 
     run(tmp_path, body, disk)
 
 
-def test_a_clean_close_leaves_nobody_to_look_after(tmp_path: Path) -> None:
+def test_a_clean_close_leaves_no_space_set_aside(tmp_path: Path) -> None:
     async def body(extents: LocalExtents) -> None:
         extents.settle(await upload(extents, noise(9 * MIB), MIB))
         extents.settle([await extents.put(noise(5000))])
 
     run(tmp_path, body)
-    assert list((tmp_path / "owners").iterdir()) == []
-    assert all(file.stat().st_size < 10 * MIB for file in segment_files(tmp_path))
+    assert sorted(file.stat().st_size for file in segment_files(tmp_path)) == [8192, 9 * MIB]
 
 
 def test_what_was_never_settled_is_left_for_the_sweeper(tmp_path: Path) -> None:
@@ -377,7 +376,8 @@ def test_what_was_never_settled_is_left_for_the_sweeper(tmp_path: Path) -> None:
     async def look(extents: LocalExtents) -> None:
         (dead,) = extents.dead_owners()
         (segment,) = extents.segments_of(dead)
-        assert await extents.remove(segment)
+        assert await extents.let_go([segment]) == {segment}
+        await extents.remove(segment)
         extents.forget(dead)
         assert extents.dead_owners() == []
 
@@ -386,18 +386,40 @@ def test_what_was_never_settled_is_left_for_the_sweeper(tmp_path: Path) -> None:
     assert segment_files(tmp_path) == []
 
 
-def test_a_segment_in_hand_is_not_removed(tmp_path: Path) -> None:
+def test_a_segment_is_let_go_when_all_its_extents_are_settled(tmp_path: Path) -> None:
     async def body(extents: LocalExtents) -> None:
         stored = await upload(extents, noise(9 * MIB), MIB)
+        packed = await extents.put(noise(5000))
+        both = {stored[0].segment, packed.segment}
         async with opened(tmp_path) as other:
-            assert not await other.remove(stored[0].segment)
+            assert await other.let_go(both) == set()
             assert await read_all(other, stored) == noise(9 * MIB)
-            extents.settle(stored)
-            await extents.close()
-            assert await other.remove(stored[0].segment)
+            extents.settle([*stored, packed])
+            for _ in range(100):
+                if await other.let_go(both):
+                    break
+                await asyncio.sleep(0.02)
+            assert await other.let_go(both) == {stored[0].segment}
 
-    async def main() -> None:
-        await body(LocalExtents(tmp_path))
+    run(tmp_path, body)
 
-    asyncio.run(main())
-    assert segment_files(tmp_path) == []
+
+def test_all_but_what_is_kept_is_given_back(tmp_path: Path) -> None:
+    async def leave(extents: LocalExtents) -> None:
+        stored = [await extents.put(noise(100_000, seed)) for seed in range(5)]
+        extents.settle(stored)
+
+    async def keep(extents: LocalExtents) -> None:
+        (dead,) = extents.dead_owners()
+        (segment,) = extents.segments_of(dead)
+        await extents.keep_only(segment, [Stretch(102_400, 100_000), Stretch(307_200, 100_000)])
+        (file,) = segment_files(tmp_path)
+        assert file.stat().st_size == 4 * 102_400
+        assert file.stat().st_blocks * 512 <= 2 * 102_400
+        for seed in (1, 3):
+            data = noise(100_000, seed)
+            extent = Extent(segment, seed * 102_400, 100_000, crc64(data))
+            assert await extents.read(extent, 0, 100_000) == data
+
+    run(tmp_path, leave)
+    run(tmp_path, keep)

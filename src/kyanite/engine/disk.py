@@ -11,7 +11,7 @@ import errno
 import fcntl
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from kyanite.engine.api import EngineError, EngineFull
@@ -77,13 +77,16 @@ class Disk:
     def is_let_go(self, path: Path) -> bool:
         return path.stat().st_mode & 0o777 == _LET_GO
 
-    def punch(self, path: Path, start: int, length: int) -> None:
-        """Give the space of a stretch back. Where the file system cannot do that, or the file is gone,
-        nothing happens."""
+    def punch(self, path: Path, stretches: Iterable[tuple[int, int]]) -> None:
+        """Give the space of stretches (start, length) back.
+
+        Where the file system cannot do that, or the file is gone, nothing happens.
+        """
         with contextlib.suppress(FileNotFoundError):
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
-                _fallocate(fd, _PUNCH_HOLE | _KEEP_SIZE, start, length)
+                for start, length in stretches:
+                    _fallocate(fd, _PUNCH_HOLE | _KEEP_SIZE, start, length)
             finally:
                 os.close(fd)
 

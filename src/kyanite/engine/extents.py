@@ -17,9 +17,9 @@ have finished.
 *A segment* is taken away only when its owner has let go of it or is dead.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NewType, Protocol
+from typing import NamedTuple, NewType, Protocol
 
 import msgspec
 
@@ -77,6 +77,13 @@ class Pin(Protocol):
     def release(self) -> None: ...
 
 
+class Stretch(NamedTuple):
+    """A part of a segment."""
+
+    start: int
+    length: int
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """Bytes of an open file for the kernel to send. The descriptor stays open until the span is released,
@@ -89,6 +96,10 @@ class Span:
 
 
 class Extents(Protocol):
+    @property
+    def owner(self) -> bytes:
+        """The id of this incarnation of this process, OWNER_BYTES long."""
+
     def upload(self, *, size_hint: int | None, observers: Sequence[Observer] = ()) -> Upload:
         """Begin a body; ``size_hint`` is its exact size if that is known. The observers run beside the CRC.
 
@@ -130,14 +141,18 @@ class Sweepable(Protocol):
     def passed(self, mark: Mark) -> bool:
         """Whether every reader that may have pinned before the mark has released."""
 
-    async def punch(self, segment: bytes, start: int, length: int) -> None:
-        """Give back the space of a stretch, as far as the store can. Nothing happens if it is gone."""
+    async def let_go(self, segments: Iterable[bytes]) -> set[bytes]:
+        """Those of the segments whose owner has let go of them or is dead: no new references to them will
+        come."""
 
-    async def remove(self, segment: bytes) -> bool:
-        """Remove the segment if its owner has let go of it or is dead; otherwise answer False.
+    async def punch(self, segment: bytes, stretches: Sequence[Stretch]) -> None:
+        """Give back the space of these stretches, as far as the store can. Nothing happens if it is gone."""
 
-        The caller has seen that no row refers to the segment.
-        """
+    async def keep_only(self, segment: bytes, stretches: Sequence[Stretch]) -> None:
+        """Give back all space but that of these stretches, which are in order. For segments that were let go."""
+
+    async def remove(self, segment: bytes) -> None:
+        """Remove a segment that was let go. Nothing happens if it is gone."""
 
     def dead_owners(self) -> list[bytes]:
         """Owners that died and whose segments nobody has gone through yet."""

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import errno
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import TypeVar
 from kyanite.engine.api import EngineBusy
 from kyanite.engine.crc64 import crc64
 from kyanite.engine.disk import Disk
-from kyanite.engine.extents import EXTENT_MAX, OWNER_BYTES, Damaged, Extent, Observer, Span
+from kyanite.engine.extents import EXTENT_MAX, OWNER_BYTES, Damaged, Extent, Observer, Span, Stretch
 from kyanite.engine.local_upload import LocalUpload
 from kyanite.engine.open_files import OpenFile, OpenFiles
 from kyanite.engine.owner import Owner, dead_owners, forget, is_alive
@@ -50,6 +50,7 @@ class LocalExtents:
         self._files = OpenFiles(self._path_of)
         self._in_hand = SegmentsInHand(self._owner.id, self._path_of, self._disk, self._threads)
         self._packer = Packer(self._in_hand)
+        self.owner = self._owner.id
         self.pin = self._readers.pin
         self.mark = self._readers.mark
         self.passed = self._readers.passed
@@ -125,12 +126,19 @@ class LocalExtents:
 
     # For the sweeper
 
-    async def punch(self, segment: bytes, start: int, length: int) -> None:
-        await self._in_thread(self._disk.punch, self._path_of(segment), start, aligned(length))
+    async def let_go(self, segments: Iterable[bytes]) -> set[bytes]:
+        return await self._in_thread(lambda: {each for each in segments if self._is_let_go(each)})
 
-    async def remove(self, segment: bytes) -> bool:
+    async def punch(self, segment: bytes, stretches: Sequence[Stretch]) -> None:
+        holes = [(start, aligned(length)) for start, length in stretches]
+        await self._in_thread(self._disk.punch, self._path_of(segment), holes)
+
+    async def keep_only(self, segment: bytes, stretches: Sequence[Stretch]) -> None:
+        await self._in_thread(self._keep_only, self._path_of(segment), stretches)
+
+    async def remove(self, segment: bytes) -> None:
         self._files.forget(segment)
-        return await self._in_thread(self._remove, segment)
+        await self._in_thread(self._disk.unlink, self._path_of(segment))
 
     def dead_owners(self) -> list[bytes]:
         return dead_owners(self._owners)
@@ -145,15 +153,25 @@ class LocalExtents:
             (self._segments / owner.hex()).rmdir()
         forget(self._owners, owner)
 
-    def _remove(self, segment: bytes) -> bool:
-        path = self._path_of(segment)
+    def _is_let_go(self, segment: bytes) -> bool:
         try:
-            removable = self._disk.is_let_go(path) or not is_alive(self._owners, segment[:OWNER_BYTES])
+            if self._disk.is_let_go(self._path_of(segment)):
+                return True
         except FileNotFoundError:
             return True
-        if removable:
-            self._disk.unlink(path)
-        return removable
+        return not is_alive(self._owners, segment[:OWNER_BYTES])
+
+    def _keep_only(self, path: Path, stretches: Sequence[Stretch]) -> None:
+        holes, end = [], 0
+        for start, length in stretches:
+            if start > end:
+                holes.append((end, start - end))
+            end = start + aligned(length)
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_size > end:
+                self._disk.truncate(path, end)
+            if holes:
+                self._disk.punch(path, holes)
 
     async def close(self) -> None:
         await self._packer.close()
@@ -161,7 +179,7 @@ class LocalExtents:
         self._threads.shutdown()
         self._files.close()
         self._readers.close()
-        self._owner.close(forget=self._in_hand.is_empty)
+        self._owner.close()
 
     def _path_of(self, segment: bytes) -> Path:
         return self._segments / segment[:OWNER_BYTES].hex() / segment[OWNER_BYTES:].hex()

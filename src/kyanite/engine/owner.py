@@ -28,10 +28,8 @@ class Owner:
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         nascent.rename(self._path)
 
-    def close(self, *, forget: bool) -> None:
-        """Be dead from now on. With ``forget`` nobody needs to go through what this owner left."""
-        if forget:
-            self._path.unlink(missing_ok=True)
+    def close(self) -> None:
+        """Be dead from now on."""
         os.close(self._fd)
 
 

@@ -115,7 +115,7 @@ class Segment:
                 raise
 
     def punch(self, start: int, length: int) -> None:
-        self._disk.punch(self._path, start, aligned(length))
+        self._disk.punch(self._path, [(start, aligned(length))])
 
     def let_go(self) -> None:
         """Give the file out of hand, or remove it if nothing in it was kept."""

@@ -58,11 +58,6 @@ class SegmentsInHand:
     def orphaned(self, extent: Extent) -> None:
         self.discard([extent])
 
-    @property
-    def is_empty(self) -> bool:
-        """Nothing was left whose fate is unknown."""
-        return not self._segments
-
     async def close(self) -> None:
         if self._busy:
             await asyncio.wait(self._busy)

@@ -1,7 +1,8 @@
-"""An interval: so many bytes of a content, and where they come from. Lists of intervals are sorted and never overlap.
+"""An interval: so many bytes of a content, and where they come from. Lists of intervals are sorted and never
+overlap.
 
-Pure functions only. That lists of intervals are cut and clipped in memory is what keeps the layers above simple: they
-load a few rows, work on a list and store it again.
+Pure functions only. That lists of intervals are cut and clipped in memory is what keeps the layers above
+simple: they load a few rows, work on a list and store it again.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,9 +1,9 @@
 """Counting who refers to an extent or to an inline body.
 
-Every interval that names a source, wherever it is stored, is one reference to it. An extent has a row with its
-count from the first reference to the last; then a grave takes its place, for the sweeper. An inline body has no
-count as long as one interval refers to it, which is nearly always; and it needs no grave, for the engine keeps its
-old rows readable to those who read an old state.
+Every interval that names a source, wherever it is stored, is one reference to it. An extent has a row with
+its count from the first reference to the last; then a grave takes its place, for the sweeper. An inline body
+has no count as long as one interval refers to it, which is nearly always; and it needs no grave, for the
+engine keeps its old rows readable to those who read an old state.
 """
 
 from collections.abc import Callable, Iterable

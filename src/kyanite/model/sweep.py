@@ -1,0 +1,52 @@
+"""Giving space back, a bounded piece of work at a time.
+
+Those who have no time leave things behind: *chores* on layers (``chores.py``), *graves* of extents that
+nobody refers to any more (``graves.py``), and the *estates* of processes that died (``estates.py``).
+
+Bytes may go only when nobody reads them. A sweeper looks first, and what it finds unreferred to stays so;
+then it marks the moment, and it acts when all readers that had pinned before the mark have finished.
+Everything it does may be done twice. So any number of sweepers may be at work, in any processes, and may stop
+anywhere.
+"""
+
+from functools import partial
+
+from kyanite.engine import keys
+from kyanite.engine.api import Engine, Snapshot
+from kyanite.engine.extents import Sweepable
+from kyanite.model import chores
+from kyanite.model.estates import Executor
+from kyanite.model.graves import GraveDigger
+
+
+class Sweeper:
+    """To be stepped by a background task: at once while it has work, now and then while it has none."""
+
+    def __init__(self, engine: Engine, extents: Sweepable) -> None:
+        self._engine = engine
+        self._last_layer = 0
+        self._graves = GraveDigger(engine, extents)
+        self._estates = Executor(engine, extents)
+
+    async def step(self) -> bool:
+        """Do a little of everything. False when there is nothing to do, or only readers to wait for."""
+        worked = await self._do_chore()
+        worked |= await self._graves.step()
+        worked |= await self._estates.step()
+        return worked
+
+    async def _do_chore(self) -> bool:
+        """Take a step in the next chore, so that a long one does not keep the others waiting."""
+        layer_id = await self._engine.read(partial(_next_chore, after=self._last_layer))
+        self._last_layer = layer_id or 0
+        if layer_id is not None:
+            await self._engine.run(partial(chores.step, layer_id=layer_id))
+        return layer_id is not None
+
+
+def _next_chore(snapshot: Snapshot, after: int) -> int | None:
+    """The layer of the first chore behind this one, or of the first of all."""
+    for start in (keys.chore(after + 1), keys.CHORES):
+        for key, _ in snapshot.scan(start, keys.after(keys.CHORES), limit=1):
+            return int.from_bytes(key[len(keys.CHORES) :], "big")
+    return None

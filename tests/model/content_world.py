@@ -1,0 +1,194 @@
+"""A small world for tests of content: a memory engine, segments that are dictionaries, and a check of every count.
+
+Everything is driven synchronously: nothing in here ever waits.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+import msgspec
+
+from kyanite.engine import keys
+from kyanite.engine.api import Snapshot, Transaction
+from kyanite.engine.crc64 import crc64
+from kyanite.engine.extents import Extent, Mark, Stretch
+from kyanite.engine.memory import MemoryEngine
+from kyanite.model import layer
+from kyanite.model.content import Content, Part, Zeros, read_plan
+from kyanite.model.interval import Interval
+from kyanite.model.references import decode_extent
+from kyanite.model.runs import scan
+from kyanite.model.sweep import Sweeper
+
+T = TypeVar("T")
+
+OWNER = b"owner-------"
+
+
+def outcome(awaitable: Awaitable[T]) -> T:
+    """The result of something that never has to wait."""
+    steps = awaitable.__await__()
+    try:
+        next(steps)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    raise AssertionError("This had to wait.")
+
+
+class Segments:
+    """Extents in memory, as the sweeper sees them: one segment per body, let go at once, and pins by hand."""
+
+    def __init__(self) -> None:
+        self.data: dict[bytes, bytearray] = {}
+        self.dead: dict[bytes, list[bytes]] = {}
+        self.clock = 0
+        self.pins: list[int] = []
+        self._count = 0
+
+    def put(self, *bodies: bytes) -> list[Extent]:
+        """One segment with these extents."""
+        self._count += 1
+        segment = OWNER + self._count.to_bytes(4, "big")
+        extents, start = [], 0
+        for body in bodies:
+            extents.append(Extent(segment, start, len(body), crc64(body)))
+            start += len(body)
+        self.data[segment] = bytearray(b"".join(bodies))
+        return extents
+
+    def read(self, extent: Extent, offset: int, length: int) -> bytes:
+        at = extent.start + offset
+        return bytes(self.data[extent.segment][at : at + length])
+
+    def pin(self) -> int:
+        self.clock += 1
+        self.pins.append(self.clock)
+        return self.clock
+
+    def mark(self) -> Mark:
+        self.clock += 1
+        return Mark(self.clock)
+
+    def passed(self, mark: Mark) -> bool:
+        return all(pin > mark for pin in self.pins)
+
+    async def let_go(self, segments: Iterable[bytes]) -> set[bytes]:
+        return set(segments)
+
+    async def punch(self, segment: bytes, stretches: Sequence[Stretch]) -> None:
+        for start, length in stretches:
+            if segment in self.data:
+                self.data[segment][start : start + length] = b"\xdd" * length
+
+    async def keep_only(self, segment: bytes, stretches: Sequence[Stretch]) -> None:
+        kept = bytearray(b"\xdd" * len(self.data[segment]))
+        for start, length in stretches:
+            kept[start : start + length] = self.data[segment][start : start + length]
+        self.data[segment] = kept
+
+    async def remove(self, segment: bytes) -> None:
+        self.data.pop(segment, None)
+
+    def dead_owners(self) -> list[bytes]:
+        return list(self.dead)
+
+    def segments_of(self, owner: bytes) -> Iterator[bytes]:
+        return iter(self.dead[owner])
+
+    def forget(self, owner: bytes) -> None:
+        self.dead.pop(owner, None)
+
+
+class World:
+    def __init__(self) -> None:
+        self.engine = MemoryEngine()
+        self.segments = Segments()
+        self.sweeper = Sweeper(self.engine, self.segments)
+
+    def run(self, body: Callable[[Transaction], T]) -> T:
+        return outcome(self.engine.run(body))
+
+    def read(self, body: Callable[[Snapshot], T]) -> T:
+        return outcome(self.engine.read(body))
+
+    def sweep(self) -> bool:
+        return outcome(self.sweeper.step())
+
+    def sweep_all(self) -> None:
+        for _ in range(10_000):
+            if not self.sweep():
+                return
+        raise AssertionError("The sweeper never comes to an end.")
+
+    def rows(self, prefix: bytes = b"") -> dict[bytes, bytes]:
+        return self.read(lambda snapshot: dict(snapshot.scan(prefix, prefix + b"\xff" * 40)))
+
+    def bytes_of(self, stored: Content, offset: int, length: int) -> bytes:
+        plan = self.read(lambda snapshot: read_plan(snapshot, stored, offset, length))
+        assert plan.end == offset + length
+        pieces = []
+        for piece in plan.pieces:
+            if isinstance(piece, Zeros):
+                pieces.append(bytes(piece.length))
+            elif isinstance(piece, Part):
+                pieces.append(self.segments.read(piece.extent, piece.offset, piece.length))
+            else:
+                pieces.append(piece)
+        return b"".join(pieces)
+
+    def check_counts(self, contents: Iterable[Content]) -> None:
+        """Every count in the engine is what counting anew finds."""
+        contents = list(contents)
+        listed = [interval for stored in contents for interval in stored.intervals]
+        plain = [stored.body for stored in contents if stored.body]
+        self.read(lambda snapshot: self._check_sources(snapshot, listed, plain))
+        self.read(lambda snapshot: self._check_layers(snapshot, contents))
+
+    def _check_sources(self, snapshot: Snapshot, listed: list[Interval], plain: list[int]) -> None:
+        stored = [interval for each in _layers(snapshot) for interval in _checked_runs(snapshot, each)]
+        extents: Counter[tuple[bytes, int]] = Counter()
+        bodies: Counter[int] = Counter(plain)
+        for interval in [*listed, *stored]:
+            assert interval.length > 0
+            if interval.extent is not None:
+                assert interval.skip + interval.length <= interval.extent.length
+                extents[interval.extent.segment, interval.extent.start] += 1
+            elif interval.body:
+                bodies[interval.body] += 1
+        rows = dict(snapshot.scan(b"x", b"y"))
+        assert {key: decode_extent(row).references for key, row in rows.items()} == {
+            keys.extent(*extent): count for extent, count in extents.items()
+        }
+        assert [key for key, _ in snapshot.scan(b"b", b"c")] == [keys.body(body) for body in sorted(bodies)]
+        shared = {key: msgspec.msgpack.decode(row) for key, row in snapshot.scan(b"k", b"l")}
+        assert shared == {keys.sharing(body): count for body, count in bodies.items() if count > 1}
+
+    def _check_layers(self, snapshot: Snapshot, contents: list[Content]) -> None:
+        heads = {each: layer.load(snapshot, each) for each in _layers(snapshot)}
+        held = [msgspec.msgpack.decode(row) for _, row in snapshot.scan(b"h", b"i")]
+        records = Counter([stored.layer for stored in contents if stored.layer] + held)
+        uppers = Counter(head.below for head in heads.values() if head.below)
+        assert {each: (head.records, head.uppers) for each, head in heads.items()} == {
+            each: (records[each], uppers[each]) for each in heads
+        }
+        assert records.keys() <= heads.keys()
+        edges = [key for key, _ in snapshot.scan(b"e", b"f")]
+        assert edges == sorted(keys.edge(head.below, each) for each, head in heads.items() if head.below)
+
+
+def _layers(snapshot: Snapshot) -> list[int]:
+    return [int.from_bytes(key[1:], "big") for key, _ in snapshot.scan(b"l", b"m")]
+
+
+def _checked_runs(snapshot: Snapshot, layer_id: int) -> list[Interval]:
+    """The intervals of a layer, which are in order and do not overlap, in runs that are where their keys say."""
+    intervals: list[Interval] = []
+    for run in scan(snapshot, layer_id):
+        assert run.key == keys.run(layer_id, run.intervals[0].offset)
+        intervals += run.intervals
+    for left, right in pairwise(intervals):
+        assert left.end <= right.offset
+    return intervals
