@@ -22,6 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
+from kyanite.server.service_table import SERVICES
+
 SERVE = (sys.executable, "-m", "kyanite.server.main", "serve")
 DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
@@ -94,8 +96,9 @@ class ServerProcess:
         if self._defaults:
             if not {"--in-memory", "--location"} & set(args):
                 args += ["--location", str(self.location)]
-            if "--blob-port" not in args:
-                args += ["--blob-port", "0"]
+            for option in (f"--{service}-port" for service in SERVICES):
+                if option not in args:
+                    args += [option, "0"]
         if self._errors is None:
             self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         self._process = subprocess.Popen(

@@ -27,11 +27,17 @@ def _blob() -> Factory:
     return blob_service
 
 
+def _queue() -> Factory:
+    from kyanite.services.queue.service import queue_service
+
+    return queue_service
+
+
 SERVICES: dict[str, ServiceRow] = {
     row.name: row
     for row in (
         ServiceRow("blob", 10000, _blob),
-        ServiceRow("queue", 10001),
+        ServiceRow("queue", 10001, _queue),
         ServiceRow("table", 10002),
         ServiceRow("file", 10003),
         ServiceRow("dfs", 10004),
