@@ -49,7 +49,9 @@ def ask(server: ServerProcess, action: str, endpoint: str = "blob") -> tuple[int
 
 
 def stand_in(*args: str, location: Path | None = None, **environment: str) -> ServerProcess:
-    return ServerProcess(*args, location=location, program=PROGRAM, environment=environment)
+    return ServerProcess(
+        "--services", "blob", *args, location=location, program=PROGRAM, environment=environment
+    )
 
 
 def test_ready_line_means_ready(tmp_path: Path) -> None:
@@ -77,6 +79,7 @@ def test_options_from_the_environment(tmp_path: Path) -> None:
         "KYANITE_WORKERS": "1",
         "KYANITE_LOG_LEVEL": "warning",
         "KYANITE_BLOB_PORT": "0",
+        "KYANITE_SERVICES": "blob",
     }
     server = ServerProcess(program=PROGRAM, environment=environment, defaults=False)
     with server:

@@ -18,7 +18,7 @@ from tests.server_process import ServerProcess
 
 def test_server_with_tls(tmp_path: Path) -> None:
     cert, key = write_certificate(tmp_path)
-    args = ["--cert", str(cert), "--key", str(key), "--workers", "2", "--admin-port", "0"]
+    args = ["--cert", str(cert), "--key", str(key), "--services", "blob", "--admin-port", "0"]
     with ServerProcess(*args, location=tmp_path / "store", program=PROGRAM) as server:
         address = urlsplit(server.endpoints["blob"])
         assert address.scheme == "https"
