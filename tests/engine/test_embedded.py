@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import apsw
@@ -22,6 +22,7 @@ from kyanite.engine.api import (
     EngineFailed,
     EngineFull,
     OutcomeUnknown,
+    Snapshot,
     Transaction,
 )
 from kyanite.engine.board import Board
@@ -117,6 +118,25 @@ class TestReopening:
 
         on_loop(main())
 
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            "DELETE FROM meta WHERE name = 'format'",
+            "UPDATE meta SET value = 'x' WHERE name = 'last_instant'",
+            "UPDATE meta SET value = 0 WHERE name = 'format'",
+        ],
+    )
+    def test_a_damaged_store_is_refused(self, tmp_path: Path, damage: str) -> None:
+        async def main() -> None:
+            await EmbeddedEngine.open(tmp_path).close()
+            with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
+                connection.execute(damage)
+            connection.close()
+            with pytest.raises(EngineError, match="damaged"):
+                EmbeddedEngine.open(tmp_path)
+
+        on_loop(main())
+
     def test_what_is_not_a_store_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "store.sqlite3").write_bytes(b"something else entirely " * 1000)
 
@@ -164,6 +184,57 @@ def ringing(tx: Transaction) -> None:
 def add_stamp(tx: Transaction) -> Instant:
     tx.put(b"stamp", tx.now.to_bytes(8, "big"))
     return tx.now
+
+
+def commit_elsewhere(folder: Path) -> None:
+    """As another process would, while the caller's loop stands still."""
+
+    async def main() -> None:
+        engine = EmbeddedEngine.open(folder)
+        await engine.run(add_stamp)
+        await engine.close()
+
+    thread = Thread(target=uvloop.run, args=(main(),))
+    thread.start()
+    thread.join(PATIENCE_SECONDS)
+    assert not thread.is_alive()
+
+
+class TestSnapshots:
+    """What happens when somebody else commits in the middle of a read."""
+
+    def test_the_state_stays_the_same(self, tmp_path: Path) -> None:
+        def body(state: Snapshot) -> None:
+            stamp = state.get(b"stamp")
+            rows = state.scan(b"", b"z")
+            assert next(rows) == (b"stamp", stamp)
+            commit_elsewhere(tmp_path)
+            assert state.get(b"stamp") == stamp
+            assert list(state.scan(b"", b"z")) == [(b"stamp", stamp)]
+
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path)
+            before = await engine.run(add_stamp)
+            await engine.read(body)
+            after = await get(engine, b"stamp")
+            assert int.from_bytes(after or b"", "big") > before
+            await engine.close()
+
+        on_loop(main())
+
+    def test_the_state_is_never_younger_than_its_time(self, tmp_path: Path) -> None:
+        def body(state: Snapshot) -> None:
+            now = state.now
+            commit_elsewhere(tmp_path)
+            assert int.from_bytes(state.get(b"stamp") or b"", "big") < now
+
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path)
+            await engine.run(add_stamp)
+            await engine.read(body)
+            await engine.close()
+
+        on_loop(main())
 
 
 class TestGroupCommit:

@@ -86,8 +86,8 @@ def test_turns_are_fair(start: Callable[[str], Worker]) -> None:
     shares = [one.end() for one in workers]
     turns = [turns for turns, _ in shares]
     longest = max(longest for _, longest in shares)
-    print(f"turns of three processes in a second: {turns}; the longest wait: {longest * 1000:.1f} ms")
-    assert min(turns) * 4 > max(turns)
+    print(f"transactions of three processes in a second: {turns}; the longest wait: {longest * 1000:.1f} ms")
+    assert min(turns) * 2 > max(turns)
 
 
 def test_a_process_that_dies_in_its_turn_harms_nobody(start: Callable[[str], Worker], tmp_path: Path) -> None:

@@ -59,21 +59,23 @@ def check_whole(rows: dict[bytes, bytes], acknowledged: list[int]) -> None:
 
 
 async def record(folder: Path, files: RecordedSQLite) -> None:
-    """Several clients, durable and other transactions, checkpoints in between, and a restart."""
-    for _ in range(SESSIONS):
+    """Several clients, checkpoints in between, a restart, and after it some transactions that are not durable."""
+    for session in range(SESSIONS):
         engine = EmbeddedEngine.open(folder, vfs=files.name, log_bytes=200_000)
         files.tape.note("open")
         for _ in range(ROUNDS):
             before = len(files.tape.events)
-            await asyncio.gather(*(client(engine, files.tape, label) for label in range(8)))
+            await asyncio.gather(
+                *(client(engine, files.tape, label, mixed=session > 0) for label in range(8))
+            )
             await wait_for_a_checkpoint(files.tape, before)
-        await asyncio.gather(*(client(engine, files.tape, label) for label in range(8)))
+        await asyncio.gather(*(client(engine, files.tape, label, mixed=session > 0) for label in range(8)))
         await engine.close()
 
 
-async def client(engine: Engine, tape: Tape, label: int) -> None:
+async def client(engine: Engine, tape: Tape, label: int, *, mixed: bool) -> None:
     for step in range(4):
-        durable = (label + step) % 5 > 0
+        durable = not mixed or (label + step) % 5 > 0
         number = await engine.run(transaction, durable=durable)
         if durable:
             tape.note(number)

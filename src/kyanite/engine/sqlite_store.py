@@ -86,10 +86,6 @@ class _SharedDescriptor:
 _descriptors: dict[Path, _SharedDescriptor] = {}
 
 
-def load_last_instant(cursor: apsw.Cursor) -> Instant:
-    return Instant(cursor.execute(_GET_META, ("last_instant",)).fetchall()[0][0])
-
-
 def save_last_instant(cursor: apsw.Cursor, instant: Instant) -> None:
     cursor.execute(_SET_META, ("last_instant", instant))
 
@@ -121,7 +117,7 @@ def _prepare(folder: Path, board: Board, vfs: str | None) -> None:
         _check_format(connection)
         if board.failed:
             _heal(connection)
-        board.reset(load_last_instant(connection.cursor()))
+        board.reset(Instant(_load_meta(connection, "last_instant")))
         # Whoever opens a large store must not wait for its log to be copied now.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     _sync_folder(folder)
@@ -138,20 +134,29 @@ def _create_schema(connection: apsw.Connection) -> None:
         cursor.execute(_SET_META, ("last_instant", 0))
 
 
+def _load_meta(connection: apsw.Connection, name: str) -> int:
+    rows = connection.execute(_GET_META, (name,)).fetchall()
+    if not rows or not isinstance(rows[0][0], int):
+        raise EngineError(f"The store is damaged: it does not say its {name}.")
+    return rows[0][0]
+
+
 def _check_format(connection: apsw.Connection) -> None:
-    ((found,),) = connection.execute(_GET_META, ("format",)).fetchall()
-    if found != FORMAT:
+    found = _load_meta(connection, "format")
+    if found > FORMAT:
         raise EngineError(
             f"The store has format {found} and this version of Kyanite knows format {FORMAT}:"
             " open it with a newer version."
         )
+    if found < FORMAT:
+        raise EngineError(f"The store is damaged: no version of Kyanite ever wrote format {found}.")
 
 
 def _heal(connection: apsw.Connection) -> None:
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     findings = [text for (text,) in connection.execute("PRAGMA quick_check(10)")]
     if findings != ["ok"]:
-        raise EngineError(f"The store is damaged: {'; '.join(map(str, findings))}")
+        raise EngineError(f"The store is damaged: {'; '.join(map(str, findings))}.")
 
 
 @contextmanager
