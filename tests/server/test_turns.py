@@ -10,7 +10,7 @@ import pytest
 
 from kyanite.server import turns
 from kyanite.server.roster import Roster, Slot, State
-from kyanite.server.turns import STEPS_BACK_MAX, FairListener
+from kyanite.server.turns import STEPS_BACK_SECONDS, FairListener
 
 
 class Listener(socket.socket):
@@ -67,7 +67,7 @@ async def steps_back(listener: Listener, own: Slot, other: Slot, monkeypatch: py
         (0, 0, State.SERVING, 0),
         (3, 3, State.SERVING, 0),
         (3, 4, State.SERVING, 0),
-        (3, 2, State.SERVING, STEPS_BACK_MAX),
+        (3, 2, State.SERVING, len(STEPS_BACK_SECONDS)),
         (3, 2, State.GONE, 0),
         (3, 2, State.STARTING, 0),
         (3, 2, State.STOPPING, 0),

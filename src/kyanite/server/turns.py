@@ -20,8 +20,8 @@ from kyanite.server.http_limits import Limits
 from kyanite.server.roster import Slot, State
 from kyanite.wire.http import Handler
 
-STEP_BACK_SECONDS = 0.001
-STEPS_BACK_MAX = 5
+STEPS_BACK_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016)
+"""How long each step back takes. On a busy machine the other one may need a while to wake up."""
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _EXHAUSTED_SECONDS = 0.1
 
@@ -65,9 +65,9 @@ class FairListener:
         self._resuming = self._loop.call_later(seconds, self._watch)
 
     def _on_connection(self) -> None:
-        if self._steps_back < STEPS_BACK_MAX and self._another_should():
+        if self._steps_back < len(STEPS_BACK_SECONDS) and self._another_should():
+            self._pause(STEPS_BACK_SECONDS[self._steps_back])
             self._steps_back += 1
-            self._pause(STEP_BACK_SECONDS)
             return
         self._steps_back = 0
         try:
