@@ -15,6 +15,7 @@ from bench import growth, installs, report
 from bench.client import load, processes_for
 from bench.gauges import GAUGES
 from bench.peers import KINDS, Server
+from bench.queue_rows import QUEUE_ROWS
 from bench.responder import responder
 from bench.results import Result
 from bench.rows import ROWS
@@ -113,7 +114,7 @@ def _started(peers: Sequence[str], folder: Path) -> Iterator[list[Server]]:
 
 def _tables(options: argparse.Namespace, peers: Sequence[str], folder: Path) -> int:
     patterns = options.rows.split(",")
-    rows = [row for row in ROWS if _chosen(row.name, patterns)]
+    rows = [row for row in (*ROWS, *QUEUE_ROWS) if _chosen(row.name, patterns)]
     chosen_gauges = [one for one in GAUGES if _chosen(one.name, patterns)]
     ceiling = _client_ceiling(options.seconds)
     stores = [peer for peer in peers if peer != "nginx"]

@@ -6,6 +6,7 @@ and slows down with it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from bench.bars import AtLeast
 from bench.client import LaneWork
@@ -20,23 +21,35 @@ QUARTER = Content.of(64 * MIB)
 HUGE = Content.of(256 * MIB)
 
 
+class Dataset(Protocol):
+    """What rows find in a server. Put once for each server, by the first row that wants it.
+
+    Two that are equal are the same; ``str`` says what it is.
+    """
+
+    def fill(self, server: Server) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
-class Dataset:
-    """Blobs that rows read. Put once for each server, by the first row that wants it."""
+class Blobs:
+    """Blobs that rows read."""
 
     container: str
     names: tuple[str, ...]
     content: Content
 
+    def __str__(self) -> str:
+        return f"{len(self.names):,} blobs"
+
     def fill(self, server: Server) -> None:
         server.fill(self.container, self.names, self.content)
 
 
-SMALL_BLOBS = Dataset("small", tuple(f"blob-{number:04}" for number in range(1000)), SMALL)
-MIDDLING_BLOBS = Dataset("middling", tuple(f"blob-{number:04}" for number in range(200)), MIDDLING)
-LARGE_BLOBS = Dataset("large", tuple(f"blob-{number:04}" for number in range(64)), LARGE)
-HUGE_BLOB = Dataset("huge", ("blob",), HUGE)
-LISTED_BLOBS = Dataset(
+SMALL_BLOBS = Blobs("small", tuple(f"blob-{number:04}" for number in range(1000)), SMALL)
+MIDDLING_BLOBS = Blobs("middling", tuple(f"blob-{number:04}" for number in range(200)), MIDDLING)
+LARGE_BLOBS = Blobs("large", tuple(f"blob-{number:04}" for number in range(64)), LARGE)
+HUGE_BLOB = Blobs("huge", ("blob",), HUGE)
+LISTED_BLOBS = Blobs(
     "listed",
     tuple(f"folder-{number // 100:03}/blob-{number:05}" for number in range(20_000)),
     Content(b"x", 1),
@@ -85,7 +98,7 @@ def _put_row(label: str, content: Content, lanes: int, *bars: AtLeast) -> Row:
     )
 
 
-def _signed_get_row(label: str, dataset: Dataset, lanes: int) -> Row:
+def _signed_get_row(label: str, dataset: Blobs, lanes: int) -> Row:
     """With a Shared Key signature of its own in every request, as the official clients send by default."""
     row = _get_row(label, dataset, lanes)
     return replace(
@@ -97,7 +110,7 @@ def _signed_get_row(label: str, dataset: Dataset, lanes: int) -> Row:
     )
 
 
-def _get_row(label: str, dataset: Dataset, lanes: int, *bars: AtLeast) -> Row:
+def _get_row(label: str, dataset: Blobs, lanes: int, *bars: AtLeast) -> Row:
     return Row(
         name=f"get-{label}/{lanes}",
         title=f"Get Blob {_size(dataset.content)}",

@@ -55,7 +55,7 @@ class Run:
         if row.container is not None:
             server.create_container(row.container)
         if row.dataset is not None and (server.name, row.dataset) not in self._filled:
-            say(f"  putting {len(row.dataset.names):,} blobs into {server.name}")
+            say(f"  putting {row.dataset} into {server.name}")
             row.dataset.fill(server)
             self._filled.add((server.name, row.dataset))
         warmed = load(
