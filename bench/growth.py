@@ -63,7 +63,11 @@ def grow(server: Server, seconds: float, largest: int) -> list[Stage]:
     stored = 0
     for size in sorted({size for size in SIZES if size <= limit // 2} | {limit}):
         say(f"growth: {server.name} to {size:,} blobs")
-        stages.append(_stage(server, seconds, stored, size))
+        stage = _stage(server, seconds, stored, size)
+        say(
+            f"  {stage.puts_per_second:,.0f} puts/s, {stage.gets_per_second:,.0f} gets/s, {stage.peak_mib:.0f} MiB"
+        )
+        stages.append(stage)
         stored = size
     return stages
 
