@@ -43,11 +43,12 @@ def serve(config: Config) -> None:
         at_end.callback(lock.release)
         check_format(folder)
         listeners = {
-            name: listen(config.host, port, f"the {name} service") for name, port in config.ports.items()
+            name: at_end.enter_context(listen(config.host, port, f"the {name} service"))
+            for name, port in config.ports.items()
         }
-        admin = (
-            None if config.admin_port is None else listen(config.host, config.admin_port, "the admin port")
-        )
+        admin = None
+        if config.admin_port is not None:
+            admin = at_end.enter_context(listen(config.host, config.admin_port, "the admin port"))
         roster, roles = _roles(config, Worker(config, folder, listeners, tls, _WORKER.format(1)), admin)
         _prepare(config)
         endpoints = _endpoints(config, listeners, admin)
