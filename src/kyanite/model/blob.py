@@ -13,7 +13,6 @@ from kyanite.engine import keys
 from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
 from kyanite.model import container
 from kyanite.model.container import ContainerKey
-from kyanite.model.content import Plan, read_plan
 from kyanite.model.lease import LeaseAsk, Outcome, act
 from kyanite.model.records import BlobRecord, HttpHeaders, decode_blob, encode
 from kyanite.rules import leases, preconditions
@@ -72,47 +71,28 @@ def load_for_read(snap: Snapshot, blob: BlobKey, guard: Guard) -> BlobRecord:
     return record
 
 
+def load_for_write(
+    tx: Transaction, blob: BlobKey, guard: Guard, *, kind: int | None = None
+) -> tuple[bytes, BlobRecord]:
+    """The key and the record of a blob that must exist, its lease as the write leaves it.
+
+    Refused, in this order, when it does not exist, is of another kind than needed, does not meet the conditions, or
+    is leased to somebody else.
+    """
+    key = key_of(tx, blob)
+    record = load(tx, key)
+    if kind is not None and record.kind != kind:
+        raise Refused(Reason.INVALID_BLOB_TYPE)
+    preconditions.check_write(guard.conditions, record.etag, record.modified_at, creates=False)
+    lease = leases.check_write(record.lease, guard.lease_id, tx.now)
+    return key, record if lease is record.lease else replace(record, lease=lease)
+
+
 def see(engine: Engine, blob: BlobKey, guard: Guard) -> Awaitable[Seen]:
     """Its properties and metadata."""
 
     def body(snap: Snapshot) -> Seen:
         return Seen(load_for_read(snap, blob, guard), snap.now)
-
-    return engine.read(body)
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A blob as it was when its reading began, and where the bytes of the range that was asked for are."""
-
-    record: BlobRecord
-    at: Instant
-    offset: int
-    length: int
-    plan: Plan
-
-
-def open_range(
-    engine: Engine,
-    blob: BlobKey,
-    guard: Guard,
-    *,
-    first: int = 0,
-    last: int | None = None,
-    whole: bool = True,
-) -> Awaitable[Opened]:
-    """Begin to read from byte ``first`` to byte ``last``, or the whole blob. The caller has pinned the extents."""
-
-    def body(snap: Snapshot) -> Opened:
-        record = load_for_read(snap, blob, guard)
-        if whole:
-            return Opened(
-                record, snap.now, 0, record.length, read_plan(snap, record.content, 0, record.length)
-            )
-        if first >= record.length:
-            raise Refused(Reason.INVALID_RANGE, **{"Content-Range": f"bytes */{record.length}"})
-        length = record.length - first if last is None else min(last + 1, record.length) - first
-        return Opened(record, snap.now, first, length, read_plan(snap, record.content, first, length))
 
     return engine.read(body)
 
@@ -133,11 +113,8 @@ def change(
     """Write the blob's record anew, content untouched, when the request's demands are met."""
 
     def body(tx: Transaction) -> BlobRecord:
-        key = key_of(tx, blob)
-        record = load(tx, key)
-        preconditions.check_write(guard.conditions, record.etag, record.modified_at, creates=False)
-        lease = leases.check_write(record.lease, guard.lease_id, tx.now)
-        changed = replace(to(record), modified_at=tx.now, lease=lease)
+        key, record = load_for_write(tx, blob, guard)
+        changed = replace(to(record), modified_at=tx.now)
         tx.put(key, encode(changed))
         return changed
 

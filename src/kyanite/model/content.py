@@ -52,7 +52,7 @@ SHORT_MAX = 4
 NTH_MAX = 8
 """How many contents one transaction can make."""
 
-_SPLICE_RUNS_MAX = 32
+_SPLICE_RUNS_MAX = 8
 """A splice that overlaps more runs than this goes into a layer of its own, and the rest is left to the
 background."""
 
@@ -200,12 +200,12 @@ def _splice_list(
     differences: dict[Source, int],
     nth: int,
 ) -> Content:
-    old = short_list(tx, content)
-    before, _, behind = cut(old, start, end)
-    intervals = [*before, *_without_holes(new), *behind]
-    references.count(differences, old, -1)
-    references.count(differences, intervals, 1)
-    return listed(tx, intervals, nth)
+    new = _without_holes(new)
+    parts = cut(short_list(tx, content), start, end)
+    references.count(differences, parts.touched, -1)
+    references.count(differences, parts.remains, 1)
+    references.count(differences, new, 1)
+    return listed(tx, [*parts.before, *new, *parts.behind], nth)
 
 
 def _splice_layer(

@@ -5,7 +5,9 @@ Pure functions only. That lists of intervals are cut and clipped in memory is wh
 simple: they load a few rows, work on a list and store it again.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -38,12 +40,20 @@ class Interval(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.extent is None and not self.body
 
 
+_offset_of = attrgetter("offset")
+_end_of = attrgetter("end")
+
+
 class Cut(NamedTuple):
-    """A list taken apart: what lies before a range, what lay in it, what lies behind."""
+    """A list taken apart at a range."""
 
     before: list[Interval]
     inside: list[Interval]
     behind: list[Interval]
+    touched: list[Interval]
+    """The intervals of the list that reach into the range, as they were."""
+    remains: list[Interval]
+    """What is left of those outside the range: parts that are now in ``before`` or ``behind``."""
 
 
 def clip(interval: Interval, start: int, end: int) -> Interval:
@@ -61,17 +71,21 @@ def clip(interval: Interval, start: int, end: int) -> Interval:
     )
 
 
-def cut(intervals: Iterable[Interval], start: int, end: int) -> Cut:
-    """Take the range out. An interval across an edge of it is split, so that one source may be named twice."""
-    result = Cut([], [], [])
-    for interval in intervals:
-        if interval.offset < start:
-            result.before.append(clip(interval, interval.offset, start))
-        if interval.offset < end and interval.end > start:
-            result.inside.append(clip(interval, start, end))
-        if interval.end > end:
-            result.behind.append(clip(interval, end, interval.end))
-    return result
+def cut(intervals: list[Interval], start: int, end: int) -> Cut:
+    """Take the range out. An interval across both edges of it is split, so that one source is then named twice."""
+    first = bisect_right(intervals, start, key=_end_of)
+    last = bisect_left(intervals, end, lo=first, key=_offset_of)
+    before, touched, behind = intervals[:first], intervals[first:last], intervals[last:]
+    inside, remains = list(touched), []
+    if touched and touched[-1].end > end:
+        remains.append(clip(touched[-1], end, touched[-1].end))
+        behind = [*remains, *behind]
+        inside[-1] = clip(inside[-1], start, end)
+    if touched and touched[0].offset < start:
+        remains.append(clip(touched[0], touched[0].offset, start))
+        before.append(remains[-1])
+        inside[0] = clip(inside[0], start, end)
+    return Cut(before, inside, behind, touched, remains)
 
 
 def gaps(intervals: Iterable[Interval], start: int, end: int) -> list[tuple[int, int]]:

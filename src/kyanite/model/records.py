@@ -81,6 +81,10 @@ class BlobRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The access tier a client chose; empty while it is only inferred."""
     tier_changed_at: Instant | None = None
     copy: CopyState | None = None
+    sequence_number: int = 0
+    """Of a page blob: a number of the client's own, to be compared with by later writes."""
+    appended: int = 0
+    """Of an append blob: how many blocks were appended to it."""
 
     @property
     def etag(self) -> ETag:

@@ -56,12 +56,17 @@ def replace(
     What this changes in the references is added to the differences, the new intervals counted like the
     others.
     """
-    old = [interval for run in loaded for interval in run.intervals]
-    parts = cut(old, start, end)
+    parts = cut([interval for run in loaded for interval in run.intervals], start, end)
+    count(differences, parts.touched, -1)
+    count(differences, parts.remains, 1)
+    count(differences, new, 1)
     intervals = [*parts.before, *new, *parts.behind]
-    count(differences, old, -1)
-    count(differences, intervals, 1)
-    store(tx, layer, loaded, intervals, fill=not parts.behind)
+    is_last = not parts.behind and (len(intervals) <= RUN_MAX or not _has_more(tx, layer, end))
+    store(tx, layer, loaded, intervals, fill=is_last)
+
+
+def _has_more(snapshot: Snapshot, layer: int, start: int) -> bool:
+    return any(True for _ in scan(snapshot, layer, start, limit=1))
 
 
 def store(

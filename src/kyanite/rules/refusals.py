@@ -16,6 +16,8 @@ class Reason(Enum):
     BLOB_NOT_FOUND = auto()
     INVALID_BLOB_TYPE = auto()
     INVALID_RANGE = auto()
+    INVALID_PAGE_RANGE = auto()
+    SEQUENCE_NUMBER_INCREMENT_TOO_LARGE = auto()
     SNAPSHOTS_PRESENT = auto()
     INVALID_BLOB_OR_BLOCK = auto()
     INVALID_BLOCK_LIST = auto()

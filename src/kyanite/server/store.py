@@ -13,6 +13,7 @@ from kyanite.engine.embedded import EmbeddedEngine
 from kyanite.engine.group_commit import Commits
 from kyanite.engine.local_extents import LocalExtents
 from kyanite.engine.memory import MemoryEngine
+from kyanite.model.demolition import Demolition
 from kyanite.model.spent_messages import SpentMessages
 from kyanite.model.sweep import Sweeper
 from kyanite.server.failures import Failure
@@ -34,7 +35,11 @@ class Store:
 
     def upkeep(self) -> list[Step]:
         """What gives space back in the background, one step at a time."""
-        return [Sweeper(self.engine, self.extents).step, SpentMessages(self.engine).step]
+        return [
+            Demolition(self.engine).step,
+            Sweeper(self.engine, self.extents).step,
+            SpentMessages(self.engine).step,
+        ]
 
     async def close(self) -> None:
         await self.extents.close()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kyanite.model import blob, deletion, snapshot
 from kyanite.model.blob import UNGUARDED, BlobKey, Guard
 from kyanite.model.deletion import Snapshots
-from kyanite.model.records import BLOCK_BLOB, BlobRecord, CopyState, HttpHeaders
+from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord, CopyState, HttpHeaders
 from kyanite.rules import leases
 from kyanite.rules.leases import Lease
 from kyanite.rules.preconditions import NONE
@@ -89,20 +89,24 @@ async def get_blob_metadata(exchange: Exchange) -> Response:
 
 
 async def set_blob_properties(exchange: Exchange) -> Response:
+    http = set_http_headers_of(exchange.headers)
+    record = await blob.set_http_headers(
+        exchange.environment.engine, blob_key_of(exchange), http, guard_of(exchange.headers)
+    )
+    return Response(200, version_headers(record))
+
+
+def set_http_headers_of(headers: Mapping[str, str]) -> HttpHeaders:
     """Replaces all content headers: one that is not sent is cleared."""
-    get = exchange.headers.get
-    http = HttpHeaders(
+    get = headers.get
+    return HttpHeaders(
         content_type=get("x-ms-blob-content-type", ""),
         content_encoding=get("x-ms-blob-content-encoding", ""),
         content_language=get("x-ms-blob-content-language", ""),
         cache_control=get("x-ms-blob-cache-control", ""),
         content_disposition=get("x-ms-blob-content-disposition", ""),
-        content_md5=md5_of(exchange.headers, "x-ms-blob-content-md5") or b"",
+        content_md5=md5_of(headers, "x-ms-blob-content-md5") or b"",
     )
-    record = await blob.set_http_headers(
-        exchange.environment.engine, blob_key_of(exchange), http, guard_of(exchange.headers)
-    )
-    return Response(200, version_headers(record))
 
 
 async def set_blob_metadata(exchange: Exchange) -> Response:
@@ -163,6 +167,10 @@ def property_headers(exchange: Exchange, record: BlobRecord, now: Instant) -> He
     ]
     if "snapshot" not in exchange.parameters:
         headers += _lease_headers(record.lease, now)
+    if record.kind == PAGE_BLOB:
+        headers.append(("x-ms-blob-sequence-number", str(record.sequence_number)))
+    elif record.kind == APPEND_BLOB:
+        headers.append(("x-ms-blob-committed-block-count", str(record.appended)))
     if record.copy is not None:
         headers += _copy_headers(record.copy)
     if record.metadata:

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from kyanite.model import block_blob
-from kyanite.model.block_blob import Draft
+from kyanite.model import creation
+from kyanite.model.creation import Draft
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
@@ -20,7 +20,7 @@ from kyanite.services.common.headers import (
 from kyanite.services.common.limits import check_body_length
 from kyanite.wire import crc64
 from kyanite.wire.http import Response
-from kyanite.wire.malformed import Malformed, bad_header
+from kyanite.wire.malformed import bad_header
 
 _NOTHING: Mapping[str, str] = {}
 MIB = 1024 * 1024
@@ -32,8 +32,6 @@ _PUT_BLOB_MAX_BYTES = (("2019-12-12", 5000 * MIB), ("2016-05-31", 256 * MIB), ("
 async def put_blob(exchange: Exchange) -> Response:
     headers = exchange.headers
     if required(headers, "x-ms-blob-type").lower() != "blockblob":
-        if headers["x-ms-blob-type"].lower() in {"pageblob", "appendblob"}:
-            raise Malformed("NotImplemented")
         raise bad_header("x-ms-blob-type", headers["x-ms-blob-type"])
     length = content_length_of(exchange.request)
     check_body_length(exchange.version, length, _PUT_BLOB_MAX_BYTES)
@@ -51,7 +49,7 @@ async def put_blob(exchange: Exchange) -> Response:
     record = await commit(
         exchange.environment,
         taken,
-        block_blob.put(
+        creation.put(
             exchange.environment.engine, key, draft, guard, may_overwrite=may_overwrite(exchange.grant)
         ),
     )

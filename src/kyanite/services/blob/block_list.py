@@ -9,8 +9,8 @@ from kyanite.model.block_list import BlockListDraft, From
 from kyanite.model.staging import BlockDraft
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import blob_key_of, guard_of, readable_key_of, version_headers
-from kyanite.services.blob.block_blob import TIERS, http_headers_of
-from kyanite.services.blob.intake import check_hashes, commit, take
+from kyanite.services.blob.block_blob import MIB, TIERS, http_headers_of
+from kyanite.services.blob.intake import check_hashes, commit, hash_headers, take
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     base64_text,
@@ -25,7 +25,6 @@ from kyanite.wire import crc64, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter
 
-MIB = 1024 * 1024
 MAX_BLOCKS = 50_000
 _BLOCK_MAX_BYTES = (("2019-12-12", 4000 * MIB), ("2016-05-31", 100 * MIB), ("", 4 * MIB))
 _LIST_MAX_BYTES = 16 * MIB
@@ -47,12 +46,7 @@ async def put_block(exchange: Exchange) -> Response:
         taken,
         staging.put_block(exchange.environment.engine, key, draft, lease_id),
     )
-    answer = [("x-ms-request-server-encrypted", "true")]
-    if "content-md5" in exchange.headers:
-        answer.append(("Content-MD5", base64_text(taken.md5)))
-    else:
-        answer.append(("x-ms-content-crc64", crc64.encode(taken.crc64)))
-    return Response(201, answer)
+    return Response(201, [*hash_headers(exchange.headers, taken), ("x-ms-request-server-encrypted", "true")])
 
 
 async def put_block_list(exchange: Exchange) -> Response:

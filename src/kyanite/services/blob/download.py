@@ -4,14 +4,16 @@ The bytes of a small blob are in the answer at once. Those of extents follow as 
 kernel straight from the file; a pin keeps them until the client has them all, whatever happens to the blob meanwhile.
 """
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
+from itertools import count
 
-from kyanite.engine.extents import Extents
-from kyanite.model import blob
-from kyanite.model.blob import Opened
-from kyanite.model.content import Part, Plan, Zeros
+from kyanite.model import hold
+from kyanite.model.content import Part, Zeros
+from kyanite.model.reading import Opened, Reading, let_go, open_blob, open_held
 from kyanite.services.blob.blob import guard_of, property_headers, readable_key_of
+from kyanite.services.common.environment import Environment
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import base64_text, flag_of
 from kyanite.wire import crc64, ranges
@@ -24,40 +26,38 @@ _READ_MAX = 128 * 1024
 """Parts up to this size are read into memory and checked; longer ones go by the kernel."""
 _ZEROS = bytes(64 * 1024)
 
+_holds = count(1)
+"""Numbers for this process's holds on content that is read for long."""
+_letting_go: set[asyncio.Future[None]] = set()
+
 
 async def get_blob(exchange: Exchange) -> Response:
-    headers = exchange.headers
-    asked = ranges.from_headers(headers)
+    asked = ranges.from_headers(exchange.headers)
     hashes = _hashes_of(exchange, asked)
-    extents = exchange.environment.extents
-    pin = extents.pin()
+    stream = _Stream(exchange.environment, _reading_of(exchange, asked))
     try:
-        opened = await _open(exchange, asked)
+        opened = await stream.open()
         answer = property_headers(exchange, opened.record, opened.at)
         status = _describe_range(answer, opened, asked)
-        body, release = await _content(extents, opened.plan, in_memory=bool(hashes))
+        body = await stream.at_once()
         if hashes:
-            assert isinstance(body, bytes)
-            answer += [(name, hash_of(body)) for name, hash_of in hashes]
+            data = body if body is not None else await stream.gathered()
+            answer += [(name, hash_of(data)) for name, hash_of in hashes]
+            body = data
     except BaseException:
-        pin.release()
+        stream.release()
         raise
-    if isinstance(body, bytes):
-        pin.release()
-        return Response(status, answer, body)
-
-    def done() -> None:
-        pin.release()
-        release()
-
-    return Response(status, answer, body, length=opened.length, release=done)
+    if body is None:
+        return Response(status, answer, stream.pieces(), length=opened.length, release=stream.release)
+    stream.release()
+    return Response(status, answer, body)
 
 
-async def _open(exchange: Exchange, asked: ByteRange | None) -> Opened:
-    engine, key, guard = exchange.environment.engine, readable_key_of(exchange), guard_of(exchange.headers)
+def _reading_of(exchange: Exchange, asked: ByteRange | None) -> Reading:
+    key, guard = readable_key_of(exchange), guard_of(exchange.headers)
     if asked is None:
-        return await blob.open_range(engine, key, guard)
-    return await blob.open_range(engine, key, guard, first=asked.first, last=asked.last, whole=False)
+        return Reading(key, guard)
+    return Reading(key, guard, asked.first, asked.last, is_whole=False)
 
 
 def _describe_range(answer: list[tuple[str, str]], opened: Opened, asked: ByteRange | None) -> int:
@@ -103,57 +103,84 @@ def _crc64_text(data: bytes) -> str:
     return crc64.encode(crc64.compute(data))
 
 
-async def _content(
-    extents: Extents, plan: Plan, *, in_memory: bool
-) -> tuple[bytes | AsyncIterator[Piece], Callable[[], None]]:
-    pieces = plan.pieces
-    if not pieces:
-        return b"", _nothing
-    if len(pieces) == 1:
-        piece = pieces[0]
-        if isinstance(piece, bytes):
-            return piece, _nothing
-        if isinstance(piece, Part) and piece.length <= _READ_MAX:
-            return await extents.read(piece.extent, piece.offset, piece.length), _nothing
-    stream = _Stream(extents, plan)
-    if in_memory:
-        return b"".join([bytes(piece) async for piece in stream.in_memory()]), _nothing
-    return stream.pieces(), stream.release
-
-
 def _nothing() -> None:
     """There is nothing to let go of."""
 
 
 class _Stream:
-    """The pieces of a plan one after the other. At most one file is held open at a time."""
+    """The bytes of one reading. At most one file is held open at a time."""
 
-    def __init__(self, extents: Extents, plan: Plan) -> None:
-        self._extents = extents
-        self._plan = plan
+    __slots__ = ("_close", "_environment", "_hold", "_opened", "_pin", "_reading")
+
+    def __init__(self, environment: Environment, reading: Reading) -> None:
+        self._environment = environment
+        self._reading = reading
+        self._pin = environment.extents.pin()
         self._close: Callable[[], None] = _nothing
+        self._hold: int | None = None
+
+    async def open(self) -> Opened:
+        engine = self._environment.engine
+        self._opened = await open_blob(engine, self._reading)
+        if not self._opened.is_planned_whole:
+            self._hold = next(_holds)
+            owner = self._environment.extents.owner
+            self._opened = await open_held(engine, self._reading, owner, self._hold)
+        return self._opened
+
+    async def at_once(self) -> bytes | None:
+        """The bytes, if they are few enough to be sent with the head."""
+        pieces = self._opened.plan.pieces
+        if not pieces:
+            return b""
+        if len(pieces) > 1:
+            return None
+        piece = pieces[0]
+        if isinstance(piece, bytes):
+            return piece
+        if isinstance(piece, Part) and piece.length <= _READ_MAX:
+            return await self._environment.extents.read(piece.extent, piece.offset, piece.length)
+        return None
+
+    async def gathered(self) -> bytes:
+        """All bytes, in memory."""
+        gathered = bytearray()
+        async for piece in self._planned():
+            async for data in self._bytes_of(piece):
+                gathered += data
+        return bytes(gathered)
 
     async def pieces(self) -> AsyncIterator[Piece]:
-        for piece in self._plan.pieces:
+        async for piece in self._planned():
             if isinstance(piece, Part) and piece.length > _READ_MAX:
-                span = self._extents.span(piece.extent, piece.offset, piece.length)
+                span = self._environment.extents.span(piece.extent, piece.offset, piece.length)
                 self._close = span.release
                 yield FileSpan(span.fd, span.offset, span.length)
-                self.release()
+                self._close_file()
             else:
                 async for data in self._bytes_of(piece):
                     yield data
 
-    async def in_memory(self) -> AsyncIterator[bytes | memoryview]:
-        for piece in self._plan.pieces:
-            async for data in self._bytes_of(piece):
-                yield data
+    def release(self) -> None:
+        """Let go of everything, however the reading ended. Called once."""
+        self._close_file()
+        self._pin.release()
+        if self._hold is not None:
+            environment = self._environment
+            task = asyncio.ensure_future(let_go(environment.engine, environment.extents.owner, self._hold))
+            _letting_go.add(task)
+            task.add_done_callback(_letting_go.discard)
+
+    def _planned(self) -> AsyncIterator[Zeros | Part | bytes]:
+        opened = self._opened
+        end = opened.offset + opened.length
+        return hold.pieces(self._environment.engine, opened.record.content, opened.plan, end)
 
     async def _bytes_of(self, piece: Zeros | Part | bytes) -> AsyncIterator[bytes | memoryview]:
         if isinstance(piece, bytes):
             yield piece
         elif isinstance(piece, Part):
-            async for data in self._extents.stream(piece.extent, piece.offset, piece.length):
+            async for data in self._environment.extents.stream(piece.extent, piece.offset, piece.length):
                 yield data
         else:
             left = piece.length
@@ -161,6 +188,6 @@ class _Stream:
                 yield _ZEROS if left >= len(_ZEROS) else _ZEROS[:left]
                 left -= len(_ZEROS)
 
-    def release(self) -> None:
+    def _close_file(self) -> None:
         close, self._close = self._close, _nothing
         close()

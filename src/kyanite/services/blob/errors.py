@@ -23,6 +23,12 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     Reason.INVALID_RANGE: WireError(
         416, "InvalidRange", "The range specified is invalid for the current size of the resource."
     ),
+    Reason.INVALID_PAGE_RANGE: WireError(416, "InvalidPageRange", "The page range specified is invalid."),
+    Reason.SEQUENCE_NUMBER_INCREMENT_TOO_LARGE: WireError(
+        409,
+        "SequenceNumberIncrementTooLarge",
+        "The sequence number increment cannot be performed because it would result in overflow.",
+    ),
     Reason.SNAPSHOTS_PRESENT: WireError(
         409, "SnapshotsPresent", "This operation is not permitted because the blob has snapshots."
     ),
@@ -33,7 +39,7 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     Reason.BLOCK_COUNT_EXCEEDS_LIMIT: WireError(
         409,
         "BlockCountExceedsLimit",
-        "The uncommitted block count cannot exceed the maximum limit of 100,000 blocks.",
+        "The block count cannot exceed the maximum limit: 100,000 uncommitted or 50,000 committed blocks.",
     ),
     Reason.COPY_ID_MISMATCH: WireError(
         409,
@@ -130,6 +136,7 @@ CODES: Mapping[str, WireError] = {
     **{
         error.code: error
         for error in (
+            _ANYWHERE[Reason.INVALID_PAGE_RANGE],
             WireError(
                 400,
                 "InvalidBlockId",

@@ -45,6 +45,13 @@ class _Gathering:
 _gathering = _Gathering()
 
 
+def hash_headers(headers: Mapping[str, str], taken: Taken) -> list[tuple[str, str]]:
+    """The hash that an answer tells: the MD5 to who sent one, otherwise the CRC64."""
+    if "content-md5" in headers:
+        return [("Content-MD5", base64_text(taken.md5))]
+    return [("x-ms-content-crc64", crc64.encode(taken.crc64))]
+
+
 def check_hashes(headers: Mapping[str, str], data: bytes) -> int:
     """Check a body that is in memory against the hashes it came with; its CRC64 is returned."""
     checksum = crc64.compute(data)

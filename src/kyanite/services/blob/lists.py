@@ -151,7 +151,9 @@ def _blob_item(
 ) -> str:
     http = record.http
     md5 = base64.b64encode(http.content_md5).decode("ascii") if http.content_md5 else ""
-    tier = ""
+    tier = number = ""
+    if record.kind == PAGE_BLOB:
+        number = f"<x-ms-blob-sequence-number>{record.sequence_number}</x-ms-blob-sequence-number>"
     if record.kind == BLOCK_BLOB:
         tier = (
             f"<AccessTier>{record.tier}</AccessTier>"
@@ -178,7 +180,7 @@ def _blob_item(
         f"<Content-MD5>{md5}</Content-MD5>"
         f"<Cache-Control>{escape(http.cache_control)}</Cache-Control>"
         f"<Content-Disposition>{escape(http.content_disposition)}</Content-Disposition>"
-        f"<BlobType>{BLOB_TYPES[record.kind]}</BlobType>"
+        f"{number}<BlobType>{BLOB_TYPES[record.kind]}</BlobType>"
         f"{tier}{lease}{copied}<ServerEncrypted>true</ServerEncrypted></Properties>{metadata}<OrMetadata /></Blob>"
     )
 

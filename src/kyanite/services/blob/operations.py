@@ -5,7 +5,18 @@ differ only by a header stand in the order in which the service tells them apart
 """
 
 from kyanite.rules.permissions import Access
-from kyanite.services.blob import account, blob, block_blob, block_list, container, copy, download, lists
+from kyanite.services.blob import (
+    account,
+    append_blob,
+    blob,
+    block_blob,
+    block_list,
+    container,
+    copy,
+    download,
+    lists,
+    page_blob,
+)
 from kyanite.services.common.exchange import Resource
 from kyanite.services.common.operations import Op, not_yet
 
@@ -66,12 +77,16 @@ OPERATIONS = (
     Op("Copy Blob From URL", "PUT", BLOB, query(), copy.copy_blob_from_url, CREATE_OR_WRITE, when="x-ms-requires-sync: true", writes=True),
     Op("Put Blob From URL", "PUT", BLOB, query(), not_yet, CREATE_OR_WRITE, when="x-ms-copy-source & x-ms-blob-type", writes=True),
     Op("Copy Blob", "PUT", BLOB, query(), copy.copy_blob, CREATE_OR_WRITE, when="x-ms-copy-source", writes=True),
+    Op("Put Blob", "PUT", BLOB, query(), page_blob.put_page_blob, CREATE_OR_WRITE, when="x-ms-blob-type: PageBlob", writes=True),
+    Op("Put Blob", "PUT", BLOB, query(), append_blob.put_append_blob, CREATE_OR_WRITE, when="x-ms-blob-type: AppendBlob", writes=True),
     Op("Put Blob", "PUT", BLOB, query(), block_blob.put_blob, CREATE_OR_WRITE, writes=True),
     Op("Get Blob", "GET", BLOB, query(), download.get_blob, READ),
     Op("Get Blob Properties", "HEAD", BLOB, query(), blob.get_blob_properties, READ),
     Op("Delete Blob", "DELETE", BLOB, query(), blob.delete_blob, Access(account="o d", service="d"), writes=True),
     Op("Get Blob Metadata", "GET HEAD", BLOB, query(comp="metadata"), blob.get_blob_metadata, READ),
     Op("Set Blob Metadata", "PUT", BLOB, query(comp="metadata"), blob.set_blob_metadata, WRITE, writes=True),
+    Op("Set Blob Properties", "PUT", BLOB, query(comp="properties"), page_blob.set_page_blob_properties, WRITE, when="x-ms-blob-content-length", writes=True),
+    Op("Set Blob Properties", "PUT", BLOB, query(comp="properties"), page_blob.set_page_blob_properties, WRITE, when="x-ms-sequence-number-action", writes=True),
     Op("Set Blob Properties", "PUT", BLOB, query(comp="properties"), blob.set_blob_properties, WRITE, writes=True),
     Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE_OR_DELETE, when=BREAKS, writes=True),
     Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE, writes=True),
@@ -93,11 +108,11 @@ OPERATIONS = (
     Op("Put Block List", "PUT", BLOB, query(comp="blocklist"), block_list.put_block_list, WRITE, writes=True),
     Op("Get Block List", "GET", BLOB, query(comp="blocklist"), block_list.get_block_list, READ),
     Op("Append Block From URL", "PUT", BLOB, query(comp="appendblock"), not_yet, APPEND, when="x-ms-copy-source", writes=True),
-    Op("Append Block", "PUT", BLOB, query(comp="appendblock"), not_yet, APPEND, writes=True),
+    Op("Append Block", "PUT", BLOB, query(comp="appendblock"), append_blob.append_block, APPEND, writes=True),
     Op("Append Blob Seal", "PUT", BLOB, query(comp="seal"), not_yet, APPEND, writes=True),
     Op("Put Page From URL", "PUT", BLOB, query(comp="page"), not_yet, WRITE, when="x-ms-copy-source", writes=True),
-    Op("Put Page", "PUT", BLOB, query(comp="page"), not_yet, WRITE, writes=True),
-    Op("Get Page Ranges", "GET", BLOB, query(comp="pagelist"), not_yet, READ),
+    Op("Put Page", "PUT", BLOB, query(comp="page"), page_blob.put_page, WRITE, writes=True),
+    Op("Get Page Ranges", "GET", BLOB, query(comp="pagelist"), page_blob.get_page_ranges, READ),
     Op("Incremental Copy Blob", "PUT", BLOB, query(comp="incrementalcopy"), not_yet, WRITE, writes=True),
 )
 # fmt: on

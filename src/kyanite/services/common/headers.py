@@ -118,6 +118,16 @@ def flag_of(headers: Mapping[str, str], name: str) -> bool:
     return text.lower() == "true"
 
 
+def number_of(headers: Mapping[str, str], name: str, most: int = 2**63 - 1) -> int | None:
+    """A header that holds a whole number, from 0 to the most."""
+    text = headers.get(name)
+    if text is None or not text:
+        return None
+    if not (text.isascii() and text.isdecimal()) or int(text) > most:
+        raise bad_header(name, text)
+    return int(text)
+
+
 def required(headers: Mapping[str, str], name: str) -> str:
     value = headers.get(name)
     if not value:

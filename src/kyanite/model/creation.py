@@ -1,4 +1,4 @@
-"""Block blobs that are written whole. Those made of blocks are in ``block_list.py``."""
+"""Put Blob: a blob of any kind, written whole or created empty. Blobs made of blocks are in ``block_list.py``."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -23,6 +23,8 @@ class Draft:
     http: HttpHeaders
     metadata: dict[str, str]
     tier: str = ""
+    kind: int = BLOCK_BLOB
+    sequence_number: int = 0
 
 
 def put(
@@ -53,7 +55,7 @@ def put(
         record = BlobRecord(
             modified_at=now,
             created_at=created_at,
-            kind=BLOCK_BLOB,
+            kind=draft.kind,
             length=draft.length,
             content=content.create(tx, draft.payload),
             http=draft.http,
@@ -61,6 +63,7 @@ def put(
             lease=lease,
             tier=draft.tier,
             tier_changed_at=now if draft.tier else None,
+            sequence_number=draft.sequence_number,
         )
         tx.put(key, encode(record))
         return record

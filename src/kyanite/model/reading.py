@@ -1,0 +1,77 @@
+"""Reading the bytes of a blob: the version that was there when the reading began, however long it takes."""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import hold
+from kyanite.model.blob import BlobKey, Guard, load_for_read
+from kyanite.model.content import Plan, read_plan
+from kyanite.model.records import BlobRecord
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is to be read: from byte ``first`` to byte ``last`` or the end, or the whole, which may be empty."""
+
+    blob: BlobKey
+    guard: Guard
+    first: int = 0
+    last: int | None = None
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A blob as it was when its reading began, and where the bytes that were asked for are."""
+
+    record: BlobRecord
+    at: Instant
+    offset: int
+    length: int
+    plan: Plan
+
+    @property
+    def is_planned_whole(self) -> bool:
+        """Whether the plan goes to the end. Otherwise the blob has to be opened again, and held."""
+        return self.plan.end >= self.offset + self.length
+
+
+def open_blob(engine: Engine, ask: Reading) -> Awaitable[Opened]:
+    """Begin to read. The caller has pinned the extents before."""
+
+    def body(snap: Snapshot) -> Opened:
+        return _open(snap, ask)
+
+    return engine.read(body)
+
+
+def open_held(engine: Engine, ask: Reading, owner: bytes, number: int) -> Awaitable[Opened]:
+    """Begin to read something so finely divided that it takes several plans: its content is held meanwhile."""
+
+    def body(tx: Transaction) -> Opened:
+        opened = _open(tx, ask)
+        hold.take(tx, opened.record.content, owner, number)
+        return opened
+
+    return engine.run(body, durable=False)
+
+
+def let_go(engine: Engine, owner: bytes, number: int) -> Awaitable[None]:
+    def body(tx: Transaction) -> None:
+        hold.release(tx, owner, number)
+
+    return engine.run(body, durable=False)
+
+
+def _open(snap: Snapshot, ask: Reading) -> Opened:
+    record = load_for_read(snap, ask.blob, ask.guard)
+    total = record.length
+    if ask.is_whole:
+        return Opened(record, snap.now, 0, total, read_plan(snap, record.content, 0, total))
+    if ask.first >= total:
+        raise Refused(Reason.INVALID_RANGE, **{"Content-Range": f"bytes */{total}"})
+    length = total - ask.first if ask.last is None else min(ask.last + 1, total) - ask.first
+    return Opened(record, snap.now, ask.first, length, read_plan(snap, record.content, ask.first, length))

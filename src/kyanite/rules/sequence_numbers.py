@@ -1,0 +1,34 @@
+"""The sequence number of a page blob: how a client may change it."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from kyanite.rules.refusals import Reason, Refused
+
+LARGEST = 2**63 - 1
+
+
+class Action(Enum):
+    UPDATE = "update"
+    """Take the given number."""
+    MAX = "max"
+    """Take the given number if it is larger."""
+    INCREMENT = "increment"
+    """Count up by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    action: Action
+    number: int = 0
+    """The given number; ``increment`` has none."""
+
+
+def apply(current: int, change: Change) -> int:
+    if change.action is Action.UPDATE:
+        return change.number
+    if change.action is Action.MAX:
+        return max(current, change.number)
+    if current == LARGEST:
+        raise Refused(Reason.SEQUENCE_NUMBER_INCREMENT_TOO_LARGE)
+    return current + 1
