@@ -8,13 +8,13 @@ ARGS   ?=
 
 # What a run needs.
 $(VENV)/.run: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || scripts/debian python3-venv && $(PYTHON) -m venv $(VENV)
+	scripts/venv $(PYTHON) $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
 # What developing needs as well.
 $(VENV)/.dev: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || scripts/debian python3-venv && $(PYTHON) -m venv $(VENV)
+	scripts/venv $(PYTHON) $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ $(VENV)/.run
 
