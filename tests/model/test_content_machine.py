@@ -1,6 +1,7 @@
 """Contents that share their history, against byte arrays: every step, every count, and nothing left in the end."""
 
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +19,8 @@ SPACE = 120
 OFFSETS = st.integers(0, SPACE - 1)
 BODIES = st.binary(min_size=1, max_size=24)
 PAYLOADS = st.lists(BODIES, min_size=1, max_size=3)
+SEEDS = 8
+STEPS = 150
 
 
 class Contents(RuleBasedStateMachine):
@@ -115,6 +118,28 @@ class Contents(RuleBasedStateMachine):
     def every_count_is_right(self) -> None:
         self.world.check_counts(self.contents)
 
+    def wander(self, chance: Random) -> None:
+        """One step of a random walk. It gets deeper into layers than machines that are kept short to be shrunk."""
+        index, offset = chance.randrange(10), chance.randrange(SPACE)
+        bodies = [chance.randbytes(chance.randint(1, 12)) for _ in range(chance.choice((1, 2, 3, 10)))]
+        match chance.choices("wctsdhrp", (10, 3, 1, 4, 3, 1, 1, 5))[0]:
+            case "w":
+                self.write(index, offset, bodies[:3], chance.random() < 0.5)
+            case "c":
+                self.clear(index, offset, chance.choice((offset, chance.randrange(20))))
+            case "t":
+                self.truncate(index, offset)
+            case "s" if len(self.contents) < 8:
+                self.share(index)
+            case "d" if len(self.contents) > 1:
+                self.drop(index)
+            case "h" if len(self.held) < 3:
+                self.take_hold(index)
+            case "r" if self.held:
+                self.release_hold()
+            case "p":
+                self.sweep(chance.randint(1, 4))
+
     def teardown(self) -> None:
         while self.held:
             self.release_hold()
@@ -141,9 +166,22 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_small")
 def test_contents_against_byte_arrays() -> None:
     Contents.TestCase.settings = settings(
-        max_examples=150,
+        max_examples=60,
         stateful_step_count=40,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
     Contents.TestCase().runTest()
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_random_walk(seed: int) -> None:
+    chance = Random(seed)
+    contents = Contents()
+    contents.create([chance.randbytes(9) for _ in range(10)], is_inline=False)
+    for _ in range(STEPS):
+        contents.wander(chance)
+        contents.every_byte_is_right()
+        contents.every_count_is_right()
+    contents.teardown()
