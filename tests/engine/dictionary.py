@@ -180,7 +180,7 @@ def check_against_a_dictionary(open_engine: Callable[[], Engine]) -> None:
     run_state_machine_as_test(
         MachineOnThisEngine,
         settings=settings(
-            max_examples=25,
+            max_examples=20,
             stateful_step_count=12,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

@@ -18,7 +18,7 @@ from .power_cut import Named, RecordedSQLite, Synced, Tape, put_on_disk, recorde
 
 SESSIONS = 2
 ROUNDS = 2
-CUTS = 50
+CUTS = 40
 
 
 def content(number: int, part: int) -> bytes:

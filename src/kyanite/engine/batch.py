@@ -125,7 +125,14 @@ class Batch:
         return value
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return [self.get(key) for key in keys]
+        known = self._known
+        unknown = [key for key in keys if key not in known]
+        found = dict(zip(unknown, self._rows.get_many(unknown), strict=True))
+        values = [found[key] if key in found else known[key] for key in keys]
+        for key, value in found.items():
+            if value is None or len(value) <= _SMALL_BYTES:
+                known[key] = value
+        return values
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         if any(start <= key < end for key in self._pending):

@@ -8,6 +8,7 @@ they become a few statements of many rows each.
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 import apsw
 
@@ -48,6 +49,8 @@ _PUT_BODY = {
     + " ON CONFLICT (id) DO UPDATE SET value = excluded.value"
     for n in _CHUNKS
 }
+_GET_MANY = {n: f"SELECT key, value FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
+_FEW_KEYS = 16
 _DELETE = {n: f"DELETE FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
 _DELETE_BODY = {n: f"DELETE FROM body WHERE id IN ({','.join('?' * n)})" for n in _CHUNKS}
 
@@ -65,15 +68,21 @@ class Rows:
         self._cursor.execute(_PIN).fetchall()
 
     def get(self, key: bytes) -> bytes | None:
-        if len(key) == _BODY_KEY_BYTES and key[0] == _BODY_PREFIX_BYTE and key[1] < 128:
-            rows = self._cursor.execute(_GET_BODY, (int.from_bytes(key[1:], "big"),)).fetchall()
+        value: bytes | None
+        if _is_body(key):
+            value = self._cursor.execute(_GET_BODY, (int.from_bytes(key[1:], "big"),)).get
         else:
-            rows = self._cursor.execute(_GET, (key,)).fetchall()
-        return rows[0][0] if rows else None
+            value = self._cursor.execute(_GET, (key,)).get
+        return value
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        # One statement for all would be no faster: SQLite makes a table of an IN list first.
-        return [self.get(key) for key in keys]
+        if len(keys) < _FEW_KEYS:
+            return [self.get(key) for key in keys]
+        found: dict[bytes, bytes] = {}
+        plain = [key for key in keys if not _is_body(key)]
+        for statement, some in _in_chunks(_GET_MANY, plain, 1):
+            found.update(self._cursor.execute(statement, some))
+        return [self.get(key) if _is_body(key) else found.get(key) for key in keys]
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         if end <= _BODIES_START or start >= _BODIES_END:
@@ -93,7 +102,9 @@ class Rows:
         first = _first_id_from(start)
         last = _first_id_from(end) - 1
         bounds = (first, min(last, _LAST_ID), -1 if limit is None else limit)
-        rows = self._cursor_over(_BODY_SCANS[reverse], bounds) if first <= _LAST_ID else iter(())
+        rows: Iterator[Any] = iter(())
+        if first <= _LAST_ID:
+            rows = self._cursor_over(_BODY_SCANS[reverse], bounds)
         return ((BODY_PREFIX + number.to_bytes(8, "big"), value) for number, value in rows)
 
     def _cursor_over(self, statement: str, bounds: tuple[object, ...]) -> apsw.Cursor:
@@ -116,7 +127,7 @@ class Rows:
         body_deletes: list[int] = []
         for key in sorted(writes):
             value = writes[key]
-            if len(key) == _BODY_KEY_BYTES and key[0] == _BODY_PREFIX_BYTE and key[1] < 128:
+            if _is_body(key):
                 number = int.from_bytes(key[1:], "big")
                 if value is None:
                     body_deletes.append(number)
@@ -126,18 +137,30 @@ class Rows:
                 deletes.append(key)
             else:
                 puts += (key, value)
-        self._in_chunks(_PUT, puts, 2)
-        self._in_chunks(_DELETE, deletes, 1)
-        self._in_chunks(_PUT_BODY, body_puts, 2)
-        self._in_chunks(_DELETE_BODY, body_deletes, 1)
+        for statements, values, width in (
+            (_PUT, puts, 2),
+            (_DELETE, deletes, 1),
+            (_PUT_BODY, body_puts, 2),
+            (_DELETE_BODY, body_deletes, 1),
+        ):
+            for statement, some in _in_chunks(statements, values, width):
+                self._cursor.execute(statement, some)
 
-    def _in_chunks(self, statements: Mapping[int, str], values: Sequence[object], width: int) -> None:
-        position = 0
-        for rows in _CHUNKS:
-            size = rows * width
-            while len(values) - position >= size:
-                self._cursor.execute(statements[rows], values[position : position + size])  # type: ignore[arg-type]
-                position += size
+
+def _is_body(key: bytes) -> bool:
+    return len(key) == _BODY_KEY_BYTES and key[0] == _BODY_PREFIX_BYTE and key[1] < 128
+
+
+def _in_chunks(
+    statements: Mapping[int, str], values: Sequence[Any], width: int
+) -> Iterator[tuple[str, Sequence[Any]]]:
+    """The values, ``width`` to a row, shared out among statements of as many rows as possible."""
+    position = 0
+    for rows in _CHUNKS:
+        size = rows * width
+        while len(values) - position >= size:
+            yield statements[rows], values[position : position + size]
+            position += size
 
 
 def _first_id_from(bound: bytes) -> int:

@@ -135,22 +135,23 @@ class BufferedTransaction(View):
             raise TooLarge(f"a key of {len(key)} bytes; at most {MAX_KEY_BYTES}")
         if len(value) > MAX_VALUE_BYTES:
             raise TooLarge(f"a value of {len(value)} bytes; at most {MAX_VALUE_BYTES}")
-        self._write(key, value, len(key) + len(value))
-
-    def delete(self, key: bytes) -> None:
-        if len(key) > MAX_KEY_BYTES:
-            raise TooLarge(f"a key of {len(key)} bytes; at most {MAX_KEY_BYTES}")
-        self._write(key, None, len(key))
-
-    def ring(self, topic: bytes) -> None:
-        self.rings.append(topic)
-
-    def _write(self, key: bytes, value: bytes | None, size_bytes: int) -> None:
         self._left -= 1
         if self._left < 0:
             self._refuse()
         self.writes[key] = value
-        self.size_bytes += size_bytes
+        self.size_bytes += len(key) + len(value)
+
+    def delete(self, key: bytes) -> None:
+        if len(key) > MAX_KEY_BYTES:
+            raise TooLarge(f"a key of {len(key)} bytes; at most {MAX_KEY_BYTES}")
+        self._left -= 1
+        if self._left < 0:
+            self._refuse()
+        self.writes[key] = None
+        self.size_bytes += len(key)
+
+    def ring(self, topic: bytes) -> None:
+        self.rings.append(topic)
 
     def _merged(self, stored: Iterator[Row], own: list[bytes], reverse: bool) -> Iterator[Row]:
         """Stored rows with our own in their places: ours win, and deleted ones are left out."""
