@@ -13,7 +13,7 @@ import mmap
 import os
 import struct
 import time
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,27 +34,19 @@ the reader went on to take its snapshot; ten milliseconds are thousands of such 
 
 
 class Pin:
-    """Readers that began together. Released as often as it was taken."""
+    """Readers that began together. To be released as often as it was given out."""
 
-    __slots__ = ("_count", "_table", "began")
+    __slots__ = ("_table", "began", "readers")
 
     def __init__(self, table: "ReaderTable", began: int) -> None:
         self._table = table
-        self._count = 0
         self.began = began
-
-    def take(self) -> "Pin":
-        self._count += 1
-        return self
+        self.readers = 1
 
     def release(self) -> None:
-        self._count -= 1
-        if self._count == 0:
-            self._table.retire()
-
-    @property
-    def is_idle(self) -> bool:
-        return self._count == 0
+        self.readers -= 1
+        if not self.readers:
+            self._table.retire(self)
 
 
 class ReaderTable:
@@ -75,27 +67,27 @@ class ReaderTable:
         self._view = memoryview(self._memory)
         self._words = self._view.cast("Q")
         self._word = self._slot * _WORDS
-        self._pins: deque[Pin] = deque()
+        self._pins: OrderedDict[int, Pin] = OrderedDict()
+        self._newest: Pin | None = None
 
     def pin(self) -> Pin:
         now = time.monotonic_ns()
-        pins = self._pins
-        if pins:
-            newest = pins[-1]
+        newest = self._newest
+        if newest is not None:
             if now - newest.began < _TOGETHER_NS:
-                return newest.take()
-        else:
+                newest.readers += 1
+                return newest
+        elif not self._pins:
             self._words[self._word] = now
-        pin = Pin(self, now)
-        pins.append(pin)
-        return pin.take()
+        pin = self._pins[now] = self._newest = Pin(self, now)
+        return pin
 
-    def retire(self) -> None:
-        """A group of readers has finished: show the oldest that is left."""
-        pins = self._pins
-        while pins and pins[0].is_idle:
-            pins.popleft()
-        self._words[self._word] = pins[0].began if pins else _NOBODY
+    def retire(self, pin: Pin) -> None:
+        """All readers of this pin have finished: show the oldest that is left."""
+        del self._pins[pin.began]
+        if pin is self._newest:
+            self._newest = None
+        self._words[self._word] = next(iter(self._pins)) if self._pins else _NOBODY
 
     def mark(self) -> Mark:
         return Mark(time.monotonic_ns())
