@@ -44,6 +44,7 @@ class Executor:
             return False
         if self._part is None:
             self._part = await self._look()
+            return True
         if not self._extents.passed(self._part.mark):
             return False
         is_last = not self._part.kept

@@ -39,7 +39,8 @@ class GraveDigger:
     async def step(self) -> bool:
         if self._seen is None:
             self._seen = await self._look()
-        if self._seen is None or not self._extents.passed(self._seen.mark):
+            return self._seen is not None
+        if not self._extents.passed(self._seen.mark):
             return False
         await self._fill(self._seen)
         self._seen = None

@@ -29,7 +29,11 @@ class Sweeper:
         self._estates = Executor(engine, extents)
 
     async def step(self) -> bool:
-        """Do a little of everything. False when there is nothing to do, or only readers to wait for."""
+        """Do a little of everything. False when there is nothing to do, or only readers to wait for.
+
+        Looking counts as work: readers are seldom waited for longer than a moment, and what is looked at together is
+        bounded, so whoever gave up space faster than a look a second would never get it back.
+        """
         worked = await self._do_chore()
         worked |= await self._graves.step()
         worked |= await self._estates.step()

@@ -12,7 +12,8 @@ from kyanite.engine.api import EngineClosed, EngineError
 
 IDLE_SECONDS = 1.0
 """How often to look for work when there was none."""
-BUSY_SECONDS_MIN = 0.005
+BUSY_SECONDS_MIN = 0.02
+"""How soon at the earliest to go on when there was work: by then whoever had just begun to read has often finished."""
 TROUBLE_SECONDS = 10.0
 
 Step = Callable[[], Awaitable[bool]]
