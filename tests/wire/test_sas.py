@@ -12,7 +12,7 @@ from kyanite.values import instant_from_datetime
 from kyanite.wire import sas, shared_key
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.sas import AccountSas, KeyRange, ResponseOverrides, ServiceSas, UserDelegationSas
-from kyanite.wire.uri import REMEMBERED_QUERY_LENGTH, decode_query
+from kyanite.wire.uri import decode_query
 from tests.wire.sdk_signing import ACCOUNT, KEY, KEY_TEXT, OTHER_KEY
 
 EXPIRY = datetime(2030, 1, 1, tzinfo=UTC)
@@ -457,14 +457,3 @@ def test_the_memory_is_bounded_and_keeps_no_failures() -> None:
         assert not sas.verify((KEY,), f"text {number}", "c2ln")
     assert sas._confirm.cache_info().currsize == 0
     assert sas._confirm.cache_info().maxsize == 1024
-
-
-def test_long_tokens_are_read_but_not_remembered() -> None:
-    sas._remembered.cache_clear()
-    token = urlencode({**GOOD, "rsct": "x" * REMEMBERED_QUERY_LENGTH})
-    assert read_service(token).overrides == ResponseOverrides(
-        None, None, None, None, "x" * REMEMBERED_QUERY_LENGTH
-    )
-    assert sas._remembered.cache_info().currsize == 0
-    assert read_service(urlencode(GOOD)).permissions == "r"
-    assert sas._remembered.cache_info().currsize == 1

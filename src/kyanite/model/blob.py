@@ -5,8 +5,8 @@ transaction: the checks and the commit cannot be torn apart.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine import keys
@@ -21,16 +21,14 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, LeaseId
 
 
-@dataclass(frozen=True, slots=True)
-class BlobKey:
+class BlobKey(msgspec.Struct, frozen=True, gc=False):
     container: ContainerKey
     name: str
     snapshot: Instant | None = None
     """Which snapshot of the blob is meant; None for the blob itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(msgspec.Struct, frozen=True, gc=False):
     """What a request demands of the blob before it may be touched."""
 
     conditions: Conditions = preconditions.NONE
@@ -40,8 +38,7 @@ class Guard:
 UNGUARDED = Guard()
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True, gc=False):
     """A blob as it was at an instant, for whatever is computed from time."""
 
     record: BlobRecord

@@ -5,8 +5,8 @@ be taken apart in the background, so the name is free at once and a container of
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine import keys
@@ -20,8 +20,7 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, LeaseId
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerKey:
+class ContainerKey(msgspec.Struct, frozen=True, gc=False):
     account: str
     name: str
 
@@ -30,8 +29,7 @@ class ContainerKey:
         return keys.container(self.account, self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True, gc=False):
     """A container as it was at an instant, for whatever is computed from time."""
 
     record: ContainerRecord

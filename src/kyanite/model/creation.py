@@ -1,7 +1,8 @@
 """Put Blob: a blob of any kind, written whole or created empty. Blobs made of blocks are in ``block_list.py``."""
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
+
+import msgspec
 
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Transaction
@@ -14,8 +15,7 @@ from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """A blob as a client wants it to be."""
 
     payload: bytes | tuple[Extent, ...]

@@ -1,33 +1,45 @@
-"""Reading the bytes of a blob: the version that was there when the reading began, however long it takes."""
+"""Reading the bytes of a blob or file: the version that was there when the reading began, however long it takes."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import hold
-from kyanite.model.blob import BlobKey, Guard, load_for_read
-from kyanite.model.content import Plan, read_plan
-from kyanite.model.records import BlobRecord
+from kyanite.model.content import Content, Plan, read_plan
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
 
 
+class Readable(Protocol):
+    """A record of something that has bytes."""
+
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def content(self) -> Content: ...
+
+
+R = TypeVar("R", bound=Readable)
+
+
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Generic[R]):
     """What is to be read: from byte ``first`` to byte ``last`` or the end, or the whole, which may be empty."""
 
-    blob: BlobKey
-    guard: Guard
+    load: Callable[[Snapshot], R]
+    """Finds the record, or refuses to."""
     first: int = 0
     last: int | None = None
     is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A blob as it was when its reading began, and where the bytes that were asked for are."""
+class Opened(Generic[R]):
+    """A blob or file as it was when its reading began, and where the bytes that were asked for are."""
 
-    record: BlobRecord
+    record: R
     at: Instant
     offset: int
     length: int
@@ -35,23 +47,23 @@ class Opened:
 
     @property
     def is_planned_whole(self) -> bool:
-        """Whether the plan goes to the end. Otherwise the blob has to be opened again, and held."""
+        """Whether the plan goes to the end. Otherwise it has to be opened again, and held."""
         return self.plan.end >= self.offset + self.length
 
 
-def open_blob(engine: Engine, ask: Reading) -> Awaitable[Opened]:
+def open_once(engine: Engine, ask: Reading[R]) -> Awaitable[Opened[R]]:
     """Begin to read. The caller has pinned the extents before."""
 
-    def body(snap: Snapshot) -> Opened:
+    def body(snap: Snapshot) -> Opened[R]:
         return _open(snap, ask)
 
     return engine.read(body)
 
 
-def open_held(engine: Engine, ask: Reading, owner: bytes, number: int) -> Awaitable[Opened]:
+def open_held(engine: Engine, ask: Reading[R], owner: bytes, number: int) -> Awaitable[Opened[R]]:
     """Begin to read something so finely divided that it takes several plans: its content is held meanwhile."""
 
-    def body(tx: Transaction) -> Opened:
+    def body(tx: Transaction) -> Opened[R]:
         opened = _open(tx, ask)
         hold.take(tx, opened.record.content, owner, number)
         return opened
@@ -66,8 +78,8 @@ def let_go(engine: Engine, owner: bytes, number: int) -> Awaitable[None]:
     return engine.run(body, durable=False)
 
 
-def _open(snap: Snapshot, ask: Reading) -> Opened:
-    record = load_for_read(snap, ask.blob, ask.guard)
+def _open(snap: Snapshot, ask: Reading[R]) -> Opened[R]:
+    record = ask.load(snap)
     total = record.length
     if ask.is_whole:
         return Opened(record, snap.now, 0, total, read_plan(snap, record.content, 0, total))

@@ -7,6 +7,7 @@ refused.
 """
 
 import re
+from functools import lru_cache
 
 from kyanite.rules.refusals import Reason, Refused
 
@@ -25,7 +26,9 @@ def is_account(name: str) -> bool:
     return _ACCOUNT.fullmatch(name) is not None
 
 
+@lru_cache(maxsize=1024)
 def check_container(name: str) -> None:
+    """Refuse a name no container can have. Those found legal are remembered: the same few come all the time."""
     if name not in SPECIAL_CONTAINERS:
         _check_label(name)
 

@@ -16,6 +16,7 @@ service, resource type and permission.
 
 from dataclasses import dataclass
 from email.utils import format_datetime
+from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Protocol, assert_never
 
@@ -37,7 +38,7 @@ _CHALLENGED_SINCE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Access:
     """What an operation needs. None: such a grant is never enough."""
 
@@ -49,6 +50,12 @@ class Access:
     """The letters a service SAS needs."""
     public: str | None = None
     """The least public level at which anyone may: ``blob`` or ``container``."""
+
+    @cached_property
+    def account_need(self) -> tuple[str, str]:
+        """The resource type and the letters, apart."""
+        resource_type, _, letters = (self.account or "").partition(" ")
+        return resource_type, letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +98,8 @@ OWNER = OwnerKey()
 
 def check(grant: Grant, access: Access) -> None:
     """Refuse what the grant does not allow."""
+    if grant is OWNER:
+        return
     match grant:
         case OwnerKey():
             return
@@ -203,8 +212,8 @@ def _check_account(grant: AccountGrant, access: Access) -> None:
         raise Refused(Reason.AUTHORIZATION_FAILURE)
     if _SERVICE_LETTERS[grant.service] not in grant.services:
         raise Refused(Reason.SERVICE_MISMATCH)
-    resource_type, _, letters = access.account.partition(" ")
-    if resource_type not in (ANY, *grant.resource_types):
+    resource_type, letters = access.account_need
+    if resource_type not in grant.resource_types and resource_type != ANY:
         raise Refused(Reason.RESOURCE_TYPE_MISMATCH)
     if not _has(grant.permissions, letters):
         raise Refused(Reason.PERMISSION_MISMATCH)
@@ -221,11 +230,11 @@ def _check_service(grant: ServiceGrant, access: Access) -> None:
 
 
 def _has(permissions: str, letters: str) -> bool:
-    if letters == ANY:
+    if letters in permissions or letters == ANY:
         return True
     if "&" in letters:
         return all(letter in permissions for letter in letters.split("&"))
-    return any(letter in permissions for letter in letters)
+    return not set(letters).isdisjoint(permissions)
 
 
 def _is_public(level: str, needed: str | None) -> bool:

@@ -18,7 +18,7 @@ from kyanite.values import Instant
 from kyanite.wire import iso_time, shared_key
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.sas_layouts import OVERRIDES, SIGNED_FIELDS, string_to_sign_parts
-from kyanite.wire.uri import REMEMBERED_QUERY_LENGTH, Query
+from kyanite.wire.uri import Query
 
 _MOMENTARY = frozenset(("bs", "bv"))
 _OBJECTS = frozenset(("b", "bs", "bv", "f"))
@@ -143,16 +143,20 @@ class UserDelegationSas:
 
 
 Sas = AccountSas | ServiceSas | UserDelegationSas
+_TOKENS = (AccountSas, ServiceSas, UserDelegationSas)
 
 
 def decode(query: Query, service: str) -> Sas | None:
     """The token that a query carries, or None. ``service`` is the one the request was sent to."""
     if "sig" not in query.first:
         return None
-    found = tuple([pair for pair in query.pairs if pair[0] in _FIELDS])
-    if query.size <= REMEMBERED_QUERY_LENGTH:
-        return _remembered(found, service)
-    return _decode(found, service)
+    derived = query.derived.get(service)
+    if isinstance(derived, _TOKENS):
+        return derived
+    token = _decode(tuple([pair for pair in query.pairs if pair[0] in _FIELDS]), service)
+    if token is not None:
+        query.derived[service] = token
+    return token
 
 
 def verify(keys: Sequence[bytes], text: str, signature: str) -> bool:
@@ -184,7 +188,6 @@ def _confirm(key: bytes, text: str, signature: str) -> None:
 
 
 def _decode(found: tuple[tuple[str, str], ...], service: str) -> Sas | None:
-    """Reading is a pure function of the fields, so the last tokens of a usual length are remembered."""
     fields = dict(found)
     if "sig" not in fields:
         return None
@@ -198,9 +201,6 @@ def _decode(found: tuple[tuple[str, str], ...], service: str) -> Sas | None:
     if _DELEGATION_MARK in fields:
         return UserDelegationSas(version, fields["sig"])
     return _service_sas(fields, version, service)
-
-
-_remembered = lru_cache(maxsize=1024)(_decode)
 
 
 def _account_sas(fields: Mapping[str, str], version: str) -> AccountSas:

@@ -63,7 +63,7 @@ class Query:
     Not to be changed: one that came before may be handed out again.
     """
 
-    __slots__ = ("first", "pairs", "size")
+    __slots__ = ("derived", "first", "pairs", "size")
 
     def __init__(self, pairs: Sequence[tuple[str, str]], size: int) -> None:
         self.pairs = pairs
@@ -75,6 +75,8 @@ class Query:
         """Lower-case name to the first value sent for it."""
         self.size = size
         """The length of the text it was read from."""
+        self.derived: dict[str, object] = {}
+        """What was derived from it before, by pure functions only, under names of their own."""
 
     def get(self, name: str) -> str | None:
         return self.first.get(name)

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from kyanite.model import blob, deletion, snapshot
 from kyanite.model.blob import UNGUARDED, BlobKey, Guard
 from kyanite.model.deletion import Snapshots
@@ -29,13 +31,15 @@ from kyanite.wire.malformed import bad_header, bad_parameter
 
 Headers = list[tuple[str, str]]
 
-_OVERRIDABLE = (
-    ("Content-Type", "content_type"),
-    ("Content-Encoding", "content_encoding"),
-    ("Content-Language", "content_language"),
-    ("Cache-Control", "cache_control"),
-    ("Content-Disposition", "content_disposition"),
-)
+_FIELDS = {
+    "content-type": "content_type",
+    "content-encoding": "content_encoding",
+    "content-language": "content_language",
+    "cache-control": "cache_control",
+    "content-disposition": "content_disposition",
+}
+"""Where the headers that a shared access signature may replace are kept in a record."""
+_TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.items()}
 
 
 def blob_key_of(exchange: Exchange) -> BlobKey:
@@ -155,16 +159,24 @@ def property_headers(exchange: Exchange, record: BlobRecord, now: Instant) -> He
     """What Get Blob and Get Blob Properties both say of a blob."""
     headers = version_headers(record)
     http, overrides = record.http, exchange.overrides
-    for name, field in _OVERRIDABLE:
-        value = overrides.get(name.lower()) or getattr(http, field) if overrides else getattr(http, field)
-        if value:
-            headers.append((name, value))
-    headers += [
+    if overrides:
+        http = msgspec.structs.replace(http, **{_FIELDS[name]: value for name, value in overrides.items()})
+    if http.content_type:
+        headers.append(("Content-Type", http.content_type))
+    if http.content_encoding:
+        headers.append(("Content-Encoding", http.content_encoding))
+    if http.content_language:
+        headers.append(("Content-Language", http.content_language))
+    if http.cache_control:
+        headers.append(("Cache-Control", http.cache_control))
+    if http.content_disposition:
+        headers.append(("Content-Disposition", http.content_disposition))
+    headers += (
         ("Accept-Ranges", "bytes"),
         ("x-ms-creation-time", http_date.encode(record.created_at)),
-        ("x-ms-blob-type", BLOB_TYPES[record.kind]),
+        _TYPE_HEADERS[record.kind],
         ("x-ms-server-encrypted", "true"),
-    ]
+    )
     if "snapshot" not in exchange.parameters:
         headers += _lease_headers(record.lease, now)
     if record.kind == PAGE_BLOB:

@@ -7,7 +7,7 @@ from kyanite.model.creation import Draft
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
-from kyanite.services.blob.intake import commit, take
+from kyanite.services.common.intake import commit, take
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     base64_text,

@@ -10,7 +10,7 @@ from kyanite.model.staging import BlockDraft
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import blob_key_of, guard_of, readable_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, TIERS, http_headers_of
-from kyanite.services.blob.intake import check_hashes, commit, hash_headers, take
+from kyanite.services.common.intake import check_hashes, commit, hash_headers, take
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     base64_text,

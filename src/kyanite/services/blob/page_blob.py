@@ -16,7 +16,7 @@ from kyanite.services.blob.blob import (
     version_headers,
 )
 from kyanite.services.blob.block_blob import MIB, http_headers_of
-from kyanite.services.blob.intake import commit, hash_headers, take
+from kyanite.services.common.intake import commit, hash_headers, take
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     content_length_of,

@@ -5,12 +5,13 @@ policies and public levels are read for every request that needs them, so a chan
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from kyanite.rules import permissions
 from kyanite.rules.permissions import OWNER, AccountGrant, Anonymous, Grant, Policy, ServiceGrant
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.common.environment import Account
 from kyanite.services.common.exchange import Exchange
 from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import http_date, sas, shared_key
@@ -59,7 +60,7 @@ async def authenticate(
         case None:
             return await _anonymous(exchange, service, guardian), _NO_OVERRIDES
         case AccountSas():
-            return _by_account_sas(exchange, service, token), _NO_OVERRIDES
+            return _by_account_sas(exchange, query, service, token), _NO_OVERRIDES
         case ServiceSas():
             return await _by_service_sas(exchange, token, guardian), _overrides(token)
         case _:
@@ -98,11 +99,27 @@ def _check_date(exchange: Exchange) -> None:
         raise _failed(f"Request date header too old: '{text}'")
 
 
-def _by_account_sas(exchange: Exchange, service: str, token: AccountSas) -> Grant:
+def _by_account_sas(exchange: Exchange, query: Query, service: str, token: AccountSas) -> Grant:
+    """An account SAS names no resource, so that its signature was right can be remembered with the query.
+
+    What is remembered holds for this query, this account and these very keys; the terms are checked every time.
+    """
     account = exchange.account
-    _check_signature(account.keys, token.string_to_sign(account.name), token.signature)
+    remembered = query.derived.get(account.name)
+    if isinstance(remembered, _Confirmed) and remembered.account is account:
+        grant = remembered.grant
+    else:
+        _check_signature(account.keys, token.string_to_sign(account.name), token.signature)
+        grant = AccountGrant(service, token.services, token.resource_types, token.permissions)
+        query.derived[account.name] = _Confirmed(account, grant)
     _check_terms(exchange, token.terms, token.terms.starts_at, token.terms.expires_at)
-    return AccountGrant(service, token.services, token.resource_types, token.permissions)
+    return grant if grant.service == service else replace(grant, service=service)
+
+
+@dataclass(frozen=True, slots=True)
+class _Confirmed:
+    account: Account
+    grant: AccountGrant
 
 
 async def _by_service_sas(exchange: Exchange, token: ServiceSas, guardian: Guardian) -> Grant:
@@ -135,8 +152,10 @@ def _check_terms(
     if expires_at is None:
         raise _failed("Signature fields not well formed.")
     permissions.check_in_force(starts_at, expires_at, exchange.environment.clock())
-    permissions.check_source(terms.addresses, exchange.request.peer)
-    permissions.check_protocol(https_only=terms.https_only, secure=exchange.request.secure)
+    if terms.addresses is not None:
+        permissions.check_source(terms.addresses, exchange.request.peer)
+    if terms.https_only:
+        permissions.check_protocol(https_only=True, secure=exchange.request.secure)
 
 
 async def _anonymous(exchange: Exchange, service: str, guardian: Guardian) -> Grant:

@@ -13,6 +13,9 @@ from kyanite.wire.cors_rules import CorsRule
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
+_READS = frozenset(("GET", "HEAD"))
+_UNKNOWN = (Instant(0), False)
+
 
 async def preflight(exchange: Exchange, service: str) -> Response:
     """OPTIONS. Not authenticated, and judged against the service: the resource need not exist."""
@@ -44,10 +47,19 @@ class Decorator:
         self._service = service
         self._varies: dict[str, tuple[Instant, bool]] = {}
 
+    def is_needed(self, exchange: Exchange) -> bool:
+        """Whether there may be anything to add. The common case, no origin and no rules, is answered by memory."""
+        if "origin" in exchange.headers:
+            return True
+        if exchange.request.method not in _READS:
+            return False
+        until, varies = self._varies.get(exchange.account.name, _UNKNOWN)
+        return varies or exchange.environment.clock() >= until
+
     async def __call__(self, exchange: Exchange, response: Response) -> None:
         origin, method = exchange.headers.get("origin"), exchange.request.method
         if origin is None:
-            if method in {"GET", "HEAD"} and await self._varies_without_origin(exchange):
+            if await self._varies_without_origin(exchange):
                 response.headers.append(("Vary", "Origin"))
             return
         rules = await _rules(exchange, self._service)
@@ -61,12 +73,12 @@ class Decorator:
                 response.headers.append(("Access-Control-Expose-Headers", exposed))
             if consent.allow_credentials:
                 response.headers.append(("Access-Control-Allow-Credentials", "true"))
-        if method in {"GET", "HEAD"} and cors.varies_by_origin(rules, origin=origin, method=method):
+        if method in _READS and cors.varies_by_origin(rules, origin=origin, method=method):
             response.headers.append(("Vary", "Origin"))
 
     async def _varies_without_origin(self, exchange: Exchange) -> bool:
         now, account = exchange.environment.clock(), exchange.account.name
-        until, varies = self._varies.get(account, (Instant(0), False))
+        until, varies = self._varies.get(account, _UNKNOWN)
         if now >= until:
             rules = await _rules(exchange, self._service)
             varies = cors.varies_by_origin(rules, origin=None, method="GET")

@@ -115,7 +115,8 @@ class Service:
         if op.writes and exchange.target.secondary:
             raise Refused(Reason.WRITE_ON_SECONDARY)
         response = await op.handle(exchange)
-        await self._decorate(exchange, response)
+        if self._decorate.is_needed(exchange):
+            await self._decorate(exchange, response)
         return response
 
     def _address(self, exchange: Exchange) -> None:

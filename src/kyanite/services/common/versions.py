@@ -6,6 +6,7 @@ are dates and compare as texts.
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from kyanite.wire.malformed import bad_header, bad_parameter
 
@@ -20,13 +21,18 @@ def version_of(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str
     """The header decides; then, with a shared access signature, ``api-version`` and then the token's own version."""
     version = headers.get("x-ms-version")
     if version is not None:
-        if not _FORM.fullmatch(version):
+        if not _is_version(version):
             raise bad_header("x-ms-version", version)
         return version
     for name in ("api-version", "sv"):
         version = parameters.get(name)
         if version is not None:
-            if not _FORM.fullmatch(version):
+            if not _is_version(version):
                 raise bad_parameter(name, version)
             return version
     return ""
+
+
+@lru_cache(maxsize=64)
+def _is_version(text: str) -> bool:
+    return _FORM.fullmatch(text) is not None

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
+
 from kyanite.engine.api import EngineBusy, EngineFull
 from kyanite.engine.extents import Extent
 from kyanite.model.content import INLINE_MAX, PACK_MAX
@@ -27,8 +29,7 @@ _GATHER_BUDGET_BYTES = 64 * 1024 * 1024
 _HASH_INLINE_MAX = 32 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True, gc=False):
     """A body that has arrived whole and is safe where it is."""
 
     payload: bytes | tuple[Extent, ...]

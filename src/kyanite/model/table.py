@@ -1,0 +1,117 @@
+"""Tables: the transactions over them and their listing.
+
+A table is found by its name, in which case does not count, and keeps its entities under its id. Deleting it removes the
+name and leaves the id to be taken apart in the background, so the name is free at once and a table of any size goes in
+one transaction. Tables have no ETags; the last writer of a policy wins.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+
+from kyanite.engine import keys
+from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model.records import Policy, encode
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant
+
+MAX_TABLES_LOOKED_AT = 5000
+"""A page of a listing ends here, however few of them matched."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableKey:
+    account: str
+    name: str
+
+    @property
+    def key(self) -> bytes:
+        return keys.table(self.account, self.name)
+
+
+class TableRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    id: int
+    name: str
+    """In the case in which the table was created."""
+    created_at: Instant
+    policies: tuple[Policy, ...] = ()
+
+
+decode_table: Callable[[bytes], TableRecord] = msgspec.msgpack.Decoder(TableRecord).decode
+
+
+@dataclass(frozen=True, slots=True)
+class TablePage:
+    names: list[str]
+    next_name: str | None
+    """Where the next page begins, or None when this was the last."""
+
+
+def load(snap: Snapshot, table: TableKey) -> TableRecord:
+    """The table, or a refusal that it does not exist."""
+    stored = snap.get(keys.table(table.account, table.name))
+    if stored is None:
+        raise Refused(Reason.TABLE_NOT_FOUND)
+    return decode_table(stored)
+
+
+def create(engine: Engine, table: TableKey) -> Awaitable[None]:
+    def body(tx: Transaction) -> None:
+        if tx.get(table.key) is not None:
+            raise Refused(Reason.TABLE_ALREADY_EXISTS)
+        tx.put(table.key, encode(TableRecord(id=tx.now, name=table.name, created_at=tx.now)))
+
+    return engine.run(body)
+
+
+def find(engine: Engine, table: TableKey) -> Awaitable[TableRecord | None]:
+    """The table if there is one: for deciding who may use it, before anything is asked of it."""
+
+    def body(snap: Snapshot) -> TableRecord | None:
+        stored = snap.get(table.key)
+        return None if stored is None else decode_table(stored)
+
+    return engine.read(body)
+
+
+def see(engine: Engine, table: TableKey) -> Awaitable[TableRecord]:
+    return engine.read(lambda snap: load(snap, table))
+
+
+def set_policies(engine: Engine, table: TableKey, policies: tuple[Policy, ...]) -> Awaitable[None]:
+    def body(tx: Transaction) -> None:
+        tx.put(table.key, encode(replace(load(tx, table), policies=policies)))
+
+    return engine.run(body)
+
+
+def delete(engine: Engine, table: TableKey) -> Awaitable[None]:
+    def body(tx: Transaction) -> None:
+        record = load(tx, table)
+        tx.delete(table.key)
+        tx.put(keys.deleted_table(record.id), b"")
+
+    return engine.run(body)
+
+
+def list_tables(
+    engine: Engine, account: str, *, matches: Callable[[str], bool], first: str, limit: int
+) -> Awaitable[TablePage]:
+    """The tables of an account that match, in the order of their names without case, from ``first`` on."""
+
+    def body(snap: Snapshot) -> TablePage:
+        base = keys.tables(account)
+        names: list[str] = []
+        looked_at = 0
+        for _, value in snap.scan(keys.table(account, first), keys.after(base), limit=MAX_TABLES_LOOKED_AT + 1):
+            name = decode_table(value).name
+            if len(names) == limit or looked_at == MAX_TABLES_LOOKED_AT:
+                return TablePage(names, name)
+            looked_at += 1
+            if matches(name):
+                names.append(name)
+        return TablePage(names, None)
+
+    return engine.read(body)

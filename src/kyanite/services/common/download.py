@@ -1,0 +1,178 @@
+"""Sending the bytes of a blob or file: the whole or a range, from the version that was there when the request came.
+
+The bytes of a small one are in the answer at once. Those of extents follow as they are read, or are sent by the kernel
+straight from the file; a pin keeps them until the client has them all, whatever is written meanwhile.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from itertools import count
+from typing import Generic, TypeVar
+
+from kyanite.model import hold
+from kyanite.model.content import Part, Zeros
+from kyanite.model.reading import Opened, Readable, Reading, let_go, open_held, open_once
+from kyanite.services.common.environment import Environment
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import base64_text, flag_of
+from kyanite.wire import crc64, ranges
+from kyanite.wire.http import FileSpan, Piece, Response
+from kyanite.wire.malformed import bad_header, missing_header
+from kyanite.wire.ranges import ByteRange
+
+R = TypeVar("R", bound=Readable)
+
+Headers = list[tuple[str, str]]
+
+_HASHED_RANGE_MAX = 4 * 1024 * 1024
+_READ_MAX = 128 * 1024
+"""Parts up to this size are read into memory and checked; longer ones go by the kernel."""
+_ZEROS = bytes(64 * 1024)
+
+_holds = count(1)
+"""Numbers for this process's holds on content that is read for long."""
+_letting_go: set[asyncio.Future[None]] = set()
+
+
+async def download(
+    exchange: Exchange,
+    reading: Callable[[ByteRange | None], Reading[R]],
+    describe: Callable[[Opened[R], bool], Headers],
+) -> Response:
+    """Answer a GET of bytes. ``describe`` tells the headers, given whether a range was asked for."""
+    asked = ranges.from_headers(exchange.headers)
+    hashes = _hashes_of(exchange, asked)
+    stream = _Stream(exchange.environment, reading(asked))
+    try:
+        opened = await stream.open()
+        answer = describe(opened, asked is not None)
+        if asked is not None:
+            span = ranges.Span(opened.offset, opened.length)
+            answer.append(("Content-Range", ranges.content_range(span, opened.record.length)))
+        body = await stream.at_once()
+        if hashes:
+            data = body if body is not None else await stream.gathered()
+            answer += [(name, hash_of(data)) for name, hash_of in hashes]
+            body = data
+    except BaseException:
+        stream.release()
+        raise
+    status = 200 if asked is None else 206
+    if body is None:
+        return Response(status, answer, stream.pieces(), length=opened.length, release=stream.release)
+    stream.release()
+    return Response(status, answer, body)
+
+
+def _hashes_of(exchange: Exchange, asked: ByteRange | None) -> Hashes:
+    """The hashes of the range that the client wants with it: only of one range, and only of a short one."""
+    wanted: Hashes = []
+    for header, name, hash_of in (
+        ("x-ms-range-get-content-md5", "Content-MD5", _md5_text),
+        ("x-ms-range-get-content-crc64", "x-ms-content-crc64", _crc64_text),
+    ):
+        if not flag_of(exchange.headers, header):
+            continue
+        if asked is None:
+            raise missing_header("x-ms-range")
+        if asked.length is None or asked.length > _HASHED_RANGE_MAX:
+            raise bad_header(header, exchange.headers[header])
+        wanted.append((name, hash_of))
+    if len(wanted) > 1:
+        raise bad_header("x-ms-range-get-content-crc64", exchange.headers["x-ms-range-get-content-crc64"])
+    return wanted
+
+
+def _md5_text(data: bytes) -> str:
+    return base64_text(hashlib.md5(data, usedforsecurity=False).digest())
+
+
+def _crc64_text(data: bytes) -> str:
+    return crc64.encode(crc64.compute(data))
+
+
+def _nothing() -> None:
+    """There is nothing to let go of."""
+
+
+class Stream:
+    """The bytes of one reading. At most one file is held open at a time."""
+
+    __slots__ = ("_close", "_environment", "_hold", "_opened", "_pin", "_reading")
+
+    def __init__(self, environment: Environment, reading: Reading[R]) -> None:
+        self._environment = environment
+        self._reading = reading
+        self._pin = environment.extents.pin()
+        self._close: Callable[[], None] = _nothing
+        self._hold: int | None = None
+
+    async def open(self) -> Opened[R]:
+        engine = self._environment.engine
+        self._opened = await open_once(engine, self._reading)
+        if not self._opened.is_planned_whole:
+            self._hold = next(_holds)
+            owner = self._environment.extents.owner
+            self._opened = await open_held(engine, self._reading, owner, self._hold)
+        return self._opened
+
+    async def at_once(self) -> bytes | None:
+        """The bytes, if they are few enough to be sent with the head."""
+        found = _in_plan(self._opened.plan)
+        if found is not None or len(self._opened.plan.pieces) > 1:
+            return found
+        piece = self._opened.plan.pieces[0]
+        if isinstance(piece, Part) and piece.length <= _READ_MAX:
+            return await self._environment.extents.read(piece.extent, piece.offset, piece.length)
+        return None
+
+    async def gathered(self) -> bytes:
+        """All bytes, in memory."""
+        gathered = bytearray()
+        async for piece in self._planned():
+            async for data in self._bytes_of(piece):
+                gathered += data
+        return bytes(gathered)
+
+    async def pieces(self) -> AsyncIterator[Piece]:
+        async for piece in self._planned():
+            if isinstance(piece, Part) and piece.length > _READ_MAX:
+                span = self._environment.extents.span(piece.extent, piece.offset, piece.length)
+                self._close = span.release
+                yield FileSpan(span.fd, span.offset, span.length)
+                self._close_file()
+            else:
+                async for data in self._bytes_of(piece):
+                    yield data
+
+    def release(self) -> None:
+        """Let go of everything, however the reading ended. Called once."""
+        self._close_file()
+        self._pin.release()
+        if self._hold is not None:
+            environment = self._environment
+            task = asyncio.ensure_future(let_go(environment.engine, environment.extents.owner, self._hold))
+            _letting_go.add(task)
+            task.add_done_callback(_letting_go.discard)
+
+    def _planned(self) -> AsyncIterator[Zeros | Part | bytes]:
+        opened = self._opened
+        end = opened.offset + opened.length
+        return hold.pieces(self._environment.engine, opened.record.content, opened.plan, end)
+
+    async def _bytes_of(self, piece: Zeros | Part | bytes) -> AsyncIterator[bytes | memoryview]:
+        if isinstance(piece, bytes):
+            yield piece
+        elif isinstance(piece, Part):
+            async for data in self._environment.extents.stream(piece.extent, piece.offset, piece.length):
+                yield data
+        else:
+            left = piece.length
+            while left > 0:
+                yield _ZEROS if left >= len(_ZEROS) else _ZEROS[:left]
+                left -= len(_ZEROS)
+
+    def _close_file(self) -> None:
+        close, self._close = self._close, _nothing
+        close()
