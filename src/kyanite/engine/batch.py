@@ -13,6 +13,8 @@ from kyanite.values import Instant
 
 _SMALL_BYTES = 4096
 _KNOWN_ROWS = 4096
+_MANY_PENDING = 64
+"""Beyond so many, looking through them before every scan costs more than writing them."""
 
 
 class Waiting:
@@ -135,6 +137,7 @@ class Batch:
         return values
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
-        if any(start <= key < end for key in self._pending):
+        pending = self._pending
+        if len(pending) > _MANY_PENDING or any(start <= key < end for key in pending):
             self.flush()
         return self._rows.scan(start, end, reverse, limit)
