@@ -188,6 +188,7 @@ def test_what_another_process_wrote_and_closed_is_swept_like_the_rest(tmp_path: 
         await here.sweep()
         assert files(tmp_path) == []
         assert list((tmp_path / "owners").iterdir()) == [tmp_path / "owners" / here.extents.owner.hex()]
+        assert list((tmp_path / "segments").iterdir()) == []
 
     run(tmp_path, body)
 

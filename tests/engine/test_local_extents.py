@@ -328,6 +328,26 @@ def test_a_full_disk_is_told_and_half_written_files_are_removed(tmp_path: Path) 
     run(tmp_path, body, disk)
 
 
+class NothingToAllocate(Disk):
+    def allocate(self, fd: int, start: int, length: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("length", [3 * MIB, 9 * MIB])
+def test_a_disk_that_is_full_from_the_beginning(tmp_path: Path, length: int) -> None:
+    async def body(extents: LocalExtents) -> None:
+        whole = extents.upload(size_hint=length)
+        await whole.write(noise(length))
+        with pytest.raises(EngineFull):
+            await whole.finish()
+        await whole.abort()
+        with pytest.raises(EngineFull):
+            await extents.put(noise(1000))
+
+    run(tmp_path, body, NothingToAllocate())
+    assert segment_files(tmp_path) == []
+
+
 class FailingSync(Disk):
     def __init__(self) -> None:
         self.fails = False

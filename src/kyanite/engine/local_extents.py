@@ -45,6 +45,7 @@ class LocalExtents:
         self._disk.make_folder(self._owners)
         self._disk.make_folder(self._segments)
         self._owner = Owner(self._owners)
+        self._disk.sync_folder(self._owners)
         self._readers = ReaderTable(folder / "readers", self._owner.id, partial(is_alive, self._owners))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="extents")
         self._files = OpenFiles(self._path_of)
@@ -138,7 +139,7 @@ class LocalExtents:
 
     async def remove(self, segment: bytes) -> None:
         self._files.forget(segment)
-        await self._in_thread(self._disk.unlink, self._path_of(segment))
+        await self._in_thread(self._remove, segment)
 
     def dead_owners(self) -> list[bytes]:
         return dead_owners(self._owners)
@@ -160,6 +161,13 @@ class LocalExtents:
         except FileNotFoundError:
             return True
         return not is_alive(self._owners, segment[:OWNER_BYTES])
+
+    def _remove(self, segment: bytes) -> None:
+        path = self._path_of(segment)
+        self._disk.unlink(path)
+        if not is_alive(self._owners, segment[:OWNER_BYTES]):
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
 
     def _keep_only(self, path: Path, stretches: Sequence[Stretch]) -> None:
         holes, end = [], 0

@@ -15,7 +15,7 @@ from kyanite.engine.crc64 import crc64
 from kyanite.engine.disk import Buffer, failure
 from kyanite.engine.extents import EXTENT_MAX, PACK_MAX, Extent, Observer
 from kyanite.engine.packer import Packer, Segments
-from kyanite.engine.segment import Segment
+from kyanite.engine.segment import Segment, aligned
 
 SHARED_MAX = 4 * 1024 * 1024
 """Bodies up to this size, if it is known, share a segment; larger ones get a segment of their own."""
@@ -23,6 +23,9 @@ SHARED_MAX = 4 * 1024 * 1024
 JOB_BYTES = PACK_MAX
 _SMALL_PIECE_BYTES = 4096
 _EARLY_SYNC_BYTES = 32 * 1024 * 1024
+
+_ALLOCATE_BYTES = 64 * 1024 * 1024
+"""How much space is taken ahead. Not the whole body's: a client may announce much and send nothing."""
 
 
 class LocalUpload:
@@ -110,8 +113,9 @@ class LocalUpload:
         return segment
 
     def _store(self, segment: Segment, pieces: list[Buffer], offset: int) -> None:
-        if offset == self._start:
-            segment.allocate(self._start + (self._size_hint or 0))
+        if self._size_hint is not None:
+            ahead = aligned(offset + sum(map(len, pieces)), _ALLOCATE_BYTES)
+            segment.allocate(min(ahead, self._start + self._size_hint))
         self._cutter.take(pieces)
         segment.write(pieces, offset)
 
