@@ -1,8 +1,9 @@
 """Reading the bytes of a blob or file: the version that was there when the reading began, however long it takes."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
+
+import msgspec
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import hold
@@ -24,8 +25,7 @@ class Readable(Protocol):
 R = TypeVar("R", bound=Readable)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading(Generic[R]):
+class Reading(msgspec.Struct, Generic[R], frozen=True, gc=False):
     """What is to be read: from byte ``first`` to byte ``last`` or the end, or the whole, which may be empty."""
 
     load: Callable[[Snapshot], R]
@@ -35,8 +35,7 @@ class Reading(Generic[R]):
     is_whole: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Opened(Generic[R]):
+class Opened(msgspec.Struct, Generic[R], frozen=True, gc=False):
     """A blob or file as it was when its reading began, and where the bytes that were asked for are."""
 
     record: R

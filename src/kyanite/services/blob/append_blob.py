@@ -7,9 +7,9 @@ from kyanite.model.records import APPEND_BLOB
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
-from kyanite.services.common.intake import commit, hash_headers, take
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import content_length_of, md5_of, metadata_of, number_of
+from kyanite.services.common.intake import commit, hash_headers, take
 from kyanite.services.common.limits import check_body_length
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header

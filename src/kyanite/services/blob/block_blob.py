@@ -7,7 +7,6 @@ from kyanite.model.creation import Draft
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
-from kyanite.services.common.intake import commit, take
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     base64_text,
@@ -17,6 +16,7 @@ from kyanite.services.common.headers import (
     one_of,
     required,
 )
+from kyanite.services.common.intake import commit, take
 from kyanite.services.common.limits import check_body_length
 from kyanite.wire import crc64
 from kyanite.wire.http import Response

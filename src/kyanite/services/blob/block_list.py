@@ -10,7 +10,6 @@ from kyanite.model.staging import BlockDraft
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import blob_key_of, guard_of, readable_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, TIERS, http_headers_of
-from kyanite.services.common.intake import check_hashes, commit, hash_headers, take
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     base64_text,
@@ -20,6 +19,7 @@ from kyanite.services.common.headers import (
     metadata_of,
     one_of,
 )
+from kyanite.services.common.intake import check_hashes, commit, hash_headers, take
 from kyanite.services.common.limits import check_body_length
 from kyanite.wire import crc64, xml
 from kyanite.wire.http import Response

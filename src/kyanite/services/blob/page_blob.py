@@ -16,7 +16,6 @@ from kyanite.services.blob.blob import (
     version_headers,
 )
 from kyanite.services.blob.block_blob import MIB, http_headers_of
-from kyanite.services.common.intake import commit, hash_headers, take
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     content_length_of,
@@ -26,6 +25,7 @@ from kyanite.services.common.headers import (
     one_of,
     required,
 )
+from kyanite.services.common.intake import commit, hash_headers, take
 from kyanite.wire import ranges, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Generic, TypeVar
 
 from kyanite.model import hold
-from kyanite.model.content import Part, Zeros
+from kyanite.model.content import Part, Plan, Zeros
 from kyanite.model.reading import Opened, Readable, Reading, let_go, open_held, open_once
 from kyanite.services.common.environment import Environment
 from kyanite.services.common.exchange import Exchange
@@ -19,11 +19,12 @@ from kyanite.services.common.headers import base64_text, flag_of
 from kyanite.wire import crc64, ranges
 from kyanite.wire.http import FileSpan, Piece, Response
 from kyanite.wire.malformed import bad_header, missing_header
-from kyanite.wire.ranges import ByteRange
 
 R = TypeVar("R", bound=Readable)
 
 Headers = list[tuple[str, str]]
+Hashes = list[tuple[str, Callable[[bytes], str]]]
+"""Names of headers, and what makes their values of the bytes that are sent."""
 
 _HASHED_RANGE_MAX = 4 * 1024 * 1024
 _READ_MAX = 128 * 1024
@@ -35,37 +36,60 @@ _holds = count(1)
 _letting_go: set[asyncio.Future[None]] = set()
 
 
-async def download(
-    exchange: Exchange,
-    reading: Callable[[ByteRange | None], Reading[R]],
-    describe: Callable[[Opened[R], bool], Headers],
-) -> Response:
-    """Answer a GET of bytes. ``describe`` tells the headers, given whether a range was asked for."""
-    asked = ranges.from_headers(exchange.headers)
-    hashes = _hashes_of(exchange, asked)
-    stream = _Stream(exchange.environment, reading(asked))
+async def download(exchange: Exchange, ask: Reading[R], describe: Callable[[Opened[R]], Headers]) -> Response:
+    """Answer a GET of bytes; ``describe`` tells what there is to say about what they belong to.
+
+    Most of what is read is small and comes with the record. Only where there are extents is the reading begun
+    again, with a pin.
+    """
+    hashes = _hashes_of(exchange, ask)
+    opened = await open_once(exchange.environment.engine, ask)
+    body = _in_plan(opened.plan)
+    if body is not None and opened.is_planned_whole:
+        return _answer(opened, ask, describe, hashes, body)
+    stream = _Stream(exchange.environment, ask)
     try:
         opened = await stream.open()
-        answer = describe(opened, asked is not None)
-        if asked is not None:
-            span = ranges.Span(opened.offset, opened.length)
-            answer.append(("Content-Range", ranges.content_range(span, opened.record.length)))
         body = await stream.at_once()
-        if hashes:
-            data = body if body is not None else await stream.gathered()
-            answer += [(name, hash_of(data)) for name, hash_of in hashes]
-            body = data
+        if body is None and hashes:
+            body = await stream.gathered()
+        response = _answer(opened, ask, describe, hashes, body)
     except BaseException:
         stream.release()
         raise
-    status = 200 if asked is None else 206
     if body is None:
-        return Response(status, answer, stream.pieces(), length=opened.length, release=stream.release)
-    stream.release()
-    return Response(status, answer, body)
+        response.body, response.length, response.release = stream.pieces(), opened.length, stream.release
+    else:
+        stream.release()
+    return response
 
 
-def _hashes_of(exchange: Exchange, asked: ByteRange | None) -> Hashes:
+def _answer(
+    opened: Opened[R],
+    ask: Reading[R],
+    describe: Callable[[Opened[R]], Headers],
+    hashes: Hashes,
+    body: bytes | None,
+) -> Response:
+    headers = describe(opened)
+    if not ask.is_whole:
+        span = ranges.Span(opened.offset, opened.length)
+        headers.append(("Content-Range", ranges.content_range(span, opened.record.length)))
+    if body is None:
+        return Response(200 if ask.is_whole else 206, headers)
+    headers += [(name, hash_of(body)) for name, hash_of in hashes]
+    return Response(200 if ask.is_whole else 206, headers, body)
+
+
+def _in_plan(plan: Plan) -> bytes | None:
+    """The bytes, if they are all in the plan itself."""
+    pieces = plan.pieces
+    if not pieces:
+        return b""
+    return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], bytes) else None
+
+
+def _hashes_of(exchange: Exchange, ask: Reading[R]) -> Hashes:
     """The hashes of the range that the client wants with it: only of one range, and only of a short one."""
     wanted: Hashes = []
     for header, name, hash_of in (
@@ -74,9 +98,9 @@ def _hashes_of(exchange: Exchange, asked: ByteRange | None) -> Hashes:
     ):
         if not flag_of(exchange.headers, header):
             continue
-        if asked is None:
+        if ask.is_whole:
             raise missing_header("x-ms-range")
-        if asked.length is None or asked.length > _HASHED_RANGE_MAX:
+        if ask.last is None or ask.last - ask.first >= _HASHED_RANGE_MAX:
             raise bad_header(header, exchange.headers[header])
         wanted.append((name, hash_of))
     if len(wanted) > 1:
@@ -96,7 +120,7 @@ def _nothing() -> None:
     """There is nothing to let go of."""
 
 
-class Stream:
+class _Stream(Generic[R]):
     """The bytes of one reading. At most one file is held open at a time."""
 
     __slots__ = ("_close", "_environment", "_hold", "_opened", "_pin", "_reading")
