@@ -147,3 +147,14 @@ def test_header_names_are_remembered_up_to_a_bound() -> None:
     for number in range(6000):
         reader.feed(b"GET / HTTP/1.1\r\nHost: h\r\nX-%d: a\r\n\r\n" % number)
     assert [request.headers[f"x-{number}"] for number, request in enumerate(reader.requests)] == ["a"] * 6000
+
+
+def test_nothing_is_read_behind_the_last_request() -> None:
+    """Not even in the same slice, and not even when the parser would go on."""
+    last = b"GET /last HTTP/1.0\r\nConnection: close, keep-alive\r\n\r\n"
+    for stream in (last * 2, last.replace(b"1.0", b"1.1\r\nHost: h") * 2):
+        reader = reader_with()
+        reader.feed(stream)
+        assert [request.path for request in reader.requests] == ["/last"]
+        assert reader.closed
+        assert reader.error is None

@@ -242,6 +242,8 @@ class RequestReader:
         self.in_head = False
         if self._request is not None:
             return  # The head that _ignore_upgrade made up.
+        if self.closed:
+            raise RequestError(400, "a request after the last")
         try:
             request = self._request_from(url, raw_headers)
         except RequestError as error:
@@ -287,7 +289,9 @@ class RequestReader:
         )
         request.incoming = incoming
         request.http_1_0 = version == "1.0"
-        request.keep_alive = keep_alive(version, headers)
+        request.keep_alive = self._parser.should_keep_alive()
+        if request.http_1_0 and "close" in headers.get("connection", "").lower():
+            request.keep_alive = False  # To the parser, keep-alive beside it wins.
         request.expects_continue = incoming is not None and version == "1.1" and "expect" in headers
         return request
 
@@ -366,11 +370,3 @@ def path_of_absolute(target: str) -> str:
     if start == 0:
         raise RequestError(400, "a URL without a host")
     return rest[start:] if rest[start : start + 1] == "/" else "/" + rest[start:]
-
-
-def keep_alive(version: str, headers: dict[str, str]) -> bool:
-    connection = headers.get("connection")
-    if connection is None or connection == "keep-alive":
-        return connection is not None or version == "1.1"
-    options = {option.strip().lower() for option in connection.split(",")}
-    return "close" not in options and (version == "1.1" or "keep-alive" in options)
