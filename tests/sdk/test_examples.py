@@ -1,0 +1,51 @@
+"""Every example runs unchanged against the server, and prints what it promises."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.server_process import ServerProcess
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+EXPECTED = {
+    "blob_optimistic.py": (
+        "refused with 412: the blob has changed",
+        r"in the end: 'first\nsomebody else\nmine\n'",
+    ),
+    "blob_pessimistic.py": (
+        "everybody else is refused with 412 LeaseIdMissing",
+        "everybody reads 'written under the lease'",
+        "nobody else gets the lease: 409 LeaseAlreadyPresent",
+        "released: everybody writes again",
+    ),
+}
+
+
+def connection_string(server: ServerProcess) -> str:
+    parts = {
+        "DefaultEndpointsProtocol": "http",
+        "AccountName": server.account,
+        "AccountKey": server.account_key,
+    }
+    parts |= {
+        f"{name.title()}Endpoint": address for name, address in server.endpoints.items() if name != "admin"
+    }
+    return ";".join(f"{name}={value}" for name, value in parts.items())
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
+def test_an_example_does_what_it_says(server: ServerProcess, name: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        env={**os.environ, "AZURE_STORAGE_CONNECTION_STRING": connection_string(server)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    for line in EXPECTED[name]:
+        assert line in ran.stdout
