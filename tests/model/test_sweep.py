@@ -63,15 +63,23 @@ def test_a_dead_stretch_of_a_living_segment_is_given_back(world: World) -> None:
     assert world.bytes_of(kept, 0, 6) == b"second"
 
 
-def test_a_segment_in_hand_is_not_removed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_segment_in_hand_is_removed_when_it_is_let_go(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def none(_: Iterable[bytes]) -> set[bytes]:
         return set()
 
-    monkeypatch.setattr(world.segments, "let_go", none)
-    committed, uncommitted = world.segments.put(b"committed", b"on its way")
-    drop(world, world.run(lambda tx: content.create(tx, [committed])))
+    with monkeypatch.context() as patch:
+        patch.setattr(world.segments, "let_go", none)
+        *committed, uncommitted = world.segments.put(b"one", b"two", b"three", b"on its way")
+        for each in committed:
+            drop(world, world.run(lambda tx, each=each: content.create(tx, [each])))  # type: ignore[misc]
+            world.sweep_all()
+        assert world.segments.read(uncommitted, 0, 10) == b"on its way"
+        assert world.segments.read(committed[0], 0, 11) == b"\xdd" * 11
+        assert len(world.rows()) == 1
     world.sweep_all()
-    assert world.segments.read(uncommitted, 0, 10) == b"on its way"
+    assert world.segments.data == {}
     assert world.rows() == {}
 
 

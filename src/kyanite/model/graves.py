@@ -1,8 +1,10 @@
 """Filling in the graves of extents: the last reference to each was dropped, its bytes are still there.
 
-A segment that was let go and has no extent row left is removed as a whole; of others the dead stretches are
-given back. Whether a segment was let go is asked before its rows are looked for: once it was, no new ones
-come.
+A segment that was let go and has no extent row left is removed as a whole; of others the dead stretches are given
+back. Whether a segment was let go is asked before its rows are looked for: once it was, no new ones come.
+
+A segment without rows that its owner still has in hand will have to be removed one day, and nobody else would think of
+it then. So one of its graves is kept, with nothing left to give back.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,15 +20,25 @@ from kyanite.engine.extents import SEGMENT_BYTES, Mark, Stretch, Sweepable
 GRAVES_AT_ONCE = 256
 
 _SEGMENT_AT = len(keys.grave(0, b"", 0)) - 8
+_encode_length = msgspec.msgpack.Encoder().encode
 _decode_length: Callable[[bytes], int] = msgspec.msgpack.Decoder(int).decode
 
 
-class _Seen(NamedTuple):
-    """Graves that were found, what is to be done about them, and when they were seen."""
+class _Grave(NamedTuple):
+    key: bytes
+    stretch: Stretch
 
-    graves: list[bytes]
+
+class _Work(NamedTuple):
+    """What is to be done about graves that were seen at some moment."""
+
+    removed: list[bytes]
+    """Segments."""
     punched: dict[bytes, list[Stretch]]
-    removed: set[bytes]
+    filled: list[bytes]
+    """Keys of graves that are then no longer needed."""
+    kept: list[bytes]
+    """Keys of graves that then have nothing left to give back."""
     mark: Mark
 
 
@@ -34,43 +46,60 @@ class GraveDigger:
     def __init__(self, engine: Engine, extents: Sweepable) -> None:
         self._engine = engine
         self._extents = extents
-        self._seen: _Seen | None = None
+        self._work: _Work | None = None
 
     async def step(self) -> bool:
-        if self._seen is None:
-            self._seen = await self._look()
-            return self._seen is not None
-        if not self._extents.passed(self._seen.mark):
+        if self._work is None:
+            self._work = await self._look()
+            return self._work is not None
+        if not self._extents.passed(self._work.mark):
             return False
-        await self._fill(self._seen)
-        self._seen = None
+        await self._do(self._work)
+        self._work = None
         return True
 
-    async def _look(self) -> _Seen | None:
-        found = await self._engine.read(_first_graves)
-        if not found:
+    async def _look(self) -> _Work | None:
+        graves = await self._engine.read(_first_graves)
+        if not graves:
             return None
-        stretches: dict[bytes, list[Stretch]] = {}
-        for key, length in found:
-            segment = key[_SEGMENT_AT : _SEGMENT_AT + SEGMENT_BYTES]
-            start = int.from_bytes(key[_SEGMENT_AT + SEGMENT_BYTES :], "big")
-            stretches.setdefault(segment, []).append(Stretch(start, length))
-        let_go = await self._extents.let_go(stretches)
-        removed = await self._engine.read(partial(_unreferred, segments=let_go))
-        punched = {segment: dead for segment, dead in stretches.items() if segment not in removed}
-        return _Seen([key for key, _ in found], punched, removed, self._extents.mark())
+        let_go = await self._extents.let_go(graves)
+        unreferred = await self._engine.read(partial(_unreferred, segments=graves))
+        work = _Work([], {}, [], [], self._extents.mark())
+        for segment, dead in graves.items():
+            _plan(work, segment, dead, is_let_go=segment in let_go, is_unreferred=segment in unreferred)
+        return work if work.filled or work.kept else None
 
-    async def _fill(self, seen: _Seen) -> None:
-        for segment in seen.removed:
+    async def _do(self, work: _Work) -> None:
+        for segment in work.removed:
             await self._extents.remove(segment)
-        for segment, stretches in seen.punched.items():
+        for segment, stretches in work.punched.items():
             await self._extents.punch(segment, stretches)
-        await self._engine.run(partial(_delete, graves=seen.graves))
+        await self._engine.run(partial(_store, work=work))
 
 
-def _first_graves(snapshot: Snapshot) -> list[tuple[bytes, int]]:
-    rows = snapshot.scan(keys.GRAVES, keys.after(keys.GRAVES), limit=GRAVES_AT_ONCE)
-    return [(key, _decode_length(value)) for key, value in rows]
+def _plan(work: _Work, segment: bytes, dead: list[_Grave], *, is_let_go: bool, is_unreferred: bool) -> None:
+    """Add what is to be done about one segment."""
+    if is_let_go and is_unreferred:
+        work.removed.append(segment)
+        work.filled.extend(grave.key for grave in dead)
+        return
+    if stretches := [grave.stretch for grave in dead if grave.stretch.length]:
+        work.punched[segment] = stretches
+    if is_unreferred:
+        kept, *dead = sorted(dead, key=lambda grave: grave.stretch.length)
+        if kept.stretch.length:
+            work.kept.append(kept.key)
+    work.filled.extend(grave.key for grave in dead)
+
+
+def _first_graves(snapshot: Snapshot) -> dict[bytes, list[_Grave]]:
+    """The oldest graves by their segments."""
+    graves: dict[bytes, list[_Grave]] = {}
+    for key, value in snapshot.scan(keys.GRAVES, keys.after(keys.GRAVES), limit=GRAVES_AT_ONCE):
+        segment = key[_SEGMENT_AT : _SEGMENT_AT + SEGMENT_BYTES]
+        start = int.from_bytes(key[_SEGMENT_AT + SEGMENT_BYTES :], "big")
+        graves.setdefault(segment, []).append(_Grave(key, Stretch(start, _decode_length(value))))
+    return graves
 
 
 def _unreferred(snapshot: Snapshot, segments: Iterable[bytes]) -> set[bytes]:
@@ -82,6 +111,8 @@ def _has_rows(snapshot: Snapshot, prefix: bytes) -> bool:
     return any(True for _ in snapshot.scan(prefix, keys.after(prefix), limit=1))
 
 
-def _delete(tx: Transaction, graves: list[bytes]) -> None:
-    for key in graves:
+def _store(tx: Transaction, work: _Work) -> None:
+    for key in work.filled:
         tx.delete(key)
+    for key in work.kept:
+        tx.put(key, _encode_length(0))
