@@ -44,6 +44,11 @@ def datetime_from_instant(instant: Instant) -> datetime:
     return _YEAR_ONE + timedelta(microseconds=instant // 10)
 
 
+def iso_text(instant: Instant) -> str:
+    """``2024-05-01T12:34:56.1234567Z``: ISO 8601 in the full resolution of an instant."""
+    return f"{datetime_from_instant(instant).isoformat()[:19]}.{instant % TICKS_PER_SECOND:07}Z"
+
+
 def later(instant: Instant, seconds: float) -> Instant:
     return Instant(instant + round(seconds * TICKS_PER_SECOND))
 

@@ -28,8 +28,13 @@ it is one small transaction, and a name that is used again can never show what w
     m       generation, visible at, put at (8 each) message of a queue, in the order of delivery
     a       generation (8), shard (1)               how many messages there are, in parts
     z       generation (8)                          messages that were cleared, or whose queue was deleted
+    t       account 0 table name in lower case      table record
+    w       table id, partition key 0 row key       entity; its keys in an order of their own, see ``edm.ordinal``
+    o       table id, instant (8), nth, nth (1 each) what a row of ``w`` could not hold of a large entity
+    T       table id                                a deleted table, to be taken apart
 """
 
+from kyanite.edm import ordinal
 from kyanite.engine.api import Scope
 
 
@@ -229,3 +234,48 @@ DISCARDED_MESSAGES = b"z"
 
 def discarded_messages(generation: int) -> bytes:
     return b"z" + generation.to_bytes(8, "big")
+
+
+def tables(account: str) -> bytes:
+    """What the keys of an account's tables begin with."""
+    return b"t%b\0" % account.encode()
+
+
+def table(account: str, name: str) -> bytes:
+    """Names of tables compare without case."""
+    return b"t%b\0%b" % (account.encode(), name.lower().encode())
+
+
+def entities(table_id: int) -> bytes:
+    """What the keys of a table's entities begin with."""
+    return b"w" + table_id.to_bytes(8, "big")
+
+
+def entity(partition_key: str, row_key: str) -> bytes:
+    """How the key of an entity goes on behind its table's id. Neither part can hold a byte below 32."""
+    return b"%b\0%b" % (ordinal(partition_key), ordinal(row_key))
+
+
+def table_scope(account: str, name: str, partition_key: str) -> Scope:
+    return Scope(b"t%b/%b/%b" % (account.encode(), name.lower().encode(), partition_key.encode()))
+
+
+def entity_pieces(table_id: int) -> bytes:
+    """What the keys of the pieces of a table's large entities begin with."""
+    return b"o" + table_id.to_bytes(8, "big")
+
+
+def entity_piece(table_id: int, written_at: int, nth_entity: int, nth_piece: int) -> bytes:
+    return b"o%b%b%c%c" % (
+        table_id.to_bytes(8, "big"),
+        written_at.to_bytes(8, "big"),
+        nth_entity,
+        nth_piece,
+    )
+
+
+DELETED_TABLES = b"T"
+
+
+def deleted_table(table_id: int) -> bytes:
+    return b"T" + table_id.to_bytes(8, "big")

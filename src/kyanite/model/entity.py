@@ -23,7 +23,16 @@ class Change:
     Plain slots: a hundred of them make a group. The texts are made here, outside the transaction.
     """
 
-    __slots__ = ("act", "if_match", "key", "keys_text", "partition_key", "properties", "properties_text", "row_key")
+    __slots__ = (
+        "act",
+        "if_match",
+        "key",
+        "keys_text",
+        "partition_key",
+        "properties",
+        "properties_text",
+        "row_key",
+    )
 
     def __init__(
         self, act: Act, partition_key: str, row_key: str, properties: Properties, if_match: str = ANY

@@ -104,12 +104,11 @@ def list_tables(
     def body(snap: Snapshot) -> TablePage:
         base = keys.tables(account)
         names: list[str] = []
-        looked_at = 0
-        for _, value in snap.scan(keys.table(account, first), keys.after(base), limit=MAX_TABLES_LOOKED_AT + 1):
+        rows = snap.scan(keys.table(account, first), keys.after(base), limit=MAX_TABLES_LOOKED_AT + 1)
+        for looked_at, (_, value) in enumerate(rows):
             name = decode_table(value).name
             if len(names) == limit or looked_at == MAX_TABLES_LOOKED_AT:
                 return TablePage(names, name)
-            looked_at += 1
             if matches(name):
                 names.append(name)
         return TablePage(names, None)

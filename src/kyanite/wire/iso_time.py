@@ -8,7 +8,7 @@ to seven decimals is read: ``2024-05-01``, ``2024-05-01T12:34Z``, ``2024-05-01T1
 import re
 from datetime import UTC, datetime
 
-from kyanite.values import TICKS_PER_SECOND, Instant, datetime_from_instant, instant_from_datetime
+from kyanite.values import Instant, instant_from_datetime, iso_text
 
 _FORM = re.compile(
     r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
@@ -19,8 +19,7 @@ _FORM = re.compile(
 
 def encode(instant: Instant) -> str:
     """``2024-05-01T12:34:56.1234567Z``."""
-    moment = datetime_from_instant(instant)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{instant % TICKS_PER_SECOND:07}Z".zfill(28)
+    return iso_text(instant)
 
 
 def decode(text: str) -> Instant | None:

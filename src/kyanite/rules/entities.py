@@ -1,0 +1,208 @@
+"""What may be a table, an entity and a group of changes, and when an entity may be changed.
+
+Entities are guarded by optimistic concurrency alone, and the presence of If-Match is what tells an update from an
+upsert:
+
+    act                If-Match      entity is missing     entity is there
+    -----------------  ------------  --------------------  ---------------------------------
+    insert             not taken     created               EntityAlreadyExists
+    update, merge      ETag or *     ResourceNotFound      changed if the ETag is its own
+    insert or replace  absent        created               replaced
+    insert or merge    absent        created               merged
+    delete             ETag or *     ResourceNotFound      deleted if the ETag is its own
+
+Properties come as wire and store write them: values by name, with an annotation ``name@odata.type`` wherever the value
+alone does not tell its type.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import NoReturn, Protocol
+
+from kyanite.edm import ANNOTATION, PARTITION_KEY, ROW_KEY, EdmType, KeyRange, ordinal, utf16_units
+from kyanite.rules.refusals import Reason, Refused
+
+ANY = "*"
+"""The If-Match that every ETag satisfies."""
+
+MAX_KEY_UNITS = 512
+MAX_PROPERTIES = 252
+MAX_NAME_UNITS = 255
+MAX_TEXT_UNITS = 32 * 1024
+MAX_BINARY_BYTES = 64 * 1024
+MAX_ENTITY_BYTES = 1024 * 1024
+MAX_CHANGES = 100
+
+Properties = Mapping[str, str | int | float | bool]
+
+_TABLE = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_TABLE_MIN, _TABLE_MAX = 3, 63
+_RESERVED_TABLE = "tables"
+_NOT_IN_KEYS = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f]")
+
+# From the documented formula: 4 bytes, both keys in UTF-16, and for each property 8 bytes, its name in UTF-16 and its
+# value.
+_ENTITY_BYTES, _PROPERTY_BYTES, _LENGTH_BYTES = 4, 8, 4
+_VALUE_BYTES = {
+    EdmType.DATETIME.value: 8,
+    EdmType.DOUBLE.value: 8,
+    EdmType.GUID.value: 16,
+    EdmType.INT64.value: 8,
+}
+_BARE_BYTES: Mapping[type, int] = {bool: 1, int: 4, float: 8}
+
+
+def check_table_name(name: str) -> None:
+    if not _TABLE_MIN <= len(name) <= _TABLE_MAX:
+        raise Refused(Reason.NAME_LENGTH_OUT_OF_RANGE)
+    if _TABLE.fullmatch(name) is None or name.lower() == _RESERVED_TABLE:
+        raise Refused(Reason.INVALID_RESOURCE_NAME)
+
+
+def check_keys(partition_key: str, row_key: str) -> None:
+    """Refuse keys that no entity can have."""
+    for name, key in ((PARTITION_KEY, partition_key), (ROW_KEY, row_key)):
+        if len(key) * 2 > MAX_KEY_UNITS and utf16_units(key) > MAX_KEY_UNITS:
+            raise Refused(
+                Reason.KEY_VALUE_TOO_LARGE,
+                Reason=f"The '{name}' property exceeds the maximum allowed key size (1KB). It is a UTF-16 encoded "
+                f"string and the maximum number of characters should be {MAX_KEY_UNITS} or less.",
+            )
+        if _NOT_IN_KEYS.search(key):
+            raise Refused(
+                Reason.KEY_OUT_OF_RANGE, Reason=f"The '{name}' parameter of value '{key}' is out of range."
+            )
+
+
+def check_properties(properties: Properties) -> None:
+    """Refuse names, numbers of properties and single values that are not allowed."""
+    count = 0
+    for name, value in properties.items():
+        if ANNOTATION in name:
+            continue
+        count += 1
+        if not name.isidentifier() or len(name) > MAX_NAME_UNITS:
+            _refuse_name(name)
+        if value.__class__ is str and len(str(value)) * 2 > MAX_TEXT_UNITS:
+            _check_long(str(value), properties.get(name + ANNOTATION))
+    if count > MAX_PROPERTIES:
+        raise Refused(Reason.TOO_MANY_PROPERTIES)
+
+
+def _refuse_name(name: str) -> NoReturn:
+    if utf16_units(name) > MAX_NAME_UNITS:
+        raise Refused(Reason.PROPERTY_NAME_TOO_LONG)
+    raise Refused(Reason.PROPERTY_NAME_INVALID, Reason=f"The property name is invalid: '{name}'.")
+
+
+def _check_long(text: str, declared: object) -> None:
+    is_binary = declared == EdmType.BINARY.value
+    if (_octets(text) > MAX_BINARY_BYTES) if is_binary else (utf16_units(text) > MAX_TEXT_UNITS):
+        raise Refused(Reason.PROPERTY_VALUE_TOO_LARGE)
+
+
+def check_size(partition_key: str, row_key: str, properties: Properties) -> None:
+    """Refuse an entity that is too large as a whole, by the documented formula."""
+    size = _ENTITY_BYTES + 2 * (utf16_units(partition_key) + utf16_units(row_key))
+    for name, value in properties.items():
+        if ANNOTATION not in name:
+            declared = properties.get(name + ANNOTATION)
+            size += _PROPERTY_BYTES + 2 * utf16_units(name) + _value_bytes(value, declared)
+    if size > MAX_ENTITY_BYTES:
+        raise Refused(Reason.ENTITY_TOO_LARGE)
+
+
+def may_be_too_large(text_bytes: int) -> bool:
+    """Whether an entity whose JSON is that long has to be measured: every character counts two bytes or less."""
+    return 2 * text_bytes + MAX_PROPERTIES * _PROPERTY_BYTES > MAX_ENTITY_BYTES
+
+
+def _value_bytes(value: object, declared: object) -> int:
+    if not isinstance(value, str):
+        return _BARE_BYTES[value.__class__]
+    if declared == EdmType.BINARY.value:
+        return _octets(value) + _LENGTH_BYTES
+    fixed = _VALUE_BYTES.get(str(declared))
+    return 2 * utf16_units(value) + _LENGTH_BYTES if fixed is None else fixed
+
+
+def _octets(base64: str) -> int:
+    """How many bytes a canonical base64 text stands for."""
+    return len(base64) // 4 * 3 - base64.count("=", -2)
+
+
+class Act(Enum):
+    """What a change does to its entity."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    MERGE = "merge"
+    INSERT_OR_REPLACE = "insert or replace"
+    INSERT_OR_MERGE = "insert or merge"
+    DELETE = "delete"
+
+
+_NEED_ENTITY = frozenset((Act.UPDATE, Act.MERGE, Act.DELETE))
+MERGING = frozenset((Act.MERGE, Act.INSERT_OR_MERGE))
+
+
+def check_act(act: Act, if_match: str, etag: str | None) -> None:
+    """Refuse what the table above refuses. ``etag`` is the entity's, None when there is no such entity."""
+    if etag is None:
+        if act in _NEED_ENTITY:
+            raise Refused(Reason.ENTITY_NOT_FOUND)
+    elif act is Act.INSERT:
+        raise Refused(Reason.ENTITY_ALREADY_EXISTS)
+    elif act in _NEED_ENTITY and if_match not in (ANY, etag):
+        raise Refused(Reason.UPDATE_CONDITION_NOT_SATISFIED)
+
+
+def merge(present: Properties, change: Properties) -> Properties:
+    """The properties with those of the change; a property may change its type, so annotations go with their values."""
+    merged = dict(present)
+    for name in change:
+        merged.pop(name + ANNOTATION, None)
+    merged.update(change)
+    return merged
+
+
+class Keyed(Protocol):
+    @property
+    def partition_key(self) -> str: ...
+
+    @property
+    def row_key(self) -> str: ...
+
+
+def check_group(changes: Sequence[Keyed]) -> tuple[int, Refused] | None:
+    """Why these changes may not be done together and which of them is to blame, or None."""
+    if len(changes) > MAX_CHANGES:
+        return MAX_CHANGES - 1, Refused(Reason.TOO_MANY_CHANGES)
+    rows: set[str] = set()
+    for index, change in enumerate(changes):
+        if change.partition_key != changes[0].partition_key:
+            return index, Refused(Reason.DIFFERENT_PARTITIONS)
+        if change.row_key in rows:
+            return index, Refused(Reason.DUPLICATE_ROW)
+        rows.add(change.row_key)
+    return None
+
+
+def is_within(keys: KeyRange, partition_key: str, row_key: str) -> bool:
+    """Whether a token's range holds the entity. Its ends are inclusive; a row key counts in its own partition only."""
+    here = (ordinal(partition_key), ordinal(row_key))
+    if keys.start_partition is not None and here < (
+        ordinal(keys.start_partition),
+        ordinal(keys.start_row or ""),
+    ):
+        return False
+    if keys.end_partition is None:
+        return True
+    end = ordinal(keys.end_partition)
+    return here[0] < end or (here[0] == end and (keys.end_row is None or here[1] <= ordinal(keys.end_row)))
+
+
+def check_within(keys: KeyRange | None, partition_key: str, row_key: str) -> None:
+    if keys is not None and not is_within(keys, partition_key, row_key):
+        raise Refused(Reason.AUTHORIZATION_FAILURE)
