@@ -63,10 +63,7 @@ async def test_one_etag_has_one_winner(server: ServerProcess) -> None:
             etag = (await blobs[0].upload_blob(b"0", overwrite=True))["etag"]
             same: dict[str, object] = {"etag": etag, "match_condition": MatchConditions.IfNotModified}
             told = await race(
-                [
-                    lambda b=b, n=n: b.upload_blob(b"%d" % n, overwrite=True, **same)
-                    for n, b in enumerate(blobs)
-                ]
+                [partial(b.upload_blob, b"%d" % n, overwrite=True, **same) for n, b in enumerate(blobs)]
             )
             assert told == {"ok": 1, "ConditionNotMet": CLIENTS - 1}, number
 
