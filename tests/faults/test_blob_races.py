@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from azure.core import MatchConditions
@@ -61,7 +62,7 @@ async def test_one_etag_has_one_winner(server: ServerProcess) -> None:
     async with clients(server, "etag") as blobs:
         for number in range(ROUNDS):
             etag = (await blobs[0].upload_blob(b"0", overwrite=True))["etag"]
-            same: dict[str, object] = {"etag": etag, "match_condition": MatchConditions.IfNotModified}
+            same: dict[str, Any] = {"etag": etag, "match_condition": MatchConditions.IfNotModified}
             told = await race(
                 [partial(b.upload_blob, b"%d" % n, overwrite=True, **same) for n, b in enumerate(blobs)]
             )
