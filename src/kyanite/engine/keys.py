@@ -32,6 +32,16 @@ it is one small transaction, and a name that is used again can never show what w
     w       table id, partition key 0 row key       entity; its keys in an order of their own, see ``edm.ordinal``
     o       table id, instant (8), nth, nth (1 each) what a row of ``w`` could not hold of a large entity
     T       table id                                a deleted table, to be taken apart
+    F       account 0 share name                    share record
+    S       share id, instant                       share record as it was at a snapshot
+    N       share id, directory id, folded name     file or directory; the root has the id 0 and no name
+    V       share id, directory id, name 0 instant  the same as it was until that snapshot, set aside since
+    P       share id, key (16 bytes)                security descriptor
+    U       share id, shard (1)                     how many bytes the files of a share have, in parts
+    H       share id, file id, handle id            open handle
+    M       share id, directory id, folded name     a file that goes when its last handle is closed
+    D       share id                                a deleted share, to be taken apart
+    L       share id                                aside rows to be looked through, after a snapshot was deleted
 """
 
 from kyanite.edm import ordinal
@@ -279,3 +289,122 @@ DELETED_TABLES = b"T"
 
 def deleted_table(table_id: int) -> bytes:
     return b"T" + table_id.to_bytes(8, "big")
+
+
+def shares(account: str) -> bytes:
+    """What the keys of an account's shares begin with."""
+    return b"F%b\0" % account.encode()
+
+
+def share(account: str, name: str) -> bytes:
+    return b"F%b\0%b" % (account.encode(), name.encode())
+
+
+def share_snapshots(share_id: int) -> bytes:
+    return b"S" + share_id.to_bytes(8, "big")
+
+
+def share_snapshot(share_id: int, instant: int) -> bytes:
+    return b"S%b%b" % (share_id.to_bytes(8, "big"), instant.to_bytes(8, "big"))
+
+
+def entries_of_share(share_id: int) -> bytes:
+    return b"N" + share_id.to_bytes(8, "big")
+
+
+def entries(share_id: int, directory_id: int) -> bytes:
+    """What the keys of a directory's entries begin with."""
+    return b"N%b%b" % (share_id.to_bytes(8, "big"), directory_id.to_bytes(8, "big"))
+
+
+def entry(share_id: int, directory_id: int, folded_name: str) -> bytes:
+    return b"N%b%b%b" % (
+        share_id.to_bytes(8, "big"),
+        directory_id.to_bytes(8, "big"),
+        folded_name.encode(),
+    )
+
+
+def file_scope(share_id: int, directory_id: int, folded_name: str) -> Scope:
+    return Scope(entry(share_id, directory_id, folded_name))
+
+
+def aside_of_share(share_id: int) -> bytes:
+    return b"V" + share_id.to_bytes(8, "big")
+
+
+def aside_entries(share_id: int, directory_id: int) -> bytes:
+    """What the keys of a directory's aside rows begin with."""
+    return b"V%b%b" % (share_id.to_bytes(8, "big"), directory_id.to_bytes(8, "big"))
+
+
+def aside_entries_of(share_id: int, directory_id: int, folded_name: str) -> bytes:
+    return b"V%b%b%b\0" % (
+        share_id.to_bytes(8, "big"),
+        directory_id.to_bytes(8, "big"),
+        folded_name.encode(),
+    )
+
+
+def aside_entry(share_id: int, directory_id: int, folded_name: str, instant: int) -> bytes:
+    return aside_entries_of(share_id, directory_id, folded_name) + instant.to_bytes(8, "big")
+
+
+def permissions(share_id: int) -> bytes:
+    return b"P" + share_id.to_bytes(8, "big")
+
+
+def permission(share_id: int, permission_key: bytes) -> bytes:
+    return b"P%b%b" % (share_id.to_bytes(8, "big"), permission_key)
+
+
+def usages(share_id: int) -> bytes:
+    return b"U" + share_id.to_bytes(8, "big")
+
+
+def usage(share_id: int, shard: int) -> bytes:
+    return b"U%b%c" % (share_id.to_bytes(8, "big"), shard)
+
+
+def handles_of_share(share_id: int) -> bytes:
+    return b"H" + share_id.to_bytes(8, "big")
+
+
+def handles(share_id: int, file_id: int) -> bytes:
+    """What the keys of a file's or directory's open handles begin with."""
+    return b"H%b%b" % (share_id.to_bytes(8, "big"), file_id.to_bytes(8, "big"))
+
+
+def handle(share_id: int, file_id: int, handle_id: int) -> bytes:
+    return b"H%b%b%b" % (
+        share_id.to_bytes(8, "big"),
+        file_id.to_bytes(8, "big"),
+        handle_id.to_bytes(8, "big"),
+    )
+
+
+def pending_deletes_of_share(share_id: int) -> bytes:
+    return b"M" + share_id.to_bytes(8, "big")
+
+
+def pending_deletes(share_id: int, directory_id: int) -> bytes:
+    """What the keys of the files of a directory begin with that are about to be deleted."""
+    return b"M%b%b" % (share_id.to_bytes(8, "big"), directory_id.to_bytes(8, "big"))
+
+
+def pending_delete(share_id: int, directory_id: int, folded_name: str) -> bytes:
+    return pending_deletes(share_id, directory_id) + folded_name.encode()
+
+
+DELETED_SHARES = b"D"
+
+
+def deleted_share(share_id: int) -> bytes:
+    return b"D" + share_id.to_bytes(8, "big")
+
+
+LOOSE_ASIDES = b"L"
+
+
+def loose_asides(share_id: int) -> bytes:
+    return b"L" + share_id.to_bytes(8, "big")

@@ -1,0 +1,66 @@
+"""The attributes of files and directories, by their Windows numbers and their names in the REST reference."""
+
+from enum import IntFlag
+
+_SEPARATOR = "|"
+
+
+class Attributes(IntFlag):
+    READ_ONLY = 0x1
+    HIDDEN = 0x2
+    SYSTEM = 0x4
+    DIRECTORY = 0x10
+    ARCHIVE = 0x20
+    NORMAL = 0x80
+    """No other attribute: stands alone. REST calls it None."""
+    TEMPORARY = 0x100
+    OFFLINE = 0x1000
+    NOT_CONTENT_INDEXED = 0x2000
+    NO_SCRUB_DATA = 0x20000
+
+
+NAMES = {
+    Attributes.READ_ONLY: "ReadOnly",
+    Attributes.HIDDEN: "Hidden",
+    Attributes.SYSTEM: "System",
+    Attributes.DIRECTORY: "Directory",
+    Attributes.ARCHIVE: "Archive",
+    Attributes.NORMAL: "None",
+    Attributes.TEMPORARY: "Temporary",
+    Attributes.OFFLINE: "Offline",
+    Attributes.NOT_CONTENT_INDEXED: "NotContentIndexed",
+    Attributes.NO_SCRUB_DATA: "NoScrubData",
+}
+_BY_NAME = {name.lower(): attribute for attribute, name in NAMES.items()}
+_FILES_ONLY = Attributes.TEMPORARY
+
+
+def read(text: str, *, of_directory: bool) -> Attributes | None:
+    """The attributes that a list names, or None when it is no such list for this kind of thing."""
+    found = Attributes(0)
+    for part in text.split(_SEPARATOR):
+        attribute = _BY_NAME.get(part.strip().lower())
+        if attribute is None or attribute in found:
+            return None
+        found |= attribute
+    if Attributes.NORMAL in found and found & ~(Attributes.NORMAL | Attributes.DIRECTORY):
+        return None
+    if of_directory:
+        return None if found & _FILES_ONLY else (found & ~Attributes.NORMAL) | Attributes.DIRECTORY
+    return None if Attributes.DIRECTORY in found else found
+
+
+def show(attributes: int) -> str:
+    return _SHOWN.get(attributes) or _shown(attributes)
+
+
+def _shown(attributes: int) -> str:
+    return " | ".join(name for attribute, name in NAMES.items() if attributes & attribute) or "None"
+
+
+_SHOWN = {int(attribute): name for attribute, name in NAMES.items()}
+"""Most have one attribute only."""
+
+
+def is_read_only(attributes: int) -> bool:
+    return bool(attributes & Attributes.READ_ONLY)
