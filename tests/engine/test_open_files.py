@@ -1,0 +1,67 @@
+"""Open files: never more than agreed, and none closed under a reader."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kyanite.engine import open_files
+from kyanite.engine.api import EngineBusy
+from kyanite.engine.open_files import OpenFiles
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenFiles:
+    monkeypatch.setattr(open_files, "IDLE_MAX", 2)
+    monkeypatch.setattr(open_files, "IN_USE_MAX", 3)
+    for number in range(5):
+        (tmp_path / f"{number}").write_text(f"{number}")
+    return OpenFiles(lambda segment: tmp_path / segment.decode())
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def test_a_file_is_opened_once_and_kept_a_while(files: OpenFiles) -> None:
+    first, second = files.acquire(b"0"), files.acquire(b"0")
+    assert first is second
+    files.give_back(first)
+    assert is_open(first.fd)
+    files.give_back(second)
+    assert files.acquire(b"0") is first
+    files.give_back(first)
+    files.close()
+    assert not is_open(first.fd)
+
+
+def test_the_longest_idle_is_closed_first(files: OpenFiles) -> None:
+    opened = [files.acquire(b"%d" % number) for number in range(3)]
+    for file in opened:
+        files.give_back(file)
+    assert [is_open(file.fd) for file in opened] == [False, True, True]
+    files.close()
+
+
+def test_there_is_a_limit(files: OpenFiles) -> None:
+    opened = [files.acquire(b"%d" % number) for number in range(3)]
+    with pytest.raises(EngineBusy):
+        files.acquire(b"3")
+    files.acquire(b"0")
+    files.give_back(opened[1])
+    files.acquire(b"3")
+    files.close()
+
+
+def test_a_forgotten_file_is_closed_unless_somebody_reads_it(files: OpenFiles) -> None:
+    idle, used = files.acquire(b"0"), files.acquire(b"1")
+    files.give_back(idle)
+    files.forget(b"0")
+    files.forget(b"1")
+    files.forget(b"2")
+    assert [is_open(file.fd) for file in (idle, used)] == [False, True]
+    files.close()
