@@ -255,7 +255,9 @@ STRICTER = {
     "Expected LF after headers": "h11 takes a bare line feed for the end of a line",
     "Unexpected char in url schema": "h11 takes any visible bytes for a target",
     "Invalid character in chunk size": "h11 allows white space after a chunk's size",
+    "Invalid character in chunk extensions": "h11 does not look into chunk extensions",
     "Invalid character in chunk extensions name": "h11 does not look into chunk extensions",
+    "Invalid character in chunk extensions value": "h11 does not look into chunk extensions",
     "Expected LF after chunk size": "h11 takes a carriage return for a part of the extension",
 }
 

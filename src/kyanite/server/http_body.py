@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from typing import Protocol
 
-from kyanite.server.http_limits import Progress
+from kyanite.server.http_limits import Limits, Progress
 from kyanite.wire.http import BodyError
 
 
@@ -52,17 +52,16 @@ class IncomingBody:
         "_flow",
         "_paused",
         "_pieces",
+        "_progress",
         "_waiter",
         "complete",
         "length",
-        "progress",
         "received",
     )
 
     def __init__(self, length: int | None, flow: Flow, buffer_bytes: int) -> None:
         self.length = length
         self.received = 0
-        self.progress = Progress()
         self.complete = False
         self._flow = flow
         self._bound = buffer_bytes
@@ -71,6 +70,7 @@ class IncomingBody:
         self._paused = False
         self._discarding = False
         self._error: BodyError | None = None
+        self._progress: Progress | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     # The handler's side.
@@ -89,6 +89,8 @@ class IncomingBody:
     async def read_all(self, limit: int) -> bytes | None:
         if self.length is not None and self.length > limit:
             return None
+        if self.complete and len(self._pieces) == 1 and self.received <= limit and self._error is None:
+            return self._take()  # The common case: a small body that came along with its head.
         pieces: list[bytes] = []
         size = 0
         while piece := await self.read():
@@ -126,6 +128,12 @@ class IncomingBody:
     def failed(self) -> bool:
         return self._error is not None
 
+    def stalled(self, elapsed_seconds: float, limits: Limits) -> bool:
+        """Asked at every tick in which somebody waits for the body."""
+        if self._progress is None:
+            self._progress = Progress()
+        return self._progress.stalled(self.received, elapsed_seconds, limits)
+
     def feed(self, piece: bytes) -> None:
         self.received += len(piece)
         if self._discarding:
@@ -142,12 +150,12 @@ class IncomingBody:
         self._wake()
 
     def fail(self, error: BodyError) -> None:
-        """No more will come. What is buffered is of no use to anybody without the rest."""
+        """The rest will not come. What is buffered is of no use to anybody without it."""
         if self.complete or self._error is not None:
             return
         self._error = error
-        self._pieces.clear()
         self._wake()
+        self.discard()
 
     def discard(self) -> None:
         """Nobody will pull the rest: drop it as it comes."""

@@ -211,7 +211,7 @@ class HttpConnection(asyncio.Protocol):
         dropped = self._request is None
         if not dropped and not body.awaited:
             return
-        if body.progress.stalled(body.received, elapsed_seconds, self._host.limits):
+        if body.stalled(elapsed_seconds, self._host.limits):
             self._host.stats.stalls_total += 1
             body.fail(BodyError("the body stalled", 408))
             if dropped:

@@ -19,6 +19,8 @@ from kyanite.server.http_limits import Limits
 from kyanite.wire.http import Body, BodyError, Request
 
 SLICE_BYTES = 8 * 1024
+_BODY_SLICE_BYTES = 64 * 1024
+"""Chunks are parsed in larger slices: there, little else than the body comes out of one."""
 
 _KNOWN_NAMES_MAX = 4096
 _known_names: dict[bytes, str] = {}
@@ -130,7 +132,8 @@ class RequestReader:
                 self._at = start + self._raw_left
                 self._take_raw(rest[start : self._at])
             else:
-                self._at = min(start + self._slice_bytes, len(rest))
+                size = self._slice_bytes if self._request is None else _BODY_SLICE_BYTES
+                self._at = min(start + size, len(rest))
                 self._at -= self._parse(rest[start : self._at])
         if self._at >= len(rest):
             self.rest = b""
@@ -182,7 +185,7 @@ class RequestReader:
             self._raw_left = body.length - body.received
             return
         self._between_chunks_bytes += fed_bytes
-        if self._between_chunks_bytes > self._limits.head_bytes + self._slice_bytes:
+        if self._between_chunks_bytes > self._limits.head_bytes + _BODY_SLICE_BYTES:
             self._refuse(RequestError(400, "too much between two chunks"))
 
     def _take_raw(self, piece: bytes) -> None:
