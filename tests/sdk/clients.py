@@ -19,6 +19,8 @@ from azure.core.exceptions import HttpResponseError
 from azure.core.pipeline.transport import AioHttpTransport
 from azure.storage.blob import BlobClient, BlobServiceClient, ContainerClient
 from azure.storage.blob import aio as async_forms
+from azure.storage.queue import QueueClient, QueueServiceClient
+from azure.storage.queue import aio as async_queues
 
 from tests.server_process import ServerProcess
 
@@ -31,6 +33,10 @@ _CLASSES: dict[tuple[str, str], Any] = {
     (ASYNC, "service"): async_forms.BlobServiceClient,
     (ASYNC, "container"): async_forms.ContainerClient,
     (ASYNC, "blob"): async_forms.BlobClient,
+    (SYNC, "queue service"): QueueServiceClient,
+    (SYNC, "queue"): QueueClient,
+    (ASYNC, "queue service"): async_queues.QueueServiceClient,
+    (ASYNC, "queue"): async_queues.QueueClient,
 }
 
 
@@ -68,6 +74,23 @@ class Sdk:
     async def new_container(self, **options: Any) -> Any:
         """A container of the test's own."""
         return await done(self.service().create_container(fresh_name(), **options))
+
+    def queue_service(self, *, url: str | None = None, credential: Any = "the key", **options: Any) -> Any:
+        url = url or self.server.endpoints["queue"]
+        credential = self.key if credential == "the key" else credential
+        return self._open(_CLASSES[self.form, "queue service"](url, credential, **self._with(options)))
+
+    def queue(self, name: str, *, credential: Any = "the key", **options: Any) -> Any:
+        url = f"{self.server.endpoints['queue']}/{name}"
+        credential = self.key if credential == "the key" else credential
+        kind = _CLASSES[self.form, "queue"]
+        return self._open(kind.from_queue_url(url, credential, **self._with(options)))
+
+    async def new_queue(self, *, metadata: dict[str, str] | None = None, **options: Any) -> Any:
+        """A queue of the test's own."""
+        queue = self.queue(fresh_name(), **options)
+        await done(queue.create_queue(metadata=metadata))
+        return queue
 
     async def close(self) -> None:
         for client in self._opened:
