@@ -1,5 +1,7 @@
 """Reading the bytes of a blob or file: the version that was there when the reading began, however long it takes."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 

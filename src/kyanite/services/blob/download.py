@@ -1,5 +1,7 @@
 """Get Blob: the whole or a range."""
 
+from __future__ import annotations
+
 from functools import partial
 
 from kyanite.model.blob import load_for_read
