@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kyanite.services.queue.service import queue_service
+from kyanite.services.table.service import table_service
 from tests.services.harness import Harness
 
 
@@ -19,5 +20,12 @@ def blobs(tmp_path: Path) -> Iterator[Harness]:
 @pytest.fixture
 def queues(tmp_path: Path) -> Iterator[Harness]:
     harness = Harness(tmp_path, queue_service, "queue")
+    yield harness
+    harness.close()
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Iterator[Harness]:
+    harness = Harness(tmp_path, table_service, "table")
     yield harness
     harness.close()

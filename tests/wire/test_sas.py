@@ -8,10 +8,11 @@ from azure.storage.blob import generate_account_sas, generate_blob_sas, generate
 from azure.storage.blob._shared.shared_access_signature import SharedAccessSignature
 from azure.storage.blob._shared_access_signature import BlobSharedAccessSignature
 
+from kyanite.edm import KeyRange
 from kyanite.values import instant_from_datetime
 from kyanite.wire import sas, shared_key
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.sas import AccountSas, KeyRange, ResponseOverrides, ServiceSas, UserDelegationSas
+from kyanite.wire.sas import AccountSas, ResponseOverrides, ServiceSas, UserDelegationSas
 from kyanite.wire.uri import decode_query
 from tests.wire.sdk_signing import ACCOUNT, KEY, KEY_TEXT, OTHER_KEY
 

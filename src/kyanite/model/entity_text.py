@@ -23,6 +23,8 @@ from kyanite.values import Instant, iso_text
 _BEGINNING = b'{"odata.etag":"W/\\"'
 _ETAG_CHARACTERS = len("datetime'2024-05-01T12%3A34%3A56.1234567Z'")
 _ETAG_END = len(_BEGINNING) + _ETAG_CHARACTERS
+BEHIND_ETAG = _ETAG_END + len('\\"",')
+"""Where the keys begin, behind the ETag and its comma."""
 _OWN = ("odata.etag", "PartitionKey", "RowKey", "Timestamp")
 """What is in every text, before the properties."""
 

@@ -33,12 +33,18 @@ def _queue() -> Factory:
     return queue_service
 
 
+def _table() -> Factory:
+    from kyanite.services.table.service import table_service
+
+    return table_service
+
+
 SERVICES: dict[str, ServiceRow] = {
     row.name: row
     for row in (
         ServiceRow("blob", 10000, _blob),
         ServiceRow("queue", 10001, _queue),
-        ServiceRow("table", 10002),
+        ServiceRow("table", 10002, _table),
         ServiceRow("file", 10003),
         ServiceRow("dfs", 10004),
         ServiceRow("smb", 10445),

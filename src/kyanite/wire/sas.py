@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kyanite.edm import KeyRange
 from kyanite.values import Instant
 from kyanite.wire import iso_time, shared_key
 from kyanite.wire.malformed import Malformed
@@ -69,16 +70,6 @@ class ResponseOverrides:
     content_encoding: str | None
     content_language: str | None
     content_type: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """The entities that a table token opens, ends inclusive; None leaves an end open."""
-
-    start_partition: str | None
-    start_row: str | None
-    end_partition: str | None
-    end_row: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ async def _by_service_sas(exchange: Exchange, token: ServiceSas, guardian: Guard
     _check_signature(account.keys, text, token.signature)
     if token.identifier is None:
         _check_terms(exchange, terms, terms.starts_at, terms.expires_at)
-        return ServiceGrant(token.resource, token.permissions or "")
+        return ServiceGrant(token.resource, token.permissions or "", token.keys)
     policed = await guardian(exchange)
     agreement = permissions.agree(
         None if policed is None else policed.policy(token.identifier),
@@ -138,7 +138,7 @@ async def _by_service_sas(exchange: Exchange, token: ServiceSas, guardian: Guard
         expires_at=terms.expires_at,
     )
     _check_terms(exchange, terms, agreement.starts_at, agreement.expires_at)
-    return ServiceGrant(token.resource, agreement.permissions)
+    return ServiceGrant(token.resource, agreement.permissions, token.keys)
 
 
 def _check_signature(keys: Sequence[bytes], text: str, signature: str) -> None:

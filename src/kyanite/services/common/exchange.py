@@ -17,6 +17,12 @@ class Resource(Enum):
     OBJECT = "object"
     MESSAGES = "messages"
     """All messages of a queue, as far as a path can name them together."""
+    TABLES = "tables"
+    """All tables of an account, likewise."""
+    ENTITIES = "entities"
+    """All entities of a table, likewise."""
+    BATCH = "batch"
+    """Several requests in one, where a path of its own is for them."""
 
 
 class Exchange:

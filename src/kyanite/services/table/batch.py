@@ -1,0 +1,227 @@
+"""Entity group transactions: a batch with one change set of up to a hundred changes, or with a single query.
+
+The answer is 202 also when a change may not be done. Then nothing is done, and the change set of the answer has one
+part, with the status of the change that failed; its message begins with that change's number. What is wrong with the
+batch as a whole is refused as a whole.
+"""
+
+from collections.abc import Sequence
+from copy import copy
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from kyanite.model import entity
+from kyanite.model.entity import Change, ChangeRefused, Written
+from kyanite.model.table import TableKey
+from kyanite.rules import entities, permissions
+from kyanite.rules.permissions import Access
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.common.errors import WireError
+from kyanite.services.common.exchange import Exchange, Resource
+from kyanite.services.table import errors
+from kyanite.services.table.changes import (
+    ACCESS,
+    MAX_BODY_BYTES,
+    act_of,
+    change_of,
+    check_range,
+    etag_header,
+    insertion_of,
+)
+from kyanite.services.table.entity import get_entity, query_entities
+from kyanite.services.table.entity_json import entity_body
+from kyanite.services.table.formats import NO_CONTENT, json_headers, level_in, preference_of
+from kyanite.services.table.paths import check_tunnel, entity_path, keys_of, read_path
+from kyanite.values import iso_text
+from kyanite.wire import uri
+from kyanite.wire.batch import (
+    MULTIPART,
+    EmbeddedRequest,
+    decode_parts,
+    decode_request,
+    encode_parts,
+    encode_response,
+    is_multipart,
+    nested,
+)
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed
+
+READ = Access(account="o r", service="r")
+_PART_HEADERS = [
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cache-Control", "no-cache"),
+    ("DataServiceVersion", "3.0;"),
+]
+
+
+class _Step(NamedTuple):
+    """One request of a change set, read."""
+
+    request: EmbeddedRequest
+    content_id: str | None
+    table: str
+    change: Change
+
+
+class _Failure(Exception):
+    """A request of the change set cannot be read or may not be done."""
+
+    def __init__(self, index: int, cause: Refused | Malformed) -> None:
+        super().__init__(str(cause))
+        self.index = index
+        self.cause = cause
+
+
+async def entity_group_transaction(exchange: Exchange) -> Response:
+    body = await exchange.request.body.read_all(MAX_BODY_BYTES)
+    if body is None:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(MAX_BODY_BYTES))
+    parts = decode_parts(exchange.headers.get("content-type", ""), body)
+    if len(parts) != 1:
+        raise _invalid("A batch holds one change set or one query, and nothing else.")
+    if is_multipart(parts[0].content_type):
+        requests = [
+            (decode_request(part, number), part.headers.get("content-id"))
+            for number, part in enumerate(decode_parts(parts[0].content_type, parts[0].body))
+        ]
+        return _answer(exchange, await _change_set(exchange, requests))
+    return _answer(exchange, await _lone_query(exchange, decode_request(parts[0], 0)))
+
+
+def _answer(exchange: Exchange, part: bytes) -> Response:
+    boundary = f"batchresponse_{exchange.environment.fresh_guid()}"
+    headers = [("Content-Type", f"{MULTIPART}; boundary={boundary}"), ("Cache-Control", "no-cache")]
+    return Response(202, headers, encode_parts(boundary, [part]))
+
+
+async def _change_set(exchange: Exchange, requests: Sequence[tuple[EmbeddedRequest, str | None]]) -> bytes:
+    if exchange.target.secondary:
+        raise Refused(Reason.WRITE_ON_SECONDARY)
+    boundary = f"changesetresponse_{exchange.environment.fresh_guid()}"
+    try:
+        steps = _read(exchange, requests)
+        written = await _apply(exchange, steps)
+        parts = [_done(exchange, step, written, number) for number, step in enumerate(steps)]
+    except _Failure as failure:
+        parts = [_failed(exchange, failure)]
+    return nested(boundary, encode_parts(boundary, parts))
+
+
+def _read(exchange: Exchange, requests: Sequence[tuple[EmbeddedRequest, str | None]]) -> list[_Step]:
+    if len(requests) > entities.MAX_CHANGES:
+        raise _Failure(entities.MAX_CHANGES - 1, Refused(Reason.TOO_MANY_CHANGES))
+    steps: list[_Step] = []
+    for index, (request, content_id) in enumerate(requests):
+        try:
+            table, change = _change_of(exchange, request)
+        except (Refused, Malformed) as cause:
+            raise _Failure(index, cause) from None
+        steps.append(_Step(request, content_id, table, change))
+    for index, step in enumerate(steps):
+        # Not told as a failure of one change: who may not do all of a batch may do nothing of it.
+        permissions.check(exchange.grant, ACCESS[step.change.act])
+        check_range(exchange.grant, step.change.partition_key, step.change.row_key)
+        _check_table(exchange, step, steps[0], index)
+    trouble = entities.check_group([step.change for step in steps])
+    if trouble is not None:
+        raise _Failure(*trouble)
+    return steps
+
+
+def _check_table(exchange: Exchange, step: _Step, first: _Step, index: int) -> None:
+    """All changes are of one table; if a token opened the batch, of the table it was made for."""
+    if exchange.container and step.table.lower() != exchange.container.lower():
+        raise Refused(Reason.AUTHORIZATION_FAILURE)
+    if step.table.lower() != first.table.lower():
+        raise _Failure(index, Refused(Reason.DIFFERENT_PARTITIONS))
+
+
+def _change_of(exchange: Exchange, request: EmbeddedRequest) -> tuple[str, Change]:
+    method, _, headers, body = request
+    check_tunnel(method, headers)
+    resource, table, inside = _located(exchange, request)
+    if resource is Resource.ENTITIES and method == "POST":
+        return table, insertion_of(headers, body)
+    if resource is not Resource.OBJECT:
+        raise Malformed("UnsupportedHttpVerb")
+    return table, change_of(act_of(method, headers), *keys_of(inside), headers, body)
+
+
+def _located(exchange: Exchange, request: EmbeddedRequest) -> tuple[Resource, str, str]:
+    """What a request names by a URL of this service or by a path, whoever it says it is sent to."""
+    target = request.target
+    path = target.partition("?")[0] if target.startswith("/") else urlsplit(target).path
+    root = exchange.request.path.removesuffix("$batch")
+    if not path.startswith(root):
+        raise Malformed("InvalidUri")
+    return read_path(uri.decode_percent(path[len(root) :]))
+
+
+async def _apply(exchange: Exchange, steps: Sequence[_Step]) -> Written:
+    key = TableKey(exchange.account.name, steps[0].table)
+    try:
+        return await entity.apply(exchange.environment.engine, key, [step.change for step in steps])
+    except ChangeRefused as refusal:
+        raise _Failure(refusal.index, refusal) from None
+    except Refused as refusal:
+        raise _Failure(0, refusal) from None
+
+
+def _done(exchange: Exchange, step: _Step, written: Written, number: int) -> bytes:
+    change, headers = step.change, list(_PART_HEADERS)
+    if change.act is entities.Act.DELETE:
+        return encode_response(204, headers, content_id=step.content_id)
+    headers.append(etag_header(written.etag))
+    if change.act is not entities.Act.INSERT:
+        return encode_response(204, headers, content_id=step.content_id)
+    preference = preference_of(step.request.headers)
+    address = exchange.endpoint + entity_path(written.table_name, change.partition_key, change.row_key)
+    headers.append(("Location", address))
+    if preference:
+        headers.append(("Preference-Applied", preference))
+    if preference == NO_CONTENT:
+        headers.append(("DataServiceId", address))
+        return encode_response(204, headers, content_id=step.content_id)
+    level = level_in(step.request.headers.get("accept", ""))
+    body = entity_body(exchange, written.table_name, written.texts[number], level)
+    return encode_response(201, json_headers(level) + headers, body, step.content_id)
+
+
+def _failed(exchange: Exchange, failure: _Failure) -> bytes:
+    error, detail = _sound(failure.cause)
+    now = iso_text(exchange.environment.clock())
+    message = f"{error.message}\nRequestId:{exchange.request_id}\nTime:{now}"
+    content_type, body = errors.odata_error(error.code, f"{failure.index}:{errors.said(message, detail)}")
+    headers = [*_PART_HEADERS, ("Content-Type", content_type)]
+    return encode_response(error.status, headers, body)
+
+
+def _sound(cause: Refused | Malformed) -> tuple[WireError, dict[str, str]]:
+    if isinstance(cause, Refused):
+        return errors.REASONS[Resource.BATCH][cause.reason], cause.detail
+    return errors.CODES[cause.code], cause.detail
+
+
+async def _lone_query(exchange: Exchange, request: EmbeddedRequest) -> bytes:
+    """A query alone in a batch: for keys that are too long for a URL."""
+    if request.method != "GET":
+        raise _invalid("Outside of a change set a batch may hold a query only.")
+    resource, table, inside = _located(exchange, request)
+    if exchange.container and table.lower() != exchange.container.lower():
+        raise Refused(Reason.AUTHORIZATION_FAILURE)
+    permissions.check(exchange.grant, READ)
+    inner = copy(exchange)
+    inner.container, inner.object_name = table, inside
+    inner.headers = {**request.headers, "host": exchange.headers.get("host", "")}
+    inner.parameters = uri.decode_query(request.target.partition("?")[2]).first
+    try:
+        response = await (get_entity if resource is Resource.OBJECT else query_entities)(inner)
+    except (Refused, Malformed) as cause:
+        return _failed(exchange, _Failure(0, cause))
+    assert isinstance(response.body, bytes)
+    return encode_response(response.status, response.headers, response.body)
+
+
+def _invalid(sentence: str) -> Malformed:
+    return Malformed("InvalidInput", Reason=sentence)

@@ -1,0 +1,92 @@
+"""A request for a change of an entity, alone or inside a batch, read into what the model does.
+
+Whether If-Match is there tells an update from an upsert. The keys in the path count; the service does not look at
+those in the body of an update.
+"""
+
+from collections.abc import Mapping
+
+from kyanite.model.entity import Change
+from kyanite.rules import entities
+from kyanite.rules.entities import ANY, Act
+from kyanite.rules.permissions import Access, Grant, ServiceGrant
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.table.formats import check_content_type
+from kyanite.wire import edm
+from kyanite.wire.malformed import Malformed, missing_header
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+
+ACCESS: Mapping[Act, Access] = {
+    Act.INSERT: Access(account="o a", service="a"),
+    Act.UPDATE: Access(account="o u", service="u"),
+    Act.MERGE: Access(account="o u", service="u"),
+    Act.INSERT_OR_REPLACE: Access(account="o a&u", service="a&u"),
+    Act.INSERT_OR_MERGE: Access(account="o a&u", service="a&u"),
+    Act.DELETE: Access(account="o d", service="d"),
+}
+"""What a shared access signature needs for each."""
+
+_ACTS = {
+    ("PUT", True): Act.UPDATE,
+    ("PUT", False): Act.INSERT_OR_REPLACE,
+    ("MERGE", True): Act.MERGE,
+    ("MERGE", False): Act.INSERT_OR_MERGE,
+    ("PATCH", True): Act.MERGE,
+    ("PATCH", False): Act.INSERT_OR_MERGE,
+    ("DELETE", True): Act.DELETE,
+    ("DELETE", False): Act.DELETE,
+}
+
+
+def act_of(method: str, headers: Mapping[str, str]) -> Act:
+    """What a request to the path of an entity does to it."""
+    meant = headers.get("x-http-method", method).upper()
+    act = _ACTS.get((meant, "if-match" in headers))
+    if act is None:
+        raise Malformed("UnsupportedHttpVerb")
+    return act
+
+
+def insertion_of(headers: Mapping[str, str], body: bytes) -> Change:
+    check_content_type(headers)
+    if "if-match" in headers:
+        raise Malformed("InvalidInput", Reason="An insertion takes no If-Match.")
+    partition_key, row_key, properties = edm.decode_entity(body)
+    if partition_key is None or row_key is None:
+        raise Refused(Reason.PROPERTIES_NEED_VALUE)
+    return Change(Act.INSERT, partition_key, row_key, properties)
+
+
+def change_of(act: Act, partition_key: str, row_key: str, headers: Mapping[str, str], body: bytes) -> Change:
+    if_match = _if_match(headers)
+    if act is Act.DELETE:
+        if if_match is None:
+            raise missing_header("If-Match")
+        return Change(act, partition_key, row_key, {}, if_match)
+    check_content_type(headers)
+    # An empty body says nothing about any property, which some clients mean when they merge keys alone.
+    properties = edm.decode_entity(body).properties if body else {}
+    return Change(act, partition_key, row_key, properties, if_match or ANY)
+
+
+def _if_match(headers: Mapping[str, str]) -> str | None:
+    """The ETag inside its weak mark and quotes, or ``*``; None when the header is not there."""
+    if "if-none-match" in headers:
+        raise Malformed("InvalidInput", Reason="If-None-Match is not supported for entities.")
+    text = headers.get("if-match")
+    if text is None or text == ANY:
+        return text
+    if not (text.startswith('W/"') and text.endswith('"') and len(text) > len('W/""')):
+        raise Malformed("InvalidInput", Reason=f"The If-Match value is no ETag of an entity: '{text}'.")
+    return text[3:-1]
+
+
+def check_range(grant: Grant, partition_key: str, row_key: str) -> None:
+    """Refuse an entity outside of what a token opens."""
+    if isinstance(grant, ServiceGrant):
+        entities.check_within(grant.keys, partition_key, row_key)
+
+
+def etag_header(etag: str) -> tuple[str, str]:
+    return "ETag", f'W/"{etag}"'

@@ -1,0 +1,131 @@
+"""Entities over REST: one at a time, and queries."""
+
+from functools import lru_cache
+
+from kyanite.model import entity, entity_query, entity_text
+from kyanite.model.entity import Change, Written
+from kyanite.model.entity_query import Ask, Plan
+from kyanite.rules import entities
+from kyanite.rules.permissions import ServiceGrant
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.table.changes import (
+    MAX_BODY_BYTES,
+    act_of,
+    change_of,
+    check_range,
+    etag_header,
+    insertion_of,
+)
+from kyanite.services.table.continuation import encode_key, key_of
+from kyanite.services.table.entity_json import entity_body, page_body
+from kyanite.services.table.formats import NO_CONTENT, json_headers, level_of, preference_of
+from kyanite.services.table.paths import entity_path, keys_of, table_key
+from kyanite.services.table.query_options import check_options, selected_of, top_of
+from kyanite.wire import odata
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed
+
+_REMEMBERED_FILTER_LENGTH = 1024
+
+
+async def insert_entity(exchange: Exchange) -> Response:
+    level, preference = level_of(exchange), preference_of(exchange.headers)
+    change = insertion_of(exchange.headers, await _body(exchange))
+    written = await _apply(exchange, change)
+    address = exchange.endpoint + entity_path(written.table_name, change.partition_key, change.row_key)
+    headers = [etag_header(written.etag), ("Location", address)]
+    if preference:
+        headers.append(("Preference-Applied", preference))
+    if preference == NO_CONTENT:
+        return Response(204, [*headers, ("DataServiceId", address)])
+    body = entity_body(exchange, written.table_name, written.texts[0], level)
+    return Response(201, json_headers(level) + headers, body)
+
+
+async def change_entity(exchange: Exchange) -> Response:
+    """Update, Merge, Insert Or Replace and Insert Or Merge."""
+    partition_key, row_key = keys_of(exchange.object_name)
+    act = act_of(exchange.request.method, exchange.headers)
+    change = change_of(act, partition_key, row_key, exchange.headers, await _body(exchange))
+    written = await _apply(exchange, change)
+    return Response(204, [etag_header(written.etag)])
+
+
+async def delete_entity(exchange: Exchange) -> Response:
+    partition_key, row_key = keys_of(exchange.object_name)
+    act = act_of(exchange.request.method, exchange.headers)
+    await _apply(exchange, change_of(act, partition_key, row_key, exchange.headers, b""))
+    return Response(204)
+
+
+async def get_entity(exchange: Exchange) -> Response:
+    level = level_of(exchange)
+    check_options(exchange.parameters)
+    partition_key, row_key = keys_of(exchange.object_name)
+    if not _is_shared(exchange, partition_key, row_key):
+        raise Refused(Reason.ENTITY_NOT_FOUND)
+    found = await entity.find(exchange.environment.engine, table_key(exchange), partition_key, row_key)
+    headers = json_headers(level)
+    headers.append(etag_header(entity_text.etag_of(found.text)))
+    selected = selected_of(exchange.parameters)
+    return Response(200, headers, entity_body(exchange, found.table_name, found.text, level, selected))
+
+
+async def query_entities(exchange: Exchange) -> Response:
+    level, parameters = level_of(exchange), exchange.parameters
+    check_options(parameters)
+    selected = selected_of(parameters)
+    grant = exchange.grant
+    ask = Ask(
+        _plan(parameters.get("$filter", "")),
+        first=_first(exchange),
+        within=grant.keys if isinstance(grant, ServiceGrant) else None,
+        limit=top_of(parameters),
+    )
+    page = await entity_query.query(exchange.environment.engine, table_key(exchange), ask)
+    headers = json_headers(level)
+    if page.next_keys is not None:
+        partition_key, row_key = page.next_keys
+        headers.append(("x-ms-continuation-NextPartitionKey", encode_key(partition_key)))
+        headers.append(("x-ms-continuation-NextRowKey", encode_key(row_key)))
+    return Response(200, headers, page_body(exchange, page.table_name, page.texts, level, selected))
+
+
+async def _body(exchange: Exchange) -> bytes:
+    body = await exchange.request.body.read_all(MAX_BODY_BYTES)
+    if body is None:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(MAX_BODY_BYTES))
+    return body
+
+
+async def _apply(exchange: Exchange, change: Change) -> Written:
+    check_range(exchange.grant, change.partition_key, change.row_key)
+    return await entity.apply(exchange.environment.engine, table_key(exchange), (change,))
+
+
+def _is_shared(exchange: Exchange, partition_key: str, row_key: str) -> bool:
+    """A token for some entities does not show that there are others."""
+    grant = exchange.grant
+    if not isinstance(grant, ServiceGrant) or grant.keys is None:
+        return True
+    return entities.is_within(grant.keys, partition_key, row_key)
+
+
+def _first(exchange: Exchange) -> tuple[str, str] | None:
+    partition_key = key_of(exchange.parameters, "nextpartitionkey")
+    if partition_key is None:
+        return None
+    return partition_key, key_of(exchange.parameters, "nextrowkey") or ""
+
+
+def _plan(text: str) -> Plan:
+    """Busy clients repeat their filters, so plans of a usual length are remembered: they depend on the text alone."""
+    return _remembered_plan(text) if len(text) <= _REMEMBERED_FILTER_LENGTH else _make_plan(text)
+
+
+def _make_plan(text: str) -> Plan:
+    return entity_query.plan(odata.decode_filter(text))
+
+
+_remembered_plan = lru_cache(maxsize=256)(_make_plan)

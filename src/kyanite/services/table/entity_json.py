@@ -1,0 +1,123 @@
+"""Entities in JSON, from the form in which they are stored: with more metadata, with less, or with fewer properties.
+
+With minimal metadata and all properties an entity is sent as it is stored. Everything else is made from that text,
+decoding as little as possible; how is compiled once for each selection and remembered.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from kyanite.edm import ANNOTATION
+from kyanite.model.entity_text import BEHIND_ETAG
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.table.formats import Level
+from kyanite.services.table.paths import entity_path
+
+Render = Callable[[bytes], bytes]
+
+_ETAG = "odata.etag"
+_MARK = f'{ANNOTATION}"'.encode()
+_TIME = b'"Timestamp":"'
+_ANNOTATED_TIME = b'"Timestamp@odata.type":"Edm.DateTime","Timestamp":"'
+
+_encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
+_decode_raw: Callable[[bytes], dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+class _Keys(msgspec.Struct, gc=False):
+    partition_key: str = msgspec.field(name="PartitionKey")
+    row_key: str = msgspec.field(name="RowKey")
+
+
+_decode_keys = msgspec.json.Decoder(_Keys).decode
+
+
+def entity_body(
+    exchange: Exchange, table_name: str, text: bytes, level: Level, selected: tuple[str, ...] | None = None
+) -> bytes:
+    """The answer that is one entity."""
+    shown = rendering(exchange, table_name, level, selected)(text)
+    if level is Level.NONE:
+        return shown
+    return b'{"odata.metadata":%b,%b' % (_encode(_metadata_url(exchange, table_name, "/@Element")), shown[1:])
+
+
+def page_body(
+    exchange: Exchange, table_name: str, texts: list[bytes], level: Level, selected: tuple[str, ...] | None
+) -> bytes:
+    """The answer that is a page of entities."""
+    if level is not Level.MINIMAL or selected is not None:
+        texts = list(map(rendering(exchange, table_name, level, selected), texts))
+    metadata = (
+        b"" if level is Level.NONE else b'"odata.metadata":%b,' % _encode(_metadata_url(exchange, table_name))
+    )
+    return b'{%b"value":[%b]}' % (metadata, b",".join(texts))
+
+
+def _metadata_url(exchange: Exchange, table_name: str, behind: str = "") -> str:
+    selection = exchange.parameters.get("$select")
+    selected = "" if selection is None else f"&$select={selection}"
+    return f"{exchange.endpoint}$metadata#{table_name}{behind}{selected}"
+
+
+def rendering(exchange: Exchange, table_name: str, level: Level, selected: tuple[str, ...] | None) -> Render:
+    """How to show the entities of a table."""
+    if level is Level.FULL:
+        return _full(exchange, table_name, _project(selected, Level.FULL))
+    return _project(selected, level)
+
+
+def _as_stored(text: bytes) -> bytes:
+    return text
+
+
+def _bare(text: bytes) -> bytes:
+    """Without the ETag and without annotations. Where the mark of annotations does not occur there are none."""
+    if _MARK not in text:
+        return b"{" + text[BEHIND_ETAG:]
+    found = _decode_raw(text)
+    return _encode({name: value for name, value in found.items() if "@" not in name and name != _ETAG})
+
+
+@lru_cache(maxsize=256)
+def _project(selected: tuple[str, ...] | None, level: Level) -> Render:
+    """The text with the selected properties only, with ETag and annotations as far as the level has them."""
+    if selected is None:
+        return _bare if level is Level.NONE else _as_stored
+    names = [_ETAG] if level is not Level.NONE else []
+    for name in selected:
+        names += [name] if level is Level.NONE else [name + ANNOTATION, name]
+    decode = msgspec.json.Decoder(_struct(names)).decode
+    return lambda text: _encode(decode(text))
+
+
+def _struct(names: Sequence[str]) -> type[msgspec.Struct]:
+    """Fields that are not in the text stay unset, and what is unset is not written."""
+    fields = [(f"f{number}", Raw | UnsetType, UNSET) for number in range(len(names))]
+    rename = {f"f{number}": name for number, name in enumerate(names)}
+    return msgspec.defstruct("Selection", fields, rename=rename, gc=False)
+
+
+def _full(exchange: Exchange, table_name: str, project: Render) -> Render:
+    account, endpoint = exchange.account.name, exchange.endpoint
+    type_ = _encode(f"{account}.{table_name}")
+
+    def render(text: bytes) -> bytes:
+        keys = _decode_keys(text)
+        link = entity_path(table_name, keys.partition_key, keys.row_key)
+        rest = project(text)
+        # The ETag and the comma behind it stand at the same place in what is projected, unless nothing follows it.
+        etag, rest = rest[1 : BEHIND_ETAG - 1], rest[BEHIND_ETAG - 1 :]
+        return b'{"odata.type":%b,"odata.id":%b,%b,"odata.editLink":%b%b' % (
+            type_,
+            _encode(endpoint + link),
+            etag,
+            _encode(link),
+            rest.replace(_TIME, _ANNOTATED_TIME, 1),
+        )
+
+    return render

@@ -1,0 +1,85 @@
+"""What of JSON is asked for and sent: how much metadata, whether an answer at all, which media types.
+
+``$format`` decides before Accept. JSON without a word about metadata means minimal metadata, and so does no Accept.
+Atom has not been answered by the service since version 2015-12-11.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+
+from kyanite.services.common.exchange import Exchange
+from kyanite.wire.malformed import Malformed
+
+NO_CONTENT = "return-no-content"
+_CONTENT = "return-content"
+
+
+class Level(Enum):
+    """How much JSON says beside the data."""
+
+    NONE = "nometadata"
+    MINIMAL = "minimalmetadata"
+    FULL = "fullmetadata"
+
+
+_LEVELS = {level.value: level for level in Level}
+_ANY_TYPE = frozenset(("*/*", "application/*", "application/json", "json", "text/json"))
+_ATOM_TYPES = frozenset(("application/atom+xml", "application/xml", "text/xml", "atom"))
+_REMEMBERED_LENGTH = 200
+
+_HEADERS: Mapping[Level, list[tuple[str, str]]] = {
+    level: [
+        ("Content-Type", f"application/json;odata={level.value};streaming=true;charset=utf-8"),
+        ("Cache-Control", "no-cache"),
+        ("X-Content-Type-Options", "nosniff"),
+    ]
+    for level in Level
+}
+
+
+def level_of(exchange: Exchange) -> Level:
+    return level_in(exchange.parameters.get("$format") or exchange.headers.get("accept", ""))
+
+
+def level_in(accept: str) -> Level:
+    return _remembered(accept) if len(accept) <= _REMEMBERED_LENGTH else _read(accept)
+
+
+def json_headers(level: Level) -> list[tuple[str, str]]:
+    """The headers of an answer in JSON, in a list of its own."""
+    return _HEADERS[level].copy()
+
+
+def _read(accept: str) -> Level:
+    if not accept.strip():
+        return Level.MINIMAL
+    atom = False
+    for media_range in accept.lower().split(","):
+        type_, *parameters = (part.strip() for part in media_range.split(";"))
+        atom = atom or type_ in _ATOM_TYPES
+        if type_ in _ANY_TYPE:
+            named = next((part[6:] for part in parameters if part.startswith("odata=")), "minimalmetadata")
+            if named in _LEVELS:
+                return _LEVELS[named]
+            raise Malformed("JsonFormatNotSupported", Reason=f"JSON with odata={named} is not supported.")
+    raise Malformed("AtomFormatNotSupported" if atom else "MediaTypeNotSupported")
+
+
+_remembered = lru_cache(maxsize=256)(_read)
+
+
+def check_content_type(headers: Mapping[str, str]) -> None:
+    """Refuse a body that says it is no JSON."""
+    text = headers.get("content-type", "")
+    if text.startswith("application/json") or not text:
+        return
+    type_ = text.partition(";")[0].strip().lower()
+    if type_ not in _ANY_TYPE:
+        raise Malformed("AtomFormatNotSupported" if type_ in _ATOM_TYPES else "MediaTypeNotSupported")
+
+
+def preference_of(headers: Mapping[str, str]) -> str:
+    """Whether the client wants to see what it has created; empty when it does not say."""
+    text = headers.get("prefer", "").strip().lower()
+    return text if text in (NO_CONTENT, _CONTENT) else ""

@@ -1,0 +1,111 @@
+"""What the paths of the Table service mean, and who guards what they name.
+
+/                                       the service
+/Tables                                 all tables
+/Tables('name')                         a table
+/name  /name()                          all entities of a table
+/name(PartitionKey='p',RowKey='r')      an entity
+/$batch                                 several requests in one
+"""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from kyanite.model import table
+from kyanite.model.table import TableKey
+from kyanite.rules import entities
+from kyanite.services.common.access import Policed
+from kyanite.services.common.exchange import Exchange, Resource
+from kyanite.wire.malformed import Malformed
+
+_BATCH = "$batch"
+_TABLES = "tables"
+_PATH = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
+_KEYS = re.compile(r"\s*PartitionKey='((?:[^']|'')*)'\s*,\s*RowKey='((?:[^']|'')*)'\s*", re.DOTALL)
+_KEYS_TURNED = re.compile(r"\s*RowKey='((?:[^']|'')*)'\s*,\s*PartitionKey='((?:[^']|'')*)'\s*", re.DOTALL)
+_NAME = re.compile(r"\s*'((?:[^']|'')*)'\s*", re.DOTALL)
+_TUNNELLED = frozenset(("PUT", "MERGE", "PATCH", "DELETE"))
+
+
+def locate(exchange: Exchange) -> Resource:
+    """Fills in the table as the container, and what stands in the brackets behind it as the object."""
+    check_tunnel(exchange.request.method, exchange.headers)
+    target = exchange.target
+    if not target.first:
+        exchange.container = exchange.object_name = ""
+        return Resource.SERVICE
+    if target.first == _BATCH:
+        # A token for one table says which, and then all requests inside must be for that one.
+        exchange.container, exchange.object_name = exchange.parameters.get("tn", ""), ""
+        return Resource.BATCH
+    if target.rest or exchange.request.path.endswith("/"):
+        raise Malformed("InvalidUri")
+    resource, exchange.container, exchange.object_name = read_path(target.first)
+    return resource
+
+
+def read_path(path: str) -> tuple[Resource, str, str]:
+    """What a path (decoded, without the account) names; the table; and what is in the brackets, if that counts."""
+    match = _PATH.fullmatch(path)
+    if match is None:
+        raise Malformed("InvalidUri")
+    name, inside = match.groups(default="")
+    if name.lower() == _TABLES:
+        if not inside:
+            return Resource.TABLES, "", ""
+        name = table_name_of(inside)
+        entities.check_table_name(name)
+        return Resource.CONTAINER, name, inside
+    entities.check_table_name(name)
+    return (Resource.OBJECT if inside else Resource.ENTITIES), name, inside
+
+
+def table_name_of(inside: str) -> str:
+    match = _NAME.fullmatch(inside)
+    if match is None:
+        raise Malformed("InvalidUri")
+    return match[1].replace("''", "'")
+
+
+def keys_of(inside: str) -> tuple[str, str]:
+    """Partition key and row key out of the brackets of a path."""
+    match = _KEYS.fullmatch(inside)
+    if match is not None:
+        partition_key, row_key = match.groups()
+    else:
+        match = _KEYS_TURNED.fullmatch(inside)
+        if match is None:
+            raise Malformed("InvalidInput", Reason="The path must name PartitionKey and RowKey, in quotes.")
+        row_key, partition_key = match.groups()
+    if "''" in inside:
+        return partition_key.replace("''", "'"), row_key.replace("''", "'")
+    return partition_key, row_key
+
+
+def entity_path(table_name: str, partition_key: str, row_key: str) -> str:
+    """The path of an entity below the service's address, as it stands in URLs."""
+    partition, row = (quote(key.replace("'", "''"), safe="'") for key in (partition_key, row_key))
+    return f"{table_name}(PartitionKey='{partition}',RowKey='{row}')"
+
+
+def check_tunnel(method: str, headers: Mapping[str, str]) -> None:
+    """A client that can only POST names the verb it means in a header."""
+    meant = headers.get("x-http-method")
+    if meant is None:
+        return
+    if method != "POST":
+        raise Malformed("XMethodNotUsingPost")
+    if "," in meant:
+        raise Malformed("XMethodIncorrectCount")
+    if meant.upper() not in _TUNNELLED:
+        raise Malformed("XMethodIncorrectValue")
+
+
+def table_key(exchange: Exchange) -> TableKey:
+    return TableKey(exchange.account.name, exchange.container)
+
+
+async def guardian(exchange: Exchange) -> Policed | None:
+    record = await table.find(exchange.environment.engine, table_key(exchange))
+    return None if record is None else Policed(record.policies)

@@ -1,0 +1,42 @@
+"""The options of a query: how many, which properties, and those that the service does not have."""
+
+from collections.abc import Mapping
+
+from kyanite.wire.malformed import Malformed, bad_parameter, parameter_out_of_range
+
+MAX_TOP = 1000
+MAX_SELECTED = 255
+_DIGITS_MAX = 9
+_KNOWN = frozenset(("$filter", "$select", "$top", "$format"))
+
+
+def check_options(parameters: Mapping[str, str]) -> None:
+    """Refuse what OData has and the service has not: ``$orderby``, ``$skip``, ``$count`` and so on."""
+    for name in parameters:
+        if name[:1] == "$" and name not in _KNOWN:
+            raise Malformed("NotImplemented", Reason=f"The query option {name} is not supported.")
+
+
+def top_of(parameters: Mapping[str, str]) -> int:
+    """How many results a page may have at most."""
+    text = parameters.get("$top")
+    if text is None:
+        return MAX_TOP
+    digits = text.strip()
+    if not (digits.isascii() and digits.lstrip("-").isdigit()):
+        raise bad_parameter("$top", text)
+    if len(digits) > _DIGITS_MAX or not 1 <= int(digits) <= MAX_TOP:
+        raise parameter_out_of_range("$top", text, 1, MAX_TOP)
+    return int(digits)
+
+
+def selected_of(parameters: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The names of the properties that are asked for, None when all are."""
+    names = tuple(name.strip() for name in parameters.get("$select", "").split(",") if name.strip())
+    if not names or names == ("*",):
+        return None
+    if len(names) > MAX_SELECTED:
+        raise bad_parameter(
+            "$select", parameters["$select"], f"At most {MAX_SELECTED} properties can be selected."
+        )
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,23 @@
+"""The Table service: its tables put together."""
+
+from kyanite.services.common.environment import Environment
+from kyanite.services.common.service import Dialect, Service
+from kyanite.services.table import errors
+from kyanite.services.table.operations import OPERATIONS
+from kyanite.services.table.paths import guardian, locate
+
+
+def table_service(environment: Environment) -> Service:
+    return Service(environment, DIALECT)
+
+
+DIALECT = Dialect(
+    word="table",
+    server="Windows-Azure-Table/1.0 Kyanite",
+    operations=OPERATIONS,
+    reasons=errors.REASONS,
+    codes=errors.CODES,
+    locate=locate,
+    guardian=guardian,
+    error_body=errors.error_body,
+)

@@ -1,0 +1,133 @@
+"""Tables over REST. They have no ETags and take no conditions."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from kyanite.edm import And, Comparison, Filter, Literal, Not, Or
+from kyanite.model import table
+from kyanite.model.entity_filter import compile_filter
+from kyanite.model.table import TableKey
+from kyanite.rules import entities
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.policies import policies_document, policies_of
+from kyanite.services.table.continuation import encode_key, key_of
+from kyanite.services.table.formats import (
+    NO_CONTENT,
+    Level,
+    check_content_type,
+    json_headers,
+    level_of,
+    preference_of,
+)
+from kyanite.services.table.paths import table_key
+from kyanite.services.table.query_options import check_options, top_of
+from kyanite.wire import edm, odata
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed
+
+_MAX_BODY_BYTES = 64 * 1024
+_NAME = "TableName"
+_encode: Callable[[object], bytes] = msgspec.json.Encoder().encode
+
+
+async def create_table(exchange: Exchange) -> Response:
+    level, preference = level_of(exchange), preference_of(exchange.headers)
+    check_content_type(exchange.headers)
+    body = await exchange.request.body.read_all(_MAX_BODY_BYTES)
+    if body is None:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BODY_BYTES))
+    name = edm.decode_table_name(body)
+    entities.check_table_name(name)
+    await table.create(exchange.environment.engine, TableKey(exchange.account.name, name))
+    address = f"{exchange.endpoint}Tables('{name}')"
+    applied = [("Preference-Applied", preference)] if preference else []
+    if preference == NO_CONTENT:
+        return Response(204, [("DataServiceId", address), ("Location", address), *applied])
+    headers = [*json_headers(level), ("Location", address), *applied]
+    return Response(201, headers, _encode(_one(exchange, name, level)))
+
+
+async def get_table(exchange: Exchange) -> Response:
+    level = level_of(exchange)
+    record = await table.see(exchange.environment.engine, table_key(exchange))
+    return Response(200, json_headers(level), _encode(_one(exchange, record.name, level)))
+
+
+async def query_tables(exchange: Exchange) -> Response:
+    level, parameters = level_of(exchange), exchange.parameters
+    check_options(parameters)
+    page = await table.list_tables(
+        exchange.environment.engine,
+        exchange.account.name,
+        matches=_matcher(parameters.get("$filter", "")),
+        first=key_of(parameters, "nexttablename") or "",
+        limit=top_of(parameters),
+    )
+    answer: dict[str, object] = {}
+    if level is not Level.NONE:
+        answer["odata.metadata"] = f"{exchange.endpoint}$metadata#Tables"
+    answer["value"] = [_item(exchange, name, level) for name in page.names]
+    headers = json_headers(level)
+    if page.next_name is not None:
+        headers.append(("x-ms-continuation-NextTableName", encode_key(page.next_name)))
+    return Response(200, headers, _encode(answer))
+
+
+async def delete_table(exchange: Exchange) -> Response:
+    await table.delete(exchange.environment.engine, table_key(exchange))
+    return Response(204)
+
+
+async def get_table_acl(exchange: Exchange) -> Response:
+    record = await table.see(exchange.environment.engine, table_key(exchange))
+    return Response(200, [("Content-Type", "application/xml")], policies_document(record.policies))
+
+
+async def set_table_acl(exchange: Exchange) -> Response:
+    policies = await policies_of(exchange)
+    await table.set_policies(exchange.environment.engine, table_key(exchange), policies)
+    return Response(204)
+
+
+def _one(exchange: Exchange, name: str, level: Level) -> dict[str, str]:
+    if level is Level.NONE:
+        return {_NAME: name}
+    return {
+        "odata.metadata": f"{exchange.endpoint}$metadata#Tables/@Element",
+        **_item(exchange, name, level),
+    }
+
+
+def _item(exchange: Exchange, name: str, level: Level) -> dict[str, str]:
+    if level is not Level.FULL:
+        return {_NAME: name}
+    return {
+        "odata.type": f"{exchange.account.name}.Tables",
+        "odata.id": f"{exchange.endpoint}Tables('{name}')",
+        "odata.editLink": f"Tables('{name}')",
+        _NAME: name,
+    }
+
+
+def _matcher(text: str) -> Callable[[str], bool]:
+    """Names of tables compare without case."""
+    wanted = odata.decode_filter(text)
+    if wanted is None:
+        return lambda _: True
+    matches = compile_filter(_in_lower_case(wanted))
+    return lambda name: matches(_encode({_NAME: name.lower()}))
+
+
+def _in_lower_case(wanted: Filter) -> Filter:
+    match wanted:
+        case Comparison(name, operator, Literal(type_, str(value))) if name == _NAME:
+            return Comparison(name, operator, Literal(type_, value.lower()))
+        case And():
+            return And(tuple(_in_lower_case(part) for part in wanted.parts))
+        case Or():
+            return Or(tuple(_in_lower_case(part) for part in wanted.parts))
+        case Not():
+            return Not(_in_lower_case(wanted.inner))
+        case _:
+            return wanted
