@@ -21,6 +21,13 @@ EXPECTED = {
         "nobody else gets the lease: 409 LeaseAlreadyPresent",
         "released: everybody writes again",
     ),
+    "idempotent_consumer.py": (
+        "the unlucky one ships 'apples'",
+        "the next one finds 'apples' shipped already",
+        "the next one fails on 'broken order', attempt 3",
+        "4 messages finished, 3 orders shipped, each once",
+        "put aside: ['broken order']",
+    ),
 }
 
 
