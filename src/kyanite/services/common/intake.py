@@ -9,12 +9,12 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from kyanite.engine.api import EngineBusy, EngineFull
-from kyanite.engine.extents import Extent
+from kyanite.engine.extents import Extent, Extents
 from kyanite.model.content import INLINE_MAX, PACK_MAX
 from kyanite.rules.refusals import Refused
 from kyanite.services.common.environment import Environment
@@ -44,6 +44,7 @@ class _Gathering:
 
 
 _gathering = _Gathering()
+_settling: set[asyncio.Future[Any]] = set()
 
 
 def hash_headers(headers: Mapping[str, str], taken: Taken) -> list[tuple[str, str]]:
@@ -80,16 +81,30 @@ async def take(environment: Environment, request: Request, length: int) -> Taken
 async def commit(environment: Environment, taken: Taken, transaction: Awaitable[T]) -> T:
     """Wait for the transaction that refers to the body, and tell the store of bytes how it went.
 
-    After an unknown outcome, or when nobody waits any more, the bytes are left alone: they may be referred to.
+    Also when the client goes away meanwhile and its request is cancelled: extents that nobody speaks for are kept
+    until the process ends. After an unknown outcome they are left alone, for they may be referred to.
     """
     if isinstance(taken.payload, bytes):
         return await transaction
+    settling = asyncio.ensure_future(_settle(environment.extents, taken.payload, transaction))
+    _settling.add(settling)
+    settling.add_done_callback(_settled)
+    return await asyncio.shield(settling)
+
+
+def _settled(settling: asyncio.Future[Any]) -> None:
+    _settling.discard(settling)
+    if not settling.cancelled():
+        settling.exception()  # It has been seen, though the one it concerned may have gone.
+
+
+async def _settle(extents: Extents, body: tuple[Extent, ...], transaction: Awaitable[T]) -> T:
     try:
         result = await transaction
     except (Refused, EngineBusy, EngineFull):
-        await environment.extents.discard(taken.payload)
+        await extents.discard(body)
         raise
-    environment.extents.settle(taken.payload)
+    extents.settle(body)
     return result
 
 
