@@ -325,8 +325,8 @@ def entry(share_id: int, directory_id: int, folded_name: str) -> bytes:
     )
 
 
-def file_scope(share_id: int, directory_id: int, folded_name: str) -> Scope:
-    return Scope(entry(share_id, directory_id, folded_name))
+def path_scope(account: str, share_name: str, names: tuple[str, ...]) -> Scope:
+    return Scope("/".join((account, share_name, *names)).upper().encode())
 
 
 def aside_of_share(share_id: int) -> bytes:

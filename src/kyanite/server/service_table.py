@@ -39,13 +39,19 @@ def _table() -> Factory:
     return table_service
 
 
+def _file() -> Factory:
+    from kyanite.services.files.service import file_service
+
+    return file_service
+
+
 SERVICES: dict[str, ServiceRow] = {
     row.name: row
     for row in (
         ServiceRow("blob", 10000, _blob),
         ServiceRow("queue", 10001, _queue),
         ServiceRow("table", 10002, _table),
-        ServiceRow("file", 10003),
+        ServiceRow("file", 10003, _file),
         ServiceRow("dfs", 10004),
         ServiceRow("smb", 10445),
     )

@@ -14,6 +14,7 @@ from kyanite.engine.group_commit import Commits
 from kyanite.engine.local_extents import LocalExtents
 from kyanite.engine.memory import MemoryEngine
 from kyanite.model.demolition import Demolition
+from kyanite.model.share_demolition import ShareDemolition
 from kyanite.model.spent_messages import SpentMessages
 from kyanite.model.sweep import Sweeper
 from kyanite.server.failures import Failure
@@ -37,6 +38,7 @@ class Store:
         """What gives space back in the background, one step at a time."""
         return [
             Demolition(self.engine).step,
+            ShareDemolition(self.engine).step,
             Sweeper(self.engine, self.extents).step,
             SpentMessages(self.engine).step,
         ]

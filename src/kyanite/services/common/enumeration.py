@@ -12,13 +12,13 @@ from kyanite.wire.xml import escape, escape_attribute, speakable
 
 
 def enumeration(
-    exchange: Exchange, *, echo: str, items: str, next_marker: str, attributes: str = ""
+    exchange: Exchange, *, echo: str, items: str, next_marker: str, attributes: str = "", behind: str = ""
 ) -> Response:
-    """A page. ``attributes`` are those of the root beside the address of the service."""
+    """A page. ``attributes`` are those of the root beside the address of the service, ``behind`` comes last."""
     text = (
         '<?xml version="1.0" encoding="utf-8"?>'
         f'<EnumerationResults ServiceEndpoint="{escape_attribute(exchange.endpoint)}"{attributes}>'
-        f"{echo}{items}<NextMarker>{next_marker}</NextMarker></EnumerationResults>"
+        f"{echo}{items}<NextMarker>{next_marker}</NextMarker>{behind}</EnumerationResults>"
     )
     return Response(200, [("Content-Type", "application/xml")], text.encode())
 

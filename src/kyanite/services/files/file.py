@@ -1,0 +1,186 @@
+"""Files over REST: made, described, changed, leased, deleted. Their bytes are in ``ranges.py``."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from kyanite.model import file
+from kyanite.model.file import FileChange, FileDraft
+from kyanite.model.file_entry import Entry
+from kyanite.model.records import CopyState, HttpHeaders
+from kyanite.rules.permissions import may_overwrite
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import (
+    base64_text,
+    content_length_of,
+    lease_id_of,
+    md5_of,
+    metadata_headers,
+    metadata_of,
+    number_of,
+    required,
+)
+from kyanite.services.common.intake import commit, hash_headers, take
+from kyanite.services.common.lease import lease_answer, lease_ask_of
+from kyanite.services.common.limits import check_body_length
+from kyanite.services.files.paths import path_of, readable_path_of
+from kyanite.services.files.properties import (
+    Headers,
+    lease_headers,
+    smb_headers,
+    smb_properties_of,
+    version_headers,
+)
+from kyanite.values import Instant
+from kyanite.wire import http_date
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import bad_header
+
+MIB = 1 << 20
+FILE_MAX_BYTES = 4 << 40
+FIRST_BYTES_MAX = (("", 4 * MIB),)
+ENCRYPTED = ("x-ms-request-server-encrypted", "true")
+_NAMES = ("Content-Type", "Content-Encoding", "Content-Language", "Cache-Control", "Content-Disposition")
+_FIELDS = (
+    "x-ms-content-type",
+    "x-ms-content-encoding",
+    "x-ms-content-language",
+    "x-ms-cache-control",
+    "x-ms-content-disposition",
+    "x-ms-content-md5",
+)
+
+
+async def create_file(exchange: Exchange) -> Response:
+    """An empty file of a length. Since 2026-06-06 the request may bring its first bytes."""
+    headers = exchange.headers
+    if required(headers, "x-ms-type").lower() != "file":
+        raise bad_header("x-ms-type", headers["x-ms-type"])
+    required(headers, "x-ms-content-length")
+    path, lease_id = path_of(exchange), lease_id_of(headers)
+    draft = partial(
+        FileDraft,
+        length=number_of(headers, "x-ms-content-length", FILE_MAX_BYTES) or 0,
+        http=_http_headers_of(headers),
+        metadata=metadata_of(exchange.request),
+        properties=smb_properties_of(headers, of_directory=False, creates=True),
+    )
+    create = partial(
+        file.create, exchange.environment.engine, path, may_overwrite=may_overwrite(exchange.grant)
+    )
+    brought = content_length_of(exchange.request)
+    if not brought:
+        seen = await create(draft=draft(), lease_id=lease_id)
+        hashes: Headers = []
+    else:
+        check_body_length(exchange.version, brought, FIRST_BYTES_MAX)
+        if brought > draft().length:
+            raise bad_header("Content-Length", str(brought))
+        taken = await take(exchange.environment, exchange.request, brought)
+        seen = await commit(
+            exchange.environment, taken, create(draft=draft(payload=taken.payload), lease_id=lease_id)
+        )
+        hashes = hash_headers(headers, taken)
+    answer = [*version_headers(seen.entry), ENCRYPTED, *hashes]
+    return Response(201, answer + smb_headers(seen.entry, seen.parent_id))
+
+
+async def get_file_properties(exchange: Exchange) -> Response:
+    seen = await file.see(
+        exchange.environment.engine, readable_path_of(exchange), lease_id_of(exchange.headers)
+    )
+    headers = property_headers(exchange, seen.entry, seen.parent_id, seen.at)
+    if seen.entry.http.content_md5:
+        headers.append(("Content-MD5", base64_text(seen.entry.http.content_md5)))
+    return Response(200, headers, length=seen.entry.length)
+
+
+async def get_file_metadata(exchange: Exchange) -> Response:
+    seen = await file.see(
+        exchange.environment.engine, readable_path_of(exchange), lease_id_of(exchange.headers)
+    )
+    return Response(200, version_headers(seen.entry) + metadata_headers(seen.entry.metadata))
+
+
+async def set_file_properties(exchange: Exchange) -> Response:
+    """Replaces all content headers: one that is not sent is cleared. If none is sent, all stay."""
+    headers = exchange.headers
+    ask = FileChange(
+        http=_http_headers_of(headers, usual_type="") if any(name in headers for name in _FIELDS) else None,
+        length=number_of(headers, "x-ms-content-length", FILE_MAX_BYTES),
+        properties=smb_properties_of(headers, of_directory=False, creates=False),
+    )
+    seen = await file.set_properties(
+        exchange.environment.engine, path_of(exchange), ask, lease_id_of(headers)
+    )
+    answer = [*version_headers(seen.entry), ENCRYPTED]
+    return Response(200, answer + smb_headers(seen.entry, seen.parent_id))
+
+
+async def set_file_metadata(exchange: Exchange) -> Response:
+    entry = await file.set_metadata(
+        exchange.environment.engine,
+        path_of(exchange),
+        metadata_of(exchange.request),
+        lease_id_of(exchange.headers),
+    )
+    return Response(200, [*version_headers(entry), ENCRYPTED])
+
+
+async def lease_file(exchange: Exchange) -> Response:
+    path = path_of(exchange)
+    ask = lease_ask_of(exchange, infinite_only=True)
+    if ask.action.value == "renew":
+        raise bad_header("x-ms-lease-action", exchange.headers["x-ms-lease-action"])
+    entry, outcome = await file.lease(exchange.environment.engine, path, ask)
+    return lease_answer(ask, outcome, version_headers(entry))
+
+
+async def delete_file(exchange: Exchange) -> Response:
+    await file.delete(exchange.environment.engine, path_of(exchange), lease_id_of(exchange.headers))
+    return Response(202)
+
+
+def property_headers(exchange: Exchange, entry: Entry, parent_id: int, now: Instant) -> Headers:
+    """What Get File and Get File Properties both say of a file."""
+    headers = version_headers(entry)
+    http, overrides = entry.http, exchange.overrides
+    values = (
+        http.content_type,
+        http.content_encoding,
+        http.content_language,
+        http.cache_control,
+        http.content_disposition,
+    )
+    for name, value in zip(_NAMES, values, strict=True):
+        shown = overrides.get(name.lower()) or value
+        if shown:
+            headers.append((name, shown))
+    headers += [("Accept-Ranges", "bytes"), ("x-ms-type", "File"), ("x-ms-server-encrypted", "true")]
+    headers += smb_headers(entry, parent_id)
+    if "sharesnapshot" not in exchange.parameters:
+        headers += lease_headers(entry.lease, now)
+    if entry.copy is not None:
+        headers += _copy_headers(entry.copy)
+    return headers + metadata_headers(entry.metadata)
+
+
+def _copy_headers(state: CopyState) -> Headers:
+    return [
+        ("x-ms-copy-id", state.id),
+        ("x-ms-copy-source", state.source),
+        ("x-ms-copy-status", "success"),
+        ("x-ms-copy-progress", f"{state.length}/{state.length}"),
+        ("x-ms-copy-completion-time", http_date.encode(state.completed_at)),
+    ]
+
+
+def _http_headers_of(headers: Mapping[str, str], usual_type: str = "application/octet-stream") -> HttpHeaders:
+    get = headers.get
+    return HttpHeaders(
+        content_type=get("x-ms-content-type") or usual_type,
+        content_encoding=get("x-ms-content-encoding", ""),
+        content_language=get("x-ms-content-language", ""),
+        cache_control=get("x-ms-cache-control", ""),
+        content_disposition=get("x-ms-content-disposition", ""),
+        content_md5=md5_of(headers, "x-ms-content-md5") or b"",
+    )

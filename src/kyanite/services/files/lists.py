@@ -1,0 +1,147 @@
+"""List Shares, and List Directories and Files: the parameters in, the XML out."""
+
+from collections.abc import Callable
+
+from kyanite.model import file_listing, share_listing
+from kyanite.model.file_entry import Entry
+from kyanite.model.file_listing import Listing
+from kyanite.model.share_listing import Item
+from kyanite.rules import file_attributes, leases
+from kyanite.rules.file_names import fold
+from kyanite.services.common.enumeration import echo_of, enumeration, metadata_element
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import flag_of
+from kyanite.services.common.paging import encode_marker, includes_of, marker_of, max_results_of
+from kyanite.services.files.paths import readable_path_of
+from kyanite.services.files.properties import encode_permission_key
+from kyanite.services.files.share import TIERS
+from kyanite.values import Instant
+from kyanite.wire import http_date, iso_time
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import bad_parameter
+from kyanite.wire.xml import escape_attribute, name_element, speakable
+
+_SHARE_PARTS = frozenset({"metadata", "snapshots", "deleted"})
+_ENTRY_PARTS = frozenset({"timestamps", "etag", "attributes", "permissionkey"})
+
+
+async def list_shares(exchange: Exchange) -> Response:
+    parameters = exchange.parameters
+    parts = includes_of(parameters, _SHARE_PARTS)
+    limit = max_results_of(parameters)
+    first, _, instant = marker_of(parameters).partition("\0")
+    if instant and not instant.isdecimal():
+        raise bad_parameter("marker", parameters["marker"])
+    page = await share_listing.list_shares(
+        exchange.environment.engine,
+        exchange.account.name,
+        prefix=parameters.get("prefix", ""),
+        first=first,
+        first_snapshot=Instant(int(instant)) if instant else None,
+        limit=limit,
+        with_snapshots="snapshots" in parts,
+    )
+    items = "".join(_share_item(item, page.at, "metadata" in parts) for item in page.items)
+    marker = page.next_name
+    if marker is not None and page.next_snapshot is not None:
+        marker = f"{marker}\0{page.next_snapshot}"
+    return enumeration(
+        exchange,
+        echo=echo_of(exchange, limit),
+        items=f"<Shares>{items}</Shares>",
+        next_marker=encode_marker(marker),
+    )
+
+
+def _share_item(item: Item, now: Instant, with_metadata: bool) -> str:
+    record = item.record
+    settings = record.settings
+    taken = f"<Snapshot>{iso_time.encode(item.snapshot)}</Snapshot>" if item.snapshot is not None else ""
+    status, state, duration = leases.shown(record.lease, now)
+    lasting = f"<LeaseDuration>{duration}</LeaseDuration>" if duration else ""
+    changed = (
+        f"<AccessTierChangeTime>{http_date.encode(record.tier_changed_at)}</AccessTierChangeTime>"
+        if record.tier_changed_at is not None
+        else ""
+    )
+    squash = (
+        f"<RootSquash>{settings.root_squash or 'NoRootSquash'}</RootSquash>"
+        if settings.protocol == "NFS"
+        else ""
+    )
+    metadata = metadata_element(record.metadata) if with_metadata else ""
+    return (
+        f"<Share><Name>{item.name}</Name>{taken}<Properties>"
+        f"<Last-Modified>{http_date.encode(record.modified_at)}</Last-Modified>"
+        f'<Etag>"{record.etag}"</Etag><Quota>{settings.quota_gib}</Quota>'
+        f"<AccessTier>{settings.tier or TIERS[0]}</AccessTier>{changed}"
+        f"<LeaseStatus>{status}</LeaseStatus><LeaseState>{state}</LeaseState>{lasting}"
+        f"<EnabledProtocols>{settings.protocol}</EnabledProtocols>{squash}"
+        f"</Properties>{metadata}</Share>"
+    )
+
+
+async def list_directories_and_files(exchange: Exchange) -> Response:
+    parameters = exchange.parameters
+    parts = includes_of(parameters, _ENTRY_PARTS)
+    limit = max_results_of(parameters)
+    ask = Listing(prefix=parameters.get("prefix", ""), first=fold(marker_of(parameters)), limit=limit)
+    page = await file_listing.list_directory(exchange.environment.engine, readable_path_of(exchange), ask)
+    is_extended = bool(parts) or flag_of(exchange.headers, "x-ms-file-extended-info")
+    item = _item_writer(parts, is_extended)
+    directory_id = f"<DirectoryId>{page.directory.id}</DirectoryId>" if is_extended else ""
+    snapshot = parameters.get("sharesnapshot")
+    taken = f' ShareSnapshot="{escape_attribute(snapshot)}"' if snapshot else ""
+    directory_path = escape_attribute(speakable(exchange.object_name.removesuffix("/")))
+    return enumeration(
+        exchange,
+        attributes=f' ShareName="{exchange.container}"{taken} DirectoryPath="{directory_path}"',
+        echo=echo_of(exchange, limit),
+        items=f"<Entries>{''.join([item(entry) for entry in page.entries])}</Entries>",
+        next_marker=encode_marker(page.next_name),
+        behind=directory_id,
+    )
+
+
+def _item_writer(parts: frozenset[str], is_extended: bool) -> Callable[[Entry], str]:
+    with_times, with_etag = "timestamps" in parts, "etag" in parts
+    with_attributes, with_permission = "attributes" in parts, "permissionkey" in parts
+    if not is_extended:
+        return _plain_item
+
+    def write(entry: Entry) -> str:
+        properties = "" if entry.is_directory else f"<Content-Length>{entry.length}</Content-Length>"
+        if with_times:
+            properties += _times(entry)
+        if with_etag:
+            properties += f'<Etag>"0x{entry.modified_at:X}"</Etag>'
+        more = f"<Attributes>{file_attributes.show(entry.attributes)}</Attributes>" if with_attributes else ""
+        if with_permission:
+            more += f"<PermissionKey>{encode_permission_key(entry.permission)}</PermissionKey>"
+        word = "Directory" if entry.is_directory else "File"
+        return (
+            f"<{word}>{name_element(entry.name)}<FileId>{entry.id}</FileId>"
+            f"<Properties>{properties}</Properties>{more}</{word}>"
+        )
+
+    return write
+
+
+def _plain_item(entry: Entry) -> str:
+    if entry.is_directory:
+        return f"<Directory>{name_element(entry.name)}<Properties /></Directory>"
+    return (
+        f"<File>{name_element(entry.name)}<Properties><Content-Length>{entry.length}</Content-Length>"
+        "</Properties></File>"
+    )
+
+
+def _times(entry: Entry) -> str:
+    """There is no last access to tell: the last write stands in for it."""
+    written = iso_time.encode(entry.last_write_at)
+    return (
+        f"<CreationTime>{iso_time.encode(entry.created_at)}</CreationTime>"
+        f"<LastAccessTime>{written}</LastAccessTime><LastWriteTime>{written}</LastWriteTime>"
+        f"<ChangeTime>{iso_time.encode(entry.changed_at)}</ChangeTime>"
+        f"<Last-Modified>{http_date.encode(entry.modified_at)}</Last-Modified>"
+    )

@@ -1,0 +1,68 @@
+"""What the paths of the File service mean, and who guards what they name."""
+
+from kyanite.model import share
+from kyanite.model.file_tree import FilePath
+from kyanite.model.share import ShareKey
+from kyanite.rules import file_names, names
+from kyanite.services.common.access import Policed
+from kyanite.services.common.exchange import Exchange, Resource
+from kyanite.services.common.headers import flag_of
+from kyanite.values import Instant
+from kyanite.wire import iso_time
+from kyanite.wire.malformed import bad_parameter
+
+_TRAILING_DOT = "x-ms-allow-trailing-dot"
+
+
+def locate(exchange: Exchange) -> Resource:
+    """A path of one name is the share when the query says so, and otherwise its root directory."""
+    target = exchange.target
+    exchange.container, exchange.object_name = target.first, target.rest
+    if not target.first:
+        return Resource.SERVICE
+    names.check_share(target.first)
+    is_share = not target.rest and exchange.parameters.get("restype", "").lower() == "share"
+    return Resource.CONTAINER if is_share else Resource.OBJECT
+
+
+async def guardian(exchange: Exchange) -> Policed | None:
+    record = await share.find(
+        exchange.environment.engine, ShareKey(exchange.account.name, exchange.container)
+    )
+    return None if record is None else Policed(record.policies)
+
+
+def share_of(exchange: Exchange) -> ShareKey:
+    """The share that a write names. Of its snapshots nothing is ever written."""
+    text = exchange.parameters.get("sharesnapshot")
+    if text is not None:
+        raise bad_parameter("sharesnapshot", text)
+    return ShareKey(exchange.account.name, exchange.container)
+
+
+def readable_share_of(exchange: Exchange) -> ShareKey:
+    """The share or the snapshot of it that a read names, or a delete or a lease of either."""
+    instant = instant_of(exchange, "sharesnapshot")
+    return ShareKey(exchange.account.name, exchange.container, instant)
+
+
+def instant_of(exchange: Exchange, parameter: str) -> Instant | None:
+    text = exchange.parameters.get(parameter)
+    if not text:
+        return None
+    instant = iso_time.decode(text)
+    if instant is None:
+        raise bad_parameter(parameter, text)
+    return instant
+
+
+def path_of(exchange: Exchange) -> FilePath:
+    return FilePath(share_of(exchange), names_of(exchange, exchange.object_name))
+
+
+def readable_path_of(exchange: Exchange) -> FilePath:
+    return FilePath(readable_share_of(exchange), names_of(exchange, exchange.object_name))
+
+
+def names_of(exchange: Exchange, path: str, header: str = _TRAILING_DOT) -> tuple[str, ...]:
+    return file_names.split(path, keeps_trailing_dots=flag_of(exchange.headers, header))

@@ -1,0 +1,58 @@
+"""Create Permission and Get Permission: security descriptors of a share, by key."""
+
+import json
+
+from kyanite.model import permission
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import one_of, required
+from kyanite.services.files.paths import share_of
+from kyanite.services.files.properties import (
+    checked_descriptor,
+    decode_permission_key,
+    encode_permission_key,
+)
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed
+
+_BODY_MAX_BYTES = 512 * 1024
+_DESCRIPTOR_MAX_BYTES = 64 * 1024
+FORMS = ("Sddl", "Binary")
+
+
+async def create_permission(exchange: Exchange) -> Response:
+    key = share_of(exchange)
+    text = await _descriptor_of(exchange)
+    stored = await permission.create(exchange.environment.engine, key, text)
+    return Response(
+        201,
+        [
+            ("x-ms-file-permission-key", encode_permission_key(stored)),
+            ("x-ms-request-server-encrypted", "true"),
+        ],
+    )
+
+
+async def get_permission(exchange: Exchange) -> Response:
+    key = decode_permission_key(required(exchange.headers, "x-ms-file-permission-key"))
+    if one_of(exchange.headers, "x-ms-file-permission-format", FORMS, FORMS[0]) != FORMS[0]:
+        raise Malformed("NotImplemented")
+    text = await permission.get(exchange.environment.engine, share_of(exchange), key)
+    body = json.dumps({"permission": text, "format": "sddl"}).encode()
+    return Response(200, [("Content-Type", "application/json")], body)
+
+
+async def _descriptor_of(exchange: Exchange) -> str:
+    body = await exchange.request.body.read_all(_BODY_MAX_BYTES)
+    if body is None:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(_BODY_MAX_BYTES))
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Malformed("InvalidInput") from None
+    text = document.get("permission") if isinstance(document, dict) else None
+    form = document.get("format", FORMS[0]) if isinstance(document, dict) else ""
+    if not isinstance(text, str) or not isinstance(form, str) or form.capitalize() not in FORMS:
+        raise Malformed("InvalidInput")
+    if len(text) > _DESCRIPTOR_MAX_BYTES:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(_DESCRIPTOR_MAX_BYTES))
+    return checked_descriptor(text, form.capitalize())

@@ -1,0 +1,130 @@
+"""The properties that files and directories share with SMB: attributes, times, ids and permissions, as headers."""
+
+from collections.abc import Mapping
+
+from kyanite.model.file_entry import Entry, Posix
+from kyanite.model.file_properties import NOW, SmbProperties
+from kyanite.model.permission import KEY_BYTES, PermissionAsk
+from kyanite.rules import file_attributes, leases, sddl
+from kyanite.rules.leases import Lease
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.common.headers import one_of
+from kyanite.values import Instant
+from kyanite.wire import http_date, iso_time
+from kyanite.wire.malformed import Malformed, bad_header
+
+Headers = list[tuple[str, str]]
+
+PERMISSION_HEADER_MAX_BYTES = 8 * 1024
+_HALF = KEY_BYTES // 2
+_INHERIT, _PRESERVE, _NOW = "inherit", "preserve", "now"
+
+
+def smb_properties_of(headers: Mapping[str, str], *, of_directory: bool, creates: bool) -> SmbProperties:
+    """What a request says of them. Something new cannot preserve, and what is there cannot inherit."""
+    return SmbProperties(
+        attributes=_attributes_of(headers, of_directory=of_directory, creates=creates),
+        created_at=time_of(headers, "x-ms-file-creation-time", creates=creates),
+        last_write_at=time_of(headers, "x-ms-file-last-write-time", creates=creates),
+        changed_at=time_of(headers, "x-ms-file-change-time", creates=creates),
+        permission=permission_of(headers, creates=creates),
+        posix=_posix_of(headers),
+    )
+
+
+def version_headers(entry: Entry) -> Headers:
+    return [
+        ("ETag", f'"0x{entry.modified_at:X}"'),
+        ("Last-Modified", http_date.encode(entry.modified_at)),
+    ]
+
+
+def smb_headers(entry: Entry, parent_id: int) -> Headers:
+    headers = [
+        ("x-ms-file-permission-key", encode_permission_key(entry.permission)),
+        ("x-ms-file-attributes", file_attributes.show(entry.attributes)),
+        ("x-ms-file-creation-time", iso_time.encode(entry.created_at)),
+        ("x-ms-file-last-write-time", iso_time.encode(entry.last_write_at)),
+        ("x-ms-file-change-time", iso_time.encode(entry.changed_at)),
+        ("x-ms-file-id", str(entry.id)),
+        ("x-ms-file-parent-id", str(parent_id)),
+    ]
+    if entry.posix is not None:
+        headers += [
+            ("x-ms-mode", entry.posix.mode),
+            ("x-ms-owner", entry.posix.owner),
+            ("x-ms-group", entry.posix.group),
+        ]
+    return headers
+
+
+def lease_headers(lease: Lease, now: Instant) -> Headers:
+    status, state, duration = leases.shown(lease, now)
+    headers = [("x-ms-lease-status", status), ("x-ms-lease-state", state)]
+    if duration:
+        headers.append(("x-ms-lease-duration", duration))
+    return headers
+
+
+def time_of(headers: Mapping[str, str], name: str, *, creates: bool) -> Instant | None:
+    text = headers.get(name)
+    if not text:
+        return None
+    if text.lower() == _NOW:
+        return NOW
+    if text.lower() == _PRESERVE and not creates:
+        return None
+    instant = iso_time.decode(text)
+    if instant is None:
+        raise bad_header(name, text)
+    return instant
+
+
+def _attributes_of(headers: Mapping[str, str], *, of_directory: bool, creates: bool) -> int | None:
+    text = headers.get("x-ms-file-attributes")
+    if not text or (text.lower() == _PRESERVE and not creates):
+        return None
+    attributes = file_attributes.read(text, of_directory=of_directory)
+    if attributes is None:
+        raise bad_header("x-ms-file-attributes", text)
+    return int(attributes)
+
+
+def permission_of(headers: Mapping[str, str], *, creates: bool) -> PermissionAsk | None:
+    text, key = headers.get("x-ms-file-permission"), headers.get("x-ms-file-permission-key")
+    if text and key:
+        raise bad_header("x-ms-file-permission-key", key)
+    if key:
+        return PermissionAsk(key=decode_permission_key(key))
+    if not text or text.lower() == (_INHERIT if creates else _PRESERVE):
+        return None
+    if len(text) > PERMISSION_HEADER_MAX_BYTES:
+        raise bad_header("x-ms-file-permission", f"{text[:64]}…")
+    return PermissionAsk(
+        checked_descriptor(text, one_of(headers, "x-ms-file-permission-format", ("Sddl", "Binary")))
+    )
+
+
+def checked_descriptor(text: str, form: str) -> str:
+    if form == "Binary":
+        raise Malformed("NotImplemented")
+    if not sddl.is_complete(text):
+        raise Refused(Reason.INVALID_PERMISSION)
+    return text
+
+
+def encode_permission_key(key: bytes) -> str:
+    return f"{int.from_bytes(key[:_HALF], 'big')}*{int.from_bytes(key[_HALF:], 'big')}"
+
+
+def decode_permission_key(text: str) -> bytes:
+    try:
+        high, low = text.split("*")
+        return int(high).to_bytes(_HALF, "big") + int(low).to_bytes(_HALF, "big")
+    except (ValueError, OverflowError):
+        raise bad_header("x-ms-file-permission-key", text) from None
+
+
+def _posix_of(headers: Mapping[str, str]) -> Posix | None:
+    mode, owner, group = (headers.get(f"x-ms-{name}", "") for name in ("mode", "owner", "group"))
+    return Posix(mode, owner, group) if mode or owner or group else None

@@ -1,0 +1,127 @@
+"""The bytes of files over REST: Put Range, Get File, List Ranges."""
+
+from collections.abc import Mapping
+
+from kyanite.engine.api import Snapshot
+from kyanite.model import file
+from kyanite.model.file import RangeWrite
+from kyanite.model.file_entry import Entry
+from kyanite.model.reading import Opened, Reading
+from kyanite.services.common.download import download
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import (
+    base64_text,
+    content_length_of,
+    lease_id_of,
+    one_of,
+    required,
+)
+from kyanite.services.common.intake import commit, hash_headers, take
+from kyanite.services.files.file import ENCRYPTED, MIB, property_headers
+from kyanite.services.files.paths import instant_of, path_of, readable_path_of
+from kyanite.services.files.properties import Headers, version_headers
+from kyanite.wire import ranges, xml
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
+from kyanite.wire.ranges import ByteRange
+
+_WRITE_MAX_BYTES = 4 * MIB
+_RANGES_MAX = 10_000
+_TO_THE_END = 1 << 62
+
+
+async def put_range(exchange: Exchange) -> Response:
+    headers = exchange.headers
+    required(headers, "x-ms-write")
+    clears = one_of(headers, "x-ms-write", ("update", "clear")) == "clear"
+    asked = range_of(headers)
+    keeps = one_of(headers, "x-ms-file-last-write-time", ("now", "preserve")) == "preserve"
+    length = content_length_of(exchange.request)
+    path, lease_id, engine = path_of(exchange), lease_id_of(headers), exchange.environment.engine
+    if clears:
+        if length:
+            raise bad_header("Content-Length", str(length))
+        ask = RangeWrite(asked.first, asked.length or 0, None, keeps)
+        entry = await file.write_range(engine, path, ask, lease_id)
+        hashes: Headers = []
+    else:
+        if (asked.length or 0) > _WRITE_MAX_BYTES:
+            raise Malformed("RequestBodyTooLarge", MaxLimit=str(_WRITE_MAX_BYTES))
+        if length != asked.length:
+            raise bad_header("Content-Length", str(length))
+        taken = await take(exchange.environment, exchange.request, length)
+        ask = RangeWrite(asked.first, length, taken.payload, keeps)
+        entry = await commit(exchange.environment, taken, file.write_range(engine, path, ask, lease_id))
+        hashes = hash_headers(headers, taken)
+    return Response(201, [*version_headers(entry), *hashes, ENCRYPTED])
+
+
+async def get_file(exchange: Exchange) -> Response:
+    asked = ranges.from_headers(exchange.headers)
+    path, lease_id = readable_path_of(exchange), lease_id_of(exchange.headers)
+    first = 0 if asked is None else asked.first
+    length = (None if asked is None else asked.length) or _TO_THE_END
+    parent = 0
+
+    def load(snap: Snapshot) -> Entry:
+        nonlocal parent
+        place, entry = file.load_for_read(snap, path, lease_id, start=first, length=length)
+        parent = place.directory_id
+        return entry
+
+    def describe(opened: Opened[Entry]) -> Headers:
+        """The hash that is stored is that of the whole, so with a range it goes by another name."""
+        headers = property_headers(exchange, opened.record, parent, opened.at)
+        md5 = opened.record.http.content_md5
+        if md5:
+            headers.append(("Content-MD5" if asked is None else "x-ms-content-md5", base64_text(md5)))
+        return headers
+
+    if asked is None:
+        return await download(exchange, Reading(load), describe)
+    return await download(exchange, Reading(load, asked.first, asked.last, is_whole=False), describe)
+
+
+async def list_ranges(exchange: Exchange) -> Response:
+    asked = ranges.from_headers(exchange.headers) or ByteRange(0, None)
+    found = await file.list_ranges(
+        exchange.environment.engine,
+        readable_path_of(exchange),
+        lease_id_of(exchange.headers),
+        first=max(asked.first, _number_of(exchange.parameters, "marker", 0)),
+        last=asked.last,
+        limit=min(_number_of(exchange.parameters, "maxresults", _RANGES_MAX, least=1), _RANGES_MAX),
+        since=instant_of(exchange, "prevsharesnapshot"),
+    )
+    items = "".join(_item(each.start, each.end, each.is_clear) for each in found.page.ranges)
+    more = "" if found.page.next_start is None else str(found.page.next_start)
+    if more or "maxresults" in exchange.parameters:
+        items += f"<NextMarker>{more}</NextMarker>"
+    headers = version_headers(found.entry)
+    headers += [("Content-Type", "application/xml"), ("x-ms-content-length", str(found.entry.length))]
+    return Response(200, headers, xml.document(f"<Ranges>{items}</Ranges>"))
+
+
+def _item(start: int, end: int, is_clear: bool) -> str:
+    name = "ClearRange" if is_clear else "Range"
+    return f"<{name}><Start>{start}</Start><End>{end - 1}</End></{name}>"
+
+
+def range_of(headers: Mapping[str, str]) -> ByteRange:
+    """The range of a write, which must be told."""
+    text = headers.get("x-ms-range") or headers.get("range")
+    if not text:
+        raise missing_header("x-ms-range")
+    asked = ranges.decode(text)
+    if asked is None or asked.last is None:
+        raise bad_header("x-ms-range", text)
+    return asked
+
+
+def _number_of(parameters: Mapping[str, str], name: str, usual: int, *, least: int = 0) -> int:
+    text = parameters.get(name)
+    if not text:
+        return usual
+    if not (text.isascii() and text.isdecimal()) or int(text) < least:
+        raise bad_parameter(name, text)
+    return int(text)

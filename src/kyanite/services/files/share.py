@@ -1,0 +1,181 @@
+"""Shares over REST."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from kyanite.model import directory, share, share_snapshot
+from kyanite.model.share import ShareRecord, ShareSettings
+from kyanite.model.share_snapshot import Snapshots
+from kyanite.model.share_usage import used_bytes
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.headers import (
+    lease_id_of,
+    metadata_headers,
+    metadata_of,
+    number_of,
+    one_of,
+)
+from kyanite.services.common.lease import lease_answer, lease_ask_of
+from kyanite.services.common.policies import policies_document, policies_of
+from kyanite.services.files.paths import readable_share_of, share_of
+from kyanite.services.files.properties import Headers, lease_headers
+from kyanite.values import Instant
+from kyanite.wire import http_date, iso_time, xml
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import bad_header
+
+TIERS = ("TransactionOptimized", "Hot", "Cool", "Premium")
+_SQUASHES = ("NoRootSquash", "RootSquash", "AllSquash")
+_QUOTA_MAX_GIB = 256 * 1024
+_OTHERS = (
+    "x-ms-enable-snapshot-virtual-directory-access",
+    "x-ms-enable-smb-directory-lease",
+    "x-ms-share-paid-bursting-enabled",
+    "x-ms-share-paid-bursting-max-bandwidth-mibps",
+    "x-ms-share-paid-bursting-max-iops",
+    "x-ms-share-provisioned-bandwidth-mibps",
+    "x-ms-share-provisioned-iops",
+)
+"""Settings that are kept and shown again."""
+
+
+def version_headers(record: ShareRecord) -> Headers:
+    return [("ETag", f'"{record.etag}"'), ("Last-Modified", http_date.encode(record.modified_at))]
+
+
+async def create_share(exchange: Exchange) -> Response:
+    settings = _settings_of(exchange.headers, ShareSettings())
+    protocol = one_of(exchange.headers, "x-ms-enabled-protocols", ("SMB", "NFS"), "SMB")
+    if settings.root_squash and protocol != "NFS":
+        raise bad_header("x-ms-root-squash", settings.root_squash)
+    record = await share.create(
+        exchange.environment.engine,
+        share_of(exchange),
+        metadata_of(exchange.request),
+        replace(settings, protocol=protocol),
+        directory.found_root,
+    )
+    return Response(201, version_headers(record))
+
+
+async def get_share_properties(exchange: Exchange) -> Response:
+    seen = await share.see(
+        exchange.environment.engine, readable_share_of(exchange), lease_id_of(exchange.headers)
+    )
+    record = seen.record
+    headers = version_headers(record) + _settings_headers(record) + lease_headers(record.lease, seen.at)
+    return Response(200, headers + metadata_headers(record.metadata))
+
+
+async def get_share_metadata(exchange: Exchange) -> Response:
+    seen = await share.see(
+        exchange.environment.engine, readable_share_of(exchange), lease_id_of(exchange.headers)
+    )
+    return Response(200, version_headers(seen.record) + metadata_headers(seen.record.metadata))
+
+
+async def set_share_properties(exchange: Exchange) -> Response:
+    headers = exchange.headers
+
+    def to(record: ShareRecord, now: Instant) -> ShareRecord:
+        settings = _settings_of(headers, record.settings)
+        changed_at = record.tier_changed_at if settings.tier == record.settings.tier else now
+        return replace(record, settings=settings, tier_changed_at=changed_at)
+
+    _settings_of(headers, ShareSettings())
+    record = await share.change(exchange.environment.engine, share_of(exchange), lease_id_of(headers), to)
+    return Response(200, version_headers(record) + _settings_headers(record))
+
+
+async def set_share_metadata(exchange: Exchange) -> Response:
+    metadata = metadata_of(exchange.request)
+    record = await share.change(
+        exchange.environment.engine,
+        share_of(exchange),
+        lease_id_of(exchange.headers),
+        lambda record, _: replace(record, metadata=metadata),
+    )
+    return Response(200, version_headers(record))
+
+
+async def get_share_acl(exchange: Exchange) -> Response:
+    seen = await share.see(exchange.environment.engine, share_of(exchange), lease_id_of(exchange.headers))
+    headers = [*version_headers(seen.record), ("Content-Type", "application/xml")]
+    return Response(200, headers, policies_document(seen.record.policies))
+
+
+async def set_share_acl(exchange: Exchange) -> Response:
+    key, lease_id = share_of(exchange), lease_id_of(exchange.headers)
+    policies = await policies_of(exchange)
+    record = await share.change(
+        exchange.environment.engine, key, lease_id, lambda record, _: replace(record, policies=policies)
+    )
+    return Response(200, version_headers(record))
+
+
+async def get_share_stats(exchange: Exchange) -> Response:
+    """The lengths of all files together; before 2018-03-28 in GiB, rounded up."""
+    key = share_of(exchange)
+    record, used = await exchange.environment.engine.read(
+        lambda snap: (found := share.load(snap, key), used_bytes(snap, found.id))
+    )
+    if exchange.version >= "2018-03-28":
+        text = f"<ShareUsageBytes>{used}</ShareUsageBytes>"
+    else:
+        text = f"<ShareUsage>{-(-used >> 30) if used else 0}</ShareUsage>"
+    headers = [*version_headers(record), ("Content-Type", "application/xml")]
+    return Response(200, headers, xml.document(f"<ShareStats>{text}</ShareStats>"))
+
+
+async def lease_share(exchange: Exchange) -> Response:
+    ask = lease_ask_of(exchange)
+    record, outcome = await share.lease(exchange.environment.engine, readable_share_of(exchange), ask)
+    return lease_answer(ask, outcome, version_headers(record))
+
+
+async def snapshot_share(exchange: Exchange) -> Response:
+    taken_at, record = await share_snapshot.take(
+        exchange.environment.engine, share_of(exchange), metadata_of(exchange.request)
+    )
+    return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(taken_at))])
+
+
+async def delete_share(exchange: Exchange) -> Response:
+    key = readable_share_of(exchange)
+    wish = one_of(exchange.headers, "x-ms-delete-snapshots", ("include", "include-leased"))
+    if wish and key.snapshot is not None:
+        raise bad_header("x-ms-delete-snapshots", wish)
+    await share_snapshot.delete(
+        exchange.environment.engine, key, lease_id_of(exchange.headers), Snapshots(wish)
+    )
+    return Response(202)
+
+
+def _settings_of(headers: Mapping[str, str], present: ShareSettings) -> ShareSettings:
+    """What is set, with what the request says."""
+    quota = number_of(headers, "x-ms-share-quota", _QUOTA_MAX_GIB)
+    if quota == 0:
+        raise bad_header("x-ms-share-quota", "0")
+    others = {name: headers[name] for name in _OTHERS if headers.get(name)}
+    return replace(
+        present,
+        quota_gib=quota or present.quota_gib,
+        tier=one_of(headers, "x-ms-access-tier", TIERS, present.tier),
+        root_squash=one_of(headers, "x-ms-root-squash", _SQUASHES, present.root_squash),
+        others={**present.others, **others},
+    )
+
+
+def _settings_headers(record: ShareRecord) -> Headers:
+    settings = record.settings
+    headers = [
+        ("x-ms-share-quota", str(settings.quota_gib)),
+        ("x-ms-access-tier", settings.tier or TIERS[0]),
+        ("x-ms-enabled-protocols", settings.protocol),
+    ]
+    if record.tier_changed_at is not None:
+        headers.append(("x-ms-access-tier-change-time", http_date.encode(record.tier_changed_at)))
+    if settings.protocol == "NFS":
+        headers.append(("x-ms-root-squash", settings.root_squash or _SQUASHES[0]))
+    return headers + list(settings.others.items())
