@@ -12,6 +12,7 @@ from kyanite.server.http_limits import Limits
 from kyanite.wire.http import BodyError, Request, Response
 from tests.server.live_http import (
     LiveHttp,
+    Pieces,
     describe,
     nothing_left,
     read_some,
@@ -131,6 +132,19 @@ def test_a_client_that_never_stops_sending_is_cut() -> None:
         assert read_to_end(client).endswith(b"no")
         with pytest.raises(ConnectionError):
             until(lambda: client.send(b"x" * 100_000) == 0)
+
+
+def test_a_pipeline_behind_the_last_answer_is_heard_out() -> None:
+    """The connection ends with the first answer, while megabytes of further requests are still being sent."""
+
+    async def stream(request: Request) -> Response:
+        return Response(200, body=Pieces(b"the end"))
+
+    request = b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
+    with LiveHttp(stream) as live, nothing_left(live), live.connect() as client:
+        client.sendall(request * 100_000)
+        answer = undated(read_to_end(client))
+    assert answer == b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nthe end"
 
 
 def test_a_silent_client_is_not_waited_for_long() -> None:

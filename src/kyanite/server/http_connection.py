@@ -123,7 +123,7 @@ class HttpConnection(asyncio.Protocol):
             reader.feed(data)
             if self._request is None:
                 self._advance()
-        if reader.rest:
+        if reader.rest and not self._ending:
             self._pause_reading()
 
     def eof_received(self) -> bool:
@@ -152,7 +152,7 @@ class HttpConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._outlet.resume()
-        if self._request is None:
+        if self._request is None and not self._ending:
             self._advance()
 
     # Called by the body.
@@ -293,13 +293,20 @@ class HttpConnection(asyncio.Protocol):
         body = request.incoming
         if body is not None:
             body.discard()
+        if self._transport.is_closing():
+            return
         if status == 0:
             self.abort()  # Nothing was answered, so nothing can follow.
         elif not self._keep_alive or self._ending or host.stopping:
-            self._end(linger=(body is not None and not body.complete) or not self._reading)
+            self._end(linger=self._more_is_coming(request))
         elif task is not None:
             # Not at once: the next handler's first step must not run inside the task of the one before.
             self._loop.call_soon(self._after_task)
+
+    def _more_is_coming(self, request: IncomingRequest) -> bool:
+        body, reader = request.incoming, self._reader
+        unread = body is not None and not body.complete
+        return unread or not self._reading or bool(reader.rest) or bool(reader.requests)
 
     def _after_task(self) -> None:
         if self._request is None and not self._ending:
