@@ -54,6 +54,9 @@ _FEW_KEYS = 16
 _DELETE = {n: f"DELETE FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
 _DELETE_BODY = {n: f"DELETE FROM body WHERE id IN ({','.join('?' * n)})" for n in _CHUNKS}
 
+_FEW_ROWS = 8
+"""Scans of so few rows are read whole when they begin."""
+
 
 class Rows:
     """The rows of one connection. The caller begins and ends the transactions around them."""
@@ -96,6 +99,10 @@ class Rows:
         return islice(rows, limit)
 
     def _scan_kv(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
+        if limit is not None and limit <= _FEW_ROWS:
+            # Read at once on the cursor that is there: a seek, and many of them, should not cost a cursor each.
+            rows: list[Row] = self._cursor.execute(_SCANS[reverse], (start, end, limit)).fetchall()
+            return iter(rows)
         return self._cursor_over(_SCANS[reverse], (start, end, -1 if limit is None else limit))
 
     def _scan_bodies(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:

@@ -66,8 +66,10 @@ class Listing:
 def list_blobs(engine: Engine, key: ContainerKey, ask: Listing) -> Awaitable[BlobPage]:
     def body(snap: Snapshot) -> BlobPage:
         container_id = load(snap, key).id
-        if ask.delimiter or ask.snapshots or ask.uncommitted:
+        if ask.snapshots or ask.uncommitted:
             return _merged(snap, container_id, ask)
+        if ask.delimiter:
+            return _by_delimiter(snap, keys.blobs(container_id), ask)
         return _flat(snap, keys.blobs(container_id), ask)
 
     return engine.read(body)
@@ -87,6 +89,31 @@ def _flat(snap: Snapshot, base: bytes, ask: Listing) -> BlobPage:
     rows = [(key[skip:].decode(), value) for key, value in snap.scan(start, end, limit=ask.limit + 1)]
     next_place = Place(rows.pop()[0]) if len(rows) > ask.limit else None
     return BlobPage([Item(name, decode_blob(value)) for name, value in rows], next_place, snap.now)
+
+
+def _by_delimiter(snap: Snapshot, base: bytes, ask: Listing) -> BlobPage:
+    """Folders and the blobs beside them. After a folder only one row is asked for: the next may be a folder too."""
+    start, end = _bounds(base, ask, ask.first.name.encode())
+    skip, inside, delimiter = len(base), len(base) + len(ask.prefix.encode()), ask.delimiter.encode()
+    items: list[Item] = []
+    asked = 1
+    while start < end:
+        rows = list(snap.scan(start, end, limit=asked))
+        for key, value in rows:
+            if len(items) == ask.limit:
+                return BlobPage(items, Place(key[skip:].decode()), snap.now)
+            cut = key.find(delimiter, inside)
+            if cut >= 0:
+                folder = key[: cut + len(delimiter)]
+                items.append(Item(folder[skip:].decode(), None))
+                start, asked = keys.after(folder), 1
+                break
+            items.append(Item(key[skip:].decode(), decode_blob(value)))
+        else:
+            if len(rows) < asked:
+                break
+            start, asked = rows[-1][0] + b"\0", min(asked * 8, 1000)
+    return BlobPage(items, None, snap.now)
 
 
 class _Row(NamedTuple):

@@ -4,8 +4,9 @@ The XML is put together from templates, since a page of 5,000 blobs is some 4 MB
 metadata, content headers) is escaped; what the server made (dates, numbers, ETags) needs none.
 """
 
-import base64
+from binascii import b2a_base64
 from collections.abc import Mapping
+from functools import lru_cache
 
 from kyanite.model import container, listing
 from kyanite.model.listing import Item, Listing, Place
@@ -150,7 +151,14 @@ def _blob_item(
     with_copy: bool,
 ) -> str:
     http = record.http
-    md5 = base64.b64encode(http.content_md5).decode("ascii") if http.content_md5 else ""
+    md5 = b2a_base64(http.content_md5, newline=False).decode("ascii") if http.content_md5 else ""
+    before_md5, after_md5 = _content_headers(
+        http.content_type,
+        http.content_encoding,
+        http.content_language,
+        http.cache_control,
+        http.content_disposition,
+    )
     tier = number = ""
     if record.kind == PAGE_BLOB:
         number = f"<x-ms-blob-sequence-number>{record.sequence_number}</x-ms-blob-sequence-number>"
@@ -173,15 +181,25 @@ def _blob_item(
         f"<Last-Modified>{http_date.encode(record.modified_at)}</Last-Modified>"
         f"<Etag>0x{record.modified_at:X}</Etag>"
         f"<Content-Length>{record.length}</Content-Length>"
-        f"<Content-Type>{escape(http.content_type)}</Content-Type>"
-        f"<Content-Encoding>{escape(http.content_encoding)}</Content-Encoding>"
-        f"<Content-Language>{escape(http.content_language)}</Content-Language>"
-        "<Content-CRC64 />"
-        f"<Content-MD5>{md5}</Content-MD5>"
-        f"<Cache-Control>{escape(http.cache_control)}</Cache-Control>"
-        f"<Content-Disposition>{escape(http.content_disposition)}</Content-Disposition>"
+        f"{before_md5}{md5}{after_md5}"
         f"{number}<BlobType>{BLOB_TYPES[record.kind]}</BlobType>"
         f"{tier}{lease}{copied}<ServerEncrypted>true</ServerEncrypted></Properties>{metadata}<OrMetadata /></Blob>"
+    )
+
+
+@lru_cache(maxsize=256)
+def _content_headers(
+    content_type: str, encoding: str, language: str, cache_control: str, disposition: str
+) -> tuple[str, str]:
+    """The elements before and after the MD5. The same few combinations are listed again and again."""
+    return (
+        f"<Content-Type>{escape(content_type)}</Content-Type>"
+        f"<Content-Encoding>{escape(encoding)}</Content-Encoding>"
+        f"<Content-Language>{escape(language)}</Content-Language>"
+        "<Content-CRC64 /><Content-MD5>",
+        "</Content-MD5>"
+        f"<Cache-Control>{escape(cache_control)}</Cache-Control>"
+        f"<Content-Disposition>{escape(disposition)}</Content-Disposition>",
     )
 
 
