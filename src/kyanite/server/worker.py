@@ -86,6 +86,7 @@ class Worker:
             accounts={account.name: account for account in self.config.accounts},
             clock=clock,
             fresh_guid=FreshGuids(),
+            services_by_port={at.getsockname()[1]: name for name, at in self.listeners.items()},
         )
         return {name: load()(environment) for name in self.listeners if (load := SERVICES[name].load)}
 

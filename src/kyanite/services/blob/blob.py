@@ -13,6 +13,7 @@ from kyanite.rules.leases import Lease
 from kyanite.rules.preconditions import NONE
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.lists import BLOB_TYPES
+from kyanite.services.common.blob_paths import readable_key_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     base64_text,
@@ -47,17 +48,6 @@ def blob_key_of(exchange: Exchange) -> BlobKey:
     if "snapshot" in exchange.parameters:
         raise bad_parameter("snapshot", exchange.parameters["snapshot"])
     return BlobKey(key_of(exchange), exchange.object_name)
-
-
-def readable_key_of(exchange: Exchange) -> BlobKey:
-    """The blob or snapshot that a read or a delete names."""
-    text = exchange.parameters.get("snapshot")
-    if not text:
-        return BlobKey(key_of(exchange), exchange.object_name)
-    instant = iso_time.decode(text)
-    if instant is None:
-        raise bad_parameter("snapshot", text)
-    return BlobKey(key_of(exchange), exchange.object_name, instant)
 
 
 def guard_of(headers: Mapping[str, str]) -> Guard:

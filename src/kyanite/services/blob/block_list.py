@@ -8,8 +8,9 @@ from kyanite.model import block_list, staging
 from kyanite.model.block_list import BlockListDraft, From
 from kyanite.model.staging import BlockDraft
 from kyanite.rules.permissions import may_overwrite
-from kyanite.services.blob.blob import blob_key_of, guard_of, readable_key_of, version_headers
+from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
 from kyanite.services.blob.block_blob import MIB, TIERS, http_headers_of
+from kyanite.services.common.blob_paths import readable_key_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     base64_text,

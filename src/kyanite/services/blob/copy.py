@@ -5,17 +5,16 @@ from urllib.parse import urlsplit
 from kyanite.model import copy
 from kyanite.model.copy import CopyAsk
 from kyanite.model.records import BlobRecord
-from kyanite.rules.permissions import Access, may_overwrite
-from kyanite.services.blob.blob import blob_key_of, guard_of, readable_key_of, version_headers
+from kyanite.rules.permissions import may_overwrite
+from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
 from kyanite.services.blob.block_blob import TIERS
-from kyanite.services.blob.paths import guardian, locate
+from kyanite.services.common.blob_paths import readable_key_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import conditions_of, metadata_of, one_of, required
-from kyanite.services.common.sources import SourceKind, source_of
+from kyanite.services.common.source_kinds import BLOB_SOURCE
+from kyanite.services.common.sources import source_of
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header
-
-BLOB_SOURCE = SourceKind("blob", locate, guardian, Access(account="o r", service="r", public="blob"))
 
 
 async def copy_blob(exchange: Exchange) -> Response:

@@ -7,7 +7,8 @@ from functools import partial
 from kyanite.model.blob import load_for_read
 from kyanite.model.reading import Opened, Reading
 from kyanite.model.records import BlobRecord
-from kyanite.services.blob.blob import guard_of, property_headers, readable_key_of
+from kyanite.services.blob.blob import guard_of, property_headers
+from kyanite.services.common.blob_paths import readable_key_of
 from kyanite.services.common.download import Headers, download
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import base64_text

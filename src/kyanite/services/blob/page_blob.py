@@ -11,11 +11,11 @@ from kyanite.rules.sequence_numbers import LARGEST, Action, Change
 from kyanite.services.blob.blob import (
     blob_key_of,
     guard_of,
-    readable_key_of,
     set_http_headers_of,
     version_headers,
 )
 from kyanite.services.blob.block_blob import MIB, http_headers_of
+from kyanite.services.common.blob_paths import readable_key_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     content_length_of,

@@ -2,7 +2,7 @@
 
 from kyanite.services.blob import errors
 from kyanite.services.blob.operations import OPERATIONS
-from kyanite.services.blob.paths import guardian, locate
+from kyanite.services.common.blob_paths import guardian, locate
 from kyanite.services.common.environment import Environment
 from kyanite.services.common.service import Dialect, Service
 

@@ -1,7 +1,7 @@
 """What the server hands to every service: the store, the accounts, and the sources of time and chance."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kyanite.engine.api import Engine
 from kyanite.engine.extents import Extents
@@ -25,3 +25,5 @@ class Environment:
     """The wall clock, for dates in requests; whatever is stored takes its time from the transaction."""
     fresh_guid: Callable[[], str]
     """A new random GUID in its canonical spelling."""
+    services_by_port: Mapping[int, str] = field(default_factory=dict)
+    """The words of the services that this server offers, by the ports they listen on."""

@@ -5,7 +5,7 @@ signature it carries, by public access, or, where the operation allows that, by 
 signed with. What goes wrong there is told as ``CannotVerifyCopySource`` with the source's own status.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -41,13 +41,26 @@ class SourceKind:
     access: Access
 
 
-async def source_of(exchange: Exchange, kind: SourceKind, *, with_own_key: bool) -> Exchange:
-    """The exchange that reading ``x-ms-copy-source`` would be. Refused if it would be.
+COPY_SOURCE = "x-ms-copy-source"
+
+
+def kind_of(exchange: Exchange, kinds: Sequence[SourceKind]) -> SourceKind:
+    """Which service the source belongs to, by its host name or its port; the first, where neither tells."""
+    parts = urlsplit(required(exchange.headers, COPY_SOURCE))
+    target = uri.decode_target(parts.netloc, parts.path or "/", "")
+    word = target.service or exchange.environment.services_by_port.get(_port_of(parts.netloc), "")
+    return next((kind for kind in kinds if kind.word == word), kinds[0])
+
+
+async def source_of(
+    exchange: Exchange, kind: SourceKind, *, with_own_key: bool, header: str = COPY_SOURCE
+) -> Exchange:
+    """The exchange that reading the source of a copy would be. Refused if it would be.
 
     ``with_own_key``: a source in the same account may be read with the account key that signed the request.
     """
-    url = required(exchange.headers, "x-ms-copy-source")
-    source = _resolve(exchange, kind, url)
+    url = required(exchange.headers, header)
+    source = _resolve(exchange, kind, url, header)
     try:
         if source is None:
             raise Refused(Reason.RESOURCE_NOT_FOUND)
@@ -65,20 +78,20 @@ async def source_of(exchange: Exchange, kind: SourceKind, *, with_own_key: bool)
     return source
 
 
-def _resolve(exchange: Exchange, kind: SourceKind, url: str) -> Exchange | None:
+def _resolve(exchange: Exchange, kind: SourceKind, url: str, header: str) -> Exchange | None:
     """An exchange for the URL, or None when it is not one of this server's."""
     if len(url) > _URL_MAX_CHARACTERS:
-        raise bad_header("x-ms-copy-source", url)
+        raise bad_header(header, url)
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.netloc:
-        raise bad_header("x-ms-copy-source", url)
+        raise bad_header(header, url)
     try:
         target = uri.decode_target(parts.netloc, parts.path or "/", kind.word)
         query = uri.decode_query(parts.query)
     except Malformed:
-        raise bad_header("x-ms-copy-source", url) from None
+        raise bad_header(header, url) from None
     account = exchange.environment.accounts.get(target.account)
-    if account is None or target.service != kind.word or not _is_ours(exchange, target, parts.netloc):
+    if account is None or target.service != kind.word or not _is_ours(exchange, kind, target, parts.netloc):
         return None
     source = Exchange()
     source.environment = exchange.environment
@@ -100,11 +113,19 @@ def _resolve(exchange: Exchange, kind: SourceKind, url: str) -> Exchange | None:
     return source
 
 
-def _is_ours(exchange: Exchange, target: uri.Target, host: str) -> bool:
+def _is_ours(exchange: Exchange, kind: SourceKind, target: uri.Target, host: str) -> bool:
     """Whether the URL comes back to this server. A host-style name with an account of ours always does."""
     if not target.path_style:
+        return True
+    if exchange.environment.services_by_port.get(_port_of(host)) == kind.word:
         return True
     name, _, port = host.partition(":")
     own_name, _, own_port = exchange.headers.get("host", "").partition(":")
     is_loopback = name in {"127.0.0.1", "localhost", "[::1]"}
     return name == own_name or (is_loopback and (port == own_port or not exchange.target.path_style))
+
+
+def _port_of(host: str) -> int:
+    """The port of a host as a URL names it; 0 when it names none."""
+    port = host.rpartition(":")[2]
+    return int(port) if port.isascii() and port.isdecimal() else 0

@@ -2,8 +2,8 @@
 
 from kyanite.model import directory
 from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.file_paths import path_of, readable_path_of
 from kyanite.services.common.headers import metadata_headers, metadata_of
-from kyanite.services.files.paths import path_of, readable_path_of
 from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
 from kyanite.wire.http import Response
 

@@ -9,6 +9,7 @@ from kyanite.model.file_entry import Entry
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.file_paths import path_of, readable_path_of
 from kyanite.services.common.headers import (
     base64_text,
     content_length_of,
@@ -22,7 +23,6 @@ from kyanite.services.common.headers import (
 from kyanite.services.common.intake import commit, hash_headers, take
 from kyanite.services.common.lease import lease_answer, lease_ask_of
 from kyanite.services.common.limits import check_body_length
-from kyanite.services.files.paths import path_of, readable_path_of
 from kyanite.services.files.properties import (
     Headers,
     lease_headers,

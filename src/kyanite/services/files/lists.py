@@ -10,9 +10,9 @@ from kyanite.rules import file_attributes, leases
 from kyanite.rules.file_names import fold
 from kyanite.services.common.enumeration import echo_of, enumeration, metadata_element
 from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.file_paths import readable_path_of
 from kyanite.services.common.headers import flag_of
 from kyanite.services.common.paging import encode_marker, includes_of, marker_of, max_results_of
-from kyanite.services.files.paths import readable_path_of
 from kyanite.services.files.properties import encode_permission_key
 from kyanite.services.files.share import TIERS
 from kyanite.values import Instant

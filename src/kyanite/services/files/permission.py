@@ -4,8 +4,8 @@ import json
 
 from kyanite.model import permission
 from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.file_paths import share_of
 from kyanite.services.common.headers import one_of, required
-from kyanite.services.files.paths import share_of
 from kyanite.services.files.properties import (
     checked_descriptor,
     decode_permission_key,

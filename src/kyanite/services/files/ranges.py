@@ -9,6 +9,7 @@ from kyanite.model.file_entry import Entry
 from kyanite.model.reading import Opened, Reading
 from kyanite.services.common.download import download
 from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.file_paths import instant_of, path_of, readable_path_of
 from kyanite.services.common.headers import (
     base64_text,
     content_length_of,
@@ -18,7 +19,6 @@ from kyanite.services.common.headers import (
 )
 from kyanite.services.common.intake import commit, hash_headers, take
 from kyanite.services.files.file import ENCRYPTED, MIB, property_headers
-from kyanite.services.files.paths import instant_of, path_of, readable_path_of
 from kyanite.services.files.properties import Headers, version_headers
 from kyanite.wire import ranges, xml
 from kyanite.wire.http import Response

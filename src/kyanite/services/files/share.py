@@ -9,6 +9,7 @@ from kyanite.model.share import ShareRecord, ShareSettings
 from kyanite.model.share_snapshot import Snapshots
 from kyanite.model.share_usage import used_bytes
 from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.file_paths import readable_share_of, share_of
 from kyanite.services.common.headers import (
     lease_id_of,
     metadata_headers,
@@ -18,7 +19,6 @@ from kyanite.services.common.headers import (
 )
 from kyanite.services.common.lease import lease_answer, lease_ask_of
 from kyanite.services.common.policies import policies_document, policies_of
-from kyanite.services.files.paths import readable_share_of, share_of
 from kyanite.services.files.properties import Headers, lease_headers
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, xml

@@ -1,10 +1,13 @@
-"""What the paths of the Blob service mean, and who guards what they name."""
+"""What the paths of the Blob service mean, and who guards what they name: also asked where a blob is copied from."""
 
 from kyanite.model import container
+from kyanite.model.blob import BlobKey
 from kyanite.model.container import ContainerKey
 from kyanite.rules import names
 from kyanite.services.common.access import Policed
 from kyanite.services.common.exchange import Exchange, Resource
+from kyanite.wire import iso_time
+from kyanite.wire.malformed import bad_parameter
 
 ROOT = "$root"
 
@@ -29,3 +32,14 @@ async def guardian(exchange: Exchange) -> Policed | None:
     key = ContainerKey(exchange.account.name, exchange.container)
     record = await container.find(exchange.environment.engine, key)
     return None if record is None else Policed(record.policies, record.public_access)
+
+
+def readable_key_of(exchange: Exchange) -> BlobKey:
+    """The blob or snapshot that a read or a delete names."""
+    text = exchange.parameters.get("snapshot")
+    if not text:
+        return BlobKey(ContainerKey(exchange.account.name, exchange.container), exchange.object_name)
+    instant = iso_time.decode(text)
+    if instant is None:
+        raise bad_parameter("snapshot", text)
+    return BlobKey(ContainerKey(exchange.account.name, exchange.container), exchange.object_name, instant)

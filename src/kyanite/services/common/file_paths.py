@@ -1,4 +1,4 @@
-"""What the paths of the File service mean, and who guards what they name."""
+"""What the paths of the File service mean, and who guards what they name: also asked where a file is copied from."""
 
 from kyanite.model import share
 from kyanite.model.file_tree import FilePath
