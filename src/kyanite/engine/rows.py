@@ -8,7 +8,7 @@ they become a few statements of many rows each.
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import apsw
 
@@ -101,8 +101,9 @@ class Rows:
     def _scan_kv(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         if limit is not None and limit <= _FEW_ROWS:
             # Read at once on the cursor that is there: a seek, and many of them, should not cost a cursor each.
-            rows: list[Row] = self._cursor.execute(_SCANS[reverse], (start, end, limit)).fetchall()
-            return iter(rows)
+            return iter(
+                cast(list[Row], self._cursor.execute(_SCANS[reverse], (start, end, limit)).fetchall())
+            )
         return self._cursor_over(_SCANS[reverse], (start, end, -1 if limit is None else limit))
 
     def _scan_bodies(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
