@@ -278,6 +278,7 @@ class GroupCommit:
             return EngineFull(text)
         if isinstance(error, apsw.BusyError):
             return EngineBusy(text)
-        if error.extendedresult == apsw.SQLITE_IOERR_WRITE and self._connection.system_errno in _NO_SPACE:
+        extended = getattr(error, "extendedresult", 0)
+        if extended == apsw.SQLITE_IOERR_WRITE and self._connection.system_errno in _NO_SPACE:
             return EngineFull(text)
         return EngineError(text)

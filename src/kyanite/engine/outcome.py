@@ -17,7 +17,7 @@ class Done(Generic[T_co]):
 
     def __await__(self) -> Generator[Any, None, T_co]:
         return self._value
-        yield
+        yield  # type: ignore[unreachable]  # What makes it a generator.
 
 
 class Failed:
@@ -28,4 +28,4 @@ class Failed:
 
     def __await__(self) -> Generator[Any, None, NoReturn]:
         raise self._error
-        yield
+        yield  # type: ignore[unreachable]  # What makes it a generator.
