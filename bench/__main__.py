@@ -20,6 +20,7 @@ from bench.responder import responder
 from bench.results import Result
 from bench.rows import ROWS
 from bench.run import Run, read_gauge, say
+from bench.table_rows import TABLE_ROWS
 from bench.works import gets
 
 
@@ -114,7 +115,7 @@ def _started(peers: Sequence[str], folder: Path) -> Iterator[list[Server]]:
 
 def _tables(options: argparse.Namespace, peers: Sequence[str], folder: Path) -> int:
     patterns = options.rows.split(",")
-    rows = [row for row in (*ROWS, *QUEUE_ROWS) if _chosen(row.name, patterns)]
+    rows = [row for row in (*ROWS, *QUEUE_ROWS, *TABLE_ROWS) if _chosen(row.name, patterns)]
     chosen_gauges = [one for one in GAUGES if _chosen(one.name, patterns)]
     ceiling = _client_ceiling(options.seconds)
     stores = [peer for peer in peers if peer != "nginx"]

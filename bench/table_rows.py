@@ -1,0 +1,223 @@
+"""Table rows: inserting entities, finding one, reading a partition, and groups of a hundred changes."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count, cycle
+from urllib.parse import quote
+
+from bench.bars import AtLeast
+from bench.client import LaneWork
+from bench.exchange import ask
+from bench.lane import Ask, Work, expecting
+from bench.peers import Server
+from bench.rows import Row
+from bench.site import Site
+
+PARTITION = "measured"
+PARTITION_SIZE = 1000
+GROUP_SIZE = 100
+
+_JSON = "Accept: application/json;odata=minimalmetadata\r\nContent-Type: application/json\r\n"
+_NO_ECHO = "Prefer: return-no-content\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A table for a row to write to, or one that holds a partition to be read."""
+
+    name: str
+    size: int = 0
+
+    def __str__(self) -> str:
+        return f"a table of {self.size:,} entities"
+
+    def fill(self, server: Server) -> None:
+        site = server.sites["table"]
+        body = json.dumps({"TableName": self.name}).encode()
+        ask(site, site.head("POST", "/Tables", headers=_headers(body)) + body, 201)
+        for first in range(0, self.size, GROUP_SIZE):
+            group = (entity(PARTITION, f"{number:06}") for number in range(first, first + GROUP_SIZE))
+            ask(site, batch(site, self.name, group), 202)
+
+
+READ = Tables("read", PARTITION_SIZE)
+
+
+def entity(partition_key: str, row_key: str) -> bytes:
+    """An entity with a property of most types, some 250 bytes of JSON."""
+    return json.dumps(
+        {
+            "PartitionKey": partition_key,
+            "RowKey": row_key,
+            "Name": "an entity of the benchmark",
+            "Count": 123456,
+            "Ratio": 0.25,
+            "Active": True,
+            "Total@odata.type": "Edm.Int64",
+            "Total": "12345678901234",
+            "When@odata.type": "Edm.DateTime",
+            "When": "2024-05-01T12:34:56.1234567Z",
+        }
+    ).encode()
+
+
+def _headers(body: bytes, more: str = "") -> str:
+    return f"{_JSON}{more}Content-Length: {len(body)}\r\n"
+
+
+def batch(site: Site, table: str, entities: Iterable[bytes]) -> bytes:
+    """A request that inserts all of them in one transaction."""
+    parts = "".join(
+        "--changeset_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
+        f"Content-ID: {number}\r\n\r\nPOST http://{site.host}:{site.port}{site.base}/{table} HTTP/1.1\r\n"
+        f"{_headers(one, _NO_ECHO)}DataServiceVersion: 3.0\r\n\r\n{one.decode()}\r\n"
+        for number, one in enumerate(entities)
+    )
+    body = (
+        "--batch_1\r\nContent-Type: multipart/mixed; boundary=changeset_1\r\n\r\n"
+        f"{parts}--changeset_1--\r\n--batch_1--\r\n"
+    ).encode()
+    headers = f"Content-Type: multipart/mixed; boundary=batch_1\r\nContent-Length: {len(body)}\r\n"
+    return site.head("POST", "/$batch", headers=headers) + body
+
+
+def inserts(site: Site, table: str, series: str) -> LaneWork:
+    """New entities without end, every lane in a partition of its own."""
+
+    def work(lane: int) -> Work:
+        body = entity(f"{series}-{lane}", "@0000000")
+        head = site.head("POST", f"/{table}", headers=_headers(body, _NO_ECHO))
+        before, after = (head + body).split(b"@0000000")
+        for number in count():
+            yield Ask(b"%b%08d%b" % (before, number, after), expecting(204))
+
+    return work
+
+
+def points(site: Site, table: str) -> LaneWork:
+    """One entity after the other by its keys, every lane beginning elsewhere."""
+    asks = [
+        Ask(
+            site.head("GET", f"/{table}(PartitionKey='{PARTITION}',RowKey='{number:06}')", headers=_JSON),
+            expecting(200),
+        )
+        for number in range(PARTITION_SIZE)
+    ]
+
+    def work(lane: int) -> Work:
+        start = lane * 37 % len(asks)
+        turns = cycle(asks[start:] + asks[:start])
+        while True:
+            yield next(turns)
+
+    return work
+
+
+def partition_query(site: Site, table: str) -> bytes:
+    wanted = quote(f"PartitionKey eq '{PARTITION}'")
+    return site.head("GET", f"/{table}()", f"$filter={wanted}", _JSON)
+
+
+def partitions(site: Site, table: str) -> LaneWork:
+    """The same partition over and over."""
+    whole = Ask(partition_query(site, table), expecting(200))
+
+    def work(lane: int) -> Work:
+        while True:
+            yield whole
+
+    return work
+
+
+def groups(site: Site, table: str, series: str) -> LaneWork:
+    """Groups of new entities without end, every group in a partition of its own."""
+
+    def work(lane: int) -> Work:
+        mark = f"{series}-{lane}-@0000000"
+        pieces = batch(site, table, (entity(mark, f"{n:03}") for n in range(GROUP_SIZE))).split(b"@0000000")
+        for number in count():
+            yield Ask((b"%08d" % number).join(pieces), expecting(202))
+
+    return work
+
+
+def _check_entity(server: Server, table: str, keys: tuple[str, str]) -> None:
+    site = server.sites["table"]
+    path = f"/{table}(PartitionKey='{keys[0]}',RowKey='{keys[1]}')"
+    found = json.loads(ask(site, site.head("GET", path, headers=_JSON), 200))
+    sent = json.loads(entity(*keys))
+    if {name: found.get(name) for name in sent} != sent:
+        raise RuntimeError(f"{server.name} gave back something else than was inserted")
+
+
+def _insert_row(lanes: int, *bars: AtLeast) -> Row:
+    table = Tables(f"insert{lanes}")
+    return Row(
+        name=f"table-insert/{lanes}",
+        title="insert an entity",
+        lanes=lanes,
+        service="table",
+        work=lambda server, series: inserts(server.sites["table"], table.name, series),
+        check=lambda server: _check_entity(server, table.name, ("0-0", "00000000")),
+        dataset=table,
+        bars=bars,
+    )
+
+
+def _point_row(lanes: int, *bars: AtLeast) -> Row:
+    return Row(
+        name=f"table-point/{lanes}",
+        title="query an entity by its keys",
+        lanes=lanes,
+        service="table",
+        work=lambda server, series: points(server.sites["table"], READ.name),
+        check=lambda server: _check_entity(server, READ.name, (PARTITION, "000999")),
+        dataset=READ,
+        bars=bars,
+    )
+
+
+def _partition_row(lanes: int, *bars: AtLeast) -> Row:
+    def check(server: Server) -> None:
+        site = server.sites["table"]
+        found = json.loads(ask(site, partition_query(site, READ.name), 200))["value"]
+        if [one["RowKey"] for one in found] != [f"{number:06}" for number in range(PARTITION_SIZE)]:
+            raise RuntimeError(f"{server.name} did not give back the partition")
+
+    return Row(
+        name=f"table-partition/{lanes}",
+        title=f"query {PARTITION_SIZE:,} entities of a partition",
+        lanes=lanes,
+        service="table",
+        work=lambda server, series: partitions(server.sites["table"], READ.name),
+        check=check,
+        dataset=READ,
+        bars=bars,
+    )
+
+
+def _batch_row(lanes: int, *bars: AtLeast) -> Row:
+    table = Tables(f"batch{lanes}")
+    return Row(
+        name=f"table-batch/{lanes}",
+        title=f"batch of {GROUP_SIZE} inserts",
+        lanes=lanes,
+        service="table",
+        work=lambda server, series: groups(server.sites["table"], table.name, series),
+        check=lambda server: _check_entity(server, table.name, ("0-0-00000000", "099")),
+        dataset=table,
+        bars=bars,
+    )
+
+
+TABLE_ROWS: tuple[Row, ...] = (
+    _point_row(1),
+    _point_row(32, AtLeast(10, "azurite")),
+    _partition_row(1),
+    _partition_row(32, AtLeast(4, "azurite")),
+    _insert_row(1),
+    _insert_row(32, AtLeast(4, "azurite")),
+    _batch_row(1),
+    _batch_row(32, AtLeast(15, "azurite")),
+)
