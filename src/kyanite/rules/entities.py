@@ -79,13 +79,13 @@ def check_properties(properties: Properties) -> None:
     """Refuse names, numbers of properties and single values that are not allowed."""
     count = 0
     for name, value in properties.items():
-        if ANNOTATION in name:
+        if "@" in name:
             continue
         count += 1
         if not name.isidentifier() or len(name) > MAX_NAME_UNITS:
             _refuse_name(name)
-        if value.__class__ is str and len(str(value)) * 2 > MAX_TEXT_UNITS:
-            _check_long(str(value), properties.get(name + ANNOTATION))
+        if isinstance(value, str) and len(value) * 2 > MAX_TEXT_UNITS:
+            _check_long(value, properties.get(name + ANNOTATION))
     if count > MAX_PROPERTIES:
         raise Refused(Reason.TOO_MANY_PROPERTIES)
 
@@ -106,7 +106,7 @@ def check_size(partition_key: str, row_key: str, properties: Properties) -> None
     """Refuse an entity that is too large as a whole, by the documented formula."""
     size = _ENTITY_BYTES + 2 * (utf16_units(partition_key) + utf16_units(row_key))
     for name, value in properties.items():
-        if ANNOTATION not in name:
+        if "@" not in name:
             declared = properties.get(name + ANNOTATION)
             size += _PROPERTY_BYTES + 2 * utf16_units(name) + _value_bytes(value, declared)
     if size > MAX_ENTITY_BYTES:

@@ -6,7 +6,7 @@ leave it out.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -18,6 +18,10 @@ EMBEDDED_HTTP = "application/http"
 _BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;,"]{1,70}))', re.IGNORECASE)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+)(?: HTTP/1\.[01])?", re.ASCII)
+
+
+Lines = dict[str, tuple[str, str]]
+"""Header lines that were read before, and what they say: the parts of a batch repeat each other's."""
 
 
 class Part(NamedTuple):
@@ -51,7 +55,8 @@ def decode_parts(content_type: str, body: bytes) -> list[Part]:
     pieces = _between(delimiter, body)
     if not pieces:
         raise _invalid("The body does not begin with its boundary, or has no part.")
-    return [_part(piece, number) for number, piece in enumerate(pieces)]
+    seen: Lines = {}
+    return [_part(piece, number, seen) for number, piece in enumerate(pieces)]
 
 
 def _between(delimiter: bytes, body: bytes) -> list[bytes]:
@@ -71,15 +76,20 @@ def _between(delimiter: bytes, body: bytes) -> list[bytes]:
     return found
 
 
-def _part(piece: bytes, number: int) -> Part:
+def _part(piece: bytes, number: int, seen: Lines) -> Part:
     head, content = _split(piece)
     if content is None:
         raise _invalid(f"Part {number} has no blank line behind its headers.")
-    return Part(_headers(head.split("\n"), number), content)
+    return Part(_headers(head.split("\n"), number, seen), content)
 
 
-def decode_request(part: Part, number: int) -> EmbeddedRequest:
-    """The request that a part holds. ``number`` is told when there is none."""
+def decode_requests(parts: Sequence[Part]) -> list[EmbeddedRequest]:
+    """The requests that the parts hold."""
+    seen: Lines = {}
+    return [_request(part, number, seen) for number, part in enumerate(parts)]
+
+
+def _request(part: Part, number: int, seen: Lines) -> EmbeddedRequest:
     if part.content_type.partition(";")[0].strip().lower() != EMBEDDED_HTTP:
         raise _invalid(f"Part {number} is not of the type {EMBEDDED_HTTP}.")
     head, content = _split(part.body)
@@ -87,7 +97,7 @@ def decode_request(part: Part, number: int) -> EmbeddedRequest:
     match = _REQUEST_LINE.fullmatch(line.rstrip("\r"))
     if match is None:
         raise _invalid(f"Part {number} does not begin with a request line.")
-    return EmbeddedRequest(match[1], match[2], _headers(lines, number), content or b"")
+    return EmbeddedRequest(match[1], match[2], _headers(lines, number, seen), content or b"")
 
 
 def _split(octets: bytes) -> tuple[str, bytes | None]:
@@ -103,14 +113,18 @@ def _split(octets: bytes) -> tuple[str, bytes | None]:
     return octets[: match.start()].decode("latin-1"), octets[match.end() :]
 
 
-def _headers(lines: Iterable[str], number: int) -> dict[str, str]:
+def _headers(lines: Sequence[str], number: int, seen: Lines) -> dict[str, str]:
     headers: dict[str, str] = {}
     for line in lines:
-        name, colon, value = line.partition(":")
-        if colon:
-            headers[name.strip().lower()] = value.strip()
-        elif line.strip():
-            raise _invalid(f"Part {number} has a header without a colon.")
+        pair = seen.get(line)
+        if pair is None:
+            name, colon, value = line.partition(":")
+            if not colon:
+                if line.strip():
+                    raise _invalid(f"Part {number} has a header without a colon.")
+                continue
+            pair = seen[line] = (name.strip().lower(), value.strip())
+        headers[pair[0]] = pair[1]
     return headers
 
 
@@ -131,23 +145,19 @@ def nested(boundary: str, body: bytes) -> bytes:
 _HTTP_PART = b"Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
 
 
-def encode_response(
-    status: int, headers: Iterable[tuple[str, str]], body: bytes = b"", content_id: str | None = None
-) -> bytes:
-    """A part that is an answer."""
-    named = "" if content_id is None else f"Content-ID: {content_id}\r\n"
-    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
-    return b"%b%b\r\nHTTP/1.1 %d %b\r\n%b\r\n%b" % (
-        _HTTP_PART,
-        named.encode("latin-1"),
-        status,
-        _PHRASES[status],
-        lines.encode("latin-1"),
-        body,
-    )
+def encode_response(status: int, headers: bytes, body: bytes = b"", content_id: str | None = None) -> bytes:
+    """A part that is an answer. ``headers`` are whole lines."""
+    named = b"" if content_id is None else f"Content-ID: {content_id}\r\n".encode("latin-1")
+    return b"%b%b%b%b\r\n%b" % (_HTTP_PART, named, _STATUS_LINES[status], headers, body)
 
 
-_PHRASES = {status.value: status.phrase.encode("ascii") for status in HTTPStatus}
+def header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
+    return "".join([f"{name}: {value}\r\n" for name, value in headers]).encode("latin-1")
+
+
+_STATUS_LINES = {
+    status.value: f"\r\nHTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
+}
 
 
 def _invalid(sentence: str) -> Malformed:

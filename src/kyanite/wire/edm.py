@@ -35,10 +35,11 @@ Properties = dict[str, str | int | float | bool]
 FIRST_YEAR = "1601"
 
 _ODATA = "odata."
+_ANNOTATES = "@odata."
+_MARK = ANNOTATION.encode()
 _KEYS_AND_TIME = frozenset((PARTITION_KEY, ROW_KEY, TIMESTAMP))
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-_INT64_CHARACTERS = 20
 _WHOLE = re.compile(r"[-+]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,7})?Z?")
@@ -59,25 +60,30 @@ class EntityBody(NamedTuple):
 def decode_entity(body: bytes) -> EntityBody:
     """Read the JSON object of one entity. Raises Malformed. What is null counts as not sent."""
     given = _object(body)
+    annotated = _MARK in body
     properties: Properties = {}
     texts = 0
     for name, value in given.items():
-        if value.__class__ is str:
+        kind = value.__class__
+        if kind is str:
             texts += 1
-        if name in _KEYS_AND_TIME or value is None or name.startswith(_ODATA):
+        if "@" in name or "." in name:
+            _check_annotation(name, value)
+        elif name in _KEYS_AND_TIME or value is None:
             continue
-        if ANNOTATION in name:
-            if name.endswith(ANNOTATION):
-                _check_annotation(name, value)
-            continue
-        declared = given.get(name + ANNOTATION)
-        if declared is None:
-            _add_bare(properties, name, value)
-        else:
+        elif annotated and (declared := given.get(name + ANNOTATION)) is not None:
             _add_typed(properties, name, value, declared)
+        elif kind is str or kind is bool or kind is float or (kind is int and _is_int32(value)):
+            properties[name] = value
+        else:
+            _add_unusual(properties, name, value)
     if b"\\" in body or body.count(b'"') != 2 * (len(given) + texts):
         _check_no_duplicates(body)
     return EntityBody(_key(given, PARTITION_KEY), _key(given, ROW_KEY), properties)
+
+
+def _is_int32(number: int) -> bool:
+    return _INT32_MIN <= number <= _INT32_MAX
 
 
 def decode_table_name(body: bytes) -> str:
@@ -122,6 +128,11 @@ def _key(given: dict[str, Any], name: str) -> str | None:
 
 
 def _check_annotation(name: str, value: object) -> None:
+    """What begins with ``odata.`` or annotates otherwise than with a type was added by the service, and is ignored."""
+    if not name.endswith(ANNOTATION):
+        if name.startswith(_ODATA) or _ANNOTATES in name:
+            return
+        raise Malformed("PropertyNameInvalid", Reason=f"The property name is invalid: '{name}'.")
     if value.__class__ is not str or value not in _READERS:
         raise Malformed("InvalidValueType", Reason=f"{name} names no type: {value!r}.")
     if name in _KEY_ANNOTATIONS and value != EdmType.STRING.value:
@@ -131,15 +142,11 @@ def _check_annotation(name: str, value: object) -> None:
 _KEY_ANNOTATIONS = frozenset((PARTITION_KEY + ANNOTATION, ROW_KEY + ANNOTATION))
 
 
-def _add_bare(properties: Properties, name: str, value: Any) -> None:
-    kind = value.__class__
-    if kind is int and not _INT32_MIN <= value <= _INT32_MAX:
-        # A bare whole number that is no Int32 is a Double to the service.
-        _add_double(properties, name, value)
-    elif kind is str or kind is int or kind is bool or kind is float:
-        properties[name] = value
-    else:
+def _add_unusual(properties: Properties, name: str, value: Any) -> None:
+    if value.__class__ is not int:
         raise _invalid(f"The value of {name} is an array or an object.")
+    # A bare whole number that is no Int32 is a Double to the service.
+    _add_double(properties, name, value)
 
 
 def _add_typed(properties: Properties, name: str, value: Any, declared: Any) -> None:

@@ -8,12 +8,12 @@ batch as a whole is refused as a whole.
 from collections.abc import Sequence
 from copy import copy
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from kyanite.model import entity
 from kyanite.model.entity import Change, ChangeRefused, Written
 from kyanite.model.table import TableKey
 from kyanite.rules import entities, permissions
+from kyanite.rules.entities import Act
 from kyanite.rules.permissions import Access
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.common.errors import WireError
@@ -38,9 +38,10 @@ from kyanite.wire.batch import (
     MULTIPART,
     EmbeddedRequest,
     decode_parts,
-    decode_request,
+    decode_requests,
     encode_parts,
     encode_response,
+    header_lines,
     is_multipart,
     nested,
 )
@@ -48,18 +49,13 @@ from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
 READ = Access(account="o r", service="r")
-_PART_HEADERS = [
-    ("X-Content-Type-Options", "nosniff"),
-    ("Cache-Control", "no-cache"),
-    ("DataServiceVersion", "3.0;"),
-]
+_PART_HEAD = b"X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nDataServiceVersion: 3.0;\r\n"
 
 
 class _Step(NamedTuple):
     """One request of a change set, read."""
 
     request: EmbeddedRequest
-    content_id: str | None
     table: str
     change: Change
 
@@ -81,12 +77,10 @@ async def entity_group_transaction(exchange: Exchange) -> Response:
     if len(parts) != 1:
         raise _invalid("A batch holds one change set or one query, and nothing else.")
     if is_multipart(parts[0].content_type):
-        requests = [
-            (decode_request(part, number), part.headers.get("content-id"))
-            for number, part in enumerate(decode_parts(parts[0].content_type, parts[0].body))
-        ]
-        return _answer(exchange, await _change_set(exchange, requests))
-    return _answer(exchange, await _lone_query(exchange, decode_request(parts[0], 0)))
+        inner = decode_parts(parts[0].content_type, parts[0].body)
+        ids = [part.headers.get("content-id") for part in inner]
+        return _answer(exchange, await _change_set(exchange, decode_requests(inner), ids))
+    return _answer(exchange, await _lone_query(exchange, decode_requests(parts)[0]))
 
 
 def _answer(exchange: Exchange, part: bytes) -> Response:
@@ -95,38 +89,50 @@ def _answer(exchange: Exchange, part: bytes) -> Response:
     return Response(202, headers, encode_parts(boundary, [part]))
 
 
-async def _change_set(exchange: Exchange, requests: Sequence[tuple[EmbeddedRequest, str | None]]) -> bytes:
+async def _change_set(
+    exchange: Exchange, requests: Sequence[EmbeddedRequest], content_ids: Sequence[str | None]
+) -> bytes:
     if exchange.target.secondary:
         raise Refused(Reason.WRITE_ON_SECONDARY)
     boundary = f"changesetresponse_{exchange.environment.fresh_guid()}"
     try:
         steps = _read(exchange, requests)
+        _check_allowed(exchange, steps)
         written = await _apply(exchange, steps)
-        parts = [_done(exchange, step, written, number) for number, step in enumerate(steps)]
+        parts = _done(exchange, steps, written, content_ids)
     except _Failure as failure:
         parts = [_failed(exchange, failure)]
     return nested(boundary, encode_parts(boundary, parts))
 
 
-def _read(exchange: Exchange, requests: Sequence[tuple[EmbeddedRequest, str | None]]) -> list[_Step]:
+def _read(exchange: Exchange, requests: Sequence[EmbeddedRequest]) -> list[_Step]:
     if len(requests) > entities.MAX_CHANGES:
         raise _Failure(entities.MAX_CHANGES - 1, Refused(Reason.TOO_MANY_CHANGES))
     steps: list[_Step] = []
-    for index, (request, content_id) in enumerate(requests):
+    places: dict[str, _Place] = {}
+    for index, request in enumerate(requests):
         try:
-            table, change = _change_of(exchange, request)
+            place = places.get(request.target)
+            if place is None:
+                place = places[request.target] = _located(exchange, request.target)
+            steps.append(_Step(request, place[1], _change_of(request, place)))
         except (Refused, Malformed) as cause:
             raise _Failure(index, cause) from None
-        steps.append(_Step(request, content_id, table, change))
+    return steps
+
+
+def _check_allowed(exchange: Exchange, steps: Sequence[_Step]) -> None:
+    """Who may not do all of a batch may do nothing of it; that is not told as a failure of one change."""
+    grant = exchange.grant
+    for act in {step.change.act for step in steps}:
+        permissions.check(grant, ACCESS[act])
     for index, step in enumerate(steps):
-        # Not told as a failure of one change: who may not do all of a batch may do nothing of it.
-        permissions.check(exchange.grant, ACCESS[step.change.act])
-        check_range(exchange.grant, step.change.partition_key, step.change.row_key)
-        _check_table(exchange, step, steps[0], index)
+        check_range(grant, step.change.partition_key, step.change.row_key)
+        if step.table != steps[0].table or exchange.container:
+            _check_table(exchange, step, steps[0], index)
     trouble = entities.check_group([step.change for step in steps])
     if trouble is not None:
         raise _Failure(*trouble)
-    return steps
 
 
 def _check_table(exchange: Exchange, step: _Step, first: _Step, index: int) -> None:
@@ -137,21 +143,25 @@ def _check_table(exchange: Exchange, step: _Step, first: _Step, index: int) -> N
         raise _Failure(index, Refused(Reason.DIFFERENT_PARTITIONS))
 
 
-def _change_of(exchange: Exchange, request: EmbeddedRequest) -> tuple[str, Change]:
+_Place = tuple[Resource, str, str]
+
+
+def _change_of(request: EmbeddedRequest, place: _Place) -> Change:
     method, _, headers, body = request
     check_tunnel(method, headers)
-    resource, table, inside = _located(exchange, request)
+    resource, _, inside = place
     if resource is Resource.ENTITIES and method == "POST":
-        return table, insertion_of(headers, body)
+        return insertion_of(headers, body)
     if resource is not Resource.OBJECT:
         raise Malformed("UnsupportedHttpVerb")
-    return table, change_of(act_of(method, headers), *keys_of(inside), headers, body)
+    return change_of(act_of(method, headers), *keys_of(inside), headers, body)
 
 
-def _located(exchange: Exchange, request: EmbeddedRequest) -> tuple[Resource, str, str]:
+def _located(exchange: Exchange, target: str) -> _Place:
     """What a request names by a URL of this service or by a path, whoever it says it is sent to."""
-    target = request.target
-    path = target.partition("?")[0] if target.startswith("/") else urlsplit(target).path
+    path = target.partition("?")[0]
+    if not path.startswith("/"):
+        path = "/" + path.partition("://")[2].partition("/")[2]
     root = exchange.request.path.removesuffix("$batch")
     if not path.startswith(root):
         raise Malformed("InvalidUri")
@@ -168,24 +178,32 @@ async def _apply(exchange: Exchange, steps: Sequence[_Step]) -> Written:
         raise _Failure(0, refusal) from None
 
 
-def _done(exchange: Exchange, step: _Step, written: Written, number: int) -> bytes:
-    change, headers = step.change, list(_PART_HEADERS)
-    if change.act is entities.Act.DELETE:
-        return encode_response(204, headers, content_id=step.content_id)
-    headers.append(etag_header(written.etag))
-    if change.act is not entities.Act.INSERT:
-        return encode_response(204, headers, content_id=step.content_id)
-    preference = preference_of(step.request.headers)
-    address = exchange.endpoint + entity_path(written.table_name, change.partition_key, change.row_key)
-    headers.append(("Location", address))
-    if preference:
-        headers.append(("Preference-Applied", preference))
+def _done(
+    exchange: Exchange, steps: Sequence[_Step], written: Written, content_ids: Sequence[str | None]
+) -> list[bytes]:
+    changed = _PART_HEAD + header_lines([etag_header(written.etag)])
+    parts: list[bytes] = []
+    for step, text, content_id in zip(steps, written.texts, content_ids, strict=True):
+        if step.change.act is Act.INSERT:
+            parts.append(_inserted(exchange, step, written.table_name, text, changed, content_id))
+        else:
+            head = _PART_HEAD if step.change.act is Act.DELETE else changed
+            parts.append(encode_response(204, head, content_id=content_id))
+    return parts
+
+
+def _inserted(
+    exchange: Exchange, step: _Step, table_name: str, text: bytes, head: bytes, content_id: str | None
+) -> bytes:
+    change, preference = step.change, preference_of(step.request.headers)
+    address = exchange.endpoint + entity_path(table_name, change.partition_key, change.row_key)
     if preference == NO_CONTENT:
-        headers.append(("DataServiceId", address))
-        return encode_response(204, headers, content_id=step.content_id)
+        more = f"Location: {address}\r\nDataServiceId: {address}\r\nPreference-Applied: {preference}\r\n"
+        return encode_response(204, head + more.encode("latin-1"), content_id=content_id)
+    more = f"Location: {address}\r\n" + (f"Preference-Applied: {preference}\r\n" if preference else "")
     level = level_in(step.request.headers.get("accept", ""))
-    body = entity_body(exchange, written.table_name, written.texts[number], level)
-    return encode_response(201, json_headers(level) + headers, body, step.content_id)
+    head += header_lines(json_headers(level)[:1]) + more.encode("latin-1")
+    return encode_response(201, head, entity_body(exchange, table_name, text, level), content_id)
 
 
 def _failed(exchange: Exchange, failure: _Failure) -> bytes:
@@ -193,8 +211,7 @@ def _failed(exchange: Exchange, failure: _Failure) -> bytes:
     now = iso_text(exchange.environment.clock())
     message = f"{error.message}\nRequestId:{exchange.request_id}\nTime:{now}"
     content_type, body = errors.odata_error(error.code, f"{failure.index}:{errors.said(message, detail)}")
-    headers = [*_PART_HEADERS, ("Content-Type", content_type)]
-    return encode_response(error.status, headers, body)
+    return encode_response(error.status, _PART_HEAD + header_lines([("Content-Type", content_type)]), body)
 
 
 def _sound(cause: Refused | Malformed) -> tuple[WireError, dict[str, str]]:
@@ -207,7 +224,7 @@ async def _lone_query(exchange: Exchange, request: EmbeddedRequest) -> bytes:
     """A query alone in a batch: for keys that are too long for a URL."""
     if request.method != "GET":
         raise _invalid("Outside of a change set a batch may hold a query only.")
-    resource, table, inside = _located(exchange, request)
+    resource, table, inside = _located(exchange, request.target)
     if exchange.container and table.lower() != exchange.container.lower():
         raise Refused(Reason.AUTHORIZATION_FAILURE)
     permissions.check(exchange.grant, READ)
@@ -220,7 +237,7 @@ async def _lone_query(exchange: Exchange, request: EmbeddedRequest) -> bytes:
     except (Refused, Malformed) as cause:
         return _failed(exchange, _Failure(0, cause))
     assert isinstance(response.body, bytes)
-    return encode_response(response.status, response.headers, response.body)
+    return encode_response(response.status, header_lines(response.headers), response.body)
 
 
 def _invalid(sentence: str) -> Malformed:

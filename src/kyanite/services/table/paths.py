@@ -25,6 +25,7 @@ _PATH = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
 _KEYS = re.compile(r"\s*PartitionKey='((?:[^']|'')*)'\s*,\s*RowKey='((?:[^']|'')*)'\s*", re.DOTALL)
 _KEYS_TURNED = re.compile(r"\s*RowKey='((?:[^']|'')*)'\s*,\s*PartitionKey='((?:[^']|'')*)'\s*", re.DOTALL)
 _NAME = re.compile(r"\s*'((?:[^']|'')*)'\s*", re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
 _TUNNELLED = frozenset(("PUT", "MERGE", "PATCH", "DELETE"))
 
 
@@ -85,8 +86,11 @@ def keys_of(inside: str) -> tuple[str, str]:
 
 def entity_path(table_name: str, partition_key: str, row_key: str) -> str:
     """The path of an entity below the service's address, as it stands in URLs."""
-    partition, row = (quote(key.replace("'", "''"), safe="'") for key in (partition_key, row_key))
-    return f"{table_name}(PartitionKey='{partition}',RowKey='{row}')"
+    return f"{table_name}(PartitionKey='{_quoted(partition_key)}',RowKey='{_quoted(row_key)}')"
+
+
+def _quoted(key: str) -> str:
+    return key if _PLAIN.fullmatch(key) else quote(key.replace("'", "''"), safe="'")
 
 
 def check_tunnel(method: str, headers: Mapping[str, str]) -> None:
