@@ -6,13 +6,13 @@ from enum import Enum
 
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import blocks, container, staging
+from kyanite.model import blocks, container, destination, staging
 from kyanite.model.blob import BlobKey, Guard, load, scope_of
 from kyanite.model.blocks import Block
-from kyanite.model.content import NO_CONTENT, Content
-from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders, decode_blob, encode
+from kyanite.model.content import Content
+from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders, decode_blob
 from kyanite.model.staging import StagedBlock, Staging
-from kyanite.rules import leases, preconditions
+from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
 
@@ -48,44 +48,22 @@ def put_block_list(
     """The blob becomes exactly this list; every staged block that is not in it is dropped."""
 
     def body(tx: Transaction) -> BlobRecord:
+        place = destination.prepare(tx, blob, guard, may_overwrite=may_overwrite, kind=BLOCK_BLOB)
+        chosen = _choose(tx, place.content, staging.load(tx, place.head), draft.entries)
         now = tx.now
-        container_id = container.load(tx, blob.container).id
-        key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
-        stored, head = tx.get_many([key, staging_key])
-        lease, created_at, old = NO_LEASE, now, NO_CONTENT
-        if stored is None:
-            preconditions.check_write(guard.conditions, None, None, creates=True)
-            leases.check_write(NO_LEASE, guard.lease_id, now)
-        else:
-            record = decode_blob(stored)
-            if record.kind != BLOCK_BLOB:
-                raise Refused(Reason.INVALID_BLOB_TYPE)
-            if not may_overwrite:
-                raise Refused(Reason.UNAUTHORIZED_BLOB_OVERWRITE)
-            holds_lease = leases.holds(record.lease, guard.lease_id, now)
-            preconditions.check_write(
-                guard.conditions, record.etag, record.modified_at, creates=True, holds_lease=holds_lease
-            )
-            lease, created_at, old = (
-                leases.check_write(record.lease, guard.lease_id, now),
-                record.created_at,
-                record.content,
-            )
-        chosen = _choose(tx, old, staging.load(tx, head), draft.entries)
-        staging.abandon(tx, staging_key, head)
         composed = BlobRecord(
             modified_at=now,
-            created_at=created_at,
+            created_at=place.created_at,
             kind=BLOCK_BLOB,
             length=sum(block.length for block in chosen.blocks),
-            content=blocks.compose(tx, old, chosen.staged, chosen.blocks),
+            content=blocks.compose(tx, place.content, chosen.staged, chosen.blocks),
             http=draft.http,
             metadata=draft.metadata,
-            lease=lease,
+            lease=place.lease,
             tier=draft.tier,
             tier_changed_at=now if draft.tier else None,
         )
-        tx.put(key, encode(composed))
+        place.put(tx, composed)
         return composed
 
     return engine.run(body, scope_of(blob))

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model import container, content, staging
+from kyanite.model import content, destination
 from kyanite.model.blob import BlobKey, Guard, key_of, load, scope_of
-from kyanite.model.records import BlobRecord, CopyState, decode_blob, encode
+from kyanite.model.records import BlobRecord, CopyState
 from kyanite.rules import leases, preconditions
-from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 
@@ -36,43 +34,24 @@ def copy(
     check_lease = leases.check_write if ask.finite_lease_suffices else leases.check_copy_onto
 
     def body(tx: Transaction) -> BlobRecord:
-        now = tx.now
         source = _load_source(tx, ask.source)
         preconditions.check_source(ask.source_conditions, source.etag, source.modified_at)
-        container_id = container.load(tx, blob.container).id
-        key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
-        stored, head = tx.get_many((key, staging_key))
-        lease, created_at = NO_LEASE, now
-        if stored is None:
-            preconditions.check_write(guard.conditions, None, None, creates=True)
-            leases.check_write(NO_LEASE, guard.lease_id, now)
-        else:
-            old = decode_blob(stored)
-            if not may_overwrite:
-                raise Refused(Reason.UNAUTHORIZED_BLOB_OVERWRITE)
-            if old.kind != source.kind:
-                raise Refused(Reason.INVALID_BLOB_TYPE)
-            holds_lease = leases.holds(old.lease, guard.lease_id, now)
-            preconditions.check_write(
-                guard.conditions, old.etag, old.modified_at, creates=True, holds_lease=holds_lease
-            )
-            lease, created_at = check_lease(old.lease, guard.lease_id, now), old.created_at
-        shared = content.share(tx, source.content)
-        if stored is not None:
-            content.drop(tx, old.content)
-        staging.abandon(tx, staging_key, head)
+        place = destination.prepare(
+            tx, blob, guard, may_overwrite=may_overwrite, kind=source.kind, check_lease=check_lease
+        )
+        now = tx.now
         record = replace(
             source,
             modified_at=now,
-            created_at=created_at,
-            content=shared,
+            created_at=place.created_at,
+            content=content.share(tx, source.content),
             metadata=ask.metadata or source.metadata,
-            lease=lease,
+            lease=place.lease,
             tier=ask.tier,
             tier_changed_at=now if ask.tier else None,
             copy=CopyState(ask.copy_id, ask.source_url, now, source.length),
         )
-        tx.put(key, encode(record))
+        place.replace(tx, record)
         return record
 
     return engine.run(body, scope_of(blob))

@@ -4,15 +4,11 @@ from collections.abc import Awaitable
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Transaction
 from kyanite.engine.extents import Extent
-from kyanite.model import container, content, staging
+from kyanite.model import content, destination
 from kyanite.model.blob import BlobKey, Guard, scope_of
-from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders, decode_blob, encode
-from kyanite.rules import leases, preconditions
-from kyanite.rules.leases import NO_LEASE
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders
 
 
 class Draft(msgspec.Struct, frozen=True, gc=False):
@@ -33,39 +29,22 @@ def put(
     """Create the blob or replace it, of whatever kind it was; a lease that the writer holds goes on."""
 
     def body(tx: Transaction) -> BlobRecord:
+        place = destination.prepare(tx, blob, guard, may_overwrite=may_overwrite)
         now = tx.now
-        container_id = container.load(tx, blob.container).id
-        key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
-        stored, head = tx.get_many((key, staging_key))
-        lease, created_at = NO_LEASE, now
-        if stored is None:
-            preconditions.check_write(guard.conditions, None, None, creates=True)
-            leases.check_write(NO_LEASE, guard.lease_id, now)
-        else:
-            old = decode_blob(stored)
-            if not may_overwrite:
-                raise Refused(Reason.UNAUTHORIZED_BLOB_OVERWRITE)
-            holds_lease = leases.holds(old.lease, guard.lease_id, now)
-            preconditions.check_write(
-                guard.conditions, old.etag, old.modified_at, creates=True, holds_lease=holds_lease
-            )
-            lease, created_at = leases.check_write(old.lease, guard.lease_id, now), old.created_at
-            content.drop(tx, old.content)
-        staging.abandon(tx, staging_key, head)
         record = BlobRecord(
             modified_at=now,
-            created_at=created_at,
+            created_at=place.created_at,
             kind=draft.kind,
             length=draft.length,
             content=content.create(tx, draft.payload),
             http=draft.http,
             metadata=draft.metadata,
-            lease=lease,
+            lease=place.lease,
             tier=draft.tier,
             tier_changed_at=now if draft.tier else None,
             sequence_number=draft.sequence_number,
         )
-        tx.put(key, encode(record))
+        place.replace(tx, record)
         return record
 
     return engine.run(body, scope_of(blob))
