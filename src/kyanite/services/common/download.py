@@ -47,7 +47,7 @@ async def download(exchange: Exchange, ask: Reading[R], describe: Callable[[Open
     body = _in_plan(opened.plan)
     if body is not None and opened.is_planned_whole:
         return _answer(opened, ask, describe, hashes, body)
-    stream = _Stream(exchange.environment, ask)
+    stream = Stream(exchange.environment, ask)
     try:
         opened = await stream.open()
         body = await stream.at_once()
@@ -62,6 +62,16 @@ async def download(exchange: Exchange, ask: Reading[R], describe: Callable[[Open
     else:
         stream.release()
     return response
+
+
+async def read_bytes(environment: Environment, ask: Reading[R]) -> bytes:
+    """The bytes of a short reading, in memory: for what is written somewhere else."""
+    stream = Stream(environment, ask)
+    try:
+        await stream.open()
+        return await stream.gathered()
+    finally:
+        stream.release()
 
 
 def _answer(
@@ -120,8 +130,8 @@ def _nothing() -> None:
     """There is nothing to let go of."""
 
 
-class _Stream(Generic[R]):
-    """The bytes of one reading. At most one file is held open at a time."""
+class Stream(Generic[R]):
+    """The bytes of one reading. At most one file is held open at a time. To be released, once."""
 
     __slots__ = ("_close", "_environment", "_hold", "_opened", "_pin", "_reading")
 
@@ -154,10 +164,15 @@ class _Stream(Generic[R]):
     async def gathered(self) -> bytes:
         """All bytes, in memory."""
         gathered = bytearray()
+        async for data in self.data():
+            gathered += data
+        return bytes(gathered)
+
+    async def data(self) -> AsyncIterator[bytes]:
+        """All bytes, one piece after the other, through memory."""
         async for piece in self._planned():
             async for data in self._bytes_of(piece):
-                gathered += data
-        return bytes(gathered)
+                yield data
 
     async def pieces(self) -> AsyncIterator[Piece]:
         async for piece in self._planned():
@@ -185,7 +200,7 @@ class _Stream(Generic[R]):
         end = opened.offset + opened.length
         return hold.pieces(self._environment.engine, opened.record.content, opened.plan, end)
 
-    async def _bytes_of(self, piece: Zeros | Part | bytes) -> AsyncIterator[bytes | memoryview]:
+    async def _bytes_of(self, piece: Zeros | Part | bytes) -> AsyncIterator[bytes]:
         if isinstance(piece, bytes):
             yield piece
         elif isinstance(piece, Part):

@@ -92,9 +92,9 @@ def md5_of(headers: Mapping[str, str], name: str) -> bytes | None:
     return digest
 
 
-def crc64_of(headers: Mapping[str, str]) -> int | None:
-    text = headers.get("x-ms-content-crc64")
-    return crc64.decode(text) if text else None
+def crc64_of(headers: Mapping[str, str], name: str = "x-ms-content-crc64") -> int | None:
+    text = headers.get(name)
+    return crc64.decode(text, name) if text else None
 
 
 def _base64(text: str) -> bytes | None:

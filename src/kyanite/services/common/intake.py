@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -20,7 +20,7 @@ from kyanite.rules.refusals import Refused
 from kyanite.services.common.environment import Environment
 from kyanite.services.common.headers import base64_text, crc64_of, md5_of
 from kyanite.wire import crc64
-from kyanite.wire.http import BodyError, Request
+from kyanite.wire.http import Body, BodyError, Request
 from kyanite.wire.malformed import Malformed
 
 T = TypeVar("T")
@@ -47,9 +47,25 @@ _gathering = _Gathering()
 _settling: set[asyncio.Future[Any]] = set()
 
 
-def hash_headers(headers: Mapping[str, str], taken: Taken) -> list[tuple[str, str]]:
+class Expected(NamedTuple):
+    """The hashes that a body was announced with."""
+
+    md5: bytes | None
+    crc64: int | None
+
+
+def expected_of(headers: Mapping[str, str], md5_header: str, crc64_header: str) -> Expected:
+    expected = Expected(md5_of(headers, md5_header), crc64_of(headers, crc64_header))
+    if expected.md5 is not None and expected.crc64 is not None:
+        raise Malformed("BothCrc64AndMd5HeaderPresent")
+    return expected
+
+
+def hash_headers(
+    headers: Mapping[str, str], taken: Taken, md5_header: str = "content-md5"
+) -> list[tuple[str, str]]:
     """The hash that an answer tells: the MD5 to who sent one, otherwise the CRC64."""
-    if "content-md5" in headers:
+    if md5_header in headers:
         return [("Content-MD5", base64_text(taken.md5))]
     return [("x-ms-content-crc64", crc64.encode(taken.crc64))]
 
@@ -58,24 +74,30 @@ def check_hashes(headers: Mapping[str, str], data: bytes) -> int:
     """Check a body that is in memory against the hashes it came with; its CRC64 is returned."""
     checksum = crc64.compute(data)
     md5 = hashlib.md5(data, usedforsecurity=False).digest()
-    _check(md5, md5_of(headers, "content-md5"), checksum, crc64_of(headers))
+    _check(md5, checksum, Expected(md5_of(headers, "content-md5"), crc64_of(headers)))
     return checksum
 
 
-async def take(environment: Environment, request: Request, length: int) -> Taken:
-    """Read the body and check it against what the headers say of it."""
-    headers = request.headers
-    wanted_md5, wanted_crc64 = md5_of(headers, "content-md5"), crc64_of(headers)
-    if wanted_md5 is not None and wanted_crc64 is not None:
-        raise Malformed("BothCrc64AndMd5HeaderPresent")
+def take(environment: Environment, request: Request, length: int) -> Awaitable[Taken]:
+    """Read the request's body and check it against what the headers say of it."""
+    expected = expected_of(request.headers, "content-md5", "x-ms-content-crc64")
+    return take_body(environment, request.body, length, expected)
+
+
+async def take_body(environment: Environment, body: Body, length: int, expected: Expected) -> Taken:
+    """The same with a body from anywhere."""
     if length <= INLINE_MAX:
-        taken = await _take_small(request, length)
-    elif length <= PACK_MAX and _gathering.held_bytes + length <= _GATHER_BUDGET_BYTES:
-        return await _take_middling(environment, request, length, wanted_md5, wanted_crc64)
-    else:
-        return await _take_large(environment, request, length, wanted_md5, wanted_crc64)
-    _check(taken.md5, wanted_md5, taken.crc64, wanted_crc64)
-    return taken
+        return await _take_small(body, length, expected)
+    if length <= PACK_MAX and _gathering.held_bytes + length <= _GATHER_BUDGET_BYTES:
+        return await _take_middling(environment, body, length, expected)
+    return await _take_large(environment, body, length, expected)
+
+
+async def keep(environment: Environment, data: bytes) -> Taken:
+    """The same for bytes that are in memory already."""
+    digest, checksum = await _md5(data), crc64.compute(data)
+    payload = data if len(data) <= INLINE_MAX else (await environment.extents.put(data),)
+    return Taken(payload, len(data), digest, checksum)
 
 
 async def commit(environment: Environment, taken: Taken, transaction: Awaitable[T]) -> T:
@@ -108,34 +130,32 @@ async def _settle(extents: Extents, body: tuple[Extent, ...], transaction: Await
     return result
 
 
-async def _take_small(request: Request, length: int) -> Taken:
-    data = await _whole(request, length)
-    return Taken(data, length, hashlib.md5(data, usedforsecurity=False).digest(), crc64.compute(data))
+async def _take_small(body: Body, length: int, expected: Expected) -> Taken:
+    data = await _whole(body, length)
+    taken = Taken(data, length, hashlib.md5(data, usedforsecurity=False).digest(), crc64.compute(data))
+    _check(taken.md5, taken.crc64, expected)
+    return taken
 
 
-async def _take_middling(
-    environment: Environment, request: Request, length: int, md5: bytes | None, crc: int | None
-) -> Taken:
+async def _take_middling(environment: Environment, body: Body, length: int, expected: Expected) -> Taken:
     _gathering.held_bytes += length
     try:
-        data = await _whole(request, length)
+        data = await _whole(body, length)
         digest = await _md5(data)
         checksum = crc64.compute(data)
-        _check(digest, md5, checksum, crc)
+        _check(digest, checksum, expected)
         extent = await environment.extents.put(data)
     finally:
         _gathering.held_bytes -= length
     return Taken((extent,), length, digest, checksum)
 
 
-async def _take_large(
-    environment: Environment, request: Request, length: int, md5: bytes | None, crc: int | None
-) -> Taken:
+async def _take_large(environment: Environment, body: Body, length: int, expected: Expected) -> Taken:
     digest = hashlib.md5(usedforsecurity=False)
     upload = environment.extents.upload(size_hint=length, observers=(digest.update,))
     try:
         received = 0
-        while piece := await request.body.read():
+        while piece := await body.read():
             received += len(piece)
             await upload.write(piece)
         if received != length:
@@ -148,15 +168,15 @@ async def _take_large(
         await upload.abort()
         raise
     try:
-        _check(digest.digest(), md5, checksum, crc)
+        _check(digest.digest(), checksum, expected)
     except Malformed:
         await environment.extents.discard(extents)
         raise
     return Taken(extents, length, digest.digest(), checksum)
 
 
-async def _whole(request: Request, length: int) -> bytes:
-    data = await request.body.read_all(length)
+async def _whole(body: Body, length: int) -> bytes:
+    data = await body.read_all(length)
     if data is None or len(data) != length:
         raise BodyError("the body is not of the announced length")
     return data
@@ -168,14 +188,16 @@ async def _md5(data: bytes) -> bytes:
     return await asyncio.to_thread(lambda: hashlib.md5(data, usedforsecurity=False).digest())
 
 
-def _check(md5: bytes, wanted_md5: bytes | None, checksum: int, wanted_crc64: int | None) -> None:
-    if wanted_md5 is not None and wanted_md5 != md5:
+def _check(md5: bytes, checksum: int, expected: Expected) -> None:
+    if expected.md5 is not None and expected.md5 != md5:
         raise Malformed(
-            "Md5Mismatch", UserSpecifiedMd5=base64_text(wanted_md5), ServerCalculatedMd5=base64_text(md5)
+            "Md5Mismatch",
+            UserSpecifiedMd5=base64_text(expected.md5),
+            ServerCalculatedMd5=base64_text(md5),
         )
-    if wanted_crc64 is not None and wanted_crc64 != checksum:
+    if expected.crc64 is not None and expected.crc64 != checksum:
         raise Malformed(
             "Crc64Mismatch",
-            UserSpecifiedCrc64=crc64.encode(wanted_crc64),
+            UserSpecifiedCrc64=crc64.encode(expected.crc64),
             ServerCalculatedCrc64=crc64.encode(checksum),
         )
