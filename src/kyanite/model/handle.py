@@ -13,6 +13,7 @@ from kyanite.engine import keys
 from kyanite.engine.api import Snapshot
 from kyanite.rules import byte_locks, share_modes
 from kyanite.rules.byte_locks import Lock
+from kyanite.rules.file_names import fold
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import EVERYTHING, Open, Rights
 from kyanite.values import Instant
@@ -89,3 +90,12 @@ def pending_names(snap: Snapshot, share_id: int, directory_id: int) -> frozenset
     """The folded names of what is in a directory and about to be deleted, which listings leave out."""
     base = keys.pending_deletes(share_id, directory_id)
     return frozenset(key[len(base) :].decode() for key, _ in snap.scan(base, keys.after(base)))
+
+
+def check_none_inside(snap: Snapshot, share_id: int, directory: str) -> None:
+    """Refuse to move a directory in which something is open."""
+    within = fold(f"{directory}/")
+    base = keys.handles_of_share(share_id)
+    for _, value in snap.scan(base, keys.after(base)):
+        if fold(decode(value).path).startswith(within):
+            raise Refused(Reason.SHARING_VIOLATION)

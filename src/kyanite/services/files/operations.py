@@ -7,7 +7,18 @@ that differ only by a header stand in the order in which the service tells them 
 from kyanite.rules.permissions import Access
 from kyanite.services.common.exchange import Resource
 from kyanite.services.common.operations import Op, not_yet
-from kyanite.services.files import account, directory, file, lists, permission, ranges, share
+from kyanite.services.files import (
+    account,
+    copy,
+    directory,
+    file,
+    handles,
+    lists,
+    permission,
+    ranges,
+    rename,
+    share,
+)
 
 SERVICE, SHARE, PATH = Resource.SERVICE, Resource.CONTAINER, Resource.OBJECT
 
@@ -61,10 +72,10 @@ OPERATIONS = (
     Op("Get Directory Metadata", "GET HEAD", PATH, query("directory", "metadata"), directory.get_directory_metadata, READ),
     Op("Set Directory Metadata", "PUT", PATH, query("directory", "metadata"), directory.set_directory_metadata, WRITE, writes=True),
     Op("List Directories and Files", "GET", PATH, query("directory", "list"), lists.list_directories_and_files, LIST),
-    Op("Rename Directory", "PUT", PATH, query("directory", "rename"), not_yet, WRITE, writes=True),
+    Op("Rename Directory", "PUT", PATH, query("directory", "rename"), rename.rename_directory, WRITE, writes=True),
 
     # Files
-    Op("Copy File", "PUT", PATH, query(), not_yet, CREATE, when="x-ms-copy-source", writes=True),
+    Op("Copy File", "PUT", PATH, query(), copy.copy_file, CREATE, when="x-ms-copy-source", writes=True),
     Op("Create File", "PUT", PATH, query(), file.create_file, CREATE, writes=True),
     Op("Get File", "GET", PATH, query(), ranges.get_file, READ),
     Op("Get File Properties", "HEAD", PATH, query(), file.get_file_properties, READ),
@@ -74,17 +85,17 @@ OPERATIONS = (
     Op("Set File Metadata", "PUT", PATH, query(comp="metadata"), file.set_file_metadata, WRITE, writes=True),
     Op("Lease File", "PUT", PATH, query(comp="lease"), file.lease_file, Access(account="o wd", service="wd"), when=BREAKS, writes=True),
     Op("Lease File", "PUT", PATH, query(comp="lease"), file.lease_file, WRITE, writes=True),
-    Op("Put Range From URL", "PUT", PATH, query(comp="range"), not_yet, WRITE, when="x-ms-copy-source", writes=True),
+    Op("Put Range From URL", "PUT", PATH, query(comp="range"), copy.put_range_from_url, WRITE, when="x-ms-copy-source", writes=True),
     Op("Put Range", "PUT", PATH, query(comp="range"), ranges.put_range, WRITE, writes=True),
     Op("List Ranges", "GET", PATH, query(comp="rangelist"), ranges.list_ranges, READ),
-    Op("Abort Copy File", "PUT", PATH, query(comp="copy"), not_yet, WRITE, writes=True),
-    Op("Rename File", "PUT", PATH, query(comp="rename"), not_yet, WRITE, writes=True),
+    Op("Abort Copy File", "PUT", PATH, query(comp="copy"), copy.abort_copy_file, WRITE, writes=True),
+    Op("Rename File", "PUT", PATH, query(comp="rename"), rename.rename_file, WRITE, writes=True),
     Op("Create Symbolic Link", "PUT", PATH, query("symboliclink"), not_yet, CREATE, writes=True),
     Op("Read Symbolic Link", "GET", PATH, query("symboliclink"), not_yet, READ),
     Op("Create Hard Link", "PUT", PATH, query("hardlink"), not_yet, CREATE, writes=True),
 
     # Handles of either
-    Op("List Handles", "GET", PATH, query(comp="listhandles"), not_yet, READ),
-    Op("Force Close Handles", "PUT", PATH, query(comp="forceclosehandles"), not_yet, WRITE, writes=True),
+    Op("List Handles", "GET", PATH, query(comp="listhandles"), handles.list_handles, READ),
+    Op("Force Close Handles", "PUT", PATH, query(comp="forceclosehandles"), handles.force_close_handles, WRITE, writes=True),
 )
 # fmt: on

@@ -1,0 +1,147 @@
+"""Copying into a file, from a file or a blob of this store: by reference and in one transaction."""
+
+from collections.abc import Awaitable
+
+import msgspec
+from msgspec.structs import replace
+
+from kyanite.engine.api import Engine, Transaction
+from kyanite.model import blob, content, file, file_tree, permission, share_usage
+from kyanite.model.blob import UNGUARDED, BlobKey
+from kyanite.model.content import Content
+from kyanite.model.file_entry import FILE, Entry
+from kyanite.model.file_properties import SmbProperties, new_entry
+from kyanite.model.file_tree import FilePath
+from kyanite.model.permission import PermissionAsk
+from kyanite.model.records import CopyState, HttpHeaders
+from kyanite.rules import leases
+from kyanite.rules.file_attributes import Attributes
+from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant, LeaseId
+
+_TARGET_NTH = 1
+
+
+class FileCopy(msgspec.Struct, frozen=True, gc=False):
+    source: FilePath | BlobKey
+    source_url: str
+    copy_id: str
+    metadata: dict[str, str]
+    """Replaces the source's; empty takes that over."""
+    properties: SmbProperties
+    taken_over: frozenset[str] = frozenset()
+    """The fields of ``properties`` that the source decides, if it is a file."""
+    ignores_read_only: bool = False
+    sets_archive: bool = False
+
+
+class _Source(msgspec.Struct, frozen=True, gc=False):
+    content: Content
+    length: int
+    http: HttpHeaders
+    metadata: dict[str, str]
+    entry: Entry | None = None
+    share_id: int = 0
+
+
+def copy(
+    engine: Engine, path: FilePath, ask: FileCopy, lease_id: LeaseId | None, *, may_overwrite: bool
+) -> Awaitable[Entry]:
+    def body(tx: Transaction) -> Entry:
+        source = _load_source(tx, ask.source)
+        place = file_tree.place_of(tx, file_tree.open_tree(tx, path.share), path.names)
+        there = file_tree.find(tx, place)
+        shared = content.share(tx, source.content, nth=_TARGET_NTH)
+        file_id, lease, old_length = tx.now, NO_LEASE, 0
+        if there is None:
+            leases.check_write(NO_LEASE, lease_id, tx.now)
+        else:
+            lease = file.check_replaceable(
+                tx,
+                place,
+                there,
+                lease_id,
+                may_overwrite=may_overwrite,
+                ignores_read_only=ask.ignores_read_only,
+            )
+            file_tree.give_up(tx, place, there)
+            file_id, old_length = Instant(there.id), there.length
+        share_usage.change(tx, place.tree.share, file_id, source.length - old_length)
+        entry = new_entry(
+            tx,
+            place,
+            file_tree.parent_of(tx, place),
+            _properties(tx, ask, source),
+            kind=FILE,
+            entry_id=file_id,
+            metadata=ask.metadata or source.metadata,
+        )
+        entry = replace(
+            entry,
+            length=source.length,
+            content=shared,
+            http=source.http,
+            lease=lease,
+            attributes=_archived(entry.attributes) if ask.sets_archive else entry.attributes,
+            copy=CopyState(ask.copy_id, ask.source_url, tx.now, source.length),
+        )
+        return file_tree.save(tx, place, entry)
+
+    return engine.run(body, file.scope_of(path))
+
+
+def _load_source(tx: Transaction, key: FilePath | BlobKey) -> _Source:
+    try:
+        if isinstance(key, BlobKey):
+            record = blob.load_for_read(tx, key, UNGUARDED)
+            return _Source(record.content, record.length, record.http, record.metadata)
+        place, entry = file.load_for_read(tx, key, None, length=1)
+        return _Source(entry.content, entry.length, entry.http, entry.metadata, entry, place.tree.id)
+    except Refused as refusal:
+        if refusal.reason in _MISSING:
+            raise Refused(Reason.COPY_SOURCE_NOT_FOUND) from None
+        raise
+
+
+_MISSING = frozenset(
+    (
+        Reason.BLOB_NOT_FOUND,
+        Reason.CONTAINER_NOT_FOUND,
+        Reason.PARENT_NOT_FOUND,
+        Reason.PATH_NOT_FOUND,
+        Reason.SHARE_NOT_FOUND,
+        Reason.SHARE_SNAPSHOT_NOT_FOUND,
+    )
+)
+
+
+def _properties(tx: Transaction, ask: FileCopy, source: _Source) -> SmbProperties:
+    """What the request says, and what it leaves to the source."""
+    entry = source.entry
+    if entry is None:
+        return ask.properties
+    values: dict[str, object] = {
+        name: getattr(entry, name) for name in ask.taken_over if name != "permission"
+    }
+    if "permission" in ask.taken_over:
+        # The key means nothing in another share, the text does.
+        values["permission"] = PermissionAsk(permission.load(tx, source.share_id, entry.permission))
+    return msgspec.structs.replace(ask.properties, **values)
+
+
+def _archived(attributes: int) -> int:
+    return int((Attributes(attributes) & ~Attributes.NORMAL) | Attributes.ARCHIVE)
+
+
+def abort(engine: Engine, path: FilePath, copy_id: str, lease_id: LeaseId | None) -> Awaitable[None]:
+    """Every copy is complete as soon as it is there, so none can be aborted; which refusal that is can differ."""
+
+    def body(tx: Transaction) -> None:
+        _, entry = file_tree.load(tx, path, FILE)
+        leases.check_write(entry.lease, lease_id, tx.now)
+        if entry.copy is not None and entry.copy.id != copy_id:
+            raise Refused(Reason.COPY_ID_MISMATCH)
+        raise Refused(Reason.NO_PENDING_COPY_OPERATION)
+
+    return engine.run(body)

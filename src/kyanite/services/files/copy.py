@@ -1,0 +1,179 @@
+"""Copy File, Abort Copy File and Put Range From URL: from files and blobs of this server."""
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from kyanite.engine.api import Snapshot
+from kyanite.model import file, file_copy
+from kyanite.model.blob import UNGUARDED, BlobKey, load_for_read
+from kyanite.model.file import RangeWrite
+from kyanite.model.file_copy import FileCopy
+from kyanite.model.file_tree import FilePath
+from kyanite.model.reading import Readable, Reading
+from kyanite.rules.permissions import may_overwrite
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.common import blob_paths, file_paths, intake
+from kyanite.services.common.download import read_bytes
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.file_paths import path_of
+from kyanite.services.common.headers import (
+    content_length_of,
+    flag_of,
+    lease_id_of,
+    metadata_of,
+    one_of,
+    required,
+)
+from kyanite.services.common.source_kinds import BLOB_SOURCE, FILE_SOURCE
+from kyanite.services.common.sources import kind_of, source_of
+from kyanite.services.files.file import ENCRYPTED, MIB
+from kyanite.services.files.properties import smb_properties_of, version_headers
+from kyanite.services.files.ranges import range_of
+from kyanite.wire import crc64, ranges
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed, bad_header
+
+_KINDS = (FILE_SOURCE, BLOB_SOURCE)
+_RANGE_MAX_BYTES = 4 * MIB
+_OF_SOURCE = {
+    "x-ms-file-attributes": "attributes",
+    "x-ms-file-creation-time": "created_at",
+    "x-ms-file-last-write-time": "last_write_at",
+    "x-ms-file-change-time": "changed_at",
+}
+"""Headers that may say ``source``, and the property that is then taken over."""
+
+
+async def copy_file(exchange: Exchange) -> Response:
+    """Done when it is answered. A source in the same account needs no signature."""
+    headers = exchange.headers
+    source = await _source_of(exchange, with_own_key=True)
+    own, taken_over = _properties_of(headers)
+    ask = FileCopy(
+        source=source,
+        source_url=_told(headers["x-ms-copy-source"]),
+        copy_id=exchange.environment.fresh_guid(),
+        metadata=metadata_of(exchange.request),
+        properties=smb_properties_of(own, of_directory=False, creates=True),
+        taken_over=taken_over,
+        ignores_read_only=flag_of(headers, "x-ms-file-copy-ignore-readonly"),
+        sets_archive=flag_of(headers, "x-ms-file-copy-set-archive"),
+    )
+    entry = await file_copy.copy(
+        exchange.environment.engine,
+        path_of(exchange),
+        ask,
+        lease_id_of(headers),
+        may_overwrite=may_overwrite(exchange.grant),
+    )
+    answer = [("x-ms-copy-id", ask.copy_id), ("x-ms-copy-status", "success")]
+    return Response(202, version_headers(entry) + answer)
+
+
+async def abort_copy_file(exchange: Exchange) -> Response:
+    if required(exchange.headers, "x-ms-copy-action").lower() != "abort":
+        raise bad_header("x-ms-copy-action", exchange.headers["x-ms-copy-action"])
+    copy_id = exchange.parameters.get("copyid")
+    if not copy_id:
+        raise Malformed("MissingRequiredQueryParameter", QueryParameterName="copyid")
+    await file_copy.abort(
+        exchange.environment.engine, path_of(exchange), copy_id, lease_id_of(exchange.headers)
+    )
+    return Response(204)
+
+
+async def put_range_from_url(exchange: Exchange) -> Response:
+    headers = exchange.headers
+    if one_of(headers, "x-ms-write", ("update",)) != "update":
+        raise bad_header("x-ms-write", headers.get("x-ms-write", ""))
+    if content_length_of(exchange.request):
+        raise bad_header("Content-Length", headers.get("content-length", ""))
+    asked = range_of(headers)
+    length = asked.length or 0
+    from_source = ranges.decode(required(headers, "x-ms-source-range"))
+    if from_source is None or from_source.length != length:
+        raise bad_header("x-ms-source-range", headers["x-ms-source-range"])
+    if length > _RANGE_MAX_BYTES:
+        raise bad_header("x-ms-source-range", headers["x-ms-source-range"])
+    keeps = one_of(headers, "x-ms-file-last-write-time", ("now", "preserve")) == "preserve"
+    path, lease_id = path_of(exchange), lease_id_of(headers)
+    source = await _source_of(exchange, with_own_key=False)
+    data = await _read(exchange, source, from_source.first, length)
+    checksum = _check_source(headers, data)
+    taken = await intake.keep(exchange.environment, data)
+    ask = RangeWrite(asked.first, length, taken.payload, keeps)
+    entry = await intake.commit(
+        exchange.environment, taken, file.write_range(exchange.environment.engine, path, ask, lease_id)
+    )
+    answer = [("x-ms-content-crc64", crc64.encode(checksum)), ENCRYPTED]
+    return Response(201, version_headers(entry) + answer)
+
+
+async def _source_of(exchange: Exchange, *, with_own_key: bool) -> FilePath | BlobKey:
+    kind = kind_of(exchange, _KINDS)
+    source = await source_of(exchange, kind, with_own_key=with_own_key)
+    if kind is BLOB_SOURCE:
+        return blob_paths.readable_key_of(source)
+    names = file_paths.names_of(exchange, source.object_name, "x-ms-source-allow-trailing-dot")
+    return FilePath(file_paths.readable_share_of(source), names)
+
+
+async def _read(exchange: Exchange, source: FilePath | BlobKey, first: int, length: int) -> bytes:
+    def load(snap: Snapshot) -> Readable:
+        try:
+            if isinstance(source, BlobKey):
+                return load_for_read(snap, source, UNGUARDED)
+            return file.load_for_read(snap, source, None, start=first, length=length)[1]
+        except Refused as refusal:
+            raise Refused(Reason.COPY_SOURCE_NOT_FOUND) from refusal
+
+    ask = Reading(load, first, first + length - 1, is_whole=False)
+    data = await read_bytes(exchange.environment, ask)
+    if len(data) != length:
+        raise bad_header("x-ms-source-range", exchange.headers["x-ms-source-range"])
+    return data
+
+
+def _check_source(headers: Mapping[str, str], data: bytes) -> int:
+    """The conditions and the hash that a request may give of the source range, all by its CRC64."""
+    checksum = crc64.compute(data)
+    for header, wants_equal in (
+        ("x-ms-source-if-match-crc64", True),
+        ("x-ms-source-if-none-match-crc64", False),
+    ):
+        text = headers.get(header)
+        if text and (crc64.decode(text, header) == checksum) is not wants_equal:
+            raise Refused(Reason.SOURCE_CONDITION_NOT_MET)
+    text = headers.get("x-ms-source-content-crc64")
+    if text and crc64.decode(text, "x-ms-source-content-crc64") != checksum:
+        raise Malformed(
+            "Crc64Mismatch", UserSpecifiedCrc64=text, ServerCalculatedCrc64=crc64.encode(checksum)
+        )
+    return checksum
+
+
+def _properties_of(headers: Mapping[str, str]) -> tuple[Mapping[str, str], frozenset[str]]:
+    """The headers that speak for themselves, and the properties that are the source's."""
+    own = dict(headers)
+    taken_over = set()
+    for name, field in _OF_SOURCE.items():
+        if headers.get(name, "").lower() == "source":
+            del own[name]
+            taken_over.add(field)
+    mode = one_of(headers, "x-ms-file-permission-copy-mode", ("source", "override"))
+    if mode == "source":
+        taken_over.add("permission")
+    if mode == "override" and not (
+        headers.get("x-ms-file-permission") or headers.get("x-ms-file-permission-key")
+    ):
+        raise bad_header("x-ms-file-permission-copy-mode", mode)
+    return own, frozenset(taken_over)
+
+
+def _told(url: str) -> str:
+    """The source as it is shown later: without the signature, which is a secret."""
+    parts = urlsplit(url)
+    kept = "&".join(
+        part for part in parts.query.split("&") if part.startswith(("snapshot=", "sharesnapshot="))
+    )
+    return parts._replace(query=kept).geturl()

@@ -1,0 +1,72 @@
+"""List Handles and Force Close Handles, of files and directories alike."""
+
+from kyanite.model import open_files
+from kyanite.model.handle import Handle
+from kyanite.rules.share_modes import Rights
+from kyanite.services.common.enumeration import enumeration
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.file_paths import readable_path_of
+from kyanite.services.common.headers import flag_of, required
+from kyanite.services.common.paging import max_results_of
+from kyanite.wire import http_date
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import bad_header, bad_parameter
+from kyanite.wire.xml import escape, speakable
+
+_ALL = "*"
+_RIGHTS = ((Rights.READ, "Read"), (Rights.WRITE, "Write"), (Rights.DELETE, "Delete"))
+
+
+async def list_handles(exchange: Exchange) -> Response:
+    page = await open_files.list_handles(
+        exchange.environment.engine,
+        readable_path_of(exchange),
+        recursive=flag_of(exchange.headers, "x-ms-recursive"),
+        first_id=_marker_of(exchange),
+        limit=max_results_of(exchange.parameters),
+    )
+    items = "".join(map(_item, page.handles))
+    marker = "" if page.next_id is None else str(page.next_id)
+    return enumeration(exchange, echo="", items=f"<Entries>{items}</Entries>", next_marker=marker)
+
+
+async def force_close_handles(exchange: Exchange) -> Response:
+    text = required(exchange.headers, "x-ms-handle-id")
+    if text != _ALL and not (text.isascii() and text.isdecimal()):
+        raise bad_header("x-ms-handle-id", text)
+    closing = await open_files.close_handles(
+        exchange.environment.engine,
+        readable_path_of(exchange),
+        recursive=flag_of(exchange.headers, "x-ms-recursive"),
+        handle_id=None if text == _ALL else int(text),
+    )
+    headers = [
+        ("x-ms-number-of-handles-closed", str(closing.closed)),
+        ("x-ms-number-of-handles-failed", "0"),
+    ]
+    if closing.has_more:
+        headers.append(("x-ms-marker", "0"))
+    return Response(200, headers)
+
+
+def _marker_of(exchange: Exchange) -> int:
+    text = exchange.parameters.get("marker")
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdecimal()):
+        raise bad_parameter("marker", text)
+    return int(text)
+
+
+def _item(handle: Handle) -> str:
+    opened = http_date.encode(handle.opened_at)
+    rights = "".join(
+        f"<AccessRight>{name}</AccessRight>" for right, name in _RIGHTS if handle.open.access & right
+    )
+    return (
+        f"<Handle><HandleId>{handle.id}</HandleId><Path>{escape(speakable(handle.path))}</Path>"
+        f"<FileId>{handle.file_id}</FileId><ParentId>{handle.parent_id}</ParentId>"
+        f"<SessionId>{handle.session_id}</SessionId><ClientIp>{escape(handle.client_ip)}</ClientIp>"
+        f"<ClientName /><OpenTime>{opened}</OpenTime><LastReconnectTime />"
+        f"<AccessRightList>{rights}</AccessRightList></Handle>"
+    )

@@ -1,0 +1,47 @@
+"""Rename File and Rename Directory over REST: the request names the target, a header the source."""
+
+from kyanite.model import file_rename
+from kyanite.model.file_entry import DIRECTORY, FILE
+from kyanite.model.file_rename import Rename
+from kyanite.model.file_tree import FilePath
+from kyanite.services.common.exchange import Exchange
+from kyanite.services.common.file_paths import names_of, path_of, share_of
+from kyanite.services.common.headers import flag_of, lease_id_of, metadata_of
+from kyanite.services.common.source_kinds import FILE_SOURCE
+from kyanite.services.common.sources import source_of
+from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import bad_header
+
+_SOURCE = "x-ms-file-rename-source"
+
+
+async def rename_file(exchange: Exchange) -> Response:
+    return await _rename(exchange, FILE)
+
+
+async def rename_directory(exchange: Exchange) -> Response:
+    return await _rename(exchange, DIRECTORY)
+
+
+async def _rename(exchange: Exchange, kind: int) -> Response:
+    headers = exchange.headers
+    source = await source_of(exchange, FILE_SOURCE, with_own_key=True, header=_SOURCE)
+    if (source.account, source.container) != (exchange.account, exchange.container):
+        raise bad_header(_SOURCE, headers[_SOURCE])
+    names = names_of(exchange, source.object_name, "x-ms-source-allow-trailing-dot")
+    ask = Rename(
+        source=FilePath(share_of(source), names),
+        target=path_of(exchange),
+        kind=kind,
+        replaces=flag_of(headers, "x-ms-file-rename-replace-if-exists"),
+        ignores_read_only=flag_of(headers, "x-ms-file-rename-ignore-readonly"),
+        source_lease_id=lease_id_of(headers, "x-ms-source-lease-id"),
+        target_lease_id=lease_id_of(headers, "x-ms-destination-lease-id"),
+        properties=smb_properties_of(headers, of_directory=kind == DIRECTORY, creates=False),
+        metadata=metadata_of(exchange.request),
+        content_type=headers.get("x-ms-content-type", ""),
+    )
+    entry, parent_id = await file_rename.rename(exchange.environment.engine, ask)
+    answer = [*version_headers(entry), ("x-ms-request-server-encrypted", "true")]
+    return Response(200, answer + smb_headers(entry, parent_id))
