@@ -9,7 +9,7 @@ Rows of expired messages are cleared away by whoever comes across them at the he
 the background (``spent_messages.py``). Long texts are kept apart, so that moving a message does not copy them.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -115,14 +115,14 @@ async def get(
         head = look(tx, generation, count, now)
         clear_away(tx, generation, head.gone)
         taken = []
-        for key, record in head.visible:
+        for (key, record), text in zip(head.visible, _texts(tx, head.visible), strict=True):
             standing = visibility.get(
                 record.standing, timeout_seconds=timeout_seconds, secret=secret, now=now
             )
             put_at = put_at_of(key)
             tx.delete(key)
             save(tx, generation, put_at, msgspec.structs.replace(record, standing=standing))
-            taken.append(Message(record.id, put_at, standing, text_of(tx, record)))
+            taken.append(Message(record.id, put_at, standing, text))
         return taken, head.cut_short
 
     scope = keys.queue_scope(queue.account, queue.name)
@@ -138,8 +138,8 @@ async def peek(engine: Engine, queue: QueueKey, *, count: int) -> list[Message]:
     def body(snap: Snapshot) -> tuple[list[Message], bool]:
         head = look(snap, load(snap, queue).generation, count, snap.now)
         seen = [
-            Message(record.id, put_at_of(key), record.standing, text_of(snap, record))
-            for key, record in head.visible
+            Message(record.id, put_at_of(key), record.standing, text)
+            for (key, record), text in zip(head.visible, _texts(snap, head.visible), strict=True)
         ]
         return seen, head.cut_short
 
@@ -235,13 +235,16 @@ def put_at_of(key: bytes) -> Instant:
     return Instant(int.from_bytes(key[-8:], "big"))
 
 
-def text_of(snap: Snapshot, record: MessageRecord) -> str:
-    number = record.long_text.body
-    if not number:
-        return record.text
-    stored = snap.get(keys.body(number))
-    assert stored is not None, "A message refers to a text that is not there."
-    return stored.decode()
+def _texts(snap: Snapshot, rows: Sequence[Row]) -> list[str]:
+    """The text of each message, those that are kept apart in one round trip."""
+    texts = [record.text for _, record in rows]
+    long = [index for index, (_, record) in enumerate(rows) if record.long_text.body]
+    if long:
+        stored = snap.get_many([keys.body(rows[index][1].long_text.body) for index in long])
+        for index, text in zip(long, stored, strict=True):
+            assert text is not None, "A message refers to a text that is not there."
+            texts[index] = text.decode()
+    return texts
 
 
 def _record(tx: Transaction, message_id: str, standing: Standing, text: str) -> MessageRecord:
