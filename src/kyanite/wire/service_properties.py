@@ -6,7 +6,7 @@ elements a service has is given by the caller; the rest is the same for all of t
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 from kyanite.values import Instant
@@ -61,6 +61,15 @@ class StaticWebsite:
 
 
 @dataclass(frozen=True, slots=True)
+class ProtocolSettings:
+    """What the protocols of file shares demand. None is left as it is."""
+
+    smb_multichannel: bool | None = None
+    smb_encryption: bool | None = None
+    nfs_encryption: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceProperties:
     """The fields stand in the order of their elements."""
 
@@ -71,21 +80,32 @@ class ServiceProperties:
     default_service_version: str | None = None
     delete_retention: DeleteRetention | None = None
     static_website: StaticWebsite | None = None
+    protocols: ProtocolSettings | None = None
+    share_retention: Retention | None = None
 
     def updated(self, change: "ServiceProperties") -> "ServiceProperties":
         """These properties with those that the change names."""
-        values = {}
-        for field in fields(self):
-            new = getattr(change, field.name)
-            values[field.name] = getattr(self, field.name) if new is None else new
-        return ServiceProperties(**values)
+        merged = _merged(self, change)
+        if self.protocols is not None and change.protocols is not None:
+            return replace(merged, protocols=_merged(self.protocols, change.protocols))
+        return merged
+
+
+def _merged(present: T, change: T) -> T:
+    """A value with those fields that another of its kind sets."""
+    values = {}
+    for field in fields(present):  # type: ignore[arg-type]
+        new = getattr(change, field.name)
+        values[field.name] = getattr(present, field.name) if new is None else new
+    return type(present)(**values)
 
 
 ANALYTICS = frozenset(("Logging", "HourMetrics", "MinuteMetrics", "Cors"))
 BLOB_ELEMENTS = ANALYTICS | {"DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite"}
 QUEUE_ELEMENTS = ANALYTICS
 TABLE_ELEMENTS = ANALYTICS
-FILE_ELEMENTS = ANALYTICS - {"Logging"}
+FILE_ELEMENTS = (ANALYTICS - {"Logging"}) | {"ProtocolSettings", "ShareDeleteRetentionPolicy"}
+"""Elsewhere the retention of deleted shares is set by the management of accounts, which there is not here."""
 
 INITIAL = ServiceProperties(
     logging=Logging(),
@@ -120,6 +140,8 @@ def decode(document: bytes, elements: frozenset[str]) -> ServiceProperties:
         default_service_version=read("DefaultServiceVersion", _service_version),
         delete_retention=read("DeleteRetentionPolicy", _delete_retention),
         static_website=read("StaticWebsite", _static_website),
+        protocols=read("ProtocolSettings", _protocols),
+        share_retention=read("ShareDeleteRetentionPolicy", _retention),
     )
 
 
@@ -141,6 +163,8 @@ def encode(properties: ServiceProperties, elements: frozenset[str]) -> bytes:
         + written("DefaultServiceVersion", properties.default_service_version, xml.escape)
         + written("DeleteRetentionPolicy", properties.delete_retention, _delete_retention_text)
         + written("StaticWebsite", properties.static_website, _static_website_text)
+        + written("ProtocolSettings", properties.protocols, _protocols_text)
+        + written("ShareDeleteRetentionPolicy", properties.share_retention, _retention_text)
     )
     return xml.document(xml.wrapped("StorageServiceProperties", inside))
 
@@ -235,3 +259,31 @@ def _static_website_text(website: StaticWebsite) -> str:
     )
     paths = "".join(xml.element(name, path) for name, path in documents if path is not None)
     return _flag_text("Enabled", website.enabled) + paths
+
+
+_PROTOCOL_FLAGS = (
+    ("SMB", "Multichannel", "Enabled"),
+    ("SMB", "EncryptionInTransit", "Required"),
+    ("NFS", "EncryptionInTransit", "Required"),
+)
+"""Where the flags of ``ProtocolSettings`` stand, in the order of its fields."""
+
+
+def _protocols(element: xml.Element) -> ProtocolSettings:
+    return ProtocolSettings(*(_nested_flag(element, path) for path in _PROTOCOL_FLAGS))
+
+
+def _nested_flag(element: xml.Element, path: tuple[str, str, str]) -> bool | None:
+    found: xml.Element | None = element
+    for name in path[:2]:
+        found = None if found is None else found.child(name)
+    return None if found is None or found.child(path[2]) is None else found.flag(path[2])
+
+
+def _protocols_text(settings: ProtocolSettings) -> str:
+    values = (settings.smb_multichannel, settings.smb_encryption, settings.nfs_encryption)
+    texts = {"SMB": "", "NFS": ""}
+    for (protocol, feature, name), value in zip(_PROTOCOL_FLAGS, values, strict=True):
+        if value is not None:
+            texts[protocol] += xml.wrapped(feature, _flag_text(name, value))
+    return "".join(xml.wrapped(protocol, text) for protocol, text in texts.items() if text)

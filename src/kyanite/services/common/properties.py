@@ -10,7 +10,7 @@ from kyanite.wire.malformed import Malformed
 from kyanite.wire.service_properties import INITIAL, ServiceProperties
 
 _MAX_BYTES = 64 * 1024
-_EVERY_ELEMENT = wire.BLOB_ELEMENTS
+_EVERY_ELEMENT = wire.BLOB_ELEMENTS | wire.FILE_ELEMENTS
 
 
 async def get_properties(exchange: Exchange, service: str, elements: frozenset[str]) -> Response:
