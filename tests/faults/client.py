@@ -33,7 +33,8 @@ def token_of(server: ServerProcess) -> str:
         server.account,
         server.account_key,
         resource_types="sco",
-        permission="racwdl",
+        permission="racwdlup",
+        services="bqtf",
         expiry=datetime.now(UTC) + timedelta(hours=2),
     )
 
@@ -47,10 +48,10 @@ class Answer:
 
 
 class Connection:
-    """One connection to the blob service, kept alive from request to request."""
+    """One connection to a service, kept alive from request to request."""
 
-    def __init__(self, server: ServerProcess, token: str) -> None:
-        parts = urlsplit(server.endpoints["blob"])
+    def __init__(self, server: ServerProcess, token: str, service: str = "blob") -> None:
+        parts = urlsplit(server.endpoints[service])
         self._host, self._port, self._root = parts.hostname, parts.port, parts.path
         self._token = token
         self._reader: asyncio.StreamReader
@@ -94,7 +95,8 @@ class Connection:
             self._writer.write(body)
             await self._writer.drain()
             status, found = await self.head()
-            rest = b"" if method == "HEAD" else await self._reader.readexactly(int(found["content-length"]))
+            length = 0 if method == "HEAD" or status == 204 else int(found["content-length"])
+            rest = await self._reader.readexactly(length)
             return Answer(status, found, rest)
 
     async def begin(
