@@ -2,8 +2,9 @@
 
 Records are msgspec structs encoded as arrays: small, fast, and validated when they are read. The stored form changes
 in two ways only. A field is added at the end with a default: old rows decode with the default, and a row is
-rewritten whenever its resource is. Any other change raises ``FORMAT`` and comes with an upgrade step that rewrites the
-rows concerned in bounded transactions before the server takes requests; a store of a newer format is refused.
+rewritten whenever its resource is. Any other change raises the format of the store (``server/store_format.py``) and comes
+with an upgrade step that rewrites the rows concerned in bounded transactions before the server takes requests; a store
+of a newer format is refused.
 """
 
 from collections.abc import Callable
@@ -14,8 +15,6 @@ import msgspec
 from kyanite.model.content import Content
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.values import ETag, Instant, etag_of
-
-FORMAT = 1
 
 R = TypeVar("R")
 
