@@ -139,7 +139,7 @@ def test_every_message_is_delivered_and_none_to_two_at_once(server: ServerProces
 async def _consume_and_kill(server: ServerProcess, token: str, ledger: Ledger, until: int) -> None:
     """Let the consumers work, and pull the plug under them."""
     consumers = asyncio.create_task(consume_all(server, token, ledger, MESSAGES - 1))
-    while len(ledger.deleted_at) < until:
+    while len(ledger.deleted_at) < until and not consumers.done():
         await asyncio.sleep(0.01)
     await asyncio.to_thread(server.kill9)
     await consumers
