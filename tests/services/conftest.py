@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kyanite.services.files.service import file_service
 from kyanite.services.queue.service import queue_service
 from kyanite.services.table.service import table_service
 from tests.services.harness import Harness
@@ -27,5 +28,12 @@ def queues(tmp_path: Path) -> Iterator[Harness]:
 @pytest.fixture
 def tables(tmp_path: Path) -> Iterator[Harness]:
     harness = Harness(tmp_path, table_service, "table")
+    yield harness
+    harness.close()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[Harness]:
+    harness = Harness(tmp_path, file_service, "file")
     yield harness
     harness.close()

@@ -1,0 +1,237 @@
+"""A share against a dictionary: whatever is made, written, renamed and deleted, now and in every snapshot.
+
+The oracle copies the whole tree at a snapshot. At the end all is deleted and swept, and nothing may be left.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from copy import deepcopy
+from functools import partial
+from typing import TypeVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kyanite.engine import keys
+from kyanite.engine.api import Snapshot
+from kyanite.engine.memory import MemoryEngine
+from kyanite.model import chores, content, directory, file, share, share_snapshot, share_usage
+from kyanite.model.file import FileDraft, RangeWrite
+from kyanite.model.file_entry import DIRECTORY, FILE, Entry
+from kyanite.model.file_listing import Listing, list_directory
+from kyanite.model.file_properties import SmbProperties
+from kyanite.model.file_rename import Rename, rename
+from kyanite.model.file_tree import FilePath
+from kyanite.model.records import HttpHeaders
+from kyanite.model.share import ShareKey, ShareSettings
+from kyanite.model.share_demolition import ShareDemolition
+from kyanite.model.share_snapshot import Snapshots
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant
+
+T = TypeVar("T")
+
+Names = tuple[str, ...]
+World = dict[Names, bytes | None]
+"""Paths in capitals to what a file holds; None for a directory."""
+
+SHARE = ShareKey("acme", "share")
+NAMES = st.sampled_from(["a", "B", "c"])
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map(tuple)
+LENGTH = 1200
+MAX_DATA_BYTES = 600
+
+
+def run(outcome: Awaitable[T]) -> T:
+    async def wait() -> T:
+        return await outcome
+
+    return asyncio.run(wait())
+
+
+class Trees(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.engine = MemoryEngine()
+        self.world: World = {(): None}
+        self.snapshots: dict[Instant, World] = {}
+        run(share.create(self.engine, SHARE, {}, ShareSettings(), directory.found_root))
+
+    def attempt(self, outcome: Awaitable[object], expected: Reason | None) -> bool:
+        """Whether it was done, and that it was refused exactly if there is a reason to."""
+        if expected is None:
+            run(outcome)
+            return True
+        with pytest.raises(Refused) as refusal:
+            run(outcome)
+        assert refusal.value.reason is expected
+        return False
+
+    def folded(self, names: Names) -> Names:
+        return tuple(name.upper() for name in names)
+
+    def parent_is_missing(self, names: Names) -> bool:
+        above = [self.folded(names[:depth]) for depth in range(len(names))]
+        return any(self.world.get(each, b"") is not None for each in above)
+
+    def reason_to_miss(self, names: Names, kind: int) -> Reason | None:
+        if self.parent_is_missing(names):
+            return Reason.PARENT_NOT_FOUND
+        if self.folded(names) not in self.world:
+            return Reason.PATH_NOT_FOUND
+        is_directory = self.world[self.folded(names)] is None
+        return None if is_directory == (kind == DIRECTORY) else Reason.PATH_TYPE_MISMATCH
+
+    def children(self, names: Names) -> list[Names]:
+        return [each for each in self.world if len(each) > len(names) and each[: len(names)] == names]
+
+    @rule(names=PATHS)
+    def make_directory(self, names: Names) -> None:
+        there = self.world.get(self.folded(names), b"")
+        expected = None
+        if self.parent_is_missing(names):
+            expected = Reason.PARENT_NOT_FOUND
+        elif self.folded(names) in self.world:
+            expected = Reason.PATH_ALREADY_EXISTS if there is None else Reason.PATH_TYPE_MISMATCH
+        if self.attempt(directory.create(self.engine, FilePath(SHARE, names), SmbProperties(), {}), expected):
+            self.world[self.folded(names)] = None
+
+    @rule(names=PATHS)
+    def make_file(self, names: Names) -> None:
+        expected = None
+        if self.parent_is_missing(names):
+            expected = Reason.PARENT_NOT_FOUND
+        elif self.world.get(self.folded(names), b"") is None:
+            expected = Reason.PATH_TYPE_MISMATCH
+        draft = FileDraft(LENGTH, HttpHeaders(), {}, SmbProperties())
+        made = file.create(self.engine, FilePath(SHARE, names), draft, None, may_overwrite=True)
+        if self.attempt(made, expected):
+            self.world[self.folded(names)] = bytes(LENGTH)
+
+    @rule(names=PATHS, offset=st.integers(0, 600), data=st.binary(min_size=1, max_size=MAX_DATA_BYTES))
+    def write(self, names: Names, offset: int, data: bytes) -> None:
+        ask = RangeWrite(offset, len(data), data)
+        done = file.write_range(self.engine, FilePath(SHARE, names), ask, None)
+        if self.attempt(done, self.reason_to_miss(names, FILE)):
+            self.put(names, offset, data)
+
+    @rule(names=PATHS, offset=st.integers(0, 600), length=st.integers(1, 600))
+    def clear(self, names: Names, offset: int, length: int) -> None:
+        done = file.write_range(self.engine, FilePath(SHARE, names), RangeWrite(offset, length, None), None)
+        if self.attempt(done, self.reason_to_miss(names, FILE)):
+            self.put(names, offset, bytes(length))
+
+    def put(self, names: Names, offset: int, data: bytes) -> None:
+        old = self.world[self.folded(names)]
+        assert old is not None
+        self.world[self.folded(names)] = old[:offset] + data + old[offset + len(data) :]
+
+    @rule(names=PATHS)
+    def delete_file(self, names: Names) -> None:
+        done = file.delete(self.engine, FilePath(SHARE, names), None)
+        if self.attempt(done, self.reason_to_miss(names, FILE)):
+            del self.world[self.folded(names)]
+
+    @rule(names=PATHS)
+    def delete_directory(self, names: Names) -> None:
+        expected = self.reason_to_miss(names, DIRECTORY)
+        if expected is None and self.children(self.folded(names)):
+            expected = Reason.DIRECTORY_NOT_EMPTY
+        if self.attempt(directory.delete(self.engine, FilePath(SHARE, names)), expected):
+            del self.world[self.folded(names)]
+
+    @rule(source=PATHS, goal=PATHS, kind=st.sampled_from([FILE, DIRECTORY]), replaces=st.booleans())
+    def move(self, source: Names, goal: Names, kind: int, replaces: bool) -> None:
+        old, new = self.folded(source), self.folded(goal)
+        expected = self.reason_to_miss(source, kind)
+        if expected is None and new[: len(old)] == old and new != old:
+            expected = Reason.SHARING_VIOLATION
+        if expected is None and self.parent_is_missing(goal):
+            expected = Reason.PARENT_NOT_FOUND
+        if expected is None and new in self.world and new != old:
+            expected = None if replaces else Reason.PATH_ALREADY_EXISTS
+            if replaces and (kind == DIRECTORY or self.world[new] is None):
+                expected = Reason.PATH_TYPE_MISMATCH
+        ask = Rename(FilePath(SHARE, source), FilePath(SHARE, goal), kind, replaces=replaces)
+        if self.attempt(rename(self.engine, ask), expected):
+            moved = {names: self.world.pop(names) for names in [old, *self.children(old)]}
+            self.world.update({new + names[len(old) :]: held for names, held in moved.items()})
+
+    @precondition(lambda self: len(self.snapshots) < 4)
+    @rule()
+    def snapshot(self) -> None:
+        instant, _ = run(share_snapshot.take(self.engine, SHARE, {}))
+        self.snapshots[instant] = deepcopy(self.world)
+
+    @precondition(lambda self: self.snapshots)
+    @rule(nth=st.integers(0, 3))
+    def delete_snapshot(self, nth: int) -> None:
+        instant = sorted(self.snapshots)[nth % len(self.snapshots)]
+        run(share_snapshot.delete(self.engine, ShareKey("acme", "share", instant), None))
+        del self.snapshots[instant]
+
+    @rule()
+    def sweep(self) -> None:
+        while run(ShareDemolition(self.engine).step()):
+            pass
+
+    @invariant()
+    def the_share_is_what_it_should_be(self) -> None:
+        self.check(SHARE, self.world)
+        used = run(self.engine.read(lambda snap: share_usage.used_bytes(snap, share.load(snap, SHARE).id)))
+        assert used == sum(len(held) for held in self.world.values() if held is not None)
+
+    @invariant()
+    def every_snapshot_is_what_it_was(self) -> None:
+        for instant, world in self.snapshots.items():
+            self.check(ShareKey("acme", "share", instant), world)
+
+    def check(self, key: ShareKey, world: World) -> None:
+        for names, held in world.items():
+            path = FilePath(key, names)
+            if held is not None:
+                assert self.read(path) == held
+                continue
+            listed = {entry.name.upper(): entry.is_directory for entry in self.list(path)}
+            inside = {each[-1]: world[each] is None for each in world if each and each[:-1] == names}
+            assert listed == inside
+
+    def list(self, path: FilePath) -> list[Entry]:
+        """Page by page, one entry each."""
+        found: list[Entry] = []
+        first: str | None = ""
+        while first is not None:
+            page = run(list_directory(self.engine, path, Listing(first=first, limit=1)))
+            found += page.entries
+            first = page.next_name
+        return found
+
+    def read(self, path: FilePath) -> bytes:
+        def body(snap: Snapshot) -> bytes:
+            _, entry = file.load_for_read(snap, path, None)
+            plan = content.read_plan(snap, entry.content, 0, entry.length)
+            return b"".join(
+                piece if isinstance(piece, bytes) else bytes(piece.length) for piece in plan.pieces
+            )
+
+        return run(self.engine.read(body))
+
+    def teardown(self) -> None:
+        run(share_snapshot.delete(self.engine, SHARE, None, Snapshots.INCLUDE_LEASED))
+        self.sweep()
+        while (layer := run(self.engine.read(_first_chore))) is not None:
+            run(self.engine.run(partial(chores.step, layer_id=layer)))
+        left = run(self.engine.read(lambda snap: [key for key, _ in snap.scan(b"\0", b"\xff")]))
+        assert left == []
+
+
+def _first_chore(snap: Snapshot) -> int | None:
+    for key, _ in snap.scan(keys.CHORES, keys.after(keys.CHORES), limit=1):
+        return int.from_bytes(key[len(keys.CHORES) :], "big")
+    return None
+
+
+TestTrees = Trees.TestCase
+TestTrees.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)

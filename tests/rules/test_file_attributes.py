@@ -1,0 +1,42 @@
+"""Attributes by their names."""
+
+import pytest
+
+from kyanite.rules.file_attributes import Attributes, read, show
+
+A = Attributes
+
+
+@pytest.mark.parametrize(
+    ("text", "attributes"),
+    [
+        ("None", A.NORMAL),
+        ("ReadOnly", A.READ_ONLY),
+        ("readonly|HIDDEN", A.READ_ONLY | A.HIDDEN),
+        ("Archive | System", A.ARCHIVE | A.SYSTEM),
+        ("Temporary|Offline|NotContentIndexed|NoScrubData", A(0x100 | 0x1000 | 0x2000 | 0x20000)),
+    ],
+)
+def test_a_list_of_names_is_read(text: str, attributes: Attributes) -> None:
+    assert read(text, of_directory=False) == attributes
+
+
+@pytest.mark.parametrize(
+    "text", ["", "|", "Bogus", "ReadOnly|", "None|Hidden", "Hidden|Hidden", "Directory", "0x1"]
+)
+def test_other_lists_are_not(text: str) -> None:
+    assert read(text, of_directory=False) is None
+
+
+def test_a_directory_is_always_one() -> None:
+    assert read("None", of_directory=True) == A.DIRECTORY
+    assert read("Hidden", of_directory=True) == A.DIRECTORY | A.HIDDEN
+    assert read("Directory|ReadOnly", of_directory=True) == A.DIRECTORY | A.READ_ONLY
+    assert read("Temporary", of_directory=True) is None
+
+
+def test_they_are_shown_by_their_names() -> None:
+    assert show(A.ARCHIVE) == "Archive"
+    assert show(A.NORMAL) == show(0) == "None"
+    assert show(A.READ_ONLY | A.DIRECTORY) == "ReadOnly | Directory"
+    assert read(show(A.READ_ONLY | A.HIDDEN | A.ARCHIVE), of_directory=False) == A(0x23)

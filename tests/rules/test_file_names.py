@@ -1,0 +1,74 @@
+"""Legal names of files and directories, and which of them are one."""
+
+import pytest
+
+from kyanite.rules.file_names import fold, split
+from kyanite.rules.refusals import Reason, Refused
+
+LEGAL = [
+    ("", ()),
+    ("a", ("a",)),
+    ("a/b/c", ("a", "b", "c")),
+    ("a/", ("a",)),
+    ("a b/ c", ("a b", " c")),
+    ("x" * 255, ("x" * 255,)),
+    ("#%&+=[]{}!@$^()~`',;-_", ("#%&+=[]{}!@$^()~`',;-_",)),
+    ("ÄÖÜ/日本語/😀", ("ÄÖÜ", "日本語", "😀")),
+    ("CON1/COM0/console/LPT10", ("CON1", "COM0", "console", "LPT10")),
+    ("nul.txt", ("nul.txt",)),
+    (".hidden/..b", (".hidden", "..b")),
+    ("a./b..", ("a", "b")),
+    ("/".join("d" * 250), tuple("d" * 250)),
+]
+
+
+@pytest.mark.parametrize(("path", "names"), LEGAL)
+def test_a_path_is_its_names(path: str, names: tuple[str, ...]) -> None:
+    assert split(path) == names
+
+
+ILLEGAL = [
+    *((f"a{character}b", Reason.INVALID_RESOURCE_NAME) for character in '"\\:|<>*?\x00\x1f\x7f'),
+    *((f"dir/{name}", Reason.INVALID_RESOURCE_NAME) for name in ("CON", "prn", "Aux", "NUL", "com1", "LPT9")),
+    ("CLOCK$", Reason.INVALID_RESOURCE_NAME),
+    ("NUL.", Reason.INVALID_RESOURCE_NAME),
+    ("x\ud800", Reason.INVALID_RESOURCE_NAME),
+    (".", Reason.INVALID_PATH_NAME),
+    ("a/../b", Reason.INVALID_PATH_NAME),
+    ("...", Reason.INVALID_PATH_NAME),
+    ("a//b", Reason.INVALID_PATH_NAME),
+    ("/a", Reason.INVALID_PATH_NAME),
+    ("x" * 256, Reason.INVALID_PATH_NAME),
+    ("😀" * 128, Reason.INVALID_PATH_NAME),
+    ("/".join("d" * 251), Reason.INVALID_PATH_NAME),
+    ("/".join(["x" * 250] * 9), Reason.INVALID_PATH_NAME),
+]
+
+
+@pytest.mark.parametrize(("path", "reason"), ILLEGAL)
+def test_what_cannot_be_a_name_is_refused(path: str, reason: Reason) -> None:
+    with pytest.raises(Refused) as refusal:
+        split(path)
+    assert refusal.value.reason is reason
+
+
+def test_trailing_dots_stay_if_they_are_asked_for() -> None:
+    assert split("a./b..", keeps_trailing_dots=True) == ("a.", "b..")
+    assert split("...", keeps_trailing_dots=True) == ("...",)
+    with pytest.raises(Refused):
+        split("a/..", keeps_trailing_dots=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("abc", "ABC"), ("Größe", "GRÖßE"), ("éñж", "ÉÑЖ"), ("readme.TXT", "ReadMe.txt")]
+)
+def test_names_that_differ_in_case_are_one(one: str, other: str) -> None:
+    assert fold(one) == fold(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("a", "b"), ("straße", "STRASSE"), ("ı", "I"), ("ſ", "S"), ("𐐨", "𐐀"), ("é", "e\u0301")],
+)
+def test_names_that_differ_otherwise_are_two(one: str, other: str) -> None:
+    assert fold(one) != fold(other)
