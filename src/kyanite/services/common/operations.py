@@ -21,6 +21,11 @@ async def not_yet(_: Exchange) -> Response:
     raise Malformed("NotImplemented")
 
 
+def query(restype: str = "", comp: str = "") -> dict[str, str]:
+    """The parameters that name an operation."""
+    return {"restype": restype, "comp": comp}
+
+
 @dataclass(frozen=True, slots=True)
 class Op:
     name: str

@@ -6,16 +6,12 @@ that differ only by a parameter stand in the order in which the service tells th
 
 from kyanite.rules.permissions import Access
 from kyanite.services.common.exchange import Resource
-from kyanite.services.common.operations import Op, not_yet
+from kyanite.services.common.operations import Op, not_yet, query
 from kyanite.services.queue import account, lists, message, queue
 
 SERVICE, QUEUE, MESSAGES, MESSAGE = Resource.SERVICE, Resource.CONTAINER, Resource.MESSAGES, Resource.OBJECT
 
 KEY_ONLY = Access()
-
-
-def query(restype: str = "", comp: str = "") -> dict[str, str]:
-    return {"restype": restype, "comp": comp}
 
 
 # fmt: off
