@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -91,6 +92,12 @@ class Harness:
             fresh_guid=self._guid,
         )
         self.service = build(self.environment)
+
+    def beside(self, build: Callable[[Environment], Service], word: str) -> "Harness":
+        """Another service over the same store, to be closed with this one."""
+        other = copy(self)
+        other.service, other._word = build(self.environment), word
+        return other
 
     def close(self) -> None:
         asyncio.run(self.extents.close())

@@ -1,22 +1,27 @@
-"""Copying blobs within the store: by reference and in one transaction, so a copy is done when it is answered."""
+"""Copying into blobs, from blobs and files of this store: by reference and in one transaction.
+
+So a copy is done when it is answered.
+"""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model import content, destination
+from kyanite.model import content, copy_source, destination
 from kyanite.model.blob import BlobKey, Guard, key_of, load, scope_of
-from kyanite.model.records import BlobRecord, CopyState
-from kyanite.rules import leases, preconditions
+from kyanite.model.copy_source import SourceKey
+from kyanite.model.interval import ENDLESS
+from kyanite.model.records import BLOCK_BLOB, BlobRecord, CopyState, HttpHeaders
+from kyanite.rules import leases
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 
 
 @dataclass(frozen=True, slots=True)
 class CopyAsk:
-    source: BlobKey
+    source: SourceKey
     source_url: str
     """As it is told to whoever asks where the blob came from."""
     source_conditions: Conditions
@@ -26,6 +31,23 @@ class CopyAsk:
     tier: str = ""
     finite_lease_suffices: bool = False
     """A synchronous copy may be made under a lease that ends; an asynchronous one might outlast it."""
+    max_length: int = ENDLESS
+    """How long the source may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class PutFromAsk:
+    """Put Blob From URL: a new block blob with the bytes of another blob or file."""
+
+    source: SourceKey
+    source_conditions: Conditions
+    http: HttpHeaders
+    """What the request says; empty leaves it to the source, or to nobody."""
+    takes_over_headers: bool
+    metadata: dict[str, str]
+    """Replaces the source's; empty takes that over."""
+    tier: str = ""
+    max_length: int = ENDLESS
 
 
 def copy(
@@ -34,8 +56,7 @@ def copy(
     check_lease = leases.check_write if ask.finite_lease_suffices else leases.check_copy_onto
 
     def body(tx: Transaction) -> BlobRecord:
-        source = _load_source(tx, ask.source)
-        preconditions.check_source(ask.source_conditions, source.etag, source.modified_at)
+        source = _load(tx, ask)
         place = destination.prepare(
             tx, blob, guard, may_overwrite=may_overwrite, kind=source.kind, check_lease=check_lease
         )
@@ -57,11 +78,48 @@ def copy(
     return engine.run(body, scope_of(blob))
 
 
-def _load_source(tx: Transaction, blob: BlobKey) -> BlobRecord:
-    try:
-        return load(tx, key_of(tx, blob))
-    except Refused:
-        raise Refused(Reason.COPY_SOURCE_NOT_FOUND) from None
+def put_from(
+    engine: Engine, blob: BlobKey, ask: PutFromAsk, guard: Guard, *, may_overwrite: bool
+) -> Awaitable[BlobRecord]:
+    """Put Blob with bytes that are here already, whatever kind of blob was there before."""
+
+    def body(tx: Transaction) -> BlobRecord:
+        source = _load(tx, ask)
+        place = destination.prepare(tx, blob, guard, may_overwrite=may_overwrite)
+        now = tx.now
+        record = BlobRecord(
+            modified_at=now,
+            created_at=place.created_at,
+            kind=BLOCK_BLOB,
+            length=source.length,
+            content=content.share(tx, source.content),
+            http=description_of(ask, source),
+            metadata=ask.metadata or source.metadata,
+            lease=place.lease,
+            tier=ask.tier,
+            tier_changed_at=now if ask.tier else None,
+        )
+        place.replace(tx, record)
+        return record
+
+    return engine.run(body, scope_of(blob))
+
+
+_UNDESCRIBED = HttpHeaders(content_type="application/octet-stream")
+
+
+def description_of(ask: PutFromAsk, source: BlobRecord) -> HttpHeaders:
+    """The headers of the new blob: of each what the request says, or else what the source has, if that counts."""
+    otherwise = source.http if ask.takes_over_headers else _UNDESCRIBED
+    pairs = zip(astuple(ask.http), astuple(otherwise), strict=True)
+    return HttpHeaders(*(said or other for said, other in pairs))
+
+
+def _load(tx: Transaction, ask: CopyAsk | PutFromAsk) -> BlobRecord:
+    source = copy_source.load(tx, ask.source, ask.source_conditions)
+    if source.length > ask.max_length:
+        raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
+    return source
 
 
 def abort(engine: Engine, blob: BlobKey, copy_id: str, guard: Guard) -> Awaitable[None]:

@@ -8,12 +8,13 @@ from msgspec.structs import replace
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.engine.extents import Extent
 from kyanite.model import content, ranges
-from kyanite.model.blob import BlobKey, Guard, load_for_read, load_for_write, scope_of
+from kyanite.model.blob import BlobKey, Guard, key_of, load, load_for_read, load_for_write, scope_of
 from kyanite.model.content import Content
 from kyanite.model.records import PAGE_BLOB, BlobRecord, HttpHeaders, encode
 from kyanite.rules import preconditions, sequence_numbers
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.sequence_numbers import Change
+from kyanite.values import Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +91,16 @@ def change(engine: Engine, blob: BlobKey, ask: PageBlobChange, guard: Guard) -> 
 
 
 def page_ranges(
-    engine: Engine, blob: BlobKey, guard: Guard, *, first: int, last: int | None, limit: int
+    engine: Engine,
+    blob: BlobKey,
+    guard: Guard,
+    *,
+    first: int,
+    last: int | None,
+    limit: int,
+    since: Instant | None = None,
 ) -> Awaitable[PageRanges]:
-    """Which pages hold data, from byte ``first`` to byte ``last``."""
+    """Which pages hold data, from byte ``first`` to byte ``last``; or what has changed there ``since`` a snapshot."""
 
     def body(snap: Snapshot) -> PageRanges:
         record = load_for_read(snap, blob, guard)
@@ -101,6 +109,18 @@ def page_ranges(
         if first and first >= record.length:
             raise Refused(Reason.INVALID_RANGE, **{"Content-Range": f"bytes */{record.length}"})
         end = record.length if last is None else min(last + 1, record.length)
-        return PageRanges(record, ranges.data_ranges(snap, record.content, first, end, limit=limit))
+        if since is None:
+            return PageRanges(record, ranges.data_ranges(snap, record.content, first, end, limit=limit))
+        old = _load_previous(snap, blob, since)
+        return PageRanges(record, ranges.changed_ranges(snap, old, record.content, first, end, limit=limit))
 
     return engine.read(body)
+
+
+def _load_previous(snap: Snapshot, blob: BlobKey, since: Instant) -> Content:
+    if blob.snapshot is not None and since > blob.snapshot:
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NEWER)
+    try:
+        return load(snap, key_of(snap, replace(blob, snapshot=since))).content
+    except Refused:
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND) from None

@@ -1,15 +1,19 @@
 """Append blobs over REST."""
 
+from typing import NamedTuple
+
 from kyanite.model import append_blob, creation
 from kyanite.model.append_blob import AppendDraft
+from kyanite.model.blob import BlobKey, Guard
 from kyanite.model.creation import Draft
 from kyanite.model.records import APPEND_BLOB
 from kyanite.rules.permissions import may_overwrite
-from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
+from kyanite.services.blob.blob import Headers, blob_key_of, guard_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
+from kyanite.services.blob.source import source_hash_headers, take_range
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import content_length_of, md5_of, metadata_of, number_of
-from kyanite.services.common.intake import commit, hash_headers, take
+from kyanite.services.common.intake import Taken, commit, hash_headers, take
 from kyanite.services.common.limits import check_body_length
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
@@ -44,20 +48,44 @@ async def append_block(exchange: Exchange) -> Response:
     if length == 0:
         raise bad_header("Content-Length", "0")
     check_body_length(exchange.version, length, _BLOCK_MAX_BYTES)
-    key, guard = blob_key_of(exchange), guard_of(headers)
-    position = number_of(headers, "x-ms-blob-condition-appendpos")
-    max_size = number_of(headers, "x-ms-blob-condition-maxsize")
+    ask = _ask_of(exchange)
     taken = await take(exchange.environment, exchange.request, length)
-    draft = AppendDraft(taken.payload, length, position, max_size)
-    record = await commit(
-        exchange.environment,
-        taken,
-        append_blob.append_block(exchange.environment.engine, key, draft, guard),
+    return await _append(exchange, ask, taken, hash_headers(headers, taken))
+
+
+async def append_block_from_url(exchange: Exchange) -> Response:
+    ask = _ask_of(exchange)
+    taken = await take_range(exchange, _BLOCK_MAX_BYTES)
+    return await _append(exchange, ask, taken, source_hash_headers(exchange.headers, taken))
+
+
+class _Ask(NamedTuple):
+    """What the head of a request says, before its body is taken in."""
+
+    key: BlobKey
+    guard: Guard
+    position: int | None
+    max_size: int | None
+
+
+def _ask_of(exchange: Exchange) -> _Ask:
+    headers = exchange.headers
+    return _Ask(
+        blob_key_of(exchange),
+        guard_of(headers),
+        number_of(headers, "x-ms-blob-condition-appendpos"),
+        number_of(headers, "x-ms-blob-condition-maxsize"),
     )
+
+
+async def _append(exchange: Exchange, ask: _Ask, taken: Taken, hashes: Headers) -> Response:
+    draft = AppendDraft(taken.payload, taken.length, ask.position, ask.max_size)
+    appending = append_blob.append_block(exchange.environment.engine, ask.key, draft, ask.guard)
+    record = await commit(exchange.environment, taken, appending)
     answer = version_headers(record)
-    answer += hash_headers(headers, taken)
+    answer += hashes
     answer += [
-        ("x-ms-blob-append-offset", str(record.length - length)),
+        ("x-ms-blob-append-offset", str(record.length - taken.length)),
         ("x-ms-blob-committed-block-count", str(record.appended)),
         ("x-ms-request-server-encrypted", "true"),
     ]

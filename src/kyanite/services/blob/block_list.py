@@ -1,15 +1,17 @@
-"""Put Block, Put Block List and Get Block List over REST."""
+"""Put Block, Put Block From URL, Put Block List and Get Block List over REST."""
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 
 from kyanite.model import block_list, staging
+from kyanite.model.blob import BlobKey
 from kyanite.model.block_list import BlockListDraft, From
 from kyanite.model.staging import BlockDraft
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
 from kyanite.services.blob.block_blob import MIB, TIERS, http_headers_of
+from kyanite.services.blob.source import source_hash_headers, take_range
 from kyanite.services.common.blob_paths import readable_key_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
@@ -20,8 +22,9 @@ from kyanite.services.common.headers import (
     metadata_of,
     one_of,
 )
-from kyanite.services.common.intake import check_hashes, commit, hash_headers, take
+from kyanite.services.common.intake import Taken, check_hashes, commit, hash_headers, take
 from kyanite.services.common.limits import check_body_length
+from kyanite.values import LeaseId
 from kyanite.wire import crc64, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter
@@ -41,13 +44,25 @@ async def put_block(exchange: Exchange) -> Response:
     check_body_length(exchange.version, length, _BLOCK_MAX_BYTES)
     key, lease_id = blob_key_of(exchange), lease_id_of(exchange.headers)
     taken = await take(exchange.environment, exchange.request, length)
-    draft = BlockDraft(block_id, taken.payload, length)
-    await commit(
-        exchange.environment,
-        taken,
-        staging.put_block(exchange.environment.engine, key, draft, lease_id),
-    )
+    await _stage(exchange, key, block_id, taken, lease_id)
     return Response(201, [*hash_headers(exchange.headers, taken), ("x-ms-request-server-encrypted", "true")])
+
+
+async def put_block_from_url(exchange: Exchange) -> Response:
+    block_id = _block_id_of(exchange)
+    key, lease_id = blob_key_of(exchange), lease_id_of(exchange.headers)
+    taken = await take_range(exchange, _BLOCK_MAX_BYTES)
+    await _stage(exchange, key, block_id, taken, lease_id)
+    hashes = source_hash_headers(exchange.headers, taken)
+    return Response(201, [*hashes, ("x-ms-request-server-encrypted", "true")])
+
+
+def _stage(
+    exchange: Exchange, key: BlobKey, block_id: bytes, taken: Taken, lease_id: LeaseId | None
+) -> Awaitable[None]:
+    draft = BlockDraft(block_id, taken.payload, taken.length)
+    putting = staging.put_block(exchange.environment.engine, key, draft, lease_id)
+    return commit(exchange.environment, taken, putting)
 
 
 async def put_block_list(exchange: Exchange) -> Response:

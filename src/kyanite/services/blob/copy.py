@@ -1,30 +1,46 @@
-"""Copy Blob, Copy Blob From URL and Abort Copy Blob over REST."""
+"""Copy Blob, Copy Blob From URL, Put Blob From URL and Abort Copy Blob over REST."""
 
-from urllib.parse import urlsplit
+from typing import TypeVar
 
-from kyanite.model import copy
-from kyanite.model.copy import CopyAsk
+from kyanite.engine.api import Engine
+from kyanite.model import copy, creation
+from kyanite.model.blob import BlobKey, Guard
+from kyanite.model.copy import CopyAsk, PutFromAsk
+from kyanite.model.creation import Draft
+from kyanite.model.interval import ENDLESS
 from kyanite.model.records import BlobRecord
 from kyanite.rules.permissions import may_overwrite
-from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
-from kyanite.services.blob.block_blob import TIERS
-from kyanite.services.common.blob_paths import readable_key_of
+from kyanite.services.blob.blob import Headers, blob_key_of, guard_of, set_http_headers_of, version_headers
+from kyanite.services.blob.block_blob import MIB, TIERS
+from kyanite.services.blob.source import (
+    check_no_body,
+    expected_hashes_of,
+    find_source,
+    source_hash_headers,
+    take_source,
+)
 from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import conditions_of, metadata_of, one_of, required
-from kyanite.services.common.source_kinds import BLOB_SOURCE
-from kyanite.services.common.sources import source_of
+from kyanite.services.common.headers import flag_of, metadata_of, one_of, required
+from kyanite.services.common.intake import commit
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header
+
+A = TypeVar("A")
+
+_COPY_FROM_MAX_BYTES = 256 * MIB
+_PUT_FROM_MAX_BYTES = 5000 * MIB
 
 
 async def copy_blob(exchange: Exchange) -> Response:
     """The asynchronous copy, which here is done at once: a source in the same account needs no signature."""
-    record = await _copy(exchange, with_own_key=True, finite_lease_suffices=False)
+    record = await _copy(exchange, with_own_key=True, finite_lease_suffices=False, max_length=ENDLESS)
     return Response(202, _copy_answer(record))
 
 
 async def copy_blob_from_url(exchange: Exchange) -> Response:
-    record = await _copy(exchange, with_own_key=False, finite_lease_suffices=True)
+    record = await _copy(
+        exchange, with_own_key=False, finite_lease_suffices=True, max_length=_COPY_FROM_MAX_BYTES
+    )
     return Response(202, _copy_answer(record))
 
 
@@ -38,29 +54,61 @@ async def abort_copy_blob(exchange: Exchange) -> Response:
     return Response(204)
 
 
-async def _copy(exchange: Exchange, *, with_own_key: bool, finite_lease_suffices: bool) -> BlobRecord:
-    source = await source_of(exchange, BLOB_SOURCE, with_own_key=with_own_key)
-    conditions = {
-        name.removeprefix("x-ms-source-"): value
-        for name, value in exchange.headers.items()
-        if name.startswith("x-ms-source-if-")
-    }
+async def put_blob_from_url(exchange: Exchange) -> Response:
+    """By reference; only when there is a hash to check, the bytes are read, and written anew as they were read."""
+    headers = exchange.headers
+    if required(headers, "x-ms-blob-type").lower() != "blockblob":
+        raise bad_header("x-ms-blob-type", headers["x-ms-blob-type"])
+    check_no_body(exchange)
+    expected = expected_hashes_of(headers)
+    source = await find_source(exchange, with_own_key=False)
+    ask = PutFromAsk(
+        source=source.key,
+        source_conditions=source.conditions,
+        http=set_http_headers_of(headers),
+        takes_over_headers=flag_of(headers, "x-ms-copy-source-blob-properties", default=True),
+        metadata=metadata_of(exchange.request),
+        tier=one_of(headers, "x-ms-access-tier", TIERS),
+        max_length=_PUT_FROM_MAX_BYTES,
+    )
+    hashes: Headers = []
+    if expected.md5 is None and expected.crc64 is None:
+        record = await copy.put_from(*_onto(exchange, ask), may_overwrite=may_overwrite(exchange.grant))
+    else:
+        read = await take_source(exchange, source, None, ask.max_length, expected)
+        draft = Draft(
+            payload=read.taken.payload,
+            length=read.taken.length,
+            http=copy.description_of(ask, read.record),
+            metadata=ask.metadata or read.record.metadata,
+            tier=ask.tier,
+        )
+        putting = creation.put(*_onto(exchange, draft), may_overwrite=may_overwrite(exchange.grant))
+        record = await commit(exchange.environment, read.taken, putting)
+        hashes = source_hash_headers(headers, read.taken)
+    return Response(201, [*version_headers(record), *hashes, ("x-ms-request-server-encrypted", "true")])
+
+
+async def _copy(
+    exchange: Exchange, *, with_own_key: bool, finite_lease_suffices: bool, max_length: int
+) -> BlobRecord:
+    source = await find_source(exchange, with_own_key=with_own_key)
     ask = CopyAsk(
-        source=readable_key_of(source),
-        source_url=_told(exchange.headers["x-ms-copy-source"]),
-        source_conditions=conditions_of(conditions),
+        source=source.key,
+        source_url=source.url,
+        source_conditions=source.conditions,
         copy_id=exchange.environment.fresh_guid(),
         metadata=metadata_of(exchange.request),
         tier=one_of(exchange.headers, "x-ms-access-tier", TIERS),
         finite_lease_suffices=finite_lease_suffices,
+        max_length=max_length,
     )
-    return await copy.copy(
-        exchange.environment.engine,
-        blob_key_of(exchange),
-        ask,
-        guard_of(exchange.headers),
-        may_overwrite=may_overwrite(exchange.grant),
-    )
+    return await copy.copy(*_onto(exchange, ask), may_overwrite=may_overwrite(exchange.grant))
+
+
+def _onto(exchange: Exchange, ask: A) -> tuple[Engine, BlobKey, A, Guard]:
+    """What every transaction that makes a blob is given."""
+    return exchange.environment.engine, blob_key_of(exchange), ask, guard_of(exchange.headers)
 
 
 def _copy_answer(record: BlobRecord) -> list[tuple[str, str]]:
@@ -70,10 +118,3 @@ def _copy_answer(record: BlobRecord) -> list[tuple[str, str]]:
         ("x-ms-copy-id", record.copy.id),
         ("x-ms-copy-status", "success"),
     ]
-
-
-def _told(url: str) -> str:
-    """The source as it is shown later: without the signature, which is a secret."""
-    parts = urlsplit(url)
-    kept = "&".join(part for part in parts.query.split("&") if part.startswith(("snapshot=", "versionid=")))
-    return parts._replace(query=kept).geturl()

@@ -26,6 +26,14 @@ _ANYWHERE: Mapping[Reason, WireError] = {
         416, "InvalidRange", "The range specified is invalid for the current size of the resource."
     ),
     Reason.INVALID_PAGE_RANGE: WireError(416, "InvalidPageRange", "The page range specified is invalid."),
+    Reason.PREVIOUS_SNAPSHOT_NEWER: WireError(
+        400,
+        "PreviousSnapshotCannotBeNewer",
+        "The prevsnapshot query parameter value cannot be newer than snapshot query parameter value.",
+    ),
+    Reason.PREVIOUS_SNAPSHOT_NOT_FOUND: WireError(
+        409, "PreviousSnapshotNotFound", "The previous snapshot is not found."
+    ),
     Reason.SEQUENCE_NUMBER_INCREMENT_TOO_LARGE: WireError(
         409,
         "SequenceNumberIncrementTooLarge",

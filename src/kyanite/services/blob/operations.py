@@ -16,6 +16,7 @@ from kyanite.services.blob import (
     download,
     lists,
     page_blob,
+    page_ranges,
 )
 from kyanite.services.common.exchange import Resource
 from kyanite.services.common.operations import Op, not_yet
@@ -75,7 +76,7 @@ OPERATIONS = (
 
     # Blobs
     Op("Copy Blob From URL", "PUT", BLOB, query(), copy.copy_blob_from_url, CREATE_OR_WRITE, when="x-ms-requires-sync: true", writes=True),
-    Op("Put Blob From URL", "PUT", BLOB, query(), not_yet, CREATE_OR_WRITE, when="x-ms-copy-source & x-ms-blob-type", writes=True),
+    Op("Put Blob From URL", "PUT", BLOB, query(), copy.put_blob_from_url, CREATE_OR_WRITE, when="x-ms-copy-source & x-ms-blob-type", writes=True),
     Op("Copy Blob", "PUT", BLOB, query(), copy.copy_blob, CREATE_OR_WRITE, when="x-ms-copy-source", writes=True),
     Op("Put Blob", "PUT", BLOB, query(), page_blob.put_page_blob, CREATE_OR_WRITE, when="x-ms-blob-type: PageBlob", writes=True),
     Op("Put Blob", "PUT", BLOB, query(), append_blob.put_append_blob, CREATE_OR_WRITE, when="x-ms-blob-type: AppendBlob", writes=True),
@@ -103,16 +104,16 @@ OPERATIONS = (
     Op("Query Blob Contents", "POST", BLOB, query(comp="query"), not_yet, READ),
 
     # Block, append and page blobs
-    Op("Put Block From URL", "PUT", BLOB, query(comp="block"), not_yet, WRITE, when="x-ms-copy-source", writes=True),
+    Op("Put Block From URL", "PUT", BLOB, query(comp="block"), block_list.put_block_from_url, WRITE, when="x-ms-copy-source", writes=True),
     Op("Put Block", "PUT", BLOB, query(comp="block"), block_list.put_block, WRITE, writes=True),
     Op("Put Block List", "PUT", BLOB, query(comp="blocklist"), block_list.put_block_list, WRITE, writes=True),
     Op("Get Block List", "GET", BLOB, query(comp="blocklist"), block_list.get_block_list, READ),
-    Op("Append Block From URL", "PUT", BLOB, query(comp="appendblock"), not_yet, APPEND, when="x-ms-copy-source", writes=True),
+    Op("Append Block From URL", "PUT", BLOB, query(comp="appendblock"), append_blob.append_block_from_url, APPEND, when="x-ms-copy-source", writes=True),
     Op("Append Block", "PUT", BLOB, query(comp="appendblock"), append_blob.append_block, APPEND, writes=True),
     Op("Append Blob Seal", "PUT", BLOB, query(comp="seal"), not_yet, APPEND, writes=True),
-    Op("Put Page From URL", "PUT", BLOB, query(comp="page"), not_yet, WRITE, when="x-ms-copy-source", writes=True),
+    Op("Put Page From URL", "PUT", BLOB, query(comp="page"), page_blob.put_page_from_url, WRITE, when="x-ms-copy-source", writes=True),
     Op("Put Page", "PUT", BLOB, query(comp="page"), page_blob.put_page, WRITE, writes=True),
-    Op("Get Page Ranges", "GET", BLOB, query(comp="pagelist"), page_blob.get_page_ranges, READ),
+    Op("Get Page Ranges", "GET", BLOB, query(comp="pagelist"), page_ranges.get_page_ranges, READ),
     Op("Incremental Copy Blob", "PUT", BLOB, query(comp="incrementalcopy"), not_yet, WRITE, writes=True),
 )
 # fmt: on

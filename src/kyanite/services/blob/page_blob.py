@@ -1,21 +1,19 @@
-"""Page blobs over REST."""
+"""Page blobs over REST. Which of their pages hold data is told in ``page_ranges.py``."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from typing import NamedTuple
 
+from kyanite.engine.extents import Extent
 from kyanite.model import creation, page_blob
+from kyanite.model.blob import BlobKey, Guard
 from kyanite.model.creation import Draft
 from kyanite.model.page_blob import PageBlobChange, PageWrite, SequenceCondition
-from kyanite.model.records import PAGE_BLOB
+from kyanite.model.records import PAGE_BLOB, BlobRecord
 from kyanite.rules.permissions import may_overwrite
 from kyanite.rules.sequence_numbers import LARGEST, Action, Change
-from kyanite.services.blob.blob import (
-    blob_key_of,
-    guard_of,
-    set_http_headers_of,
-    version_headers,
-)
+from kyanite.services.blob.blob import Headers, blob_key_of, guard_of, set_http_headers_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
-from kyanite.services.common.blob_paths import readable_key_of
+from kyanite.services.blob.source import RANGE, source_hash_headers, source_range_of, take_range
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     content_length_of,
@@ -26,15 +24,14 @@ from kyanite.services.common.headers import (
     required,
 )
 from kyanite.services.common.intake import commit, hash_headers, take
-from kyanite.wire import ranges, xml
+from kyanite.wire import ranges
 from kyanite.wire.http import Response
-from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
+from kyanite.wire.malformed import Malformed, bad_header, missing_header
 from kyanite.wire.ranges import ByteRange
 
 PAGE = 512
 _BLOB_MAX_BYTES = 8 * 1024 * 1024 * MIB
 _WRITE_MAX_BYTES = 4 * MIB
-_RANGES_MAX = 10_000
 
 
 async def put_page_blob(exchange: Exchange) -> Response:
@@ -62,57 +59,77 @@ async def put_page_blob(exchange: Exchange) -> Response:
 
 async def put_page(exchange: Exchange) -> Response:
     headers = exchange.headers
-    clears = one_of(headers, "x-ms-page-write", ("update", "clear")) == "clear"
     required(headers, "x-ms-page-write")
-    asked = _pages_of(headers)
+    clears = one_of(headers, "x-ms-page-write", ("update", "clear")) == "clear"
+    ask = _ask_of(exchange)
     length = content_length_of(exchange.request)
-    key, guard = blob_key_of(exchange), guard_of(headers)
+    if clears:
+        if length:
+            raise bad_header("Content-Length", str(length))
+        return _written(await _write(exchange, ask, None), [])
+    _check_size(ask)
+    if length != ask.length:
+        raise bad_header("Content-Length", str(length))
+    taken = await take(exchange.environment, exchange.request, length)
+    record = await commit(exchange.environment, taken, _write(exchange, ask, taken.payload))
+    return _written(record, hash_headers(headers, taken))
+
+
+async def put_page_from_url(exchange: Exchange) -> Response:
+    headers = exchange.headers
+    if one_of(headers, "x-ms-page-write", ("update",), "update") != "update":
+        raise bad_header("x-ms-page-write", headers["x-ms-page-write"])
+    ask = _ask_of(exchange)
+    _check_size(ask)
+    asked = source_range_of(headers)
+    if asked is None:
+        raise missing_header(RANGE)
+    if asked.length != ask.length:
+        raise bad_header(RANGE, headers[RANGE])
+    taken = await take_range(exchange, (("", ask.length),))
+    if taken.length != ask.length:
+        raise Malformed("InvalidPageRange")
+    record = await commit(exchange.environment, taken, _write(exchange, ask, taken.payload))
+    return _written(record, source_hash_headers(headers, taken))
+
+
+class _Ask(NamedTuple):
+    """What the head of a request says, before its body is taken in."""
+
+    key: BlobKey
+    guard: Guard
+    offset: int
+    length: int
+    sequence: SequenceCondition
+
+
+def _ask_of(exchange: Exchange) -> _Ask:
+    headers = exchange.headers
+    pages = _pages_of(headers)
     sequence = SequenceCondition(
         le=number_of(headers, "x-ms-if-sequence-number-le", LARGEST),
         lt=number_of(headers, "x-ms-if-sequence-number-lt", LARGEST),
         eq=number_of(headers, "x-ms-if-sequence-number-eq", LARGEST),
     )
-    engine = exchange.environment.engine
-    if clears:
-        if length:
-            raise bad_header("Content-Length", str(length))
-        ask = PageWrite(asked.first, asked.length or 0, None, sequence)
-        record = await page_blob.write(engine, key, ask, guard)
-        hashes: list[tuple[str, str]] = []
-    else:
-        if (asked.length or 0) > _WRITE_MAX_BYTES:
-            raise Malformed("RequestBodyTooLarge", MaxLimit=str(_WRITE_MAX_BYTES))
-        if length != asked.length:
-            raise bad_header("Content-Length", str(length))
-        taken = await take(exchange.environment, exchange.request, length)
-        ask = PageWrite(asked.first, length, taken.payload, sequence)
-        record = await commit(exchange.environment, taken, page_blob.write(engine, key, ask, guard))
-        hashes = hash_headers(headers, taken)
+    return _Ask(blob_key_of(exchange), guard_of(headers), pages.first, pages.length or 0, sequence)
+
+
+def _check_size(ask: _Ask) -> None:
+    if ask.length > _WRITE_MAX_BYTES:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(_WRITE_MAX_BYTES))
+
+
+def _write(
+    exchange: Exchange, ask: _Ask, payload: bytes | tuple[Extent, ...] | None
+) -> Awaitable[BlobRecord]:
+    write = PageWrite(ask.offset, ask.length, payload, ask.sequence)
+    return page_blob.write(exchange.environment.engine, ask.key, write, ask.guard)
+
+
+def _written(record: BlobRecord, hashes: Headers) -> Response:
     answer = [*version_headers(record), *hashes]
     answer.append(("x-ms-blob-sequence-number", str(record.sequence_number)))
     return Response(201, [*answer, ("x-ms-request-server-encrypted", "true")])
-
-
-async def get_page_ranges(exchange: Exchange) -> Response:
-    asked = ranges.from_headers(exchange.headers) or ByteRange(0, None)
-    limit = _limit_of(exchange.parameters)
-    found = await page_blob.page_ranges(
-        exchange.environment.engine,
-        readable_key_of(exchange),
-        guard_of(exchange.headers),
-        first=max(asked.first, _marker_of(exchange.parameters)),
-        last=asked.last,
-        limit=limit,
-    )
-    items = "".join(
-        f"<PageRange><Start>{start}</Start><End>{end - 1}</End></PageRange>"
-        for start, end, _ in found.page.ranges
-    )
-    marker = "" if found.page.next_start is None else str(found.page.next_start)
-    headers = version_headers(found.record)
-    headers += [("Content-Type", "application/xml"), ("x-ms-blob-content-length", str(found.record.length))]
-    more = f"<NextMarker>{marker}</NextMarker>" if marker or "maxresults" in exchange.parameters else ""
-    return Response(200, headers, xml.document(f"<PageList>{items}{more}</PageList>"))
 
 
 async def set_page_blob_properties(exchange: Exchange) -> Response:
@@ -173,21 +190,3 @@ def _pages_of(headers: Mapping[str, str]) -> ByteRange:
     if asked.first % PAGE or (asked.last + 1) % PAGE:
         raise Malformed("InvalidPageRange")
     return asked
-
-
-def _limit_of(parameters: Mapping[str, str]) -> int:
-    text = parameters.get("maxresults")
-    if not text:
-        return _RANGES_MAX
-    if not text.isdecimal() or int(text) == 0:
-        raise bad_parameter("maxresults", text)
-    return min(int(text), _RANGES_MAX)
-
-
-def _marker_of(parameters: Mapping[str, str]) -> int:
-    text = parameters.get("marker")
-    if not text:
-        return 0
-    if not text.isdecimal():
-        raise bad_parameter("marker", text)
-    return int(text)

@@ -6,7 +6,7 @@ straight from the file; a pin keeps them until the client has them all, whatever
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from itertools import count
 from typing import Generic, TypeVar
 
@@ -168,7 +168,7 @@ class Stream(Generic[R]):
             gathered += data
         return bytes(gathered)
 
-    async def data(self) -> AsyncIterator[bytes]:
+    async def data(self) -> AsyncGenerator[bytes, None]:
         """All bytes, one piece after the other, through memory."""
         async for piece in self._planned():
             async for data in self._bytes_of(piece):

@@ -88,6 +88,14 @@ REASONS: Mapping[Reason, WireError] = {
         "AuthorizationSourceIPMismatch",
         "This request is not authorized to perform this operation using this source IP.",
     ),
+    Reason.COPY_SOURCE_NOT_AVAILABLE: WireError(
+        409, "CannotVerifyCopySource", "The copy source cannot be read at present."
+    ),
+    Reason.COPY_SOURCE_TOO_LARGE: WireError(
+        409,
+        "CannotVerifyCopySource",
+        "The source request body for copy source is too large and exceeds the maximum permissible limit.",
+    ),
     Reason.WRITE_ON_SECONDARY: WireError(
         403,
         "InsufficientAccountPermissions",

@@ -108,11 +108,11 @@ def base64_text(digest: bytes) -> str:
     return base64.b64encode(digest).decode("ascii")
 
 
-def flag_of(headers: Mapping[str, str], name: str) -> bool:
+def flag_of(headers: Mapping[str, str], name: str, *, default: bool = False) -> bool:
     """A header that says true or false."""
     text = headers.get(name)
     if text is None:
-        return False
+        return default
     if text.lower() not in {"true", "false"}:
         raise bad_header(name, text)
     return text.lower() == "true"

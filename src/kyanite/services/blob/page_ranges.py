@@ -1,0 +1,91 @@
+"""Get Page Ranges: which pages of a page blob hold data, or what has changed in it since a snapshot."""
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from kyanite.model import page_blob
+from kyanite.model.ranges import Range
+from kyanite.services.blob.blob import guard_of, version_headers
+from kyanite.services.common.blob_paths import readable_key_of
+from kyanite.services.common.exchange import Exchange
+from kyanite.values import Instant
+from kyanite.wire import iso_time, ranges, uri, xml
+from kyanite.wire.http import Response
+from kyanite.wire.malformed import Malformed, bad_header, bad_parameter
+from kyanite.wire.ranges import ByteRange
+
+_RANGES_MAX = 10_000
+_PREVIOUS_URL = "x-ms-previous-snapshot-url"
+
+
+async def get_page_ranges(exchange: Exchange) -> Response:
+    asked = ranges.from_headers(exchange.headers) or ByteRange(0, None)
+    found = await page_blob.page_ranges(
+        exchange.environment.engine,
+        readable_key_of(exchange),
+        guard_of(exchange.headers),
+        first=max(asked.first, _marker_of(exchange.parameters)),
+        last=asked.last,
+        limit=_limit_of(exchange.parameters),
+        since=_previous_of(exchange),
+    )
+    items = "".join(map(_element, found.page.ranges))
+    marker = "" if found.page.next_start is None else str(found.page.next_start)
+    headers = version_headers(found.record)
+    headers += [("Content-Type", "application/xml"), ("x-ms-blob-content-length", str(found.record.length))]
+    more = f"<NextMarker>{marker}</NextMarker>" if marker or "maxresults" in exchange.parameters else ""
+    return Response(200, headers, xml.document(f"<PageList>{items}{more}</PageList>"))
+
+
+def _element(found: Range) -> str:
+    name = "ClearRange" if found.is_clear else "PageRange"
+    return f"<{name}><Start>{found.start}</Start><End>{found.end - 1}</End></{name}>"
+
+
+def _previous_of(exchange: Exchange) -> Instant | None:
+    """The snapshot to compare with: by its time, or, as clients of managed disks do, by its URL."""
+    text = exchange.parameters.get("prevsnapshot")
+    if text:
+        instant = iso_time.decode(text)
+        if instant is None:
+            raise bad_parameter("prevsnapshot", text)
+        return instant
+    url = exchange.headers.get(_PREVIOUS_URL)
+    if not url:
+        return None
+    instant = _snapshot_in(url, exchange)
+    if instant is None:
+        raise bad_header(_PREVIOUS_URL, url)
+    return instant
+
+
+def _snapshot_in(url: str, exchange: Exchange) -> Instant | None:
+    """The snapshot that the URL names, if it is one of the blob that the request names."""
+    try:
+        parts = urlsplit(url)
+        target = uri.decode_target(parts.netloc, parts.path, exchange.target.service)
+        text = uri.decode_query(parts.query).get("snapshot")
+    except (Malformed, ValueError):
+        return None
+    own = exchange.target
+    if (target.account, target.first, target.rest) != (own.account, own.first, own.rest):
+        return None
+    return None if text is None else iso_time.decode(text)
+
+
+def _limit_of(parameters: Mapping[str, str]) -> int:
+    text = parameters.get("maxresults")
+    if not text:
+        return _RANGES_MAX
+    if not text.isdecimal() or int(text) == 0:
+        raise bad_parameter("maxresults", text)
+    return min(int(text), _RANGES_MAX)
+
+
+def _marker_of(parameters: Mapping[str, str]) -> int:
+    text = parameters.get("marker")
+    if not text:
+        return 0
+    if not text.isdecimal():
+        raise bad_parameter("marker", text)
+    return int(text)
