@@ -120,7 +120,7 @@ def _comparison(wanted: Comparison, get: Callable[[_Row], tuple[Any, Any]]) -> _
     read, constant = _reading(wanted.literal)
     if wanted.name == TIMESTAMP:
         read = _read_own_time if wanted.literal.type is EdmType.DATETIME else _read_nothing
-    if wanted.operator is Operator.EQ and wanted.literal.type is EdmType.STRING:
+    elif wanted.operator is Operator.EQ and wanted.literal.type is EdmType.STRING:
         expected = (wanted.literal.value, UNSET)
         return lambda row: get(row) == expected
     if wanted.operator is Operator.NE:

@@ -73,6 +73,8 @@ def _between(delimiter: bytes, body: bytes) -> list[bytes]:
         if rest_of_line.strip():
             raise _invalid("A boundary is followed by something else on its line.")
         found.append(content.removesuffix(b"\r"))
+    if found and not found[-1].strip():
+        found.pop()  # A last boundary without its "--".
     return found
 
 
