@@ -13,6 +13,7 @@ from kyanite.engine.embedded import EmbeddedEngine
 from kyanite.engine.group_commit import Commits
 from kyanite.engine.local_extents import LocalExtents
 from kyanite.engine.memory import MemoryEngine
+from kyanite.model.deleted_tables import DeletedTables
 from kyanite.model.demolition import Demolition
 from kyanite.model.share_demolition import ShareDemolition
 from kyanite.model.spent_messages import SpentMessages
@@ -41,6 +42,7 @@ class Store:
             ShareDemolition(self.engine).step,
             Sweeper(self.engine, self.extents).step,
             SpentMessages(self.engine).step,
+            DeletedTables(self.engine).step,
         ]
 
     async def close(self) -> None:
