@@ -57,7 +57,9 @@ class ReaderTable:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
-            os.truncate(fd, _SLOTS * _SLOT_BYTES)
+            if os.fstat(fd).st_size < _SLOTS * _SLOT_BYTES:
+                # Real bytes and not a hole: on a full disk, touching a hole through the map would be a bus error.
+                os.pwrite(fd, bytes(_SLOTS * _SLOT_BYTES), 0)
             self._memory = mmap.mmap(fd, _SLOTS * _SLOT_BYTES)
             self._slot = self._claim(owner)
         finally:
