@@ -89,7 +89,7 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         query: str = "",
     ) -> Answer:
-        """Send a request and read the whole answer."""
+        """Send a request and read the whole answer. If the server then wants to part, there is a new connection."""
         async with asyncio.timeout(_SECONDS):
             await self.begin(method, path, len(body), headers, query)
             self._writer.write(body)
@@ -97,6 +97,9 @@ class Connection:
             status, found = await self.head()
             length = 0 if method == "HEAD" or status == 204 else int(found["content-length"])
             rest = await self._reader.readexactly(length)
+            if found.get("connection") == "close":
+                await self.close()
+                await self.open()
             return Answer(status, found, rest)
 
     async def begin(
