@@ -8,6 +8,7 @@ number is one aligned 64-bit word, so it is read and written whole.
 *holder*, *held_since*: who has the turn to write (0: nobody), and since when on the monotonic clock. A process that
 dies in its turn leaves its number here, although the kernel has freed the lock.
 *bells*: changes whenever a process begins or ceases to listen.
+*commits*: counts up after every commit, before anybody is told of it, by whoever has the turn.
 """
 
 import mmap
@@ -19,7 +20,7 @@ from kyanite.values import Instant
 
 _FILE = "board"
 _PAGE_BYTES = 4096
-_HIGH, _FAILED, _HOLDER, _HELD_SINCE, _BELLS = range(5)
+_HIGH, _FAILED, _HOLDER, _HELD_SINCE, _BELLS, _COMMITS = range(6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,13 @@ class Board:
 
     def change_bells(self, token: int) -> None:
         self._words[_BELLS] = token
+
+    @property
+    def commits(self) -> int:
+        return self._words[_COMMITS]
+
+    def count_commit(self) -> None:
+        self._words[_COMMITS] += 1
 
     def close(self) -> None:
         self._words.release()

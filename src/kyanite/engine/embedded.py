@@ -22,8 +22,8 @@ from kyanite.engine.clock import wall_clock
 from kyanite.engine.fifo_bell import FifoBell
 from kyanite.engine.group_commit import DEFAULT_LIMITS, GroupCommit, Limits
 from kyanite.engine.outcome import Done, Failed
-from kyanite.engine.rows import Rows
-from kyanite.engine.snapshot import Bodies, Clock, View
+from kyanite.engine.reader import Reader
+from kyanite.engine.snapshot import Bodies, Clock
 from kyanite.engine.turnstile import Turnstile
 from kyanite.values import Instant
 
@@ -46,12 +46,11 @@ class EmbeddedEngine:
         files.callback(turnstile.close)
         reading = self._connect(folder, vfs, read_only=True)
         writing = self._connect(folder, vfs)
-        self._cursor = reading.cursor()
-        self._rows = Rows(reading)
         self._bell = FifoBell(folder, self._board)
         checkpointer = Checkpointer(self._connect(folder, vfs), database, folder, self._board, log_bytes)
         files.callback(checkpointer.stop)
         self._bodies = Bodies()
+        self._reader = Reader(reading, self._board, self._bodies, self._now)
         self._writer = GroupCommit(
             writing, turnstile, self._board, self._bodies, clock=clock, ring=self._bell.ring, limits=limits
         )
@@ -98,12 +97,7 @@ class EmbeddedEngine:
             return Failed(EngineClosed("the engine was closed"))
         self._bodies.check_none_runs()
         try:
-            self._cursor.execute("BEGIN")
-            try:
-                return Done(self._bodies.call(body, View(self._rows, self._now)))
-            finally:
-                self._rows.end_scans()
-                self._cursor.execute("COMMIT")
+            return Done(self._reader.read(body))
         except apsw.Error as error:
             return Failed(EngineError(f"SQLite: {error}"))
         except Exception as error:
@@ -123,6 +117,7 @@ class EmbeddedEngine:
     async def _close(self) -> None:
         await self._writer.close()
         self._bell.close()
+        self._reader.end()
         await asyncio.to_thread(self._files.close)
 
     def _now(self) -> Instant:

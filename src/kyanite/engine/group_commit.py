@@ -252,6 +252,7 @@ class GroupCommit:
                 save_last_instant(self._cursor, batch.last)
             committing = batch.wrote and self._connection.in_transaction
             self._cursor.execute("COMMIT")
+            self._board.count_commit()
             self.commits.batches += 1
             self.commits.transactions += len(batch.members)
         except apsw.Error as error:
