@@ -21,9 +21,7 @@ def test_a_list_of_names_is_read(text: str, attributes: Attributes) -> None:
     assert read(text, of_directory=False) == attributes
 
 
-@pytest.mark.parametrize(
-    "text", ["", "|", "Bogus", "ReadOnly|", "None|Hidden", "Hidden|Hidden", "Directory", "0x1"]
-)
+@pytest.mark.parametrize("text", ["", "|", "Bogus", "ReadOnly|", "None|Hidden", "Directory", "0x1"])
 def test_other_lists_are_not(text: str) -> None:
     assert read(text, of_directory=False) is None
 
@@ -32,6 +30,7 @@ def test_a_directory_is_always_one() -> None:
     assert read("None", of_directory=True) == A.DIRECTORY
     assert read("Hidden", of_directory=True) == A.DIRECTORY | A.HIDDEN
     assert read("Directory|ReadOnly", of_directory=True) == A.DIRECTORY | A.READ_ONLY
+    assert read("Directory|Directory", of_directory=True) == A.DIRECTORY
     assert read("Temporary", of_directory=True) is None
 
 

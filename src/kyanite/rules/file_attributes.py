@@ -36,11 +36,14 @@ _FILES_ONLY = Attributes.TEMPORARY
 
 
 def read(text: str, *, of_directory: bool) -> Attributes | None:
-    """The attributes that a list names, or None when it is no such list for this kind of thing."""
+    """The attributes that a list names, or None when it is no such list for this kind of thing.
+
+    A name may come twice: AzCopy copies a directory's as ``Directory|Directory``.
+    """
     found = Attributes(0)
     for part in text.split(_SEPARATOR):
         attribute = _BY_NAME.get(part.strip().lower())
-        if attribute is None or attribute in found:
+        if attribute is None:
             return None
         found |= attribute
     if Attributes.NORMAL in found and found & ~(Attributes.NORMAL | Attributes.DIRECTORY):
