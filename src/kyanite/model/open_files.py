@@ -73,7 +73,7 @@ def _handles(
     snap: Snapshot, path: FilePath, place: Place, entry: Entry, recursive: bool
 ) -> Iterator[tuple[bytes, Handle]]:
     if recursive and not entry.is_directory:
-        raise Refused(Reason.PATH_TYPE_MISMATCH)
+        raise Refused(Reason.NOT_RECURSIVE)
     if not recursive:
         base = keys.handles(place.tree.id, entry.id)
         yield from ((key, decode(value)) for key, value in snap.scan(base, keys.after(base)))

@@ -10,6 +10,9 @@ from kyanite.model.share import ShareRecord, decode_share
 from kyanite.model.share_snapshot import snapshots
 from kyanite.values import Instant
 
+_BEYOND_ALL = Instant((1 << 63) - 1)
+"""Stands for the share itself, which is listed behind its snapshots."""
+
 
 class Item(msgspec.Struct, frozen=True, gc=False):
     name: str
@@ -22,7 +25,7 @@ class SharePage(msgspec.Struct, frozen=True, gc=False):
     next_name: str | None
     """The share with which the next page begins, or None when this was the last."""
     next_snapshot: Instant | None
-    """The first of its snapshots to be listed; None for the share itself or for all of them."""
+    """The first of its snapshots to be listed, or an instant beyond all of them; None where none are listed."""
     at: Instant
 
 
@@ -48,8 +51,8 @@ def list_shares(
                 found = [item for item in found if item.snapshot and item.snapshot >= first_snapshot]
             for item in (*found, Item(name, None, record)):
                 if len(items) == limit:
-                    beyond_all = None if not with_snapshots else item.snapshot or snap.now
-                    return SharePage(items, name, beyond_all, snap.now)
+                    from_snapshot = (item.snapshot or _BEYOND_ALL) if with_snapshots else None
+                    return SharePage(items, name, from_snapshot, snap.now)
                 items.append(item)
         return SharePage(items, None, None, snap.now)
 

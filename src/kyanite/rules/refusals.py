@@ -73,6 +73,7 @@ class Reason(Enum):
     FILE_LOCK_CONFLICT = auto()
     READ_ONLY_ATTRIBUTE = auto()
     CANNOT_DELETE_FILE_OR_DIRECTORY = auto()
+    NOT_RECURSIVE = auto()
     # Conditions
     CONDITION_NOT_MET = auto()
     NOT_MODIFIED = auto()

@@ -69,6 +69,9 @@ _ANYWHERE: Mapping[Reason, WireError] = {
         "CannotDeleteFileOrDirectory",
         "The file or directory could not be deleted because it is in use by an SMB client.",
     ),
+    Reason.NOT_RECURSIVE: WireError(
+        400, "InvalidHeaderValue", "A file has no handles below it: x-ms-recursive is for directories."
+    ),
     Reason.INVALID_PATH_NAME: WireError(
         400, "InvalidFileOrDirectoryPathName", "The specified file or directory path name is invalid."
     ),

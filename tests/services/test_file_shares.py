@@ -1,0 +1,222 @@
+"""Shares over REST: made, described, changed, leased, snapshotted, listed, deleted."""
+
+from urllib.parse import quote
+
+import pytest
+
+from tests.services.harness import START, Clock, Harness
+
+ID = "11111111-1111-1111-1111-111111111111"
+OTHER_ID = "22222222-2222-2222-2222-222222222222"
+ACQUIRE = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1", "x-ms-proposed-lease-id": ID}
+FILE = {"x-ms-type": "file"}
+
+
+async def make(files: Harness, headers: dict[str, str] | None = None) -> None:
+    assert (await files("PUT", "/box?restype=share", headers)).status == 201
+
+
+async def snapshot(files: Harness) -> str:
+    answer = await files("PUT", "/box?restype=share&comp=snapshot")
+    assert answer.status == 201
+    return quote(answer.headers["x-ms-snapshot"])
+
+
+async def test_a_share_is_made_once(files: Harness) -> None:
+    await make(files, {"x-ms-meta-Color": "blue"})
+    again = await files("PUT", "/box?restype=share")
+    assert (again.status, again.code) == (409, "ShareAlreadyExists")
+    seen = await files("GET", "/box?restype=share")
+    assert seen.headers["x-ms-meta-color"] == "blue"
+    assert seen.headers["x-ms-share-quota"] == "5120"
+    assert seen.headers["x-ms-access-tier"] == "TransactionOptimized"
+    assert seen.headers["x-ms-enabled-protocols"] == "SMB"
+    assert (seen.headers["x-ms-lease-status"], seen.headers["x-ms-lease-state"]) == ("unlocked", "available")
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("UP", "OutOfRangeInput"), ("Upper", "InvalidResourceName"), ("a--b", "InvalidResourceName")],
+)
+async def test_names_that_no_share_can_have(files: Harness, name: str, code: str) -> None:
+    answer = await files("PUT", f"/{name}?restype=share")
+    assert (answer.status, answer.code) == (400, code)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"x-ms-share-quota": "0"},
+        {"x-ms-share-quota": "-1"},
+        {"x-ms-share-quota": "many"},
+        {"x-ms-share-quota": "262145"},
+        {"x-ms-access-tier": "Lukewarm"},
+        {"x-ms-enabled-protocols": "AFP"},
+        {"x-ms-root-squash": "RootSquash"},
+    ],
+)
+async def test_settings_that_cannot_be_are_refused(files: Harness, header: dict[str, str]) -> None:
+    answer = await files("PUT", "/box?restype=share", header)
+    assert (answer.status, answer.code) == (400, "InvalidHeaderValue")
+    assert (await files("GET", "/box?restype=share")).code == "ShareNotFound"
+
+
+async def test_settings_are_kept_and_changed(files: Harness) -> None:
+    await make(
+        files, {"x-ms-share-quota": "7", "x-ms-enabled-protocols": "NFS", "x-ms-root-squash": "allsquash"}
+    )
+    before = await files("GET", "/box?restype=share")
+    assert before.headers["x-ms-root-squash"] == "AllSquash"
+    changed = await files("PUT", "/box?restype=share&comp=properties", {"x-ms-access-tier": "hot"})
+    assert changed.status == 200
+    seen = await files("GET", "/box?restype=share")
+    assert (seen.headers["x-ms-share-quota"], seen.headers["x-ms-access-tier"]) == ("7", "Hot")
+    assert seen.headers["etag"] == changed.headers["etag"] != before.headers["etag"]
+    assert "x-ms-access-tier-change-time" in seen.headers
+
+
+async def test_metadata_is_replaced(files: Harness) -> None:
+    await make(files, {"x-ms-meta-a": "1"})
+    assert (await files("PUT", "/box?restype=share&comp=metadata", {"x-ms-meta-b": "2"})).status == 200
+    seen = await files("GET", "/box?restype=share&comp=metadata")
+    assert (seen.headers.get("x-ms-meta-a"), seen.headers["x-ms-meta-b"]) == (None, "2")
+
+
+async def test_policies_are_kept(files: Harness) -> None:
+    await make(files)
+    body = (
+        b"<SignedIdentifiers><SignedIdentifier><Id>p</Id><AccessPolicy><Permission>rl</Permission>"
+        b"</AccessPolicy></SignedIdentifier></SignedIdentifiers>"
+    )
+    assert (await files("PUT", "/box?restype=share&comp=acl", body=body)).status == 200
+    seen = await files("GET", "/box?restype=share&comp=acl")
+    assert [each.findtext("Id") for each in seen.xml] == ["p"]
+
+
+async def test_the_lengths_of_files_are_counted_and_limited(files: Harness) -> None:
+    await make(files, {"x-ms-share-quota": "1"})
+    gib = 1 << 30
+    for name, length in (("a", gib - 10), ("b", 10)):
+        assert (await files("PUT", f"/box/{name}", FILE | {"x-ms-content-length": str(length)})).status == 201
+    full = await files("PUT", "/box/c", FILE | {"x-ms-content-length": "1"})
+    assert (full.status, full.code) == (409, "ShareSizeLimitReached")
+    grown = await files("PUT", "/box/b?comp=properties", {"x-ms-content-length": "11"})
+    assert grown.code == "ShareSizeLimitReached"
+    assert (await files("GET", "/box?restype=share&comp=stats")).xml.findtext("ShareUsageBytes") == str(gib)
+    await files("DELETE", "/box/a")
+    await files("PUT", "/box/b?comp=properties", {"x-ms-content-length": "3"})
+    assert (await files("GET", "/box?restype=share&comp=stats")).xml.findtext("ShareUsageBytes") == "3"
+
+
+async def test_a_leased_share_is_deleted_with_its_lease_only(files: Harness) -> None:
+    await make(files)
+    assert (await files("PUT", "/box?restype=share&comp=lease", ACQUIRE)).status == 201
+    assert (await files("DELETE", "/box?restype=share")).code == "LeaseIdMissing"
+    wrong = await files("DELETE", "/box?restype=share", {"x-ms-lease-id": OTHER_ID})
+    assert (wrong.status, wrong.code) == (412, "LeaseIdMismatchWithShareOperation")
+    assert (await files("PUT", "/box?restype=share&comp=metadata", {"x-ms-meta-b": "2"})).status == 200
+    assert (await files("DELETE", "/box?restype=share", {"x-ms-lease-id": ID})).status == 202
+    assert (await files("GET", "/box?restype=share")).code == "ShareNotFound"
+
+
+async def test_a_finite_lease_of_a_share_ends(files: Harness) -> None:
+    await make(files)
+    await files("PUT", "/box?restype=share&comp=lease", ACQUIRE | {"x-ms-lease-duration": "15"})
+    assert isinstance(files.clock, Clock)
+    files.clock.now = type(START)(START + 16 * 10_000_000)
+    assert (await files("GET", "/box?restype=share")).headers["x-ms-lease-state"] == "expired"
+    renewed = await files(
+        "PUT", "/box?restype=share&comp=lease", {"x-ms-lease-action": "renew", "x-ms-lease-id": ID}
+    )
+    assert renewed.status == 200
+
+
+async def test_a_share_with_snapshots_is_not_deleted_without_a_word(files: Harness) -> None:
+    await make(files)
+    at = await snapshot(files)
+    assert (await files("DELETE", "/box?restype=share")).code == "ShareHasSnapshots"
+    leased = await files("PUT", f"/box?restype=share&comp=lease&sharesnapshot={at}", ACQUIRE)
+    assert leased.status == 201
+    assert (await files("GET", "/box?restype=share")).headers["x-ms-lease-state"] == "available"
+    include = {"x-ms-delete-snapshots": "include"}
+    assert (await files("DELETE", "/box?restype=share", include)).code == "LeaseIdMissing"
+    include_leased = {"x-ms-delete-snapshots": "include-leased"}
+    assert (await files("DELETE", "/box?restype=share", include_leased)).status == 202
+    await make(files)
+    assert (await files("GET", f"/box?restype=share&sharesnapshot={at}")).code == "ShareSnapshotNotFound"
+
+
+async def test_one_snapshot_can_be_deleted(files: Harness) -> None:
+    await make(files)
+    first, second = await snapshot(files), await snapshot(files)
+    assert (await files("DELETE", f"/box?restype=share&sharesnapshot={first}")).status == 202
+    gone = await files("GET", f"/box?restype=share&sharesnapshot={first}")
+    assert (gone.status, gone.code) == (404, "ShareSnapshotNotFound")
+    assert (await files("GET", f"/box?restype=share&sharesnapshot={second}")).status == 200
+
+
+async def test_shares_are_listed_with_their_snapshots_page_by_page(files: Harness) -> None:
+    for name in ("aaa", "box", "boy"):
+        await files("PUT", f"/{name}?restype=share", {"x-ms-meta-n": name})
+    at = await snapshot(files)
+    seen, marker = [], ""
+    while True:
+        page = await files("GET", f"/?comp=list&include=snapshots,metadata&maxresults=1&marker={marker}")
+        for each in page.xml.iter("Share"):
+            seen.append((each.findtext("Name"), each.findtext("Snapshot"), each.findtext("Metadata/n")))
+        marker = quote(page.xml.findtext("NextMarker") or "")
+        if not marker:
+            break
+    moment = at.replace("%3A", ":")
+    assert seen == [("aaa", None, "aaa"), ("box", moment, "box"), ("box", None, "box"), ("boy", None, "boy")]
+    plain = await files("GET", "/?comp=list&prefix=bo")
+    assert [each.findtext("Name") for each in plain.xml.iter("Share")] == ["box", "boy"]
+    assert plain.xml.find("Shares/Share/Metadata") is None
+
+
+async def test_nothing_is_written_to_a_snapshot(files: Harness) -> None:
+    await make(files)
+    await files("PUT", "/box/f", FILE | {"x-ms-content-length": "5"})
+    at = await snapshot(files)
+    for method, target, headers in (
+        ("PUT", "/box?restype=share&comp=metadata", {}),
+        ("PUT", "/box?restype=share&comp=properties", {"x-ms-share-quota": "5"}),
+        ("PUT", "/box/d?restype=directory", {}),
+        ("PUT", "/box/f?", FILE | {"x-ms-content-length": "5"}),
+        ("PUT", "/box/f?comp=metadata", {}),
+        ("PUT", "/box/f?comp=lease", ACQUIRE),
+        ("DELETE", "/box/f?", {}),
+    ):
+        answer = await files(method, f"{target}&sharesnapshot={at}", headers)
+        assert (answer.status, answer.code) == (400, "InvalidQueryParameterValue"), target
+    assert (await files("GET", "/box/f?sharesnapshot=yesterday")).code == "InvalidQueryParameterValue"
+
+
+async def test_protocol_settings_are_kept_beside_others(files: Harness) -> None:
+    path = "/?restype=service&comp=properties"
+    smb = b"<ProtocolSettings><SMB><Multichannel><Enabled>true</Enabled></Multichannel></SMB></ProtocolSettings>"
+    nfs = (
+        b"<ProtocolSettings><NFS><EncryptionInTransit><Required>false</Required></EncryptionInTransit>"
+        b"</NFS></ProtocolSettings>"
+    )
+    for settings in (smb, nfs):
+        body = b"<StorageServiceProperties>" + settings + b"</StorageServiceProperties>"
+        assert (await files("PUT", path, body=body)).status == 202
+    seen = (await files("GET", path)).xml
+    assert seen.findtext("ProtocolSettings/SMB/Multichannel/Enabled") == "true"
+    assert seen.findtext("ProtocolSettings/NFS/EncryptionInTransit/Required") == "false"
+    assert seen.find("Logging") is None
+    logging = b"<StorageServiceProperties><Logging /></StorageServiceProperties>"
+    assert (await files("PUT", path, body=logging)).code == "UnsupportedXmlNode"
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("POST", "/?restype=service&comp=userdelegationkey"),
+        ("PUT", "/box/l?restype=hardlink"),
+    ],
+)
+async def test_what_is_not_there_yet_says_so(files: Harness, method: str, target: str) -> None:
+    answer = await files(method, target)
+    assert (answer.status, answer.code) == (501, "NotImplemented")
