@@ -19,7 +19,7 @@ from kyanite.values import Instant
 from kyanite.wire import iso_time, shared_key
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.sas_layouts import OVERRIDES, SIGNED_FIELDS, string_to_sign_parts
-from kyanite.wire.uri import Query
+from kyanite.wire.uri import REMEMBERED_QUERY_LENGTH, Query
 
 _MOMENTARY = frozenset(("bs", "bv"))
 _OBJECTS = frozenset(("b", "bs", "bv", "f"))
@@ -144,7 +144,8 @@ def decode(query: Query, service: str) -> Sas | None:
     derived = query.derived.get(service)
     if isinstance(derived, _TOKENS):
         return derived
-    token = _decode(tuple([pair for pair in query.pairs if pair[0] in _FIELDS]), service)
+    found = tuple([pair for pair in query.pairs if pair[0] in _FIELDS])
+    token = (_remembered if query.size <= REMEMBERED_QUERY_LENGTH else _decode)(found, service)
     if token is not None:
         query.derived[service] = token
     return token
@@ -192,6 +193,10 @@ def _decode(found: tuple[tuple[str, str], ...], service: str) -> Sas | None:
     if _DELEGATION_MARK in fields:
         return UserDelegationSas(version, fields["sig"])
     return _service_sas(fields, version, service)
+
+
+_remembered = lru_cache(maxsize=256)(_decode)
+"""For queries that hold a token seen before and something new, such as a pop receipt."""
 
 
 def _account_sas(fields: Mapping[str, str], version: str) -> AccountSas:

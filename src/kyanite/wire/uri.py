@@ -22,6 +22,7 @@ SECONDARY = "-secondary"
 REMEMBERED_QUERY_LENGTH = 1024
 """What is longer is read anew each time, so that strangers cannot fill the memory of queries with long ones."""
 
+_REMEMBERED_PAIR_LENGTH = 128
 _MAX_HOST_LENGTH = 300
 
 _HOST_STYLE = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.(blob|queue|table|file|dfs)\.[^.:/]")
@@ -109,13 +110,26 @@ def decode_query(query: str) -> Query:
 
 
 def _read_query(query: str) -> Query:
-    pieces = [piece.partition("=") for piece in query.replace("+", " ").split("&") if piece]
+    """Where one parameter is new each time, such as a pop receipt, the others still repeat."""
     return Query(
-        tuple((decode_percent(name), decode_percent(value)) for name, _, value in pieces), len(query)
+        tuple(
+            [
+                _remembered_pair(piece) if len(piece) <= _REMEMBERED_PAIR_LENGTH else _read_pair(piece)
+                for piece in query.replace("+", " ").split("&")
+                if piece
+            ]
+        ),
+        len(query),
     )
 
 
+def _read_pair(piece: str) -> tuple[str, str]:
+    name, _, value = piece.partition("=")
+    return decode_percent(name), decode_percent(value)
+
+
 _remembered_query = lru_cache(maxsize=1024)(_read_query)
+_remembered_pair = lru_cache(maxsize=2048)(_read_pair)
 
 
 def decode_percent(text: str) -> str:
