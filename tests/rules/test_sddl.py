@@ -12,7 +12,14 @@ LONG = (
 
 @pytest.mark.parametrize(
     "text",
-    [ROOT, LONG, "O:BAG:SYD:", "O:BAG:SYD:P(D;OICI;GA;;;WD)", "O:BAG:BAD:(A;;FA;;;WD)S:(AU;SA;FA;;;WD)"],
+    [
+        ROOT,
+        LONG,
+        LONG + "S:NO_ACCESS_CONTROL",
+        "O:BAG:SYD:",
+        "O:BAG:SYD:P(D;OICI;GA;;;WD)",
+        "O:BAG:BAD:(A;;FA;;;WD)S:(AU;SA;FA;;;WD)",
+    ],
 )
 def test_owner_group_and_list_make_it_complete(text: str) -> None:
     assert is_complete(text)

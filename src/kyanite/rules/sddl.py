@@ -17,7 +17,7 @@ _SID = r"(?:[A-Z]{2}|S-1-[0-9A-Fa-fx]+(?:-[0-9]+)+)"
 _ACE = r"\([A-Z]{1,2};[A-Z]*;[^();]*;[^();]*;[^();]*;" + _SID + r"(?:;[^()]*)?\)"
 _DESCRIPTOR = re.compile(
     rf"O:(?P<owner>{_SID})G:(?P<group>{_SID})D:(?P<flags>[A-Z_]*?)(?P<aces>(?:{_ACE})*|NO_ACCESS_CONTROL)"
-    rf"(?:S:[A-Z]*(?:{_ACE})*)?"
+    rf"(?:S:(?:NO_ACCESS_CONTROL|[A-Z]*(?:{_ACE})*))?"
 )
 _PARTS = re.compile(r"\(([^()]*)\)")
 _CREATOR = "CO"
