@@ -15,8 +15,11 @@ from uuid import uuid4
 import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
+from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import HttpResponseError
 from azure.core.pipeline.transport import AioHttpTransport
+from azure.data.tables import TableServiceClient
+from azure.data.tables import aio as async_tables
 from azure.storage.blob import BlobClient, BlobServiceClient, ContainerClient
 from azure.storage.blob import aio as async_forms
 from azure.storage.queue import QueueClient, QueueServiceClient
@@ -37,6 +40,8 @@ _CLASSES: dict[tuple[str, str], Any] = {
     (SYNC, "queue"): QueueClient,
     (ASYNC, "queue service"): async_queues.QueueServiceClient,
     (ASYNC, "queue"): async_queues.QueueClient,
+    (SYNC, "table service"): TableServiceClient,
+    (ASYNC, "table service"): async_tables.TableServiceClient,
 }
 
 
@@ -58,18 +63,18 @@ class Sdk:
 
     def service(self, url: str | None = None, *, credential: Any = "the key", **options: Any) -> Any:
         credential = self.key if credential == "the key" else credential
-        return self._open(_CLASSES[self.form, "service"](url or self.url, credential, **self._with(options)))
+        return self.open(_CLASSES[self.form, "service"](url or self.url, credential, **self._with(options)))
 
     def container_at(self, url: str, credential: Any = None, **options: Any) -> Any:
         kind = _CLASSES[self.form, "container"]
-        return self._open(kind.from_container_url(url, credential, **self._with(options)))
+        return self.open(kind.from_container_url(url, credential, **self._with(options)))
 
     def blob_at(self, url: str, credential: Any = None, **options: Any) -> Any:
-        return self._open(_CLASSES[self.form, "blob"].from_blob_url(url, credential, **self._with(options)))
+        return self.open(_CLASSES[self.form, "blob"].from_blob_url(url, credential, **self._with(options)))
 
     def connected(self, connection_string: str, **options: Any) -> Any:
         kind = _CLASSES[self.form, "service"]
-        return self._open(kind.from_connection_string(connection_string, **self._with(options)))
+        return self.open(kind.from_connection_string(connection_string, **self._with(options)))
 
     async def new_container(self, **options: Any) -> Any:
         """A container of the test's own."""
@@ -78,19 +83,30 @@ class Sdk:
     def queue_service(self, *, url: str | None = None, credential: Any = "the key", **options: Any) -> Any:
         url = url or self.server.endpoints["queue"]
         credential = self.key if credential == "the key" else credential
-        return self._open(_CLASSES[self.form, "queue service"](url, credential, **self._with(options)))
+        return self.open(_CLASSES[self.form, "queue service"](url, credential, **self._with(options)))
 
     def queue(self, name: str, *, credential: Any = "the key", **options: Any) -> Any:
         url = f"{self.server.endpoints['queue']}/{name}"
         credential = self.key if credential == "the key" else credential
         kind = _CLASSES[self.form, "queue"]
-        return self._open(kind.from_queue_url(url, credential, **self._with(options)))
+        return self.open(kind.from_queue_url(url, credential, **self._with(options)))
 
     async def new_queue(self, *, metadata: dict[str, str] | None = None, **options: Any) -> Any:
         """A queue of the test's own."""
         queue = self.queue(fresh_name(), **options)
         await done(queue.create_queue(metadata=metadata))
         return queue
+
+    def table_service(self, *, url: str | None = None, credential: Any = "the key", **options: Any) -> Any:
+        if credential == "the key":
+            credential = AzureNamedKeyCredential(self.server.account, self.key)
+        kind = _CLASSES[self.form, "table service"]
+        url = url or self.server.endpoints["table"]
+        return self.open(kind(url, credential=credential, **self._with(options)))
+
+    async def new_table(self, **options: Any) -> Any:
+        """A table of the test's own."""
+        return await done(self.table_service(**options).create_table(fresh_name()))
 
     async def close(self) -> None:
         for client in self._opened:
@@ -100,9 +116,14 @@ class Sdk:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
 
-    def _open(self, client: Any) -> Any:
+    def open(self, client: Any) -> Any:
+        """Close this client when the test is over."""
         self._opened.append(client)
         return client
+
+    def options(self, **options: Any) -> dict[str, Any]:
+        """What every client is made with, beside these."""
+        return self._with(options)
 
     def _with(self, options: dict[str, Any]) -> dict[str, Any]:
         if self.form == ASYNC and "transport" not in options:
@@ -171,7 +192,9 @@ def refused(
     """The client raises this kind of error, and it says this status and this code."""
     with pytest.raises(kind) as caught:
         yield caught
-    said = caught.value.status_code, getattr(caught.value, "error_code", None)
+    # The client for tables raises some errors without having looked into them.
+    header = caught.value.response.headers.get("x-ms-error-code") if caught.value.response else None
+    said = caught.value.status_code, getattr(caught.value, "error_code", header)
     assert said == (status, code), caught.value.message
 
 
