@@ -13,6 +13,7 @@ from types import FrameType
 
 from bench import growth, installs, report
 from bench.client import load, processes_for
+from bench.file_rows import FILE_ROWS
 from bench.gauges import GAUGES
 from bench.peers import KINDS, Server
 from bench.queue_rows import QUEUE_ROWS
@@ -115,7 +116,7 @@ def _started(peers: Sequence[str], folder: Path) -> Iterator[list[Server]]:
 
 def _tables(options: argparse.Namespace, peers: Sequence[str], folder: Path) -> int:
     patterns = options.rows.split(",")
-    rows = [row for row in (*ROWS, *QUEUE_ROWS, *TABLE_ROWS) if _chosen(row.name, patterns)]
+    rows = [row for row in (*ROWS, *QUEUE_ROWS, *TABLE_ROWS, *FILE_ROWS) if _chosen(row.name, patterns)]
     chosen_gauges = [one for one in GAUGES if _chosen(one.name, patterns)]
     ceiling = _client_ceiling(options.seconds)
     stores = [peer for peer in peers if peer != "nginx"]

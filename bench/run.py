@@ -34,7 +34,11 @@ class Run:
     def row(self, row: Row) -> Result:
         """Measure one row. A server that fails ends the row, not the run."""
         result = Result(row.name, row.title, row.unit, row.bars, row.lanes)
-        servers = [server for server in self.servers if server.is_store or row.nginx_too]
+        servers = [
+            server
+            for server in self.servers
+            if row.service in server.sites and (server.is_store or row.nginx_too)
+        ]
         say(f"{row.name}: {', '.join(server.name for server in servers)}")
         try:
             for server in servers:

@@ -1,0 +1,205 @@
+"""File rows: a small file from creation to deletion, a large one written and read, a large directory listed.
+
+No peer has a File service, so these rows have no bars: they are there to be compared with themselves.
+"""
+
+from dataclasses import dataclass
+from itertools import count
+
+from bench.client import LaneWork, load
+from bench.exchange import ask
+from bench.lane import Ask, Body, Work, expecting
+from bench.peers import Server
+from bench.rows import HUGE, SMALL, Row
+from bench.site import Site
+from bench.works import MIB, Content
+
+_FILLERS = 32
+_RANGE_BYTES = 4 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share for a row to work in: empty, with many small files in one directory, or with one large file."""
+
+    name: str
+    entries: int = 0
+    content: Content | None = None
+
+    def __str__(self) -> str:
+        return f"{self.entries:,} files"
+
+    def fill(self, server: Server) -> None:
+        site = server.sites["file"]
+        ask(site, site.head("PUT", f"/{self.name}", "restype=share", "Content-Length: 0\r\n"), 201)
+        if self.content is not None:
+            _run(server, lambda lane: _write_whole(site, f"/{self.name}/file", self.content), 1)
+        if not self.entries:
+            return
+        each = self.entries // _FILLERS
+
+        def fill(lane: int) -> Work:
+            for number in range(each):
+                yield create_file(site, f"/{self.name}/file-{lane:02}-{number:06}", 0)
+
+        _run(server, fill, _FILLERS)
+
+
+def _run(server: Server, work: LaneWork, lanes: int) -> None:
+    tally = load(server.sites["file"], work, lanes=lanes, seconds=None)
+    if tally.errors:
+        raise RuntimeError(f"{server.name} could not be filled: {tally.errors[0]}")
+
+
+def create_file(site: Site, path: str, length: int) -> Ask:
+    headers = f"x-ms-type: file\r\nx-ms-content-length: {length}\r\nContent-Length: 0\r\n"
+    return Ask(site.head("PUT", path, headers=headers), expecting(201))
+
+
+def put_range(site: Site, path: str, first: int, content: Content) -> Ask:
+    last = first + content.size - 1
+    headers = f"x-ms-write: update\r\nx-ms-range: bytes={first}-{last}\r\nContent-Length: {content.size}\r\n"
+    head = site.head("PUT", path, "comp=range", headers)
+    if content.times == 1 and content.size <= 16 * 1024:
+        return Ask(head + content.piece, expecting(201))
+    return Ask(head, expecting(201), Body(memoryview(content.piece), content.times))
+
+
+def _write_whole(site: Site, path: str, content: Content | None) -> Work:
+    """A file of this content, written as clients do: by ranges of 4 MiB."""
+    assert content is not None
+    yield create_file(site, path, content.size)
+    part = Content(content.piece, _RANGE_BYTES // len(content.piece))
+    for first in range(0, content.size, _RANGE_BYTES):
+        yield put_range(site, path, first, part)
+
+
+def cycles(site: Site, share: str, series: str) -> LaneWork:
+    """Create a file of 1 KiB, write it, read it, delete it."""
+
+    def work(lane: int) -> Work:
+        for number in count():
+            path = f"/{share}/{series}-{lane}-{number}"
+            yield create_file(site, path, SMALL.size)
+            yield put_range(site, path, 0, SMALL)
+            yield Ask(site.head("GET", path), expecting(200))
+            yield Ask(site.head("DELETE", path), expecting(202))
+
+    return work
+
+
+def uploads(site: Site, share: str, series: str) -> LaneWork:
+    part = Content(HUGE.piece, _RANGE_BYTES // len(HUGE.piece))
+
+    def work(lane: int) -> Work:
+        path = f"/{share}/{series}-{lane}"
+        yield create_file(site, path, HUGE.size)
+        while True:
+            for first in range(0, HUGE.size, _RANGE_BYTES):
+                yield put_range(site, path, first, part)
+
+    return work
+
+
+def _repeat(request: Ask) -> LaneWork:
+    def work(lane: int) -> Work:
+        while True:
+            yield request
+
+    return work
+
+
+def _cycle_row(lanes: int) -> Row:
+    share = Share(f"cycle-{lanes}")
+
+    def check(server: Server) -> None:
+        site = server.sites["file"]
+        path = f"/{share.name}/check"
+        ask(site, create_file(site, path, SMALL.size).request, 201)
+        ask(site, put_range(site, path, 0, SMALL).request, 201)
+        if ask(site, site.head("GET", path), 200) != SMALL.piece:
+            raise RuntimeError(f"{server.name} gave back something else than was put")
+
+    return Row(
+        name=f"file-cycle/{lanes}",
+        title="create, write, read, delete a file of 1 KiB",
+        lanes=lanes,
+        service="file",
+        work=lambda server, series: cycles(server.sites["file"], share.name, series),
+        check=check,
+        dataset=share,
+        requests_per_operation=4,
+    )
+
+
+def _upload_row() -> Row:
+    share = Share("upload")
+    return Row(
+        name="file-upload-256m/1",
+        title="write 256 MiB by ranges of 4 MiB",
+        lanes=1,
+        service="file",
+        work=lambda server, series: uploads(server.sites["file"], share.name, series),
+        check=lambda server: None,
+        dataset=share,
+        unit=" MiB/s",
+        units_per_operation=_RANGE_BYTES / MIB,
+    )
+
+
+def _download_row() -> Row:
+    share = Share("download", content=HUGE)
+
+    def check(server: Server) -> None:
+        site = server.sites["file"]
+        last = HUGE.size - len(HUGE.piece)
+        head = site.head("GET", f"/{share.name}/file", headers=f"Range: bytes={last}-\r\n")
+        if ask(site, head, 206) != HUGE.piece:
+            raise RuntimeError(f"{server.name} gave back something else than was put")
+
+    return Row(
+        name="file-download-256m/1",
+        title="read 256 MiB",
+        lanes=1,
+        service="file",
+        work=lambda server, series: _repeat(
+            Ask(server.sites["file"].head("GET", f"/{share.name}/file"), expecting(200))
+        ),
+        check=check,
+        dataset=share,
+        unit=" MiB/s",
+        units_per_operation=HUGE.size / MIB,
+    )
+
+
+def _list_row(lanes: int) -> Row:
+    share = Share("listed", entries=20_000)
+    query = "restype=directory&comp=list&maxresults=5000"
+
+    def check(server: Server) -> None:
+        site = server.sites["file"]
+        found = ask(site, site.head("GET", f"/{share.name}", query), 200).count(b"<File>")
+        if found != 5000:
+            raise RuntimeError(f"{server.name} listed {found} instead of 5000")
+
+    return Row(
+        name=f"file-list/{lanes}",
+        title="list 5,000 of 20,000 files",
+        lanes=lanes,
+        service="file",
+        work=lambda server, series: _repeat(
+            Ask(server.sites["file"].head("GET", f"/{share.name}", query), expecting(200))
+        ),
+        check=check,
+        dataset=share,
+    )
+
+
+FILE_ROWS: tuple[Row, ...] = (
+    _cycle_row(1),
+    _cycle_row(32),
+    _upload_row(),
+    _download_row(),
+    _list_row(1),
+    _list_row(32),
+)
