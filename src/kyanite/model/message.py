@@ -9,7 +9,8 @@ Rows of expired messages are cleared away by whoever comes across them at the he
 the background (``spent_messages.py``). Long texts are kept apart, so that moving a message does not copy them.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +19,7 @@ from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import content
 from kyanite.model.content import Content
-from kyanite.model.queue import QueueKey, add_to_count, count_key, load
+from kyanite.model.queue import QueueKey, count_key, counted, load
 from kyanite.model.records import encode
 from kyanite.rules import visibility
 from kyanite.rules.refusals import Reason, Refused
@@ -99,7 +100,8 @@ def put(engine: Engine, queue: QueueKey, draft: Draft) -> Awaitable[Message]:
             now=now,
         )
         save(tx, generation, now, _record(tx, draft.id, standing, draft.text))
-        add_to_count(tx, generation, now, 1)
+        count = count_key(generation, now)
+        tx.put(count, counted(tx.get(count), 1))
         return Message(draft.id, now, standing, draft.text)
 
     return engine.run(body)
@@ -189,10 +191,13 @@ def delete(engine: Engine, queue: QueueKey, message_id: str, receipt: Receipt) -
     def body(tx: Transaction) -> None:
         generation = load(tx, queue).generation
         key = keys.message(generation, receipt.visible_at, receipt.put_at)
-        stored, _ = tx.get_many((key, count_key(generation, receipt.put_at)))
+        count = count_key(generation, receipt.put_at)
+        stored, stored_count = tx.get_many((key, count))
         record = _found(stored, message_id)
         visibility.check_receipt(record.standing, receipt.secret, tx.now)
-        clear_away(tx, generation, [(key, record)])
+        tx.delete(key)
+        content.drop(tx, record.long_text)
+        tx.put(count, counted(stored_count, -1))
 
     return engine.run(body)
 
@@ -224,11 +229,16 @@ def save(tx: Transaction, generation: int, put_at: Instant, record: MessageRecor
     tx.put(keys.message(generation, record.standing.visible_at, put_at), encode(record))
 
 
-def clear_away(tx: Transaction, generation: int, rows: Iterable[Row]) -> None:
+def clear_away(tx: Transaction, generation: int, rows: Sequence[Row]) -> None:
+    if not rows:
+        return
     for key, record in rows:
         tx.delete(key)
         content.drop(tx, record.long_text)
-        add_to_count(tx, generation, put_at_of(key), -1)
+    gone = Counter(count_key(generation, put_at_of(key)) for key, _ in rows)
+    counts = list(gone)
+    for count, stored in zip(counts, tx.get_many(counts), strict=True):
+        tx.put(count, counted(stored, -gone[count]))
 
 
 def put_at_of(key: bytes) -> Instant:
