@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from itertools import count
@@ -15,6 +16,7 @@ import apsw
 import pytest
 import uvloop
 
+from kyanite.engine import sqlite_store
 from kyanite.engine.api import (
     Engine,
     EngineBusy,
@@ -235,6 +237,80 @@ class TestSnapshots:
             await engine.close()
 
         on_loop(main())
+
+    def test_no_snapshot_is_used_on_when_a_younger_state_can_be_seen(
+        self, tmp_path: Path, files: SpoiledFiles, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whoever commits may stop for long between the commit and whatever it does next to tell the others."""
+        entered, go_on, tell = Event(), Event(), Event()
+
+        def hook(what: str, file: str) -> None:
+            if what == SYNC and file.endswith("-wal"):
+                entered.set()
+                assert go_on.wait(PATIENCE_SECONDS)
+
+        end_commit = Board.end_commit
+
+        def told_late(board: Board) -> None:
+            assert tell.wait(PATIENCE_SECONDS)
+            end_commit(board)
+
+        async def main() -> None:
+            writing = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            reading = EmbeddedEngine.open(tmp_path)
+            await put(writing, (b"k", b"old"))
+            files.hook = hook
+            monkeypatch.setattr(Board, "end_commit", told_late)
+            written = asyncio.ensure_future(put(writing, (b"k", b"new")))
+            assert await asyncio.to_thread(entered.wait, PATIENCE_SECONDS)
+            # From here to the end of the turn nothing is awaited that takes the loop any further.
+            assert await get(reading, b"k") == b"old"
+            go_on.set()
+            wait_until_visible(tmp_path, b"k", b"new")
+            assert await get(reading, b"k") == b"new"
+            tell.set()
+            await written
+            await reading.close()
+            await writing.close()
+
+        try:
+            on_loop(main())
+        finally:
+            go_on.set()
+            tell.set()
+
+    def test_reads_of_one_turn_of_the_loop_share_a_snapshot_while_nothing_is_committed(
+        self, tmp_path: Path
+    ) -> None:
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path)
+            await put(engine, (b"k", b"old"))
+            begun: list[str] = []
+
+            def trace(_cursor: apsw.Cursor, statement: str, _values: object) -> bool:
+                begun.append(statement)
+                return True
+
+            engine._reader._cursor.exec_trace = trace
+            for _ in range(5):
+                assert await get(engine, b"k") == b"old"
+            assert begun.count("BEGIN") == 1
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert begun.count("COMMIT") == 1
+            await engine.close()
+
+        on_loop(main())
+
+
+def wait_until_visible(folder: Path, key: bytes, value: bytes) -> None:
+    """As another process would see it, while the caller's loop stands still."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    connection = sqlite_store.connect(folder, read_only=True)
+    while connection.execute("SELECT value FROM kv WHERE key = ?", (key,)).get != value:
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    connection.close()
 
 
 class TestGroupCommit:

@@ -8,7 +8,8 @@ number is one aligned 64-bit word, so it is read and written whole.
 *holder*, *held_since*: who has the turn to write (0: nobody), and since when on the monotonic clock. A process that
 dies in its turn leaves its number here, although the kernel has freed the lock.
 *bells*: changes whenever a process begins or ceases to listen.
-*commits*: counts up after every commit, before anybody is told of it, by whoever has the turn.
+*commits*: counts up before and after every commit, by whoever has the turn. While it is odd, a commit is under way
+(or its process died in it), and what can be seen may change at any moment. While it is even and the same, nothing does.
 """
 
 import mmap
@@ -86,7 +87,10 @@ class Board:
     def commits(self) -> int:
         return self._words[_COMMITS]
 
-    def count_commit(self) -> None:
+    def begin_commit(self) -> None:
+        self._words[_COMMITS] = (self._words[_COMMITS] + 1) | 1
+
+    def end_commit(self) -> None:
         self._words[_COMMITS] += 1
 
     def close(self) -> None:

@@ -251,14 +251,23 @@ class GroupCommit:
                 batch.flush()
                 save_last_instant(self._cursor, batch.last)
             committing = batch.wrote and self._connection.in_transaction
-            self._cursor.execute("COMMIT")
-            self._board.count_commit()
+            self._commit(visibly=batch.wrote)
             self.commits.batches += 1
             self.commits.transactions += len(batch.members)
         except apsw.Error as error:
             self._undo(batch, error, committing)
         finally:
             self._turnstile.leave()
+
+    def _commit(self, *, visibly: bool) -> None:
+        """The board must say that a change is coming before anybody can see it."""
+        if visibly:
+            self._board.begin_commit()
+        try:
+            self._cursor.execute("COMMIT")
+        finally:
+            if visibly:
+                self._board.end_commit()
 
     def _undo(self, batch: Batch, error: apsw.Error, committing: bool) -> None:
         reason = self._translated(error)

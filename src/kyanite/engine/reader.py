@@ -1,9 +1,9 @@
 """Reading from the embedded store: a body at a time, each on the state that is committed when it begins.
 
 Requests that are ready at the same turn of the event loop are read one after the other. As long as nothing has been
-committed in between, which the board tells, a new snapshot would show what the last one shows, so that one is used
-on: SQLite's locks are taken once and not for every read. It is let go at the next turn of the loop, or as soon as
-something was committed, so it never keeps the log from being checkpointed.
+committed in between and no commit is under way, which the board tells, a new snapshot would show what the last one
+shows, so that one is used on: SQLite's locks are taken once and not for every read. It is let go at the next turn of
+the loop, or as soon as something was committed, so it never keeps the log from being checkpointed.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Reader:
     def read(self, body: Callable[[Snapshot], T]) -> T:
         # Counted before the snapshot is taken: what is committed meanwhile makes it be taken anew the next time.
         commits = self._board.commits
-        if commits != self._commits:
+        if commits != self._commits or commits % 2:
             self._begin(commits)
         try:
             return self._bodies.call(body, View(self._rows, self._clock))
