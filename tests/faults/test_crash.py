@@ -8,11 +8,12 @@ import asyncio
 import hashlib
 import os
 import random
+import signal
 import subprocess
 import sys
-import time
 from base64 import b64encode
-from contextlib import AsyncExitStack
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -47,6 +48,8 @@ class Ledger:
     sizes: dict[str, int] = field(default_factory=dict)
     acknowledged: int = 0
     last_version: int = 0
+    when_enough: tuple[int, Callable[[], None]] | None = None
+    """At this number of acknowledgements this is done, at once."""
 
     def next_version(self) -> int:
         self.last_version += 1
@@ -58,6 +61,8 @@ class Ledger:
     def end(self, name: str, version: int) -> None:
         self.may_hold[name] = {version}
         self.acknowledged += 1
+        if self.when_enough is not None and self.acknowledged == self.when_enough[0]:
+            self.when_enough[1]()
 
 
 def content_of(name: str, version: int, size: int) -> bytes:
@@ -93,16 +98,26 @@ async def _write(
 async def _load_until_killed(
     server: ServerProcess, token: str, ledger: Ledger, chance: random.Random
 ) -> None:
-    """Kill after a chosen number of acknowledgements, or after a while on a machine that is slow today."""
-    enough = ledger.acknowledged + int(10 ** chance.uniform(0.0, 2.7))
-    deadline = time.monotonic() + chance.uniform(0.7, 1.0)
+    """Kill all at the very moment of an acknowledgement, so that whatever was promised too early is not done yet; or
+    after a while, on a machine that is slow today.
+    """
+    victims = [*server.child_pids(), server.pid]
+    dead = asyncio.Event()
+
+    def kill() -> None:
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        dead.set()
+
+    ledger.when_enough = ledger.acknowledged + int(10 ** chance.uniform(0.0, 2.7)), kill
     writers = [
         asyncio.create_task(_write(server, token, ledger, load, number, random.Random(chance.random())))
         for load in LOADS
         for number in range(load.writers)
     ]
-    while ledger.acknowledged < enough and time.monotonic() < deadline:
-        await asyncio.sleep(0.001)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(dead.wait(), chance.uniform(0.7, 1.0))
+    ledger.when_enough = None
     server.kill9()
     await asyncio.wait_for(asyncio.gather(*writers), 60)
 
