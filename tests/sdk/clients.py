@@ -7,7 +7,7 @@ Tests are coroutines. What the asynchronous client returns is awaited, what the 
 import asyncio
 import inspect
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
@@ -164,6 +164,16 @@ async def done(outcome: Any) -> Any:
     return await outcome if inspect.isawaitable(outcome) else outcome
 
 
+async def called(sdk: Sdk, call: Callable[[], Any]) -> Any:
+    """The outcome of a call that must not hold up others: the plain client gets a thread for it."""
+    return await asyncio.to_thread(call) if sdk.form == SYNC else await done(call())
+
+
+async def at_once(sdk: Sdk, *calls: Callable[[], Any]) -> list[Any]:
+    """The outcomes of calls that are made together, exceptions among them."""
+    return await asyncio.gather(*(called(sdk, call) for call in calls), return_exceptions=True)
+
+
 async def items(several: Any) -> list[Any]:
     """All of a list, or of the chunks of a download."""
     return [item async for item in several] if isinstance(several, AsyncIterator) else list(several)
@@ -193,7 +203,8 @@ def refused(
     with pytest.raises(kind) as caught:
         yield caught
     # The client for tables raises some errors without having looked into them.
-    header = caught.value.response.headers.get("x-ms-error-code") if caught.value.response else None
+    response: Any = caught.value.response
+    header = response.headers.get("x-ms-error-code") if response else None
     said = caught.value.status_code, getattr(caught.value, "error_code", header)
     assert said == (status, code), caught.value.message
 

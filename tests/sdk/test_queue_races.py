@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -10,20 +9,11 @@ from typing import Any
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import AccessPolicy, CorsRule, Metrics, QueueSasPermissions, RetentionPolicy
 
-from tests.sdk.clients import SYNC, Sdk, done, items
+from tests.sdk.clients import Sdk, at_once, done, items
 from tests.sdk.conftest import OTHER_ACCOUNT, OTHER_KEY
 
 WRITERS = 12
 START = datetime(2030, 1, 1, tzinfo=UTC)
-
-
-async def at_once(sdk: Sdk, *calls: Callable[[], Any]) -> list[Any]:
-    """The outcomes of all calls, exceptions among them. The plain client gets a thread for each."""
-
-    async def one(call: Callable[[], Any]) -> Any:
-        return await asyncio.to_thread(call) if sdk.form == SYNC else await done(call())
-
-    return await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
 
 
 def assert_all_went_well(outcomes: list[Any]) -> None:

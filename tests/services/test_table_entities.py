@@ -341,6 +341,7 @@ BODIES: list[tuple[bytes | dict[str, Any], int, str, str]] = [
     ({"PartitionKey": "p", "RowKey": "a\tb"}, 400, "OutOfRangeInput", "'RowKey' parameter"),
     ({"PartitionKey": "p", "RowKey": "k" * 513}, 400, "KeyValueTooLarge", "'RowKey' property"),
     ({"PartitionKey": "p", "RowKey": "r", "a-b": 1}, 400, "PropertyNameInvalid", "'a-b'"),
+    ({"PartitionKey": "p", "RowKey": "r", "a.b": 1}, 400, "PropertyNameInvalid", "'a.b'"),
     ({"PartitionKey": "p", "RowKey": "r", "n" * 256: 1}, 400, "PropertyNameTooLong", "255"),
     ({"PartitionKey": "p", "RowKey": "r", "x": "v" * 32769}, 400, "PropertyValueTooLarge", "64KB"),
     (

@@ -1,9 +1,15 @@
 """Tables through the service: life cycle, names, listings, policies, properties, and what is refused."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+from kyanite.rules.refusals import Reason
+from kyanite.services.common.exchange import Resource
+from kyanite.services.table import errors
+from kyanite.wire import batch, edm, odata
 from tests.services.harness import VERSION, Harness
 from tests.services.table_requests import JSON, NO_CONTENT, create, data, insert, message, query, rows
 
@@ -261,3 +267,17 @@ async def test_every_answer_says_who_it_is_from(tables: Harness) -> None:
     assert answer.headers["x-ms-version"] == VERSION
     assert answer.headers["x-ms-client-request-id"] == "mine"
     assert answer.headers["x-ms-request-id"]
+
+
+def test_every_refusal_and_code_has_a_row() -> None:
+    words = ("TABLE", "ENTITY", "KEY", "PROPERT", "TOO_MANY", "DIFFERENT", "DUPLICATE", "UPDATE")
+    own = {reason for reason in Reason if reason.name.startswith(words)}
+    assert len(own) == 16
+    assert own <= set(errors.REASONS[Resource.OBJECT])
+    sources = [
+        *Path(table_package.__file__).parent.glob("*.py"),
+        *(Path(m.__file__) for m in (edm, odata, batch)),
+    ]
+    codes = {code for path in sources for code in re.findall(r'Malformed\(\s*"(\w+)"', path.read_text())}
+    assert {"InvalidInput", "InvalidUri", "PropertyNameInvalid"} < codes
+    assert codes <= set(errors.CODES)

@@ -90,6 +90,7 @@ CODES: Mapping[str, WireError] = {
         for error in (
             _INVALID_INPUT,
             _OUT_OF_RANGE,
+            _ANYWHERE[Reason.PROPERTY_NAME_INVALID],
             WireError(400, "DuplicatePropertiesSpecified", "A property is specified more than once."),
             WireError(400, "InvalidValueType", "The value specified is invalid."),
             WireError(

@@ -77,11 +77,17 @@ def keys_of(inside: str) -> tuple[str, str]:
     else:
         match = _KEYS_TURNED.fullmatch(inside)
         if match is None:
-            raise Malformed("InvalidInput", Reason="The path must name PartitionKey and RowKey, in quotes.")
+            raise Malformed("InvalidInput", Reason=_NO_KEYS)
         row_key, partition_key = match.groups()
     if "''" in inside:
         return partition_key.replace("''", "'"), row_key.replace("''", "'")
     return partition_key, row_key
+
+
+_NO_KEYS = (
+    "The number of keys specified in the URI does not match number of key properties for the resource: it must name "
+    "PartitionKey and RowKey, in quotes."
+)
 
 
 def entity_path(table_name: str, partition_key: str, row_key: str) -> str:
