@@ -1,6 +1,11 @@
-"""Tests may be coroutines: each runs on an event loop of its own, of the kind the server uses."""
+"""Tests may be coroutines: each runs on an event loop of its own, of the kind the server uses.
+
+What a test was given and has an ``aclose``, or the first of several, is closed on that loop too: what is still under
+way there ends nowhere else.
+"""
 
 import inspect
+from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 import uvloop
@@ -10,6 +15,16 @@ import uvloop
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    names = pyfuncitem._fixtureinfo.argnames
-    uvloop.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    uvloop.run(_run(pyfuncitem.obj, given))
     return True
+
+
+async def _run(test: Callable[..., Awaitable[None]], given: Mapping[str, object]) -> None:
+    try:
+        await test(**given)
+    finally:
+        for value in given.values():
+            first = value[0] if isinstance(value, tuple) and value else value
+            if (close := getattr(first, "aclose", None)) is not None:
+                await close()

@@ -1,6 +1,5 @@
 """The harness as a fixture: each test has a store of its own."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,28 +11,20 @@ from tests.services.harness import Harness
 
 
 @pytest.fixture
-def blobs(tmp_path: Path) -> Iterator[Harness]:
-    harness = Harness(tmp_path)
-    yield harness
-    harness.close()
+def blobs(tmp_path: Path) -> Harness:
+    return Harness(tmp_path)
 
 
 @pytest.fixture
-def queues(tmp_path: Path) -> Iterator[Harness]:
-    harness = Harness(tmp_path, queue_service, "queue")
-    yield harness
-    harness.close()
+def queues(tmp_path: Path) -> Harness:
+    return Harness(tmp_path, queue_service, "queue")
 
 
 @pytest.fixture
-def tables(tmp_path: Path) -> Iterator[Harness]:
-    harness = Harness(tmp_path, table_service, "table")
-    yield harness
-    harness.close()
+def tables(tmp_path: Path) -> Harness:
+    return Harness(tmp_path, table_service, "table")
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Iterator[Harness]:
-    harness = Harness(tmp_path, file_service, "file")
-    yield harness
-    harness.close()
+def files(tmp_path: Path) -> Harness:
+    return Harness(tmp_path, file_service, "file")

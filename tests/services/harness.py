@@ -1,6 +1,5 @@
 """A service without a server: requests in, answers out, on the memory engine, with a clock that moves when told."""
 
-import asyncio
 import base64
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -99,8 +98,8 @@ class Harness:
         other.service, other._word = build(self.environment), word
         return other
 
-    def close(self) -> None:
-        asyncio.run(self.extents.close())
+    async def aclose(self) -> None:
+        await self.extents.close()
 
     def _guid(self) -> str:
         self._guids += 1
@@ -121,7 +120,7 @@ class Harness:
     ) -> Answer:
         sent = {"Host": "localhost:10000", "x-ms-version": VERSION, **(headers or {})}
         sent = {name: value for name, value in sent.items() if value != "(absent)"}
-        if body and not chunked and "Content-Length" not in sent:
+        if (body or method == "PUT") and not chunked and "Content-Length" not in sent:
             sent["Content-Length"] = str(len(body))
         path, _, query = f"/{account.name}{target}".partition("?")
         if sign:

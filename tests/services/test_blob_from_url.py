@@ -2,7 +2,6 @@
 
 import base64
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -377,13 +376,12 @@ async def test_a_blob_of_another_account_may_be_the_source(blobs: Harness) -> No
 
 
 @pytest.fixture
-def both(tmp_path: Path) -> Iterator[tuple[Harness, Harness]]:
+def both(tmp_path: Path) -> tuple[Harness, Harness]:
     """Blobs and files of one store."""
     blobs = Harness(tmp_path)
     blobs.environment = replace(blobs.environment, services_by_port={10000: "blob", 10003: "file"})
     blobs.service = blob_service(blobs.environment)
-    yield blobs, blobs.beside(file_service, "file")
-    blobs.close()
+    return blobs, blobs.beside(file_service, "file")
 
 
 async def make_file(blobs: Harness, files: Harness, data: bytes) -> None:
