@@ -43,26 +43,22 @@ class Op:
     writes: bool = False
     """Not to be done on the read-only secondary."""
 
-    def means(self, headers: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
-        return not self.when or all(_is_there(part, headers, parameters) for part in self.when.split(" & "))
-
-
-def _is_there(part: str, headers: Mapping[str, str], parameters: Mapping[str, str]) -> bool:
-    name, _, value = part.partition(": ")
-    given = parameters.get(name[1:]) if name[0] == "?" else headers.get(name)
-    return given is not None and (not value or given.lower() == value.lower())
+    def needs(self) -> tuple[tuple[str, str, bool], ...]:
+        """``when`` taken apart: name, value in lower case (empty: any), and whether a parameter is meant."""
+        parts = [part.partition(": ") for part in self.when.split(" & ") if part]
+        return tuple((name.lstrip("?"), value.lower(), name.startswith("?")) for name, _, value in parts)
 
 
 class Router:
     """Finds the row for a request in a fixed number of steps."""
 
     def __init__(self, operations: Iterable[Op]) -> None:
-        self._rows: dict[tuple[str, str, str, str], list[Op]] = {}
+        self._rows: dict[tuple[str, str, str, str], list[tuple[tuple[tuple[str, str, bool], ...], Op]]] = {}
         self._verbs: dict[tuple[Resource, str, str], set[str]] = {}
         for op in operations:
             restype, comp = op.query.get("restype", ""), op.query.get("comp", "")
             for method in op.methods.split():
-                self._rows.setdefault((op.resource.value, method, restype, comp), []).append(op)
+                self._rows.setdefault((op.resource.value, method, restype, comp), []).append((op.needs(), op))
                 self._verbs.setdefault((op.resource, restype, comp), set()).add(method)
         self._comps = {comp for _, _, comp in self._verbs}
         self._restypes = {restype for _, restype, _ in self._verbs}
@@ -71,8 +67,12 @@ class Router:
         self, resource: Resource, method: str, parameters: Mapping[str, str], headers: Mapping[str, str]
     ) -> Op:
         restype, comp = parameters.get("restype", "").lower(), parameters.get("comp", "").lower()
-        for op in self._rows.get((resource.value, method, restype, comp), ()):
-            if op.means(headers, parameters):
+        for needs, op in self._rows.get((resource.value, method, restype, comp), ()):
+            for name, value, is_parameter in needs:
+                given = parameters.get(name) if is_parameter else headers.get(name)
+                if given is None or (value and given.lower() != value):
+                    break
+            else:
                 return op
         raise self._unknown(resource, method, restype, comp)
 
