@@ -216,10 +216,11 @@ def test_a_body_beyond_the_limit_is_refused_before_it_comes(server: ServerProces
     assert listed(good) == []
 
 
-def test_a_put_blob_must_say_how_long_it_is(server: ServerProcess, good: Wire) -> None:
+@pytest.mark.parametrize("lines", [["Transfer-Encoding: chunked"], []], ids=["chunked", "silent"])
+def test_a_put_blob_must_say_how_long_it_is(server: ServerProcess, good: Wire, lines: list[str]) -> None:
     with wire(server) as client:
-        head = client.head("PUT", "box/blob", "x-ms-blob-type: BlockBlob", "Transfer-Encoding: chunked")
-        client.send(head + b"5\r\nhello\r\n0\r\n\r\n")
+        body = b"5\r\nhello\r\n0\r\n\r\n" if lines else b""
+        client.send(client.head("PUT", "box/blob", "x-ms-blob-type: BlockBlob", *lines) + body)
         status, headers, _ = client.answer()
         assert (status, headers["x-ms-error-code"]) == (411, "MissingContentLengthHeader")
     assert listed(good) == []

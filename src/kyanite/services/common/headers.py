@@ -74,9 +74,9 @@ def lease_id_of(headers: Mapping[str, str], name: str = "x-ms-lease-id") -> Leas
 
 
 def content_length_of(request: Request) -> int:
-    """The length of a body whose length must be told."""
+    """The length of a body whose length must be told. Silence is no length: it would store nothing for something."""
     length = request.body.length
-    if length is None:
+    if length is None or "content-length" not in request.headers:
         raise Malformed("MissingContentLengthHeader")
     return length
 
