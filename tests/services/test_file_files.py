@@ -175,7 +175,6 @@ async def test_a_file_and_a_directory_cannot_share_a_name(files: Harness) -> Non
         ("PUT", "/box/D", FILE | {"x-ms-content-length": "0"}),
         ("PUT", "/box/F?restype=directory", {}),
         ("GET", "/box/d", {}),
-        ("GET", "/box/f?restype=directory", {}),
         ("DELETE", "/box/d", {}),
         ("DELETE", "/box/f?restype=directory", {}),
         ("GET", "/box/f?restype=directory&comp=list", {}),
@@ -184,6 +183,9 @@ async def test_a_file_and_a_directory_cannot_share_a_name(files: Harness) -> Non
         answer = await files(method, target, headers)
         assert (answer.status, answer.code) == (409, "ResourceTypeMismatch"), target
     assert (await files("PUT", "/box/D?restype=directory")).code == "ResourceAlreadyExists"
+    for target in ("/box/d", "/box/f?restype=directory"):
+        asked = await files("HEAD", target)
+        assert (asked.status, asked.code) == (404, "ResourceNotFound"), target
 
 
 async def test_names_keep_their_case_and_compare_without(files: Harness) -> None:

@@ -60,7 +60,7 @@ def see(engine: Engine, path: FilePath) -> Awaitable[tuple[Entry, int]]:
     """The directory and the id of its parent."""
 
     def body(snap: Snapshot) -> tuple[Entry, int]:
-        place, entry = file_tree.load(snap, path, DIRECTORY)
+        place, entry = file_tree.load_to_see(snap, path, DIRECTORY)
         return entry, place.directory_id
 
     return engine.read(body)

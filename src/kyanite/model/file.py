@@ -131,7 +131,8 @@ def load_for_read(
     start: int = 0,
     length: int = 0,
 ) -> tuple[Place, Entry]:
-    place, entry = file_tree.load(snap, path, FILE)
+    load = file_tree.load if access else file_tree.load_to_see
+    place, entry = load(snap, path, FILE)
     if place.tree.at is None:
         handle.check_virtual_open(snap, place.tree.id, entry.id, access, start=start, length=length)
     if lease_id is not None:

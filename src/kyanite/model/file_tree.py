@@ -98,6 +98,16 @@ def load(snap: Snapshot, path: FilePath, kind: int | None) -> tuple[Place, Entry
     return place, entry
 
 
+def load_to_see(snap: Snapshot, path: FilePath, kind: int) -> tuple[Place, Entry]:
+    """The same for reading properties, which is how clients ask whether there is a file, or a directory, of this
+    name: one of the other kind does not count. The Azure CLI asks so for a directory before it uploads a file.
+    """
+    place, entry = load(snap, path, None)
+    if entry.kind != kind:
+        raise Refused(Reason.PATH_NOT_FOUND)
+    return place, entry
+
+
 def _find_at(snap: Snapshot, place: Place, at: Instant) -> Entry | None:
     """The first row set aside at or after the snapshot, or else the live one; if it had been written by then."""
     tree, directory_id, name, _ = place
