@@ -55,6 +55,7 @@ class Trees(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.engine = MemoryEngine()
+        self.demolition = ShareDemolition(self.engine)
         self.world: World = {(): None}
         self.snapshots: dict[Instant, World] = {}
         run(share.create(self.engine, SHARE, {}, ShareSettings(), directory.found_root))
@@ -174,7 +175,7 @@ class Trees(RuleBasedStateMachine):
 
     @rule()
     def sweep(self) -> None:
-        while run(ShareDemolition(self.engine).step()):
+        while run(self.demolition.step()):
             pass
 
     @invariant()

@@ -4,7 +4,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.services.harness import START, Clock, Harness
+from kyanite.model.share_demolition import ShareDemolition
+from kyanite.values import later
+from tests.services.harness import Harness
 
 ID = "11111111-1111-1111-1111-111111111111"
 OTHER_ID = "22222222-2222-2222-2222-222222222222"
@@ -122,8 +124,7 @@ async def test_a_leased_share_is_deleted_with_its_lease_only(files: Harness) -> 
 async def test_a_finite_lease_of_a_share_ends(files: Harness) -> None:
     await make(files)
     await files("PUT", "/box?restype=share&comp=lease", ACQUIRE | {"x-ms-lease-duration": "15"})
-    assert isinstance(files.clock, Clock)
-    files.clock.now = type(START)(START + 16 * 10_000_000)
+    files.clock.now = later(files.clock.now, 16)
     assert (await files("GET", "/box?restype=share")).headers["x-ms-lease-state"] == "expired"
     renewed = await files(
         "PUT", "/box?restype=share&comp=lease", {"x-ms-lease-action": "renew", "x-ms-lease-id": ID}
@@ -220,3 +221,68 @@ async def test_protocol_settings_are_kept_beside_others(files: Harness) -> None:
 async def test_what_is_not_there_yet_says_so(files: Harness, method: str, target: str) -> None:
     answer = await files(method, target)
     assert (answer.status, answer.code) == (501, "NotImplemented")
+
+
+RETAIN = (
+    b"<StorageServiceProperties><ShareDeleteRetentionPolicy><Enabled>true</Enabled><Days>2</Days>"
+    b"</ShareDeleteRetentionPolicy></StorageServiceProperties>"
+)
+
+
+async def test_a_deleted_share_can_be_restored_for_a_while(files: Harness) -> None:
+    await files("PUT", "/?restype=service&comp=properties", body=RETAIN)
+    await make(files, {"x-ms-meta-a": "1"})
+    await files("PUT", "/box/f", FILE | {"x-ms-content-length": "5"}, b"hello")
+    await files("DELETE", "/box?restype=share")
+    assert (await files("GET", "/box/f")).code == "ShareNotFound"
+    assert list((await files("GET", "/?comp=list")).xml.iter("Share")) == []
+    listed = (await files("GET", "/?comp=list&include=deleted")).xml.find("Shares/Share")
+    assert listed is not None
+    assert (listed.findtext("Name"), listed.findtext("Deleted")) == ("box", "true")
+    assert listed.findtext("Properties/RemainingRetentionDays") == "2"
+    name = {"x-ms-deleted-share-name": "box", "x-ms-deleted-share-version": listed.findtext("Version") or ""}
+    target = "/box?restype=share&comp=undelete"
+    await make(files)
+    assert (await files("PUT", target, name)).code == "ShareAlreadyExists"
+    await files("DELETE", "/box?restype=share")
+    pages = []
+    marker = ""
+    for _ in range(2):
+        page = await files("GET", f"/?comp=list&include=deleted&maxresults=1&marker={marker}")
+        pages += [each.findtext("Version") for each in page.xml.iter("Share")]
+        marker = quote(page.xml.findtext("NextMarker") or "")
+    assert (pages[0], len(set(pages)), marker) == (listed.findtext("Version"), 2, "")
+    assert (await files("PUT", target, name)).status == 201
+    assert (await files("GET", "/box/f")).body == b"hello"
+    assert (await files("GET", "/box?restype=share")).headers["x-ms-meta-a"] == "1"
+    assert (await files("PUT", target, name)).code == "ShareNotFound"
+
+
+async def test_after_its_time_a_deleted_share_is_gone(files: Harness) -> None:
+    await files("PUT", "/?restype=service&comp=properties", body=RETAIN)
+    await make(files)
+    await files("DELETE", "/box?restype=share")
+    version = (await files("GET", "/?comp=list&include=deleted")).xml.findtext("Shares/Share/Version") or ""
+    files.clock.now = later(files.clock.now, 2 * 86_400 + 1)
+    assert list((await files("GET", "/?comp=list&include=deleted")).xml.iter("Share")) == []
+    name = {"x-ms-deleted-share-name": "box", "x-ms-deleted-share-version": version}
+    assert (await files("PUT", "/box?restype=share&comp=undelete", name)).code == "ShareNotFound"
+    demolition = ShareDemolition(files.engine)
+    for _ in range(20):
+        await demolition.step()
+    left = await files.engine.read(lambda snap: [key for key, _ in snap.scan(b"A", b"Z")])
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, "MissingRequiredHeader"),
+        ({"x-ms-deleted-share-name": "box"}, "MissingRequiredHeader"),
+        ({"x-ms-deleted-share-name": "other", "x-ms-deleted-share-version": "0" * 16}, "InvalidHeaderValue"),
+        ({"x-ms-deleted-share-name": "box", "x-ms-deleted-share-version": "F" * 16}, "InvalidHeaderValue"),
+        ({"x-ms-deleted-share-name": "box", "x-ms-deleted-share-version": "0" * 16}, "ShareNotFound"),
+    ],
+)
+async def test_restores_that_cannot_be(files: Harness, headers: dict[str, str], code: str) -> None:
+    assert (await files("PUT", "/box?restype=share&comp=undelete", headers)).code == code

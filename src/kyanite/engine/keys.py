@@ -41,6 +41,7 @@ it is one small transaction, and a name that is used again can never show what w
     H       share id, file id, handle id            open handle
     M       share id, directory id, folded name     a file that goes when its last handle is closed
     D       share id                                a deleted share, to be taken apart
+    R       account 0 share name 0 instant          a share that was deleted then and can still be restored
     L       share id                                aside rows to be looked through, after a snapshot was deleted
 """
 
@@ -401,6 +402,18 @@ DELETED_SHARES = b"D"
 
 def deleted_share(share_id: int) -> bytes:
     return b"D" + share_id.to_bytes(8, "big")
+
+
+RETIRED_SHARES = b"R"
+
+
+def retired_shares(account: str) -> bytes:
+    """What the keys of an account's deleted shares begin with that can be restored."""
+    return b"R%b\0" % account.encode()
+
+
+def retired_share(account: str, name: str, instant: int) -> bytes:
+    return b"R%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
 
 
 LOOSE_ASIDES = b"L"

@@ -9,11 +9,13 @@ from functools import partial
 
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import content
+from kyanite.model import content, retired_share
 from kyanite.model.file_entry import decode_entry
 from kyanite.model.share_snapshot import instants
+from kyanite.values import Instant, later
 
 ROWS_AT_ONCE = 200
+WALK_EVERY_SECONDS = 60.0
 _INSTANT_BYTES = 8
 
 
@@ -22,6 +24,9 @@ class ShareDemolition:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._position = b""
+        """How far the walk through shares that could be restored has come."""
+        self._walk_at = Instant(0)
 
     async def step(self) -> bool:
         """Take a little of something apart. False when there is nothing to do."""
@@ -30,7 +35,19 @@ class ShareDemolition:
             if number is not None:
                 await self._engine.run(partial(take_apart, share_id=number))
                 return True
-        return False
+        return await self._walk()
+
+    async def _walk(self) -> bool:
+        """Look now and then whether the time of a deleted share is over; False between two walks."""
+        now = await self._engine.read(lambda snap: snap.now)
+        if now < self._walk_at:
+            return False
+        found, self._position = await self._engine.read(partial(retired_share.overdue, start=self._position))
+        if found:
+            await self._engine.run(partial(retired_share.give_up, found=found))
+        if not self._position:
+            self._walk_at = later(now, WALK_EVERY_SECONDS)
+        return True
 
 
 def _first(snap: Snapshot, prefix: bytes) -> int | None:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model.records import encode
+from kyanite.model.retired_share import retire
 from kyanite.model.share import NEVER, ShareKey, ShareRecord, decode_share, load, load_any
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE
@@ -57,9 +58,14 @@ def instants(snap: Snapshot, share_id: int) -> list[Instant]:
 
 
 def delete(
-    engine: Engine, key: ShareKey, lease_id: LeaseId | None, wish: Snapshots = Snapshots.REFUSE
+    engine: Engine,
+    key: ShareKey,
+    lease_id: LeaseId | None,
+    wish: Snapshots = Snapshots.REFUSE,
+    *,
+    retention_days: int | None = None,
 ) -> Awaitable[None]:
-    """Delete the share, or the one snapshot that the key names."""
+    """Delete the share, or the one snapshot that the key names. For so many days a share can be restored."""
 
     def body(tx: Transaction) -> None:
         record = load_any(tx, key)
@@ -69,7 +75,10 @@ def delete(
             return
         _check_snapshots(tx, record.id, wish)
         tx.delete(key.key)
-        tx.put(keys.deleted_share(record.id), b"")
+        if retention_days:
+            retire(tx, key, record, retention_days)
+        else:
+            tx.put(keys.deleted_share(record.id), b"")
 
     return engine.run(body)
 

@@ -25,6 +25,7 @@ from kyanite.services.common.lease import lease_answer, lease_ask_of
 from kyanite.services.common.limits import check_body_length
 from kyanite.services.files.properties import (
     Headers,
+    check_unstructured,
     lease_headers,
     smb_headers,
     smb_properties_of,
@@ -56,6 +57,7 @@ async def create_file(exchange: Exchange) -> Response:
     if required(headers, "x-ms-type").lower() != "file":
         raise bad_header("x-ms-type", headers["x-ms-type"])
     required(headers, "x-ms-content-length")
+    check_unstructured(headers)
     path, lease_id = path_of(exchange), lease_id_of(headers)
     draft = partial(
         FileDraft,

@@ -1,11 +1,11 @@
 """List Shares, and List Directories and Files: the parameters in, the XML out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kyanite.model import file_listing, share_listing
 from kyanite.model.file_entry import Entry
 from kyanite.model.file_listing import Listing
-from kyanite.model.share_listing import Item
+from kyanite.model.share_listing import Item, Place
 from kyanite.rules import file_attributes, leases
 from kyanite.rules.file_names import fold
 from kyanite.services.common.enumeration import echo_of, enumeration, metadata_element
@@ -14,7 +14,7 @@ from kyanite.services.common.file_paths import readable_path_of
 from kyanite.services.common.headers import flag_of
 from kyanite.services.common.paging import encode_marker, includes_of, marker_of, max_results_of
 from kyanite.services.files.properties import encode_permission_key
-from kyanite.services.files.share import TIERS
+from kyanite.services.files.share import TIERS, encode_version
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
@@ -28,29 +28,30 @@ _ENTRY_PARTS = frozenset({"timestamps", "etag", "attributes", "permissionkey"})
 async def list_shares(exchange: Exchange) -> Response:
     parameters = exchange.parameters
     parts = includes_of(parameters, _SHARE_PARTS)
-    limit = max_results_of(parameters)
-    first, _, instant = marker_of(parameters).partition("\0")
-    if instant and not instant.isdecimal():
-        raise bad_parameter("marker", parameters["marker"])
-    page = await share_listing.list_shares(
-        exchange.environment.engine,
-        exchange.account.name,
+    ask = share_listing.Listing(
         prefix=parameters.get("prefix", ""),
-        first=first,
-        first_snapshot=Instant(int(instant)) if instant else None,
-        limit=limit,
-        with_snapshots="snapshots" in parts,
+        first=_place_of(parameters),
+        limit=max_results_of(parameters),
+        snapshots="snapshots" in parts,
+        deleted="deleted" in parts,
     )
+    page = await share_listing.list_shares(exchange.environment.engine, exchange.account.name, ask)
     items = "".join(_share_item(item, page.at, "metadata" in parts) for item in page.items)
-    marker = page.next_name
-    if marker is not None and page.next_snapshot is not None:
-        marker = f"{marker}\0{page.next_snapshot}"
+    place = page.next_place
     return enumeration(
         exchange,
-        echo=echo_of(exchange, limit),
+        echo=echo_of(exchange, ask.limit),
         items=f"<Shares>{items}</Shares>",
-        next_marker=encode_marker(marker),
+        next_marker="" if place is None else encode_marker(f"{place.name}\0{place.position}"),
     )
+
+
+def _place_of(parameters: Mapping[str, str]) -> Place:
+    """A marker holds a position behind the name: no name has a zero byte."""
+    name, _, position = marker_of(parameters).partition("\0")
+    if position and not (position.isascii() and position.isdecimal()):
+        raise bad_parameter("marker", parameters["marker"])
+    return Place(name, int(position or 0))
 
 
 def _share_item(item: Item, now: Instant, with_metadata: bool) -> str:
@@ -70,13 +71,20 @@ def _share_item(item: Item, now: Instant, with_metadata: bool) -> str:
         else ""
     )
     metadata = metadata_element(record.metadata) if with_metadata else ""
+    kept = ""
+    if item.retired is not None:
+        taken = f"<Deleted>true</Deleted><Version>{encode_version(item.retired.deleted_at)}</Version>"
+        kept = (
+            f"<DeletedTime>{http_date.encode(item.retired.deleted_at)}</DeletedTime>"
+            f"<RemainingRetentionDays>{item.retired.days_left(now)}</RemainingRetentionDays>"
+        )
     return (
         f"<Share><Name>{item.name}</Name>{taken}<Properties>"
         f"<Last-Modified>{http_date.encode(record.modified_at)}</Last-Modified>"
         f'<Etag>"{record.etag}"</Etag><Quota>{settings.quota_gib}</Quota>'
         f"<AccessTier>{settings.tier or TIERS[0]}</AccessTier>{changed}"
         f"<LeaseStatus>{status}</LeaseStatus><LeaseState>{state}</LeaseState>{lasting}"
-        f"<EnabledProtocols>{settings.protocol}</EnabledProtocols>{squash}"
+        f"<EnabledProtocols>{settings.protocol}</EnabledProtocols>{squash}{kept}"
         f"</Properties>{metadata}</Share>"
     )
 

@@ -60,7 +60,7 @@ OPERATIONS = (
     Op("Lease Share", "PUT", SHARE, query("share", "lease"), share.lease_share, Access(account="c wd"), when=BREAKS, writes=True),
     Op("Lease Share", "PUT", SHARE, query("share", "lease"), share.lease_share, WRITE_SHARE, writes=True),
     Op("Snapshot Share", "PUT", SHARE, query("share", "snapshot"), share.snapshot_share, CREATE_SHARE, writes=True),
-    Op("Restore Share", "PUT", SHARE, query("share", "undelete"), not_yet, WRITE_SHARE, writes=True),
+    Op("Restore Share", "PUT", SHARE, query("share", "undelete"), share.restore_share, WRITE_SHARE, writes=True),
     Op("Create Permission", "PUT", SHARE, query("share", "filepermission"), permission.create_permission, CREATE_SHARE, writes=True),
     Op("Get Permission", "GET", SHARE, query("share", "filepermission"), permission.get_permission, READ_SHARE),
 

@@ -19,7 +19,7 @@ from kyanite.services.common.headers import (
 )
 from kyanite.services.common.intake import commit, hash_headers, take
 from kyanite.services.files.file import ENCRYPTED, MIB, property_headers
-from kyanite.services.files.properties import Headers, version_headers
+from kyanite.services.files.properties import Headers, check_unstructured, version_headers
 from kyanite.wire import ranges, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
@@ -33,6 +33,7 @@ _TO_THE_END = 1 << 62
 async def put_range(exchange: Exchange) -> Response:
     headers = exchange.headers
     required(headers, "x-ms-write")
+    check_unstructured(headers)
     clears = one_of(headers, "x-ms-write", ("update", "clear")) == "clear"
     asked = range_of(headers)
     keeps = one_of(headers, "x-ms-file-last-write-time", ("now", "preserve")) == "preserve"
@@ -57,6 +58,7 @@ async def put_range(exchange: Exchange) -> Response:
 
 
 async def get_file(exchange: Exchange) -> Response:
+    check_unstructured(exchange.headers)
     asked = ranges.from_headers(exchange.headers)
     path, lease_id = readable_path_of(exchange), lease_id_of(exchange.headers)
     first = 0 if asked is None else asked.first

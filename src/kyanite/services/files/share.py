@@ -1,13 +1,15 @@
 """Shares over REST."""
 
+import re
 from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from kyanite.model import directory, share, share_snapshot
+from kyanite.model import directory, retired_share, share, share_snapshot
 from kyanite.model.share import ShareRecord, ShareSettings
 from kyanite.model.share_snapshot import Snapshots
 from kyanite.model.share_usage import used_bytes
+from kyanite.services.common import properties
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import readable_share_of, share_of
 from kyanite.services.common.headers import (
@@ -16,6 +18,7 @@ from kyanite.services.common.headers import (
     metadata_of,
     number_of,
     one_of,
+    required,
 )
 from kyanite.services.common.lease import lease_answer, lease_ask_of
 from kyanite.services.common.policies import policies_document, policies_of
@@ -27,6 +30,7 @@ from kyanite.wire.malformed import bad_header
 
 TIERS = ("TransactionOptimized", "Hot", "Cool", "Premium")
 _SQUASHES = ("NoRootSquash", "RootSquash", "AllSquash")
+_VERSION = re.compile("[0-7][0-9A-F]{15}")
 _QUOTA_MAX_GIB = 256 * 1024
 _OTHERS = (
     "x-ms-enable-snapshot-virtual-directory-access",
@@ -146,10 +150,38 @@ async def delete_share(exchange: Exchange) -> Response:
     wish = one_of(exchange.headers, "x-ms-delete-snapshots", ("include", "include-leased"))
     if wish and key.snapshot is not None:
         raise bad_header("x-ms-delete-snapshots", wish)
+    retention = (await properties.load(exchange, "file")).share_retention
     await share_snapshot.delete(
-        exchange.environment.engine, key, lease_id_of(exchange.headers), Snapshots(wish)
+        exchange.environment.engine,
+        key,
+        lease_id_of(exchange.headers),
+        Snapshots(wish),
+        retention_days=None if retention is None else retention.days,
     )
     return Response(202)
+
+
+async def restore_share(exchange: Exchange) -> Response:
+    """The name in the header must be that of the URL: a share comes back as what it was."""
+    name = required(exchange.headers, "x-ms-deleted-share-name")
+    if name != exchange.container:
+        raise bad_header("x-ms-deleted-share-name", name)
+    version = required(exchange.headers, "x-ms-deleted-share-version")
+    record = await retired_share.restore(
+        exchange.environment.engine, share_of(exchange), _decode_version(version)
+    )
+    return Response(201, version_headers(record))
+
+
+def encode_version(deleted_at: Instant) -> str:
+    """How one deleted share of a name is told from another."""
+    return f"{deleted_at:016X}"
+
+
+def _decode_version(text: str) -> Instant:
+    if not _VERSION.fullmatch(text):
+        raise bad_header("x-ms-deleted-share-version", text)
+    return Instant(int(text, 16))
 
 
 def _settings_of(headers: Mapping[str, str], present: ShareSettings) -> ShareSettings:
