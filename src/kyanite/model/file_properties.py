@@ -9,6 +9,7 @@ from kyanite.model.file_entry import DIRECTORY, Entry, Posix
 from kyanite.model.file_tree import Place
 from kyanite.model.permission import Granted, PermissionAsk
 from kyanite.rules.file_attributes import Attributes
+from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
 
 NOW = Instant(-1)
@@ -53,10 +54,20 @@ def new_entry(
         attributes=int(attributes or usual),
         permission=granted.own,
         metadata=metadata,
-        posix=ask.posix,
+        posix=_posix(place, ask.posix, is_directory),
         for_files=granted.for_files,
         for_directories=granted.for_directories,
     )
+
+
+def _posix(place: Place, asked: Posix | None, is_directory: bool) -> Posix | None:
+    """Owner, group and mode belong to shares that speak NFS, and there everything has them."""
+    if not place.tree.share.speaks_nfs:
+        if asked is not None:
+            raise Refused(Reason.SHARE_PROTOCOL_MISMATCH)
+        return None
+    asked = asked or Posix()
+    return Posix(asked.mode or ("0755" if is_directory else "0664"), asked.owner or "0", asked.group or "0")
 
 
 def _granted(tx: Transaction, place: Place, parent: Entry, ask: SmbProperties, is_directory: bool) -> Granted:
@@ -77,7 +88,7 @@ def changed(tx: Transaction, share_id: int, entry: Entry, ask: SmbProperties) ->
         last_write_at=_time(ask.last_write_at, tx.now, entry.last_write_at),
         changed_at=_time(ask.changed_at, tx.now, tx.now),
         modified_at=tx.now,
-        posix=entry.posix if ask.posix is None else ask.posix,
+        posix=_changed_posix(entry.posix, ask.posix),
     )
     if ask.permission is None:
         return entry
@@ -88,6 +99,14 @@ def changed(tx: Transaction, share_id: int, entry: Entry, ask: SmbProperties) ->
         for_files=granted.for_files,
         for_directories=granted.for_directories,
     )
+
+
+def _changed_posix(present: Posix | None, asked: Posix | None) -> Posix | None:
+    if asked is None:
+        return present
+    if present is None:
+        raise Refused(Reason.SHARE_PROTOCOL_MISMATCH)
+    return Posix(asked.mode or present.mode, asked.owner or present.owner, asked.group or present.group)
 
 
 def _time(asked: Instant | None, now: Instant, otherwise: Instant) -> Instant:

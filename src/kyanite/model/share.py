@@ -60,6 +60,10 @@ class ShareRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     def etag(self) -> ETag:
         return etag_of(self.modified_at)
 
+    @property
+    def speaks_nfs(self) -> bool:
+        return self.settings.protocol == "NFS"
+
 
 decode_share: Callable[[bytes], ShareRecord] = msgspec.msgpack.Decoder(ShareRecord).decode
 

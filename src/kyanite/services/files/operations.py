@@ -13,6 +13,7 @@ from kyanite.services.files import (
     directory,
     file,
     handles,
+    links,
     lists,
     permission,
     ranges,
@@ -90,8 +91,8 @@ OPERATIONS = (
     Op("List Ranges", "GET", PATH, query(comp="rangelist"), ranges.list_ranges, READ),
     Op("Abort Copy File", "PUT", PATH, query(comp="copy"), copy.abort_copy_file, WRITE, writes=True),
     Op("Rename File", "PUT", PATH, query(comp="rename"), rename.rename_file, WRITE, writes=True),
-    Op("Create Symbolic Link", "PUT", PATH, query("symboliclink"), not_yet, CREATE, writes=True),
-    Op("Read Symbolic Link", "GET", PATH, query("symboliclink"), not_yet, READ),
+    Op("Create Symbolic Link", "PUT", PATH, query("symboliclink"), links.create_symbolic_link, CREATE, writes=True),
+    Op("Read Symbolic Link", "GET", PATH, query("symboliclink"), links.read_symbolic_link, READ),
     Op("Create Hard Link", "PUT", PATH, query("hardlink"), not_yet, CREATE, writes=True),
 
     # Handles of either

@@ -1,8 +1,9 @@
 """The properties that files and directories share with SMB: attributes, times, ids and permissions, as headers."""
 
+import re
 from collections.abc import Mapping
 
-from kyanite.model.file_entry import Entry, Posix
+from kyanite.model.file_entry import DIRECTORY, FILE, SYMBOLIC_LINK, Entry, Posix
 from kyanite.model.file_properties import NOW, SmbProperties
 from kyanite.model.permission import KEY_BYTES, PermissionAsk
 from kyanite.rules import file_attributes, leases, sddl
@@ -16,6 +17,8 @@ from kyanite.wire.malformed import Malformed, bad_header
 Headers = list[tuple[str, str]]
 
 PERMISSION_HEADER_MAX_BYTES = 8 * 1024
+_TYPES = {DIRECTORY: "Directory", FILE: "Regular", SYMBOLIC_LINK: "SymLink"}
+_MODE = re.compile(r"[0-7]{4}|([-r][-w][-xsS]){2}[-r][-w][-xtT]", re.ASCII)
 _HALF = KEY_BYTES // 2
 _INHERIT, _PRESERVE, _NOW = "inherit", "preserve", "now"
 
@@ -60,7 +63,10 @@ def smb_headers(entry: Entry, parent_id: int) -> Headers:
             ("x-ms-mode", entry.posix.mode),
             ("x-ms-owner", entry.posix.owner),
             ("x-ms-group", entry.posix.group),
+            ("x-ms-file-file-type", _TYPES[entry.kind]),
         ]
+        if entry.kind == FILE:
+            headers.append(("x-ms-link-count", "1"))
     return headers
 
 
@@ -133,4 +139,6 @@ def decode_permission_key(text: str) -> bytes:
 
 def _posix_of(headers: Mapping[str, str]) -> Posix | None:
     mode, owner, group = (headers.get(f"x-ms-{name}", "") for name in ("mode", "owner", "group"))
+    if mode and not _MODE.fullmatch(mode):
+        raise bad_header("x-ms-mode", mode)
     return Posix(mode, owner, group) if mode or owner or group else None
