@@ -54,7 +54,7 @@ _FEW_KEYS = 16
 _DELETE = {n: f"DELETE FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
 _DELETE_BODY = {n: f"DELETE FROM body WHERE id IN ({','.join('?' * n)})" for n in _CHUNKS}
 
-_FEW_ROWS = 8
+_FEW_ROWS = 64
 """Scans of so few rows are read whole when they begin."""
 
 

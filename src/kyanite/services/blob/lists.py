@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from kyanite.model import container, listing
 from kyanite.model.listing import Item, Listing, Place
-from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord, ContainerRecord, CopyState
+from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, ContainerRecord, CopyState
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.services.blob.container import key_of
@@ -135,21 +135,9 @@ def _container_item(name: str, record: ContainerRecord, now: Instant, parts: fro
 
 def _item(item: Item, now: Instant, with_metadata: bool, with_copy: bool) -> str:
     name, record, snapshot, is_staged = item
-    if record is not None:
-        return _blob_item(name, record, snapshot, now, with_metadata, with_copy)
-    if is_staged:
-        return f"<Blob>{name_element(name)}{_STAGED}</Blob>"
-    return f"<BlobPrefix>{name_element(name)}</BlobPrefix>"
-
-
-def _blob_item(
-    name: str,
-    record: BlobRecord,
-    snapshot: Instant | None,
-    now: Instant,
-    with_metadata: bool,
-    with_copy: bool,
-) -> str:
+    element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
+    if record is None:
+        return f"<Blob>{element}{_STAGED}</Blob>" if is_staged else f"<BlobPrefix>{element}</BlobPrefix>"
     http = record.http
     md5 = b2a_base64(http.content_md5, newline=False).decode("ascii") if http.content_md5 else ""
     before_md5, after_md5 = _content_headers(
@@ -159,32 +147,35 @@ def _blob_item(
         http.cache_control,
         http.content_disposition,
     )
-    tier = number = ""
-    if record.kind == PAGE_BLOB:
-        number = f"<x-ms-blob-sequence-number>{record.sequence_number}</x-ms-blob-sequence-number>"
-    if record.kind == BLOCK_BLOB:
-        tier = (
-            f"<AccessTier>{record.tier}</AccessTier>"
-            if record.tier
-            else "<AccessTier>Hot</AccessTier><AccessTierInferred>true</AccessTierInferred>"
-        )
-    taken_at, lease = "", _UNLEASED
+    taken_at, lease, number = "", _UNLEASED, ""
     if snapshot is not None:
         taken_at, lease = f"<Snapshot>{iso_time.encode(snapshot)}</Snapshot>", ""
     elif record.lease != NO_LEASE:
         lease = _lease(record.lease, now)
+    if record.kind == PAGE_BLOB:
+        number = f"<x-ms-blob-sequence-number>{record.sequence_number}</x-ms-blob-sequence-number>"
+    modified_at, created_at = record.modified_at, record.created_at
+    modified = http_date.encode(modified_at)
+    created = modified if created_at == modified_at else http_date.encode(created_at)
     metadata = metadata_element(record.metadata) if with_metadata else ""
     copied = _copy(record.copy) if with_copy and record.copy is not None else ""
     return (
-        f"<Blob>{name_element(name)}{taken_at}<Properties>"
-        f"<Creation-Time>{http_date.encode(record.created_at)}</Creation-Time>"
-        f"<Last-Modified>{http_date.encode(record.modified_at)}</Last-Modified>"
-        f"<Etag>0x{record.modified_at:X}</Etag>"
-        f"<Content-Length>{record.length}</Content-Length>"
-        f"{before_md5}{md5}{after_md5}"
-        f"{number}<BlobType>{BLOB_TYPES[record.kind]}</BlobType>"
-        f"{tier}{lease}{copied}<ServerEncrypted>true</ServerEncrypted></Properties>{metadata}<OrMetadata /></Blob>"
+        f"<Blob>{element}{taken_at}<Properties><Creation-Time>{created}</Creation-Time>"
+        f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"
+        f"<Content-Length>{record.length}</Content-Length>{before_md5}{md5}{after_md5}{number}"
+        f"{_kind_and_tier(record.kind, record.tier)}{lease}{copied}"
+        f"<ServerEncrypted>true</ServerEncrypted></Properties>{metadata}<OrMetadata /></Blob>"
     )
+
+
+@lru_cache(maxsize=64)
+def _kind_and_tier(kind: int, tier: str) -> str:
+    told = f"<BlobType>{BLOB_TYPES[kind]}</BlobType>"
+    if kind != BLOCK_BLOB:
+        return told
+    if tier:
+        return f"{told}<AccessTier>{tier}</AccessTier>"
+    return f"{told}<AccessTier>Hot</AccessTier><AccessTierInferred>true</AccessTierInferred>"
 
 
 @lru_cache(maxsize=256)
