@@ -37,7 +37,7 @@ def matches(text: str, properties: dict[str, Any]) -> bool:
 
 def stored(entity: Entity) -> dict[str, Any]:
     keys = {"PartitionKey": entity.partition_key, "RowKey": entity.row_key}
-    return {**keys, **decode_entity(entity.as_json()).properties}
+    return {**keys, **decode_entity(entity.as_json())[2]}
 
 
 @settings(max_examples=300)

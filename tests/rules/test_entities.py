@@ -132,11 +132,16 @@ def test_keys(key: str, reason: Reason | None) -> None:
         ({"a": "😀" * 16384}, None),
         ({"a": "😀" * 16385}, Reason.PROPERTY_VALUE_TOO_LARGE),
         ({"a@odata.type": "Edm.Binary", "a": b64encode(bytes(65536)).decode()}, None),
-        ({"a@odata.type": "Edm.Binary", "a": b64encode(bytes(65537)).decode()}, Reason.PROPERTY_VALUE_TOO_LARGE),
+        (
+            {"a@odata.type": "Edm.Binary", "a": b64encode(bytes(65537)).decode()},
+            Reason.PROPERTY_VALUE_TOO_LARGE,
+        ),
     ],
 )
 def test_properties(properties: Properties, reason: Reason | None) -> None:
-    assert refusal(lambda: check_properties(properties)) is reason
+    json_bytes = sum(len(name) + len(str(value)) for name, value in properties.items())
+    for _ in range(2):
+        assert refusal(lambda: check_properties(properties, json_bytes)) is reason
 
 
 def texts(count: int, last: int) -> Properties:

@@ -275,7 +275,7 @@ def test_every_refusal_and_code_has_a_row() -> None:
     assert len(own) == 16
     assert own <= set(errors.REASONS[Resource.OBJECT])
     sources = [
-        *Path(table_package.__file__).parent.glob("*.py"),
+        *Path(errors.__file__).parent.glob("*.py"),
         *(Path(m.__file__) for m in (edm, odata, batch)),
     ]
     codes = {code for path in sources for code in re.findall(r'Malformed\(\s*"(\w+)"', path.read_text())}

@@ -38,7 +38,6 @@ class Change:
         self, act: Act, partition_key: str, row_key: str, properties: Properties, if_match: str = ANY
     ) -> None:
         entities.check_keys(partition_key, row_key)
-        entities.check_properties(properties)
         self.act = act
         self.if_match = if_match
         """The ETag that the entity must have, or ``*``."""
@@ -48,6 +47,7 @@ class Change:
         self.key = keys.entity(partition_key, row_key)
         self.keys_text = entity_text.keys_text(partition_key, row_key)
         self.properties_text = entity_text.properties_text(properties)
+        entities.check_properties(properties, len(self.properties_text))
         if entities.may_be_too_large(len(self.keys_text) + len(self.properties_text)):
             entities.check_size(partition_key, row_key, properties)
 
@@ -116,8 +116,8 @@ def _change(
 def _merged(change: Change, present: bytes) -> bytes:
     """The text of the present properties with those of the change, which together must be an allowed entity."""
     merged = entities.merge(entity_text.properties_of(present), change.properties)
-    entities.check_properties(merged)
     text = entity_text.properties_text(merged)
+    entities.check_properties(merged, len(text))
     if entities.may_be_too_large(len(change.keys_text) + len(text)):
         entities.check_size(change.partition_key, change.row_key, merged)
     return text

@@ -18,6 +18,7 @@ alone does not tell its type.
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import NoReturn, Protocol
 
 from kyanite.edm import ANNOTATION, PARTITION_KEY, ROW_KEY, EdmType, KeyRange, ordinal, utf16_units
@@ -75,19 +76,34 @@ def check_keys(partition_key: str, row_key: str) -> None:
             )
 
 
-def check_properties(properties: Properties) -> None:
-    """Refuse names, numbers of properties and single values that are not allowed."""
-    count = 0
-    for name, value in properties.items():
-        if "@" in name:
-            continue
-        count += 1
+def check_properties(properties: Properties, json_bytes: int) -> None:
+    """Refuse names, numbers of properties and single values that are not allowed.
+
+    ``json_bytes`` is how long their JSON is: in a short one no value can be too long.
+    """
+    names = tuple(properties)
+    if len(names) <= _REMEMBERED_NAMES:
+        _remembered_names(names)
+    else:
+        _check_names(names)
+    if json_bytes * 2 > MAX_TEXT_UNITS:
+        for name, value in properties.items():
+            if isinstance(value, str) and len(value) * 2 > MAX_TEXT_UNITS:
+                _check_long(value, properties.get(name + ANNOTATION))
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    """Annotations are not properties. Clients send the same few forms of entities, so good ones are remembered."""
+    own = [name for name in names if "@" not in name]
+    for name in own:
         if not name.isidentifier() or len(name) > MAX_NAME_UNITS:
             _refuse_name(name)
-        if isinstance(value, str) and len(value) * 2 > MAX_TEXT_UNITS:
-            _check_long(value, properties.get(name + ANNOTATION))
-    if count > MAX_PROPERTIES:
+    if len(own) > MAX_PROPERTIES:
         raise Refused(Reason.TOO_MANY_PROPERTIES)
+
+
+_REMEMBERED_NAMES = 64
+_remembered_names = lru_cache(maxsize=512)(_check_names)
 
 
 def _refuse_name(name: str) -> NoReturn:

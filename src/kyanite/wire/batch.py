@@ -20,8 +20,8 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+)(?: HTTP/1\.[01])?", re.ASCII)
 
 
-Lines = dict[str, tuple[str, str]]
-"""Header lines that were read before, and what they say: the parts of a batch repeat each other's."""
+Blocks = dict[str, Mapping[str, str]]
+"""Headers that were read before, by their text: the parts of a batch repeat each other's."""
 
 
 class Part(NamedTuple):
@@ -55,7 +55,7 @@ def decode_parts(content_type: str, body: bytes) -> list[Part]:
     pieces = _between(delimiter, body)
     if not pieces:
         raise _invalid("The body does not begin with its boundary, or has no part.")
-    seen: Lines = {}
+    seen: Blocks = {}
     return [_part(piece, number, seen) for number, piece in enumerate(pieces)]
 
 
@@ -78,28 +78,29 @@ def _between(delimiter: bytes, body: bytes) -> list[bytes]:
     return found
 
 
-def _part(piece: bytes, number: int, seen: Lines) -> Part:
+def _part(piece: bytes, number: int, seen: Blocks) -> Part:
     head, content = _split(piece)
     if content is None:
         raise _invalid(f"Part {number} has no blank line behind its headers.")
-    return Part(_headers(head.split("\n"), number, seen), content)
+    return Part(_headers(head, number, seen), content)
 
 
 def decode_requests(parts: Sequence[Part]) -> list[EmbeddedRequest]:
     """The requests that the parts hold."""
-    seen: Lines = {}
+    seen: Blocks = {}
     return [_request(part, number, seen) for number, part in enumerate(parts)]
 
 
-def _request(part: Part, number: int, seen: Lines) -> EmbeddedRequest:
-    if part.content_type.partition(";")[0].strip().lower() != EMBEDDED_HTTP:
+def _request(part: Part, number: int, seen: Blocks) -> EmbeddedRequest:
+    content_type = part.content_type
+    if content_type != EMBEDDED_HTTP and content_type.partition(";")[0].strip().lower() != EMBEDDED_HTTP:
         raise _invalid(f"Part {number} is not of the type {EMBEDDED_HTTP}.")
     head, content = _split(part.body)
-    line, *lines = head.split("\n")
+    line, _, block = head.partition("\n")
     match = _REQUEST_LINE.fullmatch(line.rstrip("\r"))
     if match is None:
         raise _invalid(f"Part {number} does not begin with a request line.")
-    return EmbeddedRequest(match[1], match[2], _headers(lines, number, seen), content or b"")
+    return EmbeddedRequest(match[1], match[2], _headers(block, number, seen), content or b"")
 
 
 def _split(octets: bytes) -> tuple[str, bytes | None]:
@@ -115,18 +116,18 @@ def _split(octets: bytes) -> tuple[str, bytes | None]:
     return octets[: match.start()].decode("latin-1"), octets[match.end() :]
 
 
-def _headers(lines: Sequence[str], number: int, seen: Lines) -> dict[str, str]:
+def _headers(block: str, number: int, seen: Blocks) -> Mapping[str, str]:
+    known = seen.get(block)
+    if known is not None:
+        return known
     headers: dict[str, str] = {}
-    for line in lines:
-        pair = seen.get(line)
-        if pair is None:
-            name, colon, value = line.partition(":")
-            if not colon:
-                if line.strip():
-                    raise _invalid(f"Part {number} has a header without a colon.")
-                continue
-            pair = seen[line] = (name.strip().lower(), value.strip())
-        headers[pair[0]] = pair[1]
+    for line in block.split("\n"):
+        name, colon, value = line.partition(":")
+        if colon:
+            headers[name.strip().lower()] = value.strip()
+        elif line.strip():
+            raise _invalid(f"Part {number} has a header without a colon.")
+    seen[block] = headers
     return headers
 
 

@@ -20,7 +20,8 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -36,10 +37,11 @@ FIRST_YEAR = "1601"
 
 _ODATA = "odata."
 _ANNOTATES = "@odata."
-_MARK = ANNOTATION.encode()
+_REMEMBERED_NAMES = 64
 _KEYS_AND_TIME = frozenset((PARTITION_KEY, ROW_KEY, TIMESTAMP))
 _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_INT64_DIGITS = 19
 _WHOLE = re.compile(r"[-+]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,7})?Z?")
@@ -49,37 +51,58 @@ _UNUSUAL_DOUBLES = {"NaN": "NaN", "Infinity": "Infinity", "-Infinity": "-Infinit
 _decode_json: Callable[[bytes], Any] = msgspec.json.Decoder().decode
 
 
-class EntityBody(NamedTuple):
-    """What a body says. The keys are None where it does not say them."""
-
-    partition_key: str | None
-    row_key: str | None
-    properties: Properties
+EntityBody = tuple[str | None, str | None, Properties]
+"""Partition key and row key, None where the body does not say them, and the properties. Plain, for it is made often."""
 
 
 def decode_entity(body: bytes) -> EntityBody:
     """Read the JSON object of one entity. Raises Malformed. What is null counts as not sent."""
     given = _object(body)
-    annotated = _MARK in body
+    names = tuple(given)
+    fields = _remembered_fields(names) if len(names) <= _REMEMBERED_NAMES else _fields(names)
     properties: Properties = {}
-    texts = 0
-    for name, value in given.items():
+    texts = len(names) - len(fields)
+    for name, annotation in fields:
+        value = given[name]
         kind = value.__class__
         if kind is str:
             texts += 1
-        if "@" in name or "." in name:
-            _check_annotation(name, value)
-        elif name in _KEYS_AND_TIME or value is None:
+        if value is None:
             continue
-        elif annotated and (declared := given.get(name + ANNOTATION)) is not None:
-            _add_typed(properties, name, value, declared)
+        if annotation is not None and (declared := given[annotation]) is not None:
+            _add_typed(properties, name, value, annotation, declared)
         elif kind is str or kind is bool or kind is float or (kind is int and _is_int32(value)):
             properties[name] = value
         else:
             _add_unusual(properties, name, value)
-    if b"\\" in body or body.count(b'"') != 2 * (len(given) + texts):
+    if b"\\" in body or body.count(b'"') != 2 * (len(names) + texts):
         _check_no_duplicates(body)
-    return EntityBody(_key(given, PARTITION_KEY), _key(given, ROW_KEY), properties)
+    return (
+        _key(given, PARTITION_KEY, _PARTITION_KEY_TYPE),
+        _key(given, ROW_KEY, _ROW_KEY_TYPE),
+        properties,
+    )
+
+
+def _fields(names: tuple[str, ...]) -> list[tuple[str, str | None]]:
+    """Which of the names are properties, each with the name of its annotation if that is there.
+
+    What begins with ``odata.`` or annotates otherwise than with a type was added by the service, and is ignored.
+    Clients send many entities of the same few forms, so forms are remembered.
+    """
+    there = set(names)
+    fields: list[tuple[str, str | None]] = []
+    for name in names:
+        if "@" in name or "." in name:
+            if not (_ANNOTATES in name or name.startswith(_ODATA)):
+                raise Malformed("PropertyNameInvalid", Reason=f"The property name is invalid: '{name}'.")
+        elif name not in _KEYS_AND_TIME:
+            annotation = name + ANNOTATION
+            fields.append((name, annotation if annotation in there else None))
+    return fields
+
+
+_remembered_fields = lru_cache(maxsize=512)(_fields)
 
 
 def _is_int32(number: int) -> bool:
@@ -108,7 +131,7 @@ def _check_no_duplicates(body: bytes) -> None:
     """Refuse a name that comes twice.
 
     The fast decoder keeps the last of equal names and says nothing. Counting quotation marks shows that there are none,
-    if no text holds any; only otherwise is the body read a second time.
+    if no text holds any and if what is no property is a text; only otherwise is the body read a second time.
     """
     pairs: list[tuple[str, object]] = _decode_pairs(body.decode())
     if len({name for name, _ in pairs}) < len(pairs):
@@ -118,28 +141,20 @@ def _check_no_duplicates(body: bytes) -> None:
 _decode_pairs = json.JSONDecoder(object_pairs_hook=list).decode
 
 
-def _key(given: dict[str, Any], name: str) -> str | None:
+def _key(given: dict[str, Any], name: str, annotation: str) -> str | None:
     value = given.get(name)
-    if value is None:
-        return None
     if value.__class__ is not str:
+        if value is None:
+            return None
         raise _invalid(f"The property {name} must be a text.")
+    if given.get(annotation, _STRING) != _STRING:
+        raise Malformed("InvalidValueType", Reason=f"{annotation} must be {_STRING}.")
     return str(value)
 
 
-def _check_annotation(name: str, value: object) -> None:
-    """What begins with ``odata.`` or annotates otherwise than with a type was added by the service, and is ignored."""
-    if not name.endswith(ANNOTATION):
-        if name.startswith(_ODATA) or _ANNOTATES in name:
-            return
-        raise Malformed("PropertyNameInvalid", Reason=f"The property name is invalid: '{name}'.")
-    if value.__class__ is not str or value not in _READERS:
-        raise Malformed("InvalidValueType", Reason=f"{name} names no type: {value!r}.")
-    if name in _KEY_ANNOTATIONS and value != EdmType.STRING.value:
-        raise Malformed("InvalidValueType", Reason=f"{name} must be Edm.String.")
-
-
-_KEY_ANNOTATIONS = frozenset((PARTITION_KEY + ANNOTATION, ROW_KEY + ANNOTATION))
+_STRING = EdmType.STRING.value
+_PARTITION_KEY_TYPE = PARTITION_KEY + ANNOTATION
+_ROW_KEY_TYPE = ROW_KEY + ANNOTATION
 
 
 def _add_unusual(properties: Properties, name: str, value: Any) -> None:
@@ -149,16 +164,27 @@ def _add_unusual(properties: Properties, name: str, value: Any) -> None:
     _add_double(properties, name, value)
 
 
-def _add_typed(properties: Properties, name: str, value: Any, declared: Any) -> None:
-    reader = _READERS.get(declared) if declared.__class__ is str else None
+def _add_typed(properties: Properties, name: str, value: Any, annotation: str, declared: Any) -> None:
+    if declared.__class__ is not str or declared not in _TYPES:
+        raise Malformed("InvalidValueType", Reason=f"{annotation} names no type: {declared!r}.")
+    reader = _TEXT_READERS.get(declared)
     if reader is None:
-        raise Malformed("InvalidValueType", Reason=f"{name}{ANNOTATION} names no type: {declared!r}.")
-    reader(properties, name, value)
+        _BARE_READERS[declared](properties, name, value)
+        return
+    text = reader(value) if value.__class__ is str else reader(str(value)) if value.__class__ is int else None
+    if text is None:
+        raise _unfit(name, declared)
+    if declared == EdmType.DATETIME.value and text < FIRST_YEAR:
+        raise Malformed(
+            "OutOfRangeInput", Reason=f"The '{name}' parameter of value '{value}' is out of range."
+        )
+    properties[annotation] = declared
+    properties[name] = text
 
 
 def _add_string(properties: Properties, name: str, value: Any) -> None:
     if value.__class__ is not str:
-        raise _unfit(name, EdmType.STRING)
+        raise _unfit(name, EdmType.STRING.value)
     properties[name] = value
 
 
@@ -166,34 +192,23 @@ def _add_boolean(properties: Properties, name: str, value: Any) -> None:
     if value.__class__ is not bool:
         value = {"true": True, "false": False}.get(value) if value.__class__ is str else None
     if value is None:
-        raise _unfit(name, EdmType.BOOLEAN)
+        raise _unfit(name, EdmType.BOOLEAN.value)
     properties[name] = value
 
 
 def _add_int32(properties: Properties, name: str, value: Any) -> None:
-    number = _whole_number(value)
-    if number is None or not _INT32_MIN <= number <= _INT32_MAX:
-        raise _unfit(name, EdmType.INT32)
-    properties[name] = number
-
-
-def _add_int64(properties: Properties, name: str, value: Any) -> None:
-    number = _whole_number(value)
-    if number is None or not _INT64_MIN <= number <= _INT64_MAX:
-        raise _unfit(name, EdmType.INT64)
-    _annotate(properties, name, EdmType.INT64, str(number))
-
-
-def _whole_number(value: Any) -> int | None:
-    if value.__class__ is int:
-        return int(value)
-    return int(value) if value.__class__ is str and _WHOLE.fullmatch(value) else None
+    if value.__class__ is str and _WHOLE.fullmatch(value):
+        value = int(value)
+    if value.__class__ is not int or not _is_int32(value):
+        raise _unfit(name, EdmType.INT32.value)
+    properties[name] = value
 
 
 def _add_double(properties: Properties, name: str, value: Any) -> None:
     if value.__class__ is str:
         if value in _UNUSUAL_DOUBLES:
-            _annotate(properties, name, EdmType.DOUBLE, value)
+            properties[name + ANNOTATION] = EdmType.DOUBLE.value
+            properties[name] = value
             return
         value = float(value) if _NUMBER.fullmatch(value) else None
     try:
@@ -201,50 +216,26 @@ def _add_double(properties: Properties, name: str, value: Any) -> None:
     except OverflowError:
         number = math.nan
     if not math.isfinite(number):
-        raise _unfit(name, EdmType.DOUBLE)
+        raise _unfit(name, EdmType.DOUBLE.value)
     properties[name] = number
 
 
-def _add_datetime(properties: Properties, name: str, value: Any) -> None:
-    text = datetime_text(value) if value.__class__ is str else None
-    if text is None:
-        raise _unfit(name, EdmType.DATETIME)
-    if text < FIRST_YEAR:
-        raise Malformed(
-            "OutOfRangeInput", Reason=f"The '{name}' parameter of value '{value}' is out of range."
-        )
-    _annotate(properties, name, EdmType.DATETIME, text)
+def int64_text(text: str) -> str | None:
+    """A whole number in its one spelling; None when it is none, or none that 64 bits can hold."""
+    if text.isascii() and text.isdigit() and len(text) < _INT64_DIGITS and text[0] != "0":
+        return text
+    if _WHOLE.fullmatch(text) is None:
+        return None
+    number = int(text)
+    return str(number) if _INT64_MIN <= number <= _INT64_MAX else None
 
 
-def _add_guid(properties: Properties, name: str, value: Any) -> None:
-    text = guid_text(value) if value.__class__ is str else None
-    if text is None:
-        raise _unfit(name, EdmType.GUID)
-    _annotate(properties, name, EdmType.GUID, text)
-
-
-def _add_binary(properties: Properties, name: str, value: Any) -> None:
-    octets = binary_of(value) if value.__class__ is str else None
-    if octets is None:
-        raise _unfit(name, EdmType.BINARY)
-    _annotate(properties, name, EdmType.BINARY, b64encode(octets).decode("ascii"))
-
-
-def _annotate(properties: Properties, name: str, type_: EdmType, text: str) -> None:
-    properties[name + ANNOTATION] = type_.value
-    properties[name] = text
-
-
-_READERS: dict[str, Callable[[Properties, str, Any], None]] = {
-    EdmType.BINARY.value: _add_binary,
-    EdmType.BOOLEAN.value: _add_boolean,
-    EdmType.DATETIME.value: _add_datetime,
-    EdmType.DOUBLE.value: _add_double,
-    EdmType.GUID.value: _add_guid,
-    EdmType.INT32.value: _add_int32,
-    EdmType.INT64.value: _add_int64,
-    EdmType.STRING.value: _add_string,
-}
+def binary_text(text: str) -> str | None:
+    """Base64 in its one spelling; None when it is none."""
+    try:
+        return b64encode(a2b_base64(text, strict_mode=True)).decode("ascii")
+    except (Base64Error, ValueError):
+        return None
 
 
 def datetime_text(text: str) -> str | None:
@@ -274,15 +265,23 @@ def guid_text(text: str) -> str | None:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def binary_of(text: str) -> bytes | None:
-    try:
-        return a2b_base64(text, strict_mode=True)
-    except (Base64Error, ValueError):
-        return None
+_TEXT_READERS: dict[str, Callable[[str], str | None]] = {
+    EdmType.BINARY.value: binary_text,
+    EdmType.DATETIME.value: datetime_text,
+    EdmType.GUID.value: guid_text,
+    EdmType.INT64.value: int64_text,
+}
+_BARE_READERS: dict[str, Callable[[Properties, str, Any], None]] = {
+    EdmType.BOOLEAN.value: _add_boolean,
+    EdmType.DOUBLE.value: _add_double,
+    EdmType.INT32.value: _add_int32,
+    EdmType.STRING.value: _add_string,
+}
+_TYPES = frozenset((*_TEXT_READERS, *_BARE_READERS))
 
 
-def _unfit(name: str, type_: EdmType) -> Malformed:
-    return _invalid(f"The value of {name} is no {type_.value}.")
+def _unfit(name: str, type_: str) -> Malformed:
+    return _invalid(f"The value of {name} is no {type_}.")
 
 
 def _invalid(sentence: str) -> Malformed:
