@@ -1,10 +1,12 @@
 """Bytes in, bytes out: every exchange of this table at once, a byte at a time, and one behind the other."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 
 import pytest
 
+from kyanite.wire.http import Request, Response
 from tests.server.live_http import LiveHttp, describe, read_some, read_to_end, undated
 
 CLOSE = b"Connection: close\r\n"
@@ -119,3 +121,26 @@ def test_a_long_pipeline_is_answered_in_order(live: LiveHttp) -> None:
         received = undated(read_some(client, b"GET /%d " % (count - 1)))
         sender.join()
     assert received == answers
+
+
+def test_a_pipeline_for_handlers_that_wait() -> None:
+    """Each begins when the one before has answered, and outside its task."""
+    under_way: list[str] = []
+
+    async def wait(request: Request) -> Response:
+        assert not under_way
+        assert asyncio.current_task() is None
+        under_way.append(request.path)
+        await asyncio.sleep(0.001)
+        assert under_way.pop() == request.path
+        return await describe(request)
+
+    requests = [
+        b"PUT /%d HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc" % number for number in range(300)
+    ]
+    answers = b"".join(ok(b"PUT /%d abc" % number, b"") for number in range(300))
+    with LiveHttp(wait) as live, live.connect() as client:
+        client.sendall(b"".join(requests[:200]))
+        for request_bytes in requests[200:]:
+            client.sendall(request_bytes)
+        assert undated(read_some(client, b"PUT /299 abc")) == answers

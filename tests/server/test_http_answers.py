@@ -217,6 +217,21 @@ def test_a_file_follows_what_the_transport_still_holds(content: bytes, fd: int) 
     assert rest[len(large) :].partition(b"\r\n\r\n")[2] == content
 
 
+def test_a_file_follows_an_answer_of_the_same_moment(content: bytes, fd: int) -> None:
+    """The first answer waits in the transport for the end of the loop's turn, in which the second begins."""
+
+    async def answer(request: Request) -> Response:
+        if request.path == "/small":
+            return Response(200, body=b"small")
+        return Response(200, body=Pieces(FileSpan(fd, 0, len(content))), length=len(content))
+
+    with LiveHttp(answer) as live, nothing_left(live):
+        received = live.talk(b"GET /small HTTP/1.1\r\nHost: h\r\n\r\n" * 3 + GET)
+    *small, file = received.split(b"HTTP/1.1 200 OK\r\n", 4)[1:]
+    assert [answer.partition(b"\r\n\r\n")[2] for answer in small] == [b"small"] * 3
+    assert file.partition(b"\r\n\r\n")[2] == content
+
+
 def test_a_slow_reader_gets_everything(content: bytes, fd: int) -> None:
     async def answer(request: Request) -> Response:
         return Response(200, body=Pieces(*[FileSpan(fd, 0, len(content))] * 4), length=4 * len(content))

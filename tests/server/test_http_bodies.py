@@ -65,6 +65,14 @@ def test_no_continue_for_a_body_that_has_come() -> None:
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
+def test_no_continue_for_a_body_that_has_begun_to_come() -> None:
+    with LiveHttp(describe) as live, live.connect() as client:
+        client.sendall(put(b"/", 5, b"Expect: 100-continue") + b"he")
+        until(lambda: live.server.stats.requests_in_flight == 1)
+        client.sendall(b"llo")
+        assert read_some(client, b"PUT / hello").startswith(b"HTTP/1.1 200 OK\r\n")
+
+
 def test_no_continue_without_a_body_or_in_http_1_0() -> None:
     with LiveHttp(describe) as live:
         none = live.talk(put(b"/", 0, b"Expect: 100-continue", b"Connection: close"))

@@ -27,7 +27,8 @@ def pool() -> ThreadPoolExecutor:
 
 
 def test_idle_connections_are_closed_and_no_new_ones_taken(pool: ThreadPoolExecutor) -> None:
-    with LiveHttp(describe) as live, live.connect() as fresh, live.connect() as used:
+    limits = Limits(tick_seconds=60)
+    with LiveHttp(describe, limits=limits) as live, live.connect() as fresh, live.connect() as used:
         used.sendall(GET)
         read_some(used, b"GET / ")
         until(lambda: live.server.stats.connections_open == 2)

@@ -56,6 +56,7 @@ class HttpConnection(asyncio.Protocol):
         "_began_bytes",
         "_began_seconds",
         "_body_paused",
+        "_cleaning_up",
         "_ending",
         "_heard_at_seconds",
         "_host",
@@ -87,6 +88,7 @@ class HttpConnection(asyncio.Protocol):
         """What the exchange under way goes on in, if it had to wait."""
         self._status = 0  # Of the answer, once it has begun.
         self._keep_alive = True
+        self._cleaning_up = False
         self._began_seconds = 0.0
         self._began_bytes = 0
         self._reading = True
@@ -286,6 +288,7 @@ class HttpConnection(asyncio.Protocol):
         self._request = None
         self.task = None
         self._status = 0
+        self._cleaning_up = False
         if host.on_exchange is not None:
             seconds = time.perf_counter() - self._began_seconds
             sent_bytes = self._outlet.bytes_out - self._began_bytes
@@ -313,8 +316,11 @@ class HttpConnection(asyncio.Protocol):
             self._advance()
 
     def _abandon(self) -> None:
-        """The client is gone. A handler that waits for the body has been told so; any other is cancelled, once."""
-        if self._request is None or self.task is None or self.task.cancelling():
+        """The client is gone. A handler that waits for the body has been told so; any other is cancelled, once.
+
+        A stream that is being closed is on its way out already, often because writing said so first.
+        """
+        if self._request is None or self.task is None or self.task.cancelling() or self._cleaning_up:
             return
         body = self._request.incoming
         if body is None or not body.awaited:
@@ -369,6 +375,7 @@ class HttpConnection(asyncio.Protocol):
             else:
                 await self._outlet.send(head, pieces, length=response.length, chunked=chunked)
         finally:
+            self._cleaning_up = True
             if isinstance(pieces, AsyncGenerator):
                 await pieces.aclose()
 
