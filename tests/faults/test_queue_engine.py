@@ -1,6 +1,5 @@
 """Queues on an engine that fails, repeats bodies, or does the work and loses the word of it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +14,8 @@ from tests.services.test_queue_messages import document, get, put, texts, use
 
 
 @pytest.fixture
-def queues(tmp_path: Path) -> Iterator[Harness]:
-    harness = Harness(tmp_path, queue_service, "queue")
-    yield harness
-    harness.close()
+def queues(tmp_path: Path) -> Harness:
+    return Harness(tmp_path, queue_service, "queue")
 
 
 def spoil(queues: Harness, plan: Plan) -> FaultyEngine:
