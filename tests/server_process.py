@@ -69,6 +69,17 @@ class ServerProcess:
         self.endpoints: dict[str, str] = {}
         """Service to URL, account included, as the ready line gave them; "admin" too when asked for."""
 
+    @property
+    def connection_string(self) -> str:
+        """What clients take instead of addresses and a key."""
+        parts = {
+            "DefaultEndpointsProtocol": "http",
+            "AccountName": self.account,
+            "AccountKey": self.account_key,
+            **{f"{name.title()}Endpoint": url for name, url in self.endpoints.items() if name != "admin"},
+        }
+        return ";".join(f"{name}={value}" for name, value in parts.items())
+
     def __enter__(self) -> Self:
         self.start()
         return self

@@ -1,0 +1,64 @@
+"""``python -m clients``: fetch the clients, start a server, run the suites. Exit code 1 when a check failed."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.server_process import ServerProcess
+
+from clients import azcopy, command_line, installs, node
+from clients.installs import UnavailableError
+from clients.place import CommandFailed, Place
+from clients.report import Report
+
+Suite = Callable[[Place, Report], None]
+
+SUITES: Mapping[str, Suite] = {
+    "azcopy": azcopy.suite,
+    "node-blob": node.suite("blob"),
+    "node-queue": node.suite("queue"),
+    "node-table": node.suite("table"),
+    "node-file": node.suite("file"),
+    "az": command_line.suite,
+}
+
+
+def main() -> int:
+    options = _options()
+    report = Report()
+    made = tempfile.TemporaryDirectory(prefix="run-", dir=installs.home(), ignore_cleanup_errors=True)
+    with made as folder, ServerProcess() as server:
+        for name in options.clients or SUITES:
+            place = Place(server, Path(folder) / name)
+            place.folder.mkdir()
+            try:
+                SUITES[name](place, report.of(name))
+            except UnavailableError as problem:
+                report.of(name).failed("is installed", str(problem))
+            except CommandFailed as problem:
+                report.of(name).failed("comes to its end", str(problem))
+        with report.of("server").check("it had nothing to complain of"):
+            _check_log(server)
+    print(report.summary())
+    return 1 if report.failures else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m clients", description=__doc__)
+    parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"any of: {', '.join(SUITES)}")
+    options = parser.parse_args()
+    if unknown := set(options.clients) - set(SUITES):
+        parser.error(f"there is no client {unknown.pop()}")
+    return options
+
+
+def _check_log(server: ServerProcess) -> None:
+    complaints = [line for line in server.log if line.get("level") in {"error", "critical"}]
+    if complaints:
+        raise AssertionError("\n".join(str(line) for line in complaints))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

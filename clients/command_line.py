@@ -1,0 +1,25 @@
+"""The Azure CLI, service by service."""
+
+from clients import az_blobs, az_files, az_messages
+from clients.az import Az
+from clients.place import Place
+from clients.report import Report
+
+_CHECKS = (
+    ("blob", az_blobs.containers),
+    ("blob", az_blobs.blobs),
+    ("blob", az_blobs.trees),
+    ("queue", az_messages.queues),
+    ("table", az_messages.tables),
+    ("file", az_files.shares),
+    ("file", az_files.files),
+)
+
+
+def suite(place: Place, report: Report) -> None:
+    az = Az(place)
+    for service in {service for service, _ in _CHECKS if not place.offers(service)}:
+        report.not_there(service)
+    for service, checks in _CHECKS:
+        if place.offers(service):
+            checks(az, report)

@@ -1,0 +1,227 @@
+// @azure/storage-blob: uploads and downloads, conditions, leases, snapshots, copies, the three kinds of blob, tokens.
+"use strict";
+
+const { createHash, randomBytes } = require("node:crypto");
+const {
+  BlobServiceClient,
+  BlobSASPermissions,
+  BlobClient,
+  ContainerClient,
+  ContainerSASPermissions,
+  StorageSharedKeyCredential,
+  AccountSASPermissions,
+  generateBlobSASQueryParameters,
+} = require("@azure/storage-blob");
+const { account, all, assert, check, connectionString, inAnHour, key, newName, refused, run } = require("./checks.cjs");
+
+const service = BlobServiceClient.fromConnectionString(connectionString, { retryOptions: { maxTries: 1 } });
+const credential = new StorageSharedKeyCredential(account, key);
+const container = service.getContainerClient(newName());
+
+function signed(blob, permissions = "r") {
+  const terms = {
+    containerName: blob.containerName,
+    blobName: blob.name,
+    permissions: BlobSASPermissions.parse(permissions),
+    expiresOn: inAnHour(),
+  };
+  return `${blob.url}?${generateBlobSASQueryParameters(terms, credential)}`;
+}
+
+check("a container is made, described and listed", async () => {
+  await container.create({ metadata: { CamelCase: "kept" } });
+  const found = await container.getProperties();
+  assert.deepEqual(found.metadata, { camelcase: "kept" });
+  const names = (await all(service.listContainers({ prefix: container.containerName }))).map((item) => item.name);
+  assert.deepEqual(names, [container.containerName]);
+  await refused(409, "ContainerAlreadyExists", () => container.create());
+});
+
+check("a blob is uploaded and downloaded", async () => {
+  const blob = container.getBlockBlobClient("plain ä/日本語 +%#&.txt");
+  const data = Buffer.from("some data");
+  await blob.upload(data, data.length, { blobHTTPHeaders: { blobContentType: "text/x" }, metadata: { a: "1" } });
+  assert.deepEqual(await blob.downloadToBuffer(), data);
+  assert.deepEqual(await blob.downloadToBuffer(5, 4), Buffer.from("data"));
+  const found = await blob.getProperties();
+  assert.deepEqual([found.contentType, found.metadata, found.contentLength], ["text/x", { a: "1" }, 9]);
+  assert.deepEqual(Buffer.from(found.contentMD5), createHash("md5").update(data).digest());
+});
+
+check("a large blob goes in blocks and comes back in ranges", async () => {
+  const blob = container.getBlockBlobClient("large");
+  const data = randomBytes(20 * 1024 * 1024 + 17);
+  await blob.uploadData(data, { blockSize: 4 * 1024 * 1024, maxSingleShotSize: 1024, concurrency: 4 });
+  assert.ok(data.equals(await blob.downloadToBuffer(0, undefined, { blockSize: 3 * 1024 * 1024, concurrency: 4 })));
+  const list = await blob.getBlockList("committed");
+  assert.equal(list.committedBlocks.length, 6);
+});
+
+check("blobs are listed, flat and by folders", async () => {
+  const own = service.getContainerClient(newName());
+  await own.create();
+  for (const name of ["a", "b/1", "b/2", "c/d/3"]) await own.getBlockBlobClient(name).upload("x", 1);
+  const flat = [];
+  for await (const page of own.listBlobsFlat().byPage({ maxPageSize: 3 })) flat.push(page.segment.blobItems.length);
+  assert.deepEqual(flat, [3, 1]);
+  const found = (await all(own.listBlobsByHierarchy("/"))).map((item) => `${item.kind} ${item.name}`);
+  assert.deepEqual(found.sort(), ["blob a", "prefix b/", "prefix c/"]);
+  await own.delete();
+});
+
+check("conditions hold or refuse", async () => {
+  const blob = container.getBlockBlobClient("conditions");
+  const first = await blob.upload("1", 1);
+  const second = await blob.upload("2", 1, { conditions: { ifMatch: first.etag } });
+  await refused(412, "ConditionNotMet", () => blob.upload("3", 1, { conditions: { ifMatch: first.etag } }));
+  await refused(409, "BlobAlreadyExists", () => blob.upload("3", 1, { conditions: { ifNoneMatch: "*" } }));
+  await refused(304, "ConditionNotMet", () => blob.download(0, undefined, { conditions: { ifNoneMatch: second.etag } }));
+  assert.equal((await blob.downloadToBuffer()).toString(), "2");
+});
+
+check("a lease keeps others away", async () => {
+  const blob = container.getBlockBlobClient("leased");
+  await blob.upload("1", 1);
+  const lease = blob.getBlobLeaseClient();
+  const { leaseId } = await lease.acquireLease(15);
+  await refused(412, "LeaseIdMissing", () => blob.upload("2", 1));
+  await refused(409, "LeaseAlreadyPresent", () => blob.getBlobLeaseClient().acquireLease(15));
+  await blob.upload("2", 1, { conditions: { leaseId } });
+  await lease.renewLease();
+  await lease.changeLease("11111111-1111-4111-8111-111111111111");
+  await lease.releaseLease();
+  await lease.acquireLease(-1);
+  const broken = await lease.breakLease(0);
+  assert.equal(broken.leaseTime, 0);
+  await blob.upload("3", 1);
+});
+
+check("a container can be leased too", async () => {
+  const own = service.getContainerClient(newName());
+  await own.create();
+  const lease = own.getBlobLeaseClient();
+  const { leaseId } = await lease.acquireLease(-1);
+  await refused(412, "LeaseIdMissing", () => own.delete());
+  await own.delete({ conditions: { leaseId } });
+});
+
+check("snapshots keep what was", async () => {
+  const blob = container.getBlockBlobClient("snapshots");
+  await blob.upload("before", 6);
+  const { snapshot } = await blob.createSnapshot();
+  await blob.upload("after", 5);
+  assert.equal((await blob.withSnapshot(snapshot).downloadToBuffer()).toString(), "before");
+  await refused(409, "SnapshotsPresent", () => blob.delete());
+  const listed = await all(container.listBlobsFlat({ includeSnapshots: true, prefix: "snapshots" }));
+  assert.deepEqual(listed.map((item) => item.snapshot ?? ""), [snapshot, ""]);
+  await blob.delete({ deleteSnapshots: "include" });
+});
+
+check("metadata and headers are set", async () => {
+  const blob = container.getBlockBlobClient("described");
+  await blob.upload("x", 1);
+  await blob.setMetadata({ one: "1", two: "2" });
+  await blob.setHTTPHeaders({ blobContentType: "image/x", blobContentLanguage: "kl" });
+  const found = await blob.getProperties();
+  assert.deepEqual([found.metadata, found.contentType, found.contentLanguage], [{ one: "1", two: "2" }, "image/x", "kl"]);
+});
+
+check("copies: asynchronous, synchronous, and put from a URL", async () => {
+  const source = container.getBlockBlobClient("source");
+  await source.upload("copied", 6, { metadata: { of: "mine" } });
+  const poller = await container.getBlockBlobClient("copy1").beginCopyFromURL(source.url);
+  assert.equal((await poller.pollUntilDone()).copyStatus, "success");
+  await container.getBlockBlobClient("copy2").syncCopyFromURL(signed(source));
+  await container.getBlockBlobClient("copy3").syncUploadFromURL(signed(source));
+  for (const name of ["copy1", "copy2", "copy3"]) {
+    const copy = container.getBlockBlobClient(name);
+    assert.equal((await copy.downloadToBuffer()).toString(), "copied");
+    assert.deepEqual((await copy.getProperties()).metadata, { of: "mine" });
+  }
+  await refused(401, "CannotVerifyCopySource", () => container.getBlockBlobClient("copy4").syncCopyFromURL(source.url));
+});
+
+check("blocks are staged, also from a URL, and committed", async () => {
+  const source = container.getBlockBlobClient("source");
+  const blob = container.getBlockBlobClient("blocks");
+  const ids = ["1", "2", "3"].map((name) => Buffer.from(name).toString("base64"));
+  await blob.stageBlock(ids[0], "one ", 4);
+  await blob.stageBlockFromURL(ids[1], signed(source), 0, 4);
+  await blob.stageBlock(ids[2], "dropped", 7);
+  assert.equal((await blob.getBlockList("uncommitted")).uncommittedBlocks.length, 3);
+  await blob.commitBlockList(ids.slice(0, 2), { metadata: { made: "of blocks" } });
+  assert.equal((await blob.downloadToBuffer()).toString(), "one copi");
+});
+
+check("append blobs grow at their end", async () => {
+  const blob = container.getAppendBlobClient("log");
+  const source = container.getBlockBlobClient("source");
+  await blob.create();
+  await blob.appendBlock("first ", 6);
+  const second = await blob.appendBlock("second ", 7, { conditions: { appendPosition: 6 } });
+  assert.deepEqual([second.blobAppendOffset, second.blobCommittedBlockCount], ["6", 2]);
+  await refused(412, "AppendPositionConditionNotMet", () => blob.appendBlock("x", 1, { conditions: { appendPosition: 6 } }));
+  await blob.appendBlockFromURL(signed(source), 0, 6);
+  assert.equal((await blob.downloadToBuffer()).toString(), "first second copied");
+});
+
+check("page blobs are written anywhere", async () => {
+  const blob = container.getPageBlobClient("disk");
+  const source = container.getBlockBlobClient("pages");
+  const page = randomBytes(512);
+  await source.upload(page, 512);
+  await blob.create(4096);
+  await blob.uploadPages(page, 512, 512);
+  const { snapshot } = await blob.createSnapshot();
+  await blob.uploadPagesFromURL(signed(source), 0, 2048, 512);
+  await blob.clearPages(512, 512);
+  const ranges = await blob.getPageRanges(0, 4096);
+  assert.deepEqual(ranges.pageRange, [{ offset: 2048, count: 511 }]);
+  const changes = await blob.getPageRangesDiff(0, 4096, snapshot);
+  assert.deepEqual([changes.pageRange, changes.clearRange], [[{ offset: 2048, count: 511 }], [{ offset: 512, count: 511 }]]);
+  await blob.resize(8192);
+  await blob.updateSequenceNumber("update", 7);
+  const found = await blob.getProperties();
+  assert.deepEqual([found.contentLength, found.blobSequenceNumber], [8192, 7]);
+});
+
+check("tokens allow exactly what they say", async () => {
+  const blob = container.getBlockBlobClient("shared");
+  await blob.upload("shared", 6);
+  const reader = new BlobClient(signed(blob, "r"), undefined, { retryOptions: { maxTries: 1 } });
+  assert.equal((await reader.downloadToBuffer()).toString(), "shared");
+  await refused(403, "AuthorizationPermissionMismatch", () => reader.delete());
+  const url = await container.generateSasUrl({ permissions: ContainerSASPermissions.parse("l"), expiresOn: inAnHour() });
+  const lister = new ContainerClient(url, undefined, { retryOptions: { maxTries: 1 } });
+  assert.ok((await all(lister.listBlobsFlat())).length > 5);
+  await refused(403, "AuthorizationPermissionMismatch", () => lister.getBlobClient("shared").download());
+  const everywhere = service.generateAccountSasUrl(inAnHour(), AccountSASPermissions.parse("rl"), "sco");
+  assert.ok((await all(new BlobServiceClient(everywhere).listContainers())).length > 0);
+  await refused(403, "AuthenticationFailed", () => new BlobClient(`${signed(blob).slice(0, -8)}AAAAAA%3D`).download());
+});
+
+check("stored policies and public access", async () => {
+  const policy = { id: "p", accessPolicy: { permissions: "r", expiresOn: inAnHour(), startsOn: new Date(0) } };
+  await container.setAccessPolicy("blob", [policy]);
+  const found = await container.getAccessPolicy();
+  assert.deepEqual([found.blobPublicAccess, found.signedIdentifiers[0].accessPolicy.permissions], ["blob", "r"]);
+  const anyone = new BlobClient(container.getBlobClient("shared").url);
+  assert.equal((await anyone.downloadToBuffer()).toString(), "shared");
+  await container.setAccessPolicy();
+});
+
+check("service properties", async () => {
+  const before = await service.getProperties();
+  const rule = { allowedOrigins: "*", allowedMethods: "GET", allowedHeaders: "", exposedHeaders: "", maxAgeInSeconds: 5 };
+  await service.setProperties({ ...before, cors: [rule] });
+  assert.deepEqual((await service.getProperties()).cors, [rule]);
+  await service.setProperties({ ...before, cors: [] });
+  assert.equal((await service.getAccountInfo()).accountKind, "StorageV2");
+});
+
+check("a container goes with all that is in it", async () => {
+  await container.delete();
+  await refused(404, "ContainerNotFound", () => container.getProperties());
+});
+
+run();
