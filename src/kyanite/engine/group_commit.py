@@ -2,8 +2,8 @@
 
 A cycle has three steps. *Begin* takes the turn and SQLite's write lock: on the loop if both are free, else in the
 thread. *Bodies* run on the loop, one after another, over the rows and over what their predecessors in the batch
-wrote. *Commit* writes the batch and waits for the disk, in the thread, while the loop serves others and the next
-batch gathers. Only then are the outcomes of all its bodies released.
+wrote. *Commit* waits for the disk, in the thread, while the loop serves others and the next batch gathers. Only then
+are the outcomes of all its bodies released.
 
 Bodies are on the loop because a thread would fight it for the interpreter lock at every row; the commit is in a
 thread because the loop must not wait for a disk. There is one thread, and at most one batch in flight.
@@ -13,6 +13,7 @@ import asyncio
 import errno
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -42,6 +43,7 @@ from kyanite.engine.turnstile import Turnstile
 
 T = TypeVar("T")
 
+_SMALL_BATCH_BYTES = 256 * 1024
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -145,6 +147,10 @@ class GroupCommit:
             return
         self._run_bodies(batch)
         if batch.wrote:
+            if batch.size_bytes < _SMALL_BATCH_BYTES:
+                # The thread would fight the loop for the interpreter at every statement, with the turn in its hand.
+                with suppress(apsw.Error):  # It fails again in the thread, where that is dealt with.
+                    batch.flush()
             self._jobs.put(partial(self._commit_in_thread, batch))
         else:
             self._end(batch)
