@@ -106,6 +106,17 @@ async def test_what_a_request_leaves_open_its_source_decides(
     assert tuple(got.get(name) for name in names) == expected
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_blob_may_be_its_own_source(blobs: Harness, size: int) -> None:
+    data = some_bytes(size)
+    await make(blobs, data)
+    for _ in range(2):
+        own = BLOCK | signed(blobs) | {"x-ms-meta-b": "2"}
+        assert (await blobs("PUT", "/box/src", own)).status == 201
+        got = await blobs("GET", "/box/src")
+        assert (got.body, got.headers["x-ms-meta-b"]) == (data, "2")
+
+
 async def test_whatever_was_there_becomes_a_block_blob(blobs: Harness) -> None:
     await make(blobs)
     await blobs("PUT", "/box/dst", {"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "512"})
@@ -262,6 +273,11 @@ async def make_targets(blobs: Harness) -> str:
         ({"x-ms-copy-source": f"{HERE}/acme/box/src"}, 401, "CannotVerifyCopySource"),
         ({"x-ms-copy-source": "http://elsewhere.example/box/src"}, 404, "CannotVerifyCopySource"),
         ({"x-ms-copy-source": "nonsense"}, 400, "InvalidHeaderValue"),
+        ({"x-ms-copy-source": "http://[half/box/src"}, 400, "InvalidHeaderValue"),
+        ({"x-ms-copy-source": f"{HERE}/acme/box/src%zz"}, 400, "InvalidHeaderValue"),
+        ({"x-ms-copy-source": f"{HERE}/acme/box/src?sig=%zz"}, 400, "InvalidHeaderValue"),
+        ({"x-ms-copy-source": f"{HERE}/acme/box/src?{'x' * 2048}"}, 400, "InvalidHeaderValue"),
+        ({"x-ms-copy-source": f"{HERE}/acme/box?restype=container"}, 400, "CannotVerifyCopySource"),
         ({"x-ms-copy-source": "SIGNED FOR none"}, 404, "CannotVerifyCopySource"),
         ({"x-ms-copy-source": "SIGNED TO WRITE"}, 403, "CannotVerifyCopySource"),
         ({"If-Match": '"0x1"'}, 412, "ConditionNotMet"),

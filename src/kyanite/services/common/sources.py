@@ -7,7 +7,7 @@ signed with. What goes wrong there is told as ``CannotVerifyCopySource`` with th
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from kyanite.rules import permissions
 from kyanite.rules.permissions import OWNER, Access
@@ -46,8 +46,8 @@ COPY_SOURCE = "x-ms-copy-source"
 
 def kind_of(exchange: Exchange, kinds: Sequence[SourceKind]) -> SourceKind:
     """Which service the source belongs to, by its host name or its port; the first, where neither tells."""
-    parts = urlsplit(required(exchange.headers, COPY_SOURCE))
-    target = uri.decode_target(parts.netloc, parts.path or "/", "")
+    parts = _split(required(exchange.headers, COPY_SOURCE), COPY_SOURCE)
+    target = _target_of(parts, "", COPY_SOURCE)
     word = target.service or exchange.environment.services_by_port.get(_port_of(parts.netloc), "")
     return next((kind for kind in kinds if kind.word == word), kinds[0])
 
@@ -82,14 +82,11 @@ def _resolve(exchange: Exchange, kind: SourceKind, url: str, header: str) -> Exc
     """An exchange for the URL, or None when it is not one of this server's."""
     if len(url) > _URL_MAX_CHARACTERS:
         raise bad_header(header, url)
-    parts = urlsplit(url)
+    parts = _split(url, header)
     if parts.scheme not in {"http", "https"} or not parts.netloc:
         raise bad_header(header, url)
-    try:
-        target = uri.decode_target(parts.netloc, parts.path or "/", kind.word)
-        query = uri.decode_query(parts.query)
-    except Malformed:
-        raise bad_header(header, url) from None
+    target = _target_of(parts, kind.word, header)
+    query = uri.decode_query(parts.query)
     account = exchange.environment.accounts.get(target.account)
     if account is None or target.service != kind.word or not _is_ours(exchange, kind, target, parts.netloc):
         return None
@@ -111,6 +108,22 @@ def _resolve(exchange: Exchange, kind: SourceKind, url: str, header: str) -> Exc
     source.parameters, source.version = query.first, exchange.version
     source.request_id = exchange.request_id
     return source
+
+
+def _split(url: str, header: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        uri.decode_query(parts.query)
+    except (Malformed, ValueError):
+        raise bad_header(header, url) from None
+    return parts
+
+
+def _target_of(parts: SplitResult, service: str, header: str) -> uri.Target:
+    try:
+        return uri.decode_target(parts.netloc, parts.path or "/", service)
+    except Malformed:
+        raise bad_header(header, parts.geturl()) from None
 
 
 def _is_ours(exchange: Exchange, kind: SourceKind, target: uri.Target, host: str) -> bool:
