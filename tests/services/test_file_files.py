@@ -1,10 +1,11 @@
 """Files and directories over REST, against each other."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from urllib.parse import quote
 
 import pytest
 
+from kyanite.wire import structured_message
 from tests.services.harness import Answer, Harness, md5_text
 
 FILE = {"x-ms-type": "file"}
@@ -428,3 +429,33 @@ async def test_a_snapshot_shows_what_was_there(files: Harness) -> None:
     await make(files, "n", b"x")
     unknown = await files("GET", "/box/n?comp=rangelist&prevsharesnapshot=2020-01-01T00:00:00Z")
     assert (unknown.status, unknown.code) == (409, "PreviousSnapshotNotFound")
+
+
+async def test_bodies_with_checksums_inside(files: Harness) -> None:
+    data = b"x" * 3000
+    await make(files, headers={"x-ms-content-length": "3000"})
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield data
+
+    message = b"".join([piece async for piece in structured_message.encode(pieces(), len(data))])
+    structured = {"x-ms-structured-body": structured_message.FORM, "x-ms-structured-content-length": "3000"}
+    span = {"x-ms-write": "update", "x-ms-range": "bytes=0-2999"}
+    written = await files("PUT", "/box/f?comp=range", span | structured, message)
+    assert (written.status, written.headers["x-ms-structured-body"]) == (201, structured_message.FORM)
+    assert (await files("GET", "/box/f")).body == data
+    got = await files("GET", "/box/f", {"x-ms-structured-body": structured_message.FORM})
+    assert (structured_message.decode(got.body), got.headers["x-ms-structured-content-length"]) == (
+        data,
+        "3000",
+    )
+    part = {"x-ms-structured-body": structured_message.FORM, "x-ms-range": "bytes=5-9"}
+    assert structured_message.decode((await files("GET", "/box/f", part)).body) == data[5:10]
+    spoiled = message[:100] + b"y" + message[101:]
+    assert (await files("PUT", "/box/f?comp=range", span | structured, spoiled)).code == "Crc64Mismatch"
+    assert (await files("PUT", "/box/f?comp=range", span | structured, b"odd")).code == "InvalidInput"
+    unsaid = {"x-ms-structured-body": structured_message.FORM}
+    assert (await files("PUT", "/box/f?comp=range", span | unsaid, message)).code == "MissingRequiredHeader"
+    odd = {"x-ms-structured-body": "XSM/9"}
+    assert (await files("GET", "/box/f", odd)).code == "InvalidHeaderValue"
+    assert (await files("GET", "/box/f")).body == data

@@ -12,7 +12,6 @@ from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import path_of, readable_path_of
 from kyanite.services.common.headers import (
     base64_text,
-    content_length_of,
     lease_id_of,
     md5_of,
     metadata_headers,
@@ -20,17 +19,17 @@ from kyanite.services.common.headers import (
     number_of,
     required,
 )
-from kyanite.services.common.intake import commit, hash_headers, take
+from kyanite.services.common.intake import commit, hash_headers
 from kyanite.services.common.lease import lease_answer, lease_ask_of
 from kyanite.services.common.limits import check_body_length
 from kyanite.services.files.properties import (
     Headers,
-    check_unstructured,
     lease_headers,
     smb_headers,
     smb_properties_of,
     version_headers,
 )
+from kyanite.services.files.structured import data_length_of, structured_headers, take_data
 from kyanite.values import Instant
 from kyanite.wire import http_date
 from kyanite.wire.http import Response
@@ -57,7 +56,6 @@ async def create_file(exchange: Exchange) -> Response:
     if required(headers, "x-ms-type").lower() != "file":
         raise bad_header("x-ms-type", headers["x-ms-type"])
     required(headers, "x-ms-content-length")
-    check_unstructured(headers)
     path, lease_id = path_of(exchange), lease_id_of(headers)
     draft = partial(
         FileDraft,
@@ -69,7 +67,7 @@ async def create_file(exchange: Exchange) -> Response:
     create = partial(
         file.create, exchange.environment.engine, path, may_overwrite=may_overwrite(exchange.grant)
     )
-    brought = content_length_of(exchange.request)
+    brought = data_length_of(exchange)
     if not brought:
         seen = await create(draft=draft(), lease_id=lease_id)
         hashes: Headers = []
@@ -77,11 +75,11 @@ async def create_file(exchange: Exchange) -> Response:
         check_body_length(exchange.version, brought, FIRST_BYTES_MAX)
         if brought > draft().length:
             raise bad_header("Content-Length", str(brought))
-        taken = await take(exchange.environment, exchange.request, brought)
+        taken = await take_data(exchange, brought)
         seen = await commit(
             exchange.environment, taken, create(draft=draft(payload=taken.payload), lease_id=lease_id)
         )
-        hashes = hash_headers(headers, taken)
+        hashes = hash_headers(headers, taken) + structured_headers(exchange)
     answer = [*version_headers(seen.entry), ENCRYPTED, *hashes]
     return Response(201, answer + smb_headers(seen.entry, seen.parent_id))
 

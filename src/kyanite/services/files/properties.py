@@ -35,12 +35,6 @@ def smb_properties_of(headers: Mapping[str, str], *, of_directory: bool, creates
     )
 
 
-def check_unstructured(headers: Mapping[str, str]) -> None:
-    """Refuse a body with checksums inside, which would be stored as if they belonged to the file."""
-    if headers.get("x-ms-structured-body"):
-        raise Malformed("NotImplemented")
-
-
 def version_headers(entry: Entry) -> Headers:
     return [
         ("ETag", f'"0x{entry.modified_at:X}"'),

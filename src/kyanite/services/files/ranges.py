@@ -7,19 +7,24 @@ from kyanite.model import file
 from kyanite.model.file import RangeWrite
 from kyanite.model.file_entry import Entry
 from kyanite.model.reading import Opened, Reading
-from kyanite.services.common.download import download
+from kyanite.services.common.download import download, download_structured
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import instant_of, path_of, readable_path_of
 from kyanite.services.common.headers import (
     base64_text,
-    content_length_of,
     lease_id_of,
     one_of,
     required,
 )
-from kyanite.services.common.intake import commit, hash_headers, take
+from kyanite.services.common.intake import commit, hash_headers
 from kyanite.services.files.file import ENCRYPTED, MIB, property_headers
-from kyanite.services.files.properties import Headers, check_unstructured, version_headers
+from kyanite.services.files.properties import Headers, version_headers
+from kyanite.services.files.structured import (
+    data_length_of,
+    is_structured,
+    structured_headers,
+    take_data,
+)
 from kyanite.wire import ranges, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
@@ -33,11 +38,10 @@ _TO_THE_END = 1 << 62
 async def put_range(exchange: Exchange) -> Response:
     headers = exchange.headers
     required(headers, "x-ms-write")
-    check_unstructured(headers)
     clears = one_of(headers, "x-ms-write", ("update", "clear")) == "clear"
     asked = range_of(headers)
     keeps = one_of(headers, "x-ms-file-last-write-time", ("now", "preserve")) == "preserve"
-    length = content_length_of(exchange.request)
+    length = data_length_of(exchange)
     path, lease_id, engine = path_of(exchange), lease_id_of(headers), exchange.environment.engine
     if clears:
         if length:
@@ -50,15 +54,14 @@ async def put_range(exchange: Exchange) -> Response:
             raise Malformed("RequestBodyTooLarge", MaxLimit=str(_WRITE_MAX_BYTES))
         if length != asked.length:
             raise bad_header("Content-Length", str(length))
-        taken = await take(exchange.environment, exchange.request, length)
+        taken = await take_data(exchange, length)
         ask = RangeWrite(asked.first, length, taken.payload, keeps)
         entry = await commit(exchange.environment, taken, file.write_range(engine, path, ask, lease_id))
-        hashes = hash_headers(headers, taken)
+        hashes = hash_headers(headers, taken) + structured_headers(exchange)
     return Response(201, [*version_headers(entry), *hashes, ENCRYPTED])
 
 
 async def get_file(exchange: Exchange) -> Response:
-    check_unstructured(exchange.headers)
     asked = ranges.from_headers(exchange.headers)
     path, lease_id = readable_path_of(exchange), lease_id_of(exchange.headers)
     first = 0 if asked is None else asked.first
@@ -79,9 +82,12 @@ async def get_file(exchange: Exchange) -> Response:
             headers.append(("Content-MD5" if asked is None else "x-ms-content-md5", base64_text(md5)))
         return headers
 
-    if asked is None:
-        return await download(exchange, Reading(load), describe)
-    return await download(exchange, Reading(load, asked.first, asked.last, is_whole=False), describe)
+    ask = Reading(load)
+    if asked is not None:
+        ask = Reading(load, asked.first, asked.last, is_whole=False)
+    if is_structured(exchange):
+        return await download_structured(exchange, ask, describe)
+    return await download(exchange, ask, describe)
 
 
 async def list_ranges(exchange: Exchange) -> Response:
