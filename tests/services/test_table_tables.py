@@ -276,7 +276,7 @@ def test_every_refusal_and_code_has_a_row() -> None:
     assert own <= set(errors.REASONS[Resource.OBJECT])
     sources = [
         *Path(errors.__file__).parent.glob("*.py"),
-        *(Path(m.__file__) for m in (edm, odata, batch)),
+        *(Path(str(module.__file__)) for module in (edm, odata, batch)),
     ]
     codes = {code for path in sources for code in re.findall(r'Malformed\(\s*"(\w+)"', path.read_text())}
     assert {"InvalidInput", "InvalidUri", "PropertyNameInvalid"} < codes
