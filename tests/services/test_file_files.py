@@ -1,11 +1,13 @@
 """Files and directories over REST, against each other."""
 
+import base64
+import json
 from collections.abc import AsyncIterator, Mapping
 from urllib.parse import quote
 
 import pytest
 
-from kyanite.wire import structured_message
+from kyanite.wire import security_descriptor, structured_message
 from tests.services.harness import Answer, Harness, md5_text
 
 FILE = {"x-ms-type": "file"}
@@ -459,3 +461,21 @@ async def test_bodies_with_checksums_inside(files: Harness) -> None:
     odd = {"x-ms-structured-body": "XSM/9"}
     assert (await files("GET", "/box/f", odd)).code == "InvalidHeaderValue"
     assert (await files("GET", "/box/f")).body == data
+
+
+async def test_descriptors_may_come_and_go_as_bytes(files: Harness) -> None:
+    await files("PUT", "/box?restype=share")
+    target, name = "/box?restype=share&comp=filepermission", "x-ms-file-permission-key"
+    coded = base64.b64encode(security_descriptor.encode(SDDL)).decode()
+    made = await files("PUT", target, body=b'{"permission": "%b", "format": "binary"}' % coded.encode())
+    plain = await files("PUT", target, body=b'{"permission": "%b"}' % SDDL.encode())
+    assert made.headers[name] == plain.headers[name]
+    binary = {"x-ms-file-permission-format": "Binary"}
+    got = await files("GET", target, binary | {name: made.headers[name]})
+    assert json.loads(got.body) == {"permission": coded, "format": "binary"}
+    given = await make(files, headers=binary | {"x-ms-file-permission": coded})
+    assert given[name] == plain.headers[name]
+    odd = await files(
+        "PUT", "/box/g", FILE | {"x-ms-content-length": "0"} | binary | {"x-ms-file-permission": "AAAA"}
+    )
+    assert (odd.status, odd.code) == (400, "FileInvalidPermission")

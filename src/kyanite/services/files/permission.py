@@ -3,20 +3,24 @@
 import json
 
 from kyanite.model import permission
+from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import share_of
-from kyanite.services.common.headers import one_of, required
+from kyanite.services.common.headers import base64_text, one_of, required
+from kyanite.services.files.properties import (
+    PERMISSION_FORMS as FORMS,
+)
 from kyanite.services.files.properties import (
     checked_descriptor,
     decode_permission_key,
     encode_permission_key,
 )
+from kyanite.wire import security_descriptor
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
 _BODY_MAX_BYTES = 512 * 1024
 _DESCRIPTOR_MAX_BYTES = 64 * 1024
-FORMS = ("Sddl", "Binary")
 
 
 async def create_permission(exchange: Exchange) -> Response:
@@ -34,11 +38,19 @@ async def create_permission(exchange: Exchange) -> Response:
 
 async def get_permission(exchange: Exchange) -> Response:
     key = decode_permission_key(required(exchange.headers, "x-ms-file-permission-key"))
-    if one_of(exchange.headers, "x-ms-file-permission-format", FORMS, FORMS[0]) != FORMS[0]:
-        raise Malformed("NotImplemented")
+    form = one_of(exchange.headers, "x-ms-file-permission-format", FORMS, FORMS[0])
     text = await permission.get(exchange.environment.engine, share_of(exchange), key)
-    body = json.dumps({"permission": text, "format": "sddl"}).encode()
+    if form == "Binary":
+        text = base64_text(_bytes_of(text))
+    body = json.dumps({"permission": text, "format": form.lower()}).encode()
     return Response(200, [("Content-Type", "application/json")], body)
+
+
+def _bytes_of(text: str) -> bytes:
+    try:
+        return security_descriptor.encode(text)
+    except ValueError:
+        raise Refused(Reason.INVALID_PERMISSION) from None
 
 
 async def _descriptor_of(exchange: Exchange) -> str:

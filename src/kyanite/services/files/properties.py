@@ -1,5 +1,6 @@
 """The properties that files and directories share with SMB: attributes, times, ids and permissions, as headers."""
 
+import base64
 import re
 from collections.abc import Mapping
 
@@ -11,11 +12,12 @@ from kyanite.rules.leases import Lease
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.common.headers import one_of
 from kyanite.values import Instant
-from kyanite.wire import http_date, iso_time
-from kyanite.wire.malformed import Malformed, bad_header
+from kyanite.wire import http_date, iso_time, security_descriptor
+from kyanite.wire.malformed import bad_header
 
 Headers = list[tuple[str, str]]
 
+PERMISSION_FORMS = ("Sddl", "Binary")
 PERMISSION_HEADER_MAX_BYTES = 8 * 1024
 _TYPES = {DIRECTORY: "Directory", FILE: "Regular", SYMBOLIC_LINK: "SymLink"}
 _MODE = re.compile(r"[0-7]{4}|([-r][-w][-xsS]){2}[-r][-w][-xtT]", re.ASCII)
@@ -107,13 +109,17 @@ def permission_of(headers: Mapping[str, str], *, creates: bool) -> PermissionAsk
     if len(text) > PERMISSION_HEADER_MAX_BYTES:
         raise bad_header("x-ms-file-permission", f"{text[:64]}…")
     return PermissionAsk(
-        checked_descriptor(text, one_of(headers, "x-ms-file-permission-format", ("Sddl", "Binary")))
+        checked_descriptor(text, one_of(headers, "x-ms-file-permission-format", PERMISSION_FORMS))
     )
 
 
 def checked_descriptor(text: str, form: str) -> str:
+    """A descriptor as it is kept: as text, whichever form it came in."""
     if form == "Binary":
-        raise Malformed("NotImplemented")
+        try:
+            text = security_descriptor.decode(base64.b64decode(text, validate=True))
+        except ValueError:
+            raise Refused(Reason.INVALID_PERMISSION) from None
     if not sddl.is_complete(text):
         raise Refused(Reason.INVALID_PERMISSION)
     return text

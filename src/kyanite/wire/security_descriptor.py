@@ -1,0 +1,172 @@
+"""Security descriptors: the self-relative binary form (MS-DTYP §2.4.6) and back to SDDL text (§2.5.1).
+
+Descriptors are kept as text, so this is for clients that send or want the bytes. Owner, group and the discretionary
+list are carried over; a system list is left out, and entries other than plain allow and deny are refused.
+"""
+
+import re
+import struct
+from collections.abc import Iterable
+
+_HEADER = struct.Struct("<BBHIIII")
+_ACL = struct.Struct("<BBHHH")
+_ACE = struct.Struct("<BBHI")
+_REVISION, _ACL_REVISION = 1, 2
+_DACL_PRESENT, _SELF_RELATIVE = 0x0004, 0x8000
+_CONTROLS = {"AR": 0x0100, "AI": 0x0400, "P": 0x1000}
+_TYPES = {"A": 0, "D": 1}
+_FLAGS = {"OI": 0x01, "CI": 0x02, "NP": 0x04, "IO": 0x08, "ID": 0x10, "SA": 0x40, "FA": 0x80}
+_RIGHTS = {
+    "GA": 0x10000000,
+    "GX": 0x20000000,
+    "GW": 0x40000000,
+    "GR": 0x80000000,
+    "FA": 0x001F01FF,
+    "FR": 0x00120089,
+    "FW": 0x00120116,
+    "FX": 0x001200A0,
+    "RC": 0x00020000,
+    "SD": 0x00010000,
+    "WD": 0x00040000,
+    "WO": 0x00080000,
+    "CC": 0x0001,
+    "DC": 0x0002,
+    "LC": 0x0004,
+    "SW": 0x0008,
+    "RP": 0x0010,
+    "WP": 0x0020,
+    "DT": 0x0040,
+    "LO": 0x0080,
+    "CR": 0x0100,
+}
+_SIDS = {
+    "WD": "S-1-1-0",
+    "CO": "S-1-3-0",
+    "CG": "S-1-3-1",
+    "OW": "S-1-3-4",
+    "NU": "S-1-5-2",
+    "IU": "S-1-5-4",
+    "SU": "S-1-5-6",
+    "AN": "S-1-5-7",
+    "PS": "S-1-5-10",
+    "AU": "S-1-5-11",
+    "SY": "S-1-5-18",
+    "LS": "S-1-5-19",
+    "NS": "S-1-5-20",
+    "BA": "S-1-5-32-544",
+    "BU": "S-1-5-32-545",
+    "BG": "S-1-5-32-546",
+    "PU": "S-1-5-32-547",
+    "BO": "S-1-5-32-551",
+    "RU": "S-1-5-32-554",
+    "RD": "S-1-5-32-555",
+}
+_RIGHT_NAMES = {mask: name for name, mask in list(_RIGHTS.items())[:8]}
+"""A mask that is exactly one of these has a name; every other is written as a number."""
+_SID_NAMES = {sid: name for name, sid in _SIDS.items()}
+_TEXT = re.compile(r"O:([^:()]+?)G:([^:()]+?)D:([A-Z]*)((?:\([^()]*\))*)(?:S:.*)?")
+_SID_FORM = re.compile(r"S-1-(\d+|0x[0-9A-Fa-f]{12})((?:-\d+)+)", re.ASCII)
+_ACES = re.compile(r"\(([^()]*)\)")
+
+
+class InvalidDescriptorError(ValueError):
+    """Not a descriptor, or one that this form cannot hold."""
+
+
+def encode(text: str) -> bytes:
+    """The bytes of a descriptor."""
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        raise InvalidDescriptorError(text)
+    owner, group = _encode_sid(match[1]), _encode_sid(match[2])
+    aces = [_encode_ace(each) for each in _ACES.findall(match[4])]
+    size = _ACL.size + sum(map(len, aces))
+    acl = _ACL.pack(_ACL_REVISION, 0, size, len(aces), 0) + b"".join(aces)
+    control = _SELF_RELATIVE | _DACL_PRESENT | _sum(_split(match[3], _CONTROLS), _CONTROLS)
+    owner_at = _HEADER.size
+    group_at = owner_at + len(owner)
+    header = _HEADER.pack(_REVISION, 0, control, owner_at, group_at, 0, group_at + len(group))
+    return header + owner + group + acl
+
+
+def decode(data: bytes) -> str:
+    """The text of a descriptor."""
+    try:
+        revision, _, control, owner_at, group_at, _, acl_at = _HEADER.unpack_from(data)
+        if revision != _REVISION or not control & _SELF_RELATIVE or not (owner_at and group_at and acl_at):
+            raise InvalidDescriptorError(data)
+        flags = "".join(
+            name for name, bit in (("P", 0x1000), ("AR", 0x0100), ("AI", 0x0400)) if control & bit
+        )
+        aces = "".join(_decode_acl(data, acl_at))
+        return f"O:{_decode_sid(data, owner_at)}G:{_decode_sid(data, group_at)}D:{flags}{aces}"
+    except (struct.error, IndexError):
+        raise InvalidDescriptorError(data) from None
+
+
+def _decode_acl(data: bytes, at: int) -> Iterable[str]:
+    _, _, _, count, _ = _ACL.unpack_from(data, at)
+    at += _ACL.size
+    names = {value: name for name, value in _TYPES.items()}
+    for _ in range(count):
+        kind, flags, size, mask = _ACE.unpack_from(data, at)
+        if kind not in names or size < _ACE.size:
+            raise InvalidDescriptorError(data)
+        shown = "".join(name for name, bit in _FLAGS.items() if flags & bit)
+        rights = _RIGHT_NAMES.get(mask, f"0x{mask:x}")
+        yield f"({names[kind]};{shown};{rights};;;{_decode_sid(data, at + _ACE.size)})"
+        at += size
+
+
+def _encode_ace(text: str) -> bytes:
+    parts = text.split(";")
+    if len(parts) != 6 or parts[0] not in _TYPES or parts[3] or parts[4]:
+        raise InvalidDescriptorError(text)
+    sid = _encode_sid(parts[5])
+    flags = _sum(_split(parts[1], _FLAGS), _FLAGS)
+    return _ACE.pack(_TYPES[parts[0]], flags, _ACE.size + len(sid), _mask(parts[2])) + sid
+
+
+def _mask(text: str) -> int:
+    try:
+        mask = int(text, 0) if text[:1].isdigit() else _sum(_split(text, _RIGHTS), _RIGHTS)
+    except ValueError:
+        raise InvalidDescriptorError(text) from None
+    if mask > 0xFFFFFFFF:
+        raise InvalidDescriptorError(text)
+    return mask
+
+
+def _split(text: str, known: Iterable[str]) -> list[str]:
+    """A run of names without anything between them."""
+    found = re.findall("|".join(known), text)
+    if "".join(found) != text:
+        raise InvalidDescriptorError(text)
+    return found
+
+
+def _sum(names: Iterable[str], values: dict[str, int]) -> int:
+    total = 0
+    for name in names:
+        total |= values[name]
+    return total
+
+
+def _encode_sid(text: str) -> bytes:
+    match = _SID_FORM.fullmatch(_SIDS.get(text, text))
+    if match is None:
+        raise InvalidDescriptorError(text)
+    authority, below = int(match[1], 0), [int(part) for part in match[2].split("-")[1:]]
+    if authority >= 1 << 48 or len(below) > 15 or max(below) > 0xFFFFFFFF:
+        raise InvalidDescriptorError(text)
+    return struct.pack(f"<BB6s{len(below)}I", 1, len(below), authority.to_bytes(6, "big"), *below)
+
+
+def _decode_sid(data: bytes, at: int) -> str:
+    revision, count = data[at], data[at + 1]
+    if revision != 1:
+        raise InvalidDescriptorError(data)
+    authority = int.from_bytes(data[at + 2 : at + 8], "big")
+    below = struct.unpack_from(f"<{count}I", data, at + 8)
+    text = "-".join(map(str, ("S-1", authority, *below)))
+    return _SID_NAMES.get(text, text)

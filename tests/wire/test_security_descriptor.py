@@ -1,0 +1,74 @@
+"""Security descriptors as bytes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kyanite.wire.security_descriptor import InvalidDescriptorError, decode, encode
+
+# A descriptor spelled out: owner and group BUILTIN\Administrators, one entry that allows everyone everything.
+ADMINISTRATORS = bytes.fromhex("01020000000000052000000020020000")
+EVERYONE = bytes.fromhex("010100000000000100000000")
+BYTES = (
+    bytes.fromhex("0100049014000000240000000000000034000000")
+    + ADMINISTRATORS * 2
+    + bytes.fromhex("02001c000100000000031400ff011f00")
+    + EVERYONE
+)
+TEXT = "O:BAG:BAD:P(A;OICI;FA;;;WD)"
+
+TEXTS = [
+    TEXT,
+    "O:SYG:SYD:",
+    "O:S-1-5-21-1-2-3-500G:S-1-5-21-1-2-3-513D:AI(A;ID;FA;;;SY)(D;OICIIO;0x1200a9;;;S-1-5-21-1-2-3-1001)",
+    "O:SYG:SYD:(A;OICI;FA;;;BA)(A;;0x1200a9;;;BU)(A;OICIIO;0xa0000000;;;BU)(A;OICIIO;GA;;;CO)",
+]
+
+
+def test_a_descriptor_is_what_the_reference_says() -> None:
+    assert encode(TEXT) == BYTES
+    assert decode(BYTES) == TEXT
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_there_and_back(text: str) -> None:
+    assert decode(encode(text)) == text
+
+
+def test_names_of_rights_and_a_system_list_are_understood() -> None:
+    assert decode(encode("O:SYG:SYD:(A;;GXGR;;;BU)S:NO_ACCESS_CONTROL")) == "O:SYG:SYD:(A;;0xa0000000;;;BU)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "O:SYG:SY",
+        "O:XXG:SYD:",
+        "O:SYG:SYD:ZZ",
+        "O:SYG:SYD:(XA;;FA;;;SY)",
+        "O:SYG:SYD:(A;QQ;FA;;;SY)",
+        "O:SYG:SYD:(A;;QQ;;;SY)",
+        "O:SYG:SYD:(A;;0x1ffffffff;;;SY)",
+        "O:SYG:SYD:(A;;FA;;;S-1-5-99999999999)",
+        "O:SYG:SYD:(A;;FA;00000000-0000-0000-0000-000000000000;;SY)",
+    ],
+)
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(InvalidDescriptorError):
+        encode(text)
+
+
+@pytest.mark.parametrize("length", range(len(BYTES)))
+def test_less_than_the_whole_is_refused(length: int) -> None:
+    with pytest.raises(InvalidDescriptorError):
+        decode(BYTES[:length])
+
+
+@given(st.binary(max_size=120), st.integers(0, len(BYTES)))
+def test_garbage_is_text_or_refused(data: bytes, at: int) -> None:
+    for spoiled in (data, BYTES[:at] + data):
+        try:
+            assert decode(spoiled).startswith("O:")
+        except InvalidDescriptorError:
+            continue
