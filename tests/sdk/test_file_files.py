@@ -203,3 +203,25 @@ async def test_handles_when_nobody_has_any(sdk: Sdk) -> None:
     assert await items(directory.list_handles(recursive=True)) == []
     closed = await done(directory.close_all_handles(recursive=True))
     assert closed == {"closed_handles_count": 0, "failed_handles_count": 0}
+
+
+async def test_links_owners_and_modes_of_a_share_that_speaks_nfs(sdk: Sdk) -> None:
+    share = await new_share(sdk, protocols="NFS", root_squash="RootSquash")
+    seen = await done(share.get_share_properties())
+    assert (seen.protocols, seen.root_squash) == (["NFS"], "RootSquash")
+    file = share.get_file_client("f")
+    await done(file.create_file(5, owner="345", group="123", file_mode="7777"))
+    known = await done(file.get_file_properties())
+    assert (known.owner, known.group, known.file_mode, known.nfs_file_type) == (
+        "345",
+        "123",
+        "7777",
+        "Regular",
+    )
+    link = share.get_file_client("l")
+    await done(link.create_symlink(f"{share.share_name}/f", owner="345", group="123"))
+    assert (await done(link.get_symlink()))["link_text"].endswith("f")
+    directory = share.get_directory_client("d")
+    await done(directory.create_directory(owner="1", group="2", file_mode="0755"))
+    assert (await done(directory.get_directory_properties())).nfs_file_type == "Directory"
+    assert {each.name for each in await items(share.list_directories_and_files())} == {"d", "f", "l"}

@@ -23,6 +23,7 @@ from azure.storage.fileshare import (
 
 from tests.sdk.clients import Sdk, done, fresh_name, items, names, refused
 from tests.sdk.file_clients import downloaded, new_share, share_service
+from tests.sdk.raw_http import fetch
 
 SDDL = (
     "O:S-1-5-21-2127521184-1604012920-1887927527-21560751G:S-1-5-21-2127521184-1604012920-1887927527-513"
@@ -186,3 +187,33 @@ async def test_service_properties(sdk: Sdk) -> None:
 async def test_names_that_no_share_can_have(sdk: Sdk, name: str) -> None:
     with pytest.raises(Exception, match=r"InvalidResourceName|OutOfRangeInput"):
         await done(share_service(sdk).create_share(name))
+
+
+async def test_a_deleted_share_is_restored(sdk: Sdk) -> None:
+    """The client cannot set the retention: elsewhere that belongs to the management of accounts."""
+    service = share_service(sdk)
+    await _retain(sdk, enabled=True)
+    try:
+        share = await new_share(sdk)
+        await done(share.get_file_client("f").upload_file(b"12345"))
+        await done(share.delete_share())
+    finally:
+        await _retain(sdk, enabled=False)
+    listed = await items(service.list_shares(share.share_name, include_deleted=True))
+    assert [(each.deleted, each.remaining_retention_days) for each in listed] == [(True, 3)]
+    restored = await done(service.undelete_share(share.share_name, listed[0].version))
+    assert await downloaded(restored.get_file_client("f")) == b"12345"
+
+
+async def _retain(sdk: Sdk, *, enabled: bool) -> None:
+    policy = "<Enabled>true</Enabled><Days>3</Days>" if enabled else "<Enabled>false</Enabled>"
+    body = (
+        "<StorageServiceProperties><ShareDeleteRetentionPolicy>"
+        f"{policy}</ShareDeleteRetentionPolicy></StorageServiceProperties>"
+    )
+    token = generate_account_sas(
+        sdk.server.account, sdk.key, ResourceTypes(service=True), AccountSasPermissions(write=True), soon()
+    )
+    url = f"{sdk.server.endpoints['file']}/?restype=service&comp=properties&{token}"
+    answer = fetch(url, "PUT", {"x-ms-version": "2024-05-04"}, body.encode())
+    assert answer.status == 202, answer.body
