@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from bench import growth, installs, report
+from bench.blob_rows import BLOB_ROWS
 from bench.client import load, processes_for
 from bench.file_rows import FILE_ROWS
 from bench.gauges import GAUGES
@@ -116,7 +117,8 @@ def _started(peers: Sequence[str], folder: Path) -> Iterator[list[Server]]:
 
 def _tables(options: argparse.Namespace, peers: Sequence[str], folder: Path) -> int:
     patterns = options.rows.split(",")
-    rows = [row for row in (*ROWS, *QUEUE_ROWS, *TABLE_ROWS, *FILE_ROWS) if _chosen(row.name, patterns)]
+    everything = (*ROWS, *BLOB_ROWS, *QUEUE_ROWS, *TABLE_ROWS, *FILE_ROWS)
+    rows = [row for row in everything if _chosen(row.name, patterns)]
     chosen_gauges = [one for one in GAUGES if _chosen(one.name, patterns)]
     ceiling = _client_ceiling(options.seconds)
     stores = [peer for peer in peers if peer != "nginx"]
