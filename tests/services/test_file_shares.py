@@ -77,6 +77,13 @@ async def test_settings_are_kept_and_changed(files: Harness) -> None:
     assert "x-ms-access-tier-change-time" in seen.headers
 
 
+async def test_only_shares_that_speak_nfs_squash_a_root(files: Harness) -> None:
+    await make(files)
+    squash = {"x-ms-root-squash": "AllSquash"}
+    answer = await files("PUT", "/box?restype=share&comp=properties", squash)
+    assert (answer.status, answer.code) == (400, "InvalidHeaderValue")
+
+
 async def test_metadata_is_replaced(files: Harness) -> None:
     await make(files, {"x-ms-meta-a": "1"})
     assert (await files("PUT", "/box?restype=share&comp=metadata", {"x-ms-meta-b": "2"})).status == 200

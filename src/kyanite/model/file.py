@@ -58,9 +58,19 @@ class RangeWrite(msgspec.Struct, frozen=True, gc=False):
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
+    """A file as it was at an instant, and the id of its directory."""
+
     entry: Entry
     parent_id: int
     at: Instant
+
+    @property
+    def length(self) -> int:
+        return self.entry.length
+
+    @property
+    def content(self) -> Content:
+        return self.entry.content
 
 
 class FileRanges(msgspec.Struct, frozen=True, gc=False):

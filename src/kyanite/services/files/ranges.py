@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from kyanite.engine.api import Snapshot
 from kyanite.model import file
-from kyanite.model.file import RangeWrite
-from kyanite.model.file_entry import Entry
+from kyanite.model.file import RangeWrite, Seen
 from kyanite.model.reading import Opened, Reading
 from kyanite.services.common.download import download, download_structured
 from kyanite.services.common.exchange import Exchange
@@ -66,18 +65,16 @@ async def get_file(exchange: Exchange) -> Response:
     path, lease_id = readable_path_of(exchange), lease_id_of(exchange.headers)
     first = 0 if asked is None else asked.first
     length = (None if asked is None else asked.length) or _TO_THE_END
-    parent = 0
 
-    def load(snap: Snapshot) -> Entry:
-        nonlocal parent
+    def load(snap: Snapshot) -> Seen:
         place, entry = file.load_for_read(snap, path, lease_id, start=first, length=length)
-        parent = place.directory_id
-        return entry
+        return Seen(entry, place.directory_id, snap.now)
 
-    def describe(opened: Opened[Entry]) -> Headers:
+    def describe(opened: Opened[Seen]) -> Headers:
         """The hash that is stored is that of the whole, so with a range it goes by another name."""
-        headers = property_headers(exchange, opened.record, parent, opened.at)
-        md5 = opened.record.http.content_md5
+        entry = opened.record.entry
+        headers = property_headers(exchange, entry, opened.record.parent_id, opened.at)
+        md5 = entry.http.content_md5
         if md5:
             headers.append(("Content-MD5" if asked is None else "x-ms-content-md5", base64_text(md5)))
         return headers

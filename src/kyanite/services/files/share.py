@@ -51,13 +51,13 @@ def version_headers(record: ShareRecord) -> Headers:
 async def create_share(exchange: Exchange) -> Response:
     settings = _settings_of(exchange.headers, ShareSettings())
     protocol = one_of(exchange.headers, "x-ms-enabled-protocols", ("SMB", "NFS"), "SMB")
-    if settings.root_squash and protocol != "NFS":
-        raise bad_header("x-ms-root-squash", settings.root_squash)
+    settings = replace(settings, protocol=protocol)
+    _check_squash(settings)
     record = await share.create(
         exchange.environment.engine,
         share_of(exchange),
         metadata_of(exchange.request),
-        replace(settings, protocol=protocol),
+        settings,
         directory.found_root,
     )
     return Response(201, version_headers(record))
@@ -84,6 +84,7 @@ async def set_share_properties(exchange: Exchange) -> Response:
 
     def to(record: ShareRecord, now: Instant) -> ShareRecord:
         settings = _settings_of(headers, record.settings)
+        _check_squash(settings)
         changed_at = record.tier_changed_at if settings.tier == record.settings.tier else now
         return replace(record, settings=settings, tier_changed_at=changed_at)
 
@@ -197,6 +198,12 @@ def _settings_of(headers: Mapping[str, str], present: ShareSettings) -> ShareSet
         root_squash=one_of(headers, "x-ms-root-squash", _SQUASHES, present.root_squash),
         others={**present.others, **others},
     )
+
+
+def _check_squash(settings: ShareSettings) -> None:
+    """Only NFS knows of a root to squash."""
+    if settings.root_squash and settings.protocol != "NFS":
+        raise bad_header("x-ms-root-squash", settings.root_squash)
 
 
 def _settings_headers(record: ShareRecord) -> Headers:
