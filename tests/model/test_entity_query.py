@@ -233,6 +233,18 @@ async def test_a_page_ends_when_it_is_large() -> None:
     assert 0 < len(page.texts) < 40
     assert sum(map(len, page.texts)) < MAX_BYTES + 1024 * 1024
     assert len(await find_all(engine, "")) == 40
+    # Large ones that are only read over count as well.
+    ask = Ask(entity_query.plan(decode_filter("RowKey eq '00' or RowKey eq '39'")))
+    page = await entity_query.query(engine, TABLE, ask)
+    assert len(await find_all(engine, "RowKey eq '00' or RowKey eq '39'")) == 2
+    ask = Ask(entity_query.plan(decode_filter("PartitionKey ge 'a' and RowKey eq 'x'")))
+    for row in range(6):
+        await entity.apply(engine, TABLE, [Change(Act.INSERT, f"q{row}", "large", properties)])
+        await entity.apply(engine, TABLE, [Change(Act.INSERT, f"r{row}", "large", properties)])
+    await insert(engine, b'{"PartitionKey":"z","RowKey":"x"}')
+    page = await entity_query.query(engine, TABLE, ask)
+    assert page.next_keys is not None
+    assert await find_all(engine, "PartitionKey ge 'a' and RowKey eq 'x'") == [("z", "x")]
 
 
 async def test_a_page_is_one_snapshot_and_goes_on_at_a_key() -> None:

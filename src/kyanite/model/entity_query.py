@@ -21,7 +21,7 @@ from kyanite.model.table import TableKey
 
 MAX_ENTITIES = 1000
 MAX_LOOKED_AT = 5000
-MAX_BYTES = 8 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 
 _READ_OVER = 8
 """How many rows that are not meant to read before seeking the next one. A seek costs about that much."""
@@ -99,9 +99,12 @@ def query(engine: Engine, key: TableKey, ask: Ask) -> Awaitable[EntityPage]:
         texts: list[bytes] = []
         looked_at = size = 0
         for strip in ask.plan.strips:
+            # One row more than can be used shows where the next page begins.
+            most = ask.limit - len(texts) if matches is None else (MAX_LOOKED_AT - looked_at) // row_cost + 1
             start, end = max(strip.low, low), min(strip.high, high)
-            for entity_key, row in _rows(snap, base, start, end, strip.rows):
-                if len(texts) >= ask.limit or looked_at >= MAX_LOOKED_AT or size >= MAX_BYTES:
+            for entity_key, row in _rows(snap, base, start, end, strip.rows, most + 1):
+                is_enough = looked_at >= MAX_LOOKED_AT or size >= MAX_BYTES or row is _ENOUGH
+                if is_enough or len(texts) >= ask.limit:
                     return EntityPage(record.name, texts, _keys_of(entity_key, base))
                 looked_at += row_cost
                 if not row:
@@ -117,19 +120,24 @@ def query(engine: Engine, key: TableKey, ask: Ask) -> Awaitable[EntityPage]:
 
 _BRACE = b"{"[0]
 _NOT_MEANT = b""
+_ENOUGH = b"enough"
+"""Stand for the rows that are read over, and for one at which so much has been read over that the page shall end."""
 
 
-def _rows(snap: Snapshot, base: bytes, low: bytes, high: bytes, rows: Set) -> Iterator[tuple[bytes, bytes]]:
+def _rows(
+    snap: Snapshot, base: bytes, low: bytes, high: bytes, rows: Set, limit: int
+) -> Iterator[tuple[bytes, bytes]]:
     if low >= high:
         return iter(())
     if rows == ALL:
-        return snap.scan(base + low, base + high)
+        return snap.scan(base + low, base + high, limit=limit)
     return _leap(snap, base, base + low, base + high, rows)
 
 
 def _leap(snap: Snapshot, base: bytes, low: bytes, high: bytes, rows: Set) -> Iterator[tuple[bytes, bytes]]:
     """The rows of a stretch whose row keys are in the set, and without their values those that are read over."""
     starts = [interval[0] for interval in rows]
+    read_over_bytes = 0
     position: bytes | None = low
     while position is not None:
         start, position = position, None
@@ -141,7 +149,8 @@ def _leap(snap: Snapshot, base: bytes, low: bytes, high: bytes, rows: Set) -> It
                 read_over = 0
                 yield found
                 continue
-            yield found[0], _NOT_MEANT
+            read_over_bytes += len(found[1])
+            yield found[0], _ENOUGH if read_over_bytes > MAX_BYTES else _NOT_MEANT
             read_over += 1
             if read_over > _READ_OVER:
                 following = starts[nearest + 1] if nearest + 1 < len(starts) else None
