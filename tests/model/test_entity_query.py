@@ -3,6 +3,7 @@
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar, cast
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -82,11 +83,15 @@ def keys_of(entities: Sequence[Entity]) -> list[tuple[str, str]]:
 
 
 @settings(max_examples=150)
-@given(ENTITIES, FILTERS | COMPARISONS, st.integers(1, 5))
-def test_a_filter_finds_what_it_means(entities: list[Entity], wanted: Any, limit: int) -> None:
+@given(ENTITIES, FILTERS | COMPARISONS, st.integers(1, 5), st.sampled_from([1, 2, 3, MAX_LOOKED_AT]))
+def test_a_filter_finds_what_it_means(
+    entities: list[Entity], wanted: Any, limit: int, looked_at: int
+) -> None:
+    """However few entities a page may have, and however few it may look at."""
     engine = at_once(filled(entities))
     expected = [each for each in in_order(entities) if holds(wanted, each)]
-    assert at_once(find_all(engine, written(wanted), limit)) == keys_of(expected)
+    with patch.object(entity_query, "MAX_LOOKED_AT", looked_at):
+        assert at_once(find_all(engine, written(wanted), limit)) == keys_of(expected)
 
 
 @settings(max_examples=100)
