@@ -356,8 +356,7 @@ class HttpConnection(asyncio.Protocol):
         if len(body) <= _COALESCED_BYTES:
             self._outlet.write(head + body)
         else:
-            self._outlet.write(head)
-            self._outlet.write(body)
+            self._outlet.write_both(head, body)
 
     async def _send_streamed(
         self, request: IncomingRequest, response: Response, pieces: AsyncIterator[Piece]

@@ -47,6 +47,11 @@ class Outlet:
         self._stats.bytes_out += size
         self._transport.write(data)
 
+    def write_both(self, head: bytes, body: bytes) -> None:
+        """Two pieces in one call to the kernel, without copying them together."""
+        self.count(len(head) + len(body))
+        self._transport.writelines((head, body))
+
     def count(self, size: int) -> None:
         self.bytes_out += size
         self._stats.bytes_out += size
