@@ -5,7 +5,7 @@ changes in their order, and is there as a whole or not at all. All it writes has
 """
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
@@ -60,8 +60,7 @@ class ChangeRefused(Refused):
         self.index = index
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     table_name: str
     """As the table was created."""
     etag: str
@@ -70,8 +69,7 @@ class Written:
     """What each change has written; empty for a deletion."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     table_name: str
     text: bytes
 

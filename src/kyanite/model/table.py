@@ -7,6 +7,7 @@ one transaction. Tables have no ETags; the last writer of a policy wins.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -21,8 +22,7 @@ MAX_TABLES_LOOKED_AT = 5000
 """A page of a listing ends here, however few of them matched."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableKey:
+class TableKey(NamedTuple):
     account: str
     name: str
 

@@ -34,6 +34,7 @@ class Exchange:
         "environment",
         "grant",
         "headers",
+        "keys",
         "object_name",
         "overrides",
         "parameters",
@@ -59,6 +60,8 @@ class Exchange:
     """The container, queue, table or share that the path names; empty at the level of the service."""
     object_name: str
     """What the path names inside it, decoded; empty when it names the container itself."""
+    keys: tuple[str, str]
+    """Partition key and row key, where the path names an entity."""
     version: str
     """The protocol version in force, as ``YYYY-MM-DD``: versions compare as texts."""
     request_id: str

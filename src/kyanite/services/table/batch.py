@@ -31,7 +31,7 @@ from kyanite.services.table.changes import (
 from kyanite.services.table.entity import get_entity, query_entities
 from kyanite.services.table.entity_json import entity_body
 from kyanite.services.table.formats import NO_CONTENT, json_headers, level_in, preference_of
-from kyanite.services.table.paths import check_tunnel, entity_path, keys_of, read_path
+from kyanite.services.table.paths import Place, check_tunnel, entity_path, read_path
 from kyanite.values import iso_text
 from kyanite.wire import uri
 from kyanite.wire.batch import (
@@ -109,7 +109,7 @@ def _read(exchange: Exchange, requests: Sequence[EmbeddedRequest]) -> list[_Step
     if len(requests) > entities.MAX_CHANGES:
         raise _Failure(entities.MAX_CHANGES - 1, Refused(Reason.TOO_MANY_CHANGES))
     steps: list[_Step] = []
-    places: dict[str, _Place] = {}
+    places: dict[str, Place] = {}
     for index, request in enumerate(requests):
         try:
             place = places.get(request.target)
@@ -143,21 +143,18 @@ def _check_table(exchange: Exchange, step: _Step, first: _Step, index: int) -> N
         raise _Failure(index, Refused(Reason.DIFFERENT_PARTITIONS))
 
 
-_Place = tuple[Resource, str, str]
-
-
-def _change_of(request: EmbeddedRequest, place: _Place) -> Change:
+def _change_of(request: EmbeddedRequest, place: Place) -> Change:
     method, _, headers, body = request
     check_tunnel(method, headers)
-    resource, _, inside = place
+    resource, _, _, keys = place
     if resource is Resource.ENTITIES and method == "POST":
         return insertion_of(headers, body)
     if resource is not Resource.OBJECT:
         raise Malformed("UnsupportedHttpVerb")
-    return change_of(act_of(method, headers), *keys_of(inside), headers, body)
+    return change_of(act_of(method, headers), *keys, headers, body)
 
 
-def _located(exchange: Exchange, target: str) -> _Place:
+def _located(exchange: Exchange, target: str) -> Place:
     """What a request names by a URL of this service or by a path, whoever it says it is sent to."""
     path = target.partition("?")[0]
     if not path.startswith("/"):
@@ -224,12 +221,12 @@ async def _lone_query(exchange: Exchange, request: EmbeddedRequest) -> bytes:
     """A query alone in a batch: for keys that are too long for a URL."""
     if request.method != "GET":
         raise _invalid("Outside of a change set a batch may hold a query only.")
-    resource, table, inside = _located(exchange, request.target)
+    resource, table, _, keys = _located(exchange, request.target)
     if exchange.container and table.lower() != exchange.container.lower():
         raise Refused(Reason.AUTHORIZATION_FAILURE)
     permissions.check(exchange.grant, READ)
     inner = copy(exchange)
-    inner.container, inner.object_name = table, inside
+    inner.container, inner.keys = table, keys
     inner.headers = {**request.headers, "host": exchange.headers.get("host", "")}
     inner.parameters = uri.decode_query(request.target.partition("?")[2]).first
     try:

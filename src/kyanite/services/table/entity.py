@@ -20,8 +20,8 @@ from kyanite.services.table.changes import (
 from kyanite.services.table.continuation import encode_key, key_of
 from kyanite.services.table.entity_json import entity_body, page_body
 from kyanite.services.table.formats import NO_CONTENT, json_headers, level_of, preference_of
-from kyanite.services.table.paths import entity_path, keys_of, table_key
-from kyanite.services.table.query_options import check_options, selected_of, top_of
+from kyanite.services.table.paths import entity_path, table_key
+from kyanite.services.table.query_options import check_options, has_options, selected_of, top_of
 from kyanite.wire import odata
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
@@ -45,7 +45,7 @@ async def insert_entity(exchange: Exchange) -> Response:
 
 async def change_entity(exchange: Exchange) -> Response:
     """Update, Merge, Insert Or Replace and Insert Or Merge."""
-    partition_key, row_key = keys_of(exchange.object_name)
+    partition_key, row_key = exchange.keys
     act = act_of(exchange.request.method, exchange.headers)
     change = change_of(act, partition_key, row_key, exchange.headers, await _body(exchange))
     written = await _apply(exchange, change)
@@ -53,23 +53,26 @@ async def change_entity(exchange: Exchange) -> Response:
 
 
 async def delete_entity(exchange: Exchange) -> Response:
-    partition_key, row_key = keys_of(exchange.object_name)
+    partition_key, row_key = exchange.keys
     act = act_of(exchange.request.method, exchange.headers)
     await _apply(exchange, change_of(act, partition_key, row_key, exchange.headers, b""))
     return Response(204)
 
 
 async def get_entity(exchange: Exchange) -> Response:
-    level = level_of(exchange)
-    check_options(exchange.parameters)
-    partition_key, row_key = keys_of(exchange.object_name)
+    level, selected = level_of(exchange), None
+    if has_options(exchange):
+        check_options(exchange.parameters)
+        selected = selected_of(exchange.parameters)
+    partition_key, row_key = exchange.keys
     if not _is_shared(exchange, partition_key, row_key):
         raise Refused(Reason.ENTITY_NOT_FOUND)
-    found = await entity.find(exchange.environment.engine, table_key(exchange), partition_key, row_key)
+    table_name, text = await entity.find(
+        exchange.environment.engine, table_key(exchange), partition_key, row_key
+    )
     headers = json_headers(level)
-    headers.append(etag_header(entity_text.etag_of(found.text)))
-    selected = selected_of(exchange.parameters)
-    return Response(200, headers, entity_body(exchange, found.table_name, found.text, level, selected))
+    headers.append(etag_header(entity_text.etag_of(text)))
+    return Response(200, headers, entity_body(exchange, table_name, text, level, selected))
 
 
 async def query_entities(exchange: Exchange) -> Response:

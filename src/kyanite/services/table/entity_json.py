@@ -40,10 +40,16 @@ def entity_body(
     exchange: Exchange, table_name: str, text: bytes, level: Level, selected: tuple[str, ...] | None = None
 ) -> bytes:
     """The answer that is one entity."""
-    shown = rendering(exchange, table_name, level, selected)(text)
-    if level is Level.NONE:
-        return shown
-    return b'{"odata.metadata":%b,%b' % (_encode(_metadata_url(exchange, table_name, "/@Element")), shown[1:])
+    if level is not Level.MINIMAL or selected is not None:
+        text = rendering(exchange, table_name, level, selected)(text)
+        if level is Level.NONE:
+            return text
+    return _beginning(_metadata_url(exchange, table_name, "/@Element")) + text[1:]
+
+
+@lru_cache(maxsize=256)
+def _beginning(metadata_url: str) -> bytes:
+    return b'{"odata.metadata":%b,' % _encode(metadata_url)
 
 
 def page_body(
@@ -52,10 +58,8 @@ def page_body(
     """The answer that is a page of entities."""
     if level is not Level.MINIMAL or selected is not None:
         texts = list(map(rendering(exchange, table_name, level, selected), texts))
-    metadata = (
-        b"" if level is Level.NONE else b'"odata.metadata":%b,' % _encode(_metadata_url(exchange, table_name))
-    )
-    return b'{%b"value":[%b]}' % (metadata, b",".join(texts))
+    beginning = b"{" if level is Level.NONE else _beginning(_metadata_url(exchange, table_name))
+    return b'%b"value":[%b]}' % (beginning, b",".join(texts))
 
 
 def _metadata_url(exchange: Exchange, table_name: str, behind: str = "") -> str:

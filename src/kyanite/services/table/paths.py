@@ -22,6 +22,9 @@ from kyanite.wire.malformed import Malformed
 _BATCH = "$batch"
 _TABLES = "tables"
 _PATH = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
+_ENTITY = re.compile(
+    r"([A-Za-z][A-Za-z0-9]{2,62})\(PartitionKey='((?:[^']|'')*)',RowKey='((?:[^']|'')*)'\)", re.DOTALL
+)
 _KEYS = re.compile(r"\s*PartitionKey='((?:[^']|'')*)'\s*,\s*RowKey='((?:[^']|'')*)'\s*", re.DOTALL)
 _KEYS_TURNED = re.compile(r"\s*RowKey='((?:[^']|'')*)'\s*,\s*PartitionKey='((?:[^']|'')*)'\s*", re.DOTALL)
 _NAME = re.compile(r"\s*'((?:[^']|'')*)'\s*", re.DOTALL)
@@ -30,8 +33,9 @@ _TUNNELLED = frozenset(("PUT", "MERGE", "PATCH", "DELETE"))
 
 
 def locate(exchange: Exchange) -> Resource:
-    """Fills in the table as the container, and what stands in the brackets behind it as the object."""
-    check_tunnel(exchange.request.method, exchange.headers)
+    """Fills in the table as the container, and what stands in the brackets behind it as the object or the keys."""
+    if "x-http-method" in exchange.headers:
+        check_tunnel(exchange.request.method, exchange.headers)
     target = exchange.target
     if not target.first:
         exchange.container = exchange.object_name = ""
@@ -42,24 +46,42 @@ def locate(exchange: Exchange) -> Resource:
         return Resource.BATCH
     if target.rest or exchange.request.path.endswith("/"):
         raise Malformed("InvalidUri")
-    resource, exchange.container, exchange.object_name = read_path(target.first)
+    resource, exchange.container, exchange.object_name, exchange.keys = read_path(target.first)
     return resource
 
 
-def read_path(path: str) -> tuple[Resource, str, str]:
-    """What a path (decoded, without the account) names; the table; and what is in the brackets, if that counts."""
+Place = tuple[Resource, str, str, tuple[str, str]]
+"""What a path names; the table; what is in the brackets, if that counts; and the keys of an entity."""
+
+_NO_ENTITY = ("", "")
+
+
+def read_path(path: str) -> Place:
+    """What a path names, decoded and without the account."""
+    match = _ENTITY.fullmatch(path)
+    if match is not None and match[1].lower() != _TABLES:
+        name, partition_key, row_key = match.groups()
+        if "''" in path:
+            partition_key, row_key = partition_key.replace("''", "'"), row_key.replace("''", "'")
+        return Resource.OBJECT, name, path, (partition_key, row_key)
+    return _read_unusual_path(path)
+
+
+def _read_unusual_path(path: str) -> Place:
     match = _PATH.fullmatch(path)
     if match is None:
         raise Malformed("InvalidUri")
     name, inside = match.groups(default="")
     if name.lower() == _TABLES:
         if not inside:
-            return Resource.TABLES, "", ""
+            return Resource.TABLES, "", "", _NO_ENTITY
         name = table_name_of(inside)
         entities.check_table_name(name)
-        return Resource.CONTAINER, name, inside
+        return Resource.CONTAINER, name, inside, _NO_ENTITY
     entities.check_table_name(name)
-    return (Resource.OBJECT if inside else Resource.ENTITIES), name, inside
+    if not inside:
+        return Resource.ENTITIES, name, "", _NO_ENTITY
+    return Resource.OBJECT, name, inside, keys_of(inside)
 
 
 def table_name_of(inside: str) -> str:

@@ -2,12 +2,19 @@
 
 from collections.abc import Mapping
 
+from kyanite.services.common.exchange import Exchange
 from kyanite.wire.malformed import Malformed, bad_parameter, parameter_out_of_range
 
 MAX_TOP = 1000
 MAX_SELECTED = 255
 _DIGITS_MAX = 9
 _KNOWN = frozenset(("$filter", "$select", "$top", "$format"))
+
+
+def has_options(exchange: Exchange) -> bool:
+    """Whether there may be any. Point queries seldom have some, and tokens bring many parameters of their own."""
+    query = exchange.request.query
+    return "$" in query or "%24" in query
 
 
 def check_options(parameters: Mapping[str, str]) -> None:
