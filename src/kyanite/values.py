@@ -5,6 +5,7 @@ resolution and the epoch that Azure Storage shows in its ETags and snapshot time
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NewType
 
 Instant = NewType("Instant", int)
@@ -46,7 +47,14 @@ def datetime_from_instant(instant: Instant) -> datetime:
 
 def iso_text(instant: Instant) -> str:
     """``2024-05-01T12:34:56.1234567Z``: ISO 8601 in the full resolution of an instant."""
-    return f"{datetime_from_instant(instant).isoformat()[:19]}.{instant % TICKS_PER_SECOND:07}Z"
+    seconds, ticks = divmod(instant, TICKS_PER_SECOND)
+    return f"{_iso_second(seconds)}.{ticks:07}Z"
+
+
+@lru_cache(maxsize=256)
+def _iso_second(seconds: int) -> str:
+    """Instants that are written come close together, so many of them share a second."""
+    return datetime_from_instant(Instant(seconds * TICKS_PER_SECOND)).isoformat()[:19]
 
 
 def later(instant: Instant, seconds: float) -> Instant:

@@ -152,7 +152,7 @@ def _key(given: dict[str, Any], name: str, annotation: str) -> str | None:
     return str(value)
 
 
-_STRING = EdmType.STRING.value
+_STRING, _DATETIME = EdmType.STRING.value, EdmType.DATETIME.value
 _PARTITION_KEY_TYPE = PARTITION_KEY + ANNOTATION
 _ROW_KEY_TYPE = ROW_KEY + ANNOTATION
 
@@ -174,7 +174,7 @@ def _add_typed(properties: Properties, name: str, value: Any, annotation: str, d
     text = reader(value) if value.__class__ is str else reader(str(value)) if value.__class__ is int else None
     if text is None:
         raise _unfit(name, declared)
-    if declared == EdmType.DATETIME.value and text < FIRST_YEAR:
+    if declared == _DATETIME and text < FIRST_YEAR:
         raise Malformed(
             "OutOfRangeInput", Reason=f"The '{name}' parameter of value '{value}' is out of range."
         )
