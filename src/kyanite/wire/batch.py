@@ -20,8 +20,14 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+)(?: HTTP/1\.[01])?", re.ASCII)
 
 
-Blocks = dict[str, Mapping[str, str]]
-"""Headers that were read before, by their text: the parts of a batch repeat each other's."""
+class Seen:
+    """Headers that were read before, by their text, whole and line by line: parts of a batch repeat each other's."""
+
+    __slots__ = ("blocks", "lines")
+
+    def __init__(self) -> None:
+        self.blocks: dict[str, Mapping[str, str]] = {}
+        self.lines: dict[str, tuple[str, str]] = {}
 
 
 class Part(NamedTuple):
@@ -55,7 +61,7 @@ def decode_parts(content_type: str, body: bytes) -> list[Part]:
     pieces = _between(delimiter, body)
     if not pieces:
         raise _invalid("The body does not begin with its boundary, or has no part.")
-    seen: Blocks = {}
+    seen = Seen()
     return [_part(piece, number, seen) for number, piece in enumerate(pieces)]
 
 
@@ -78,7 +84,7 @@ def _between(delimiter: bytes, body: bytes) -> list[bytes]:
     return found
 
 
-def _part(piece: bytes, number: int, seen: Blocks) -> Part:
+def _part(piece: bytes, number: int, seen: Seen) -> Part:
     head, content = _split(piece)
     if content is None:
         raise _invalid(f"Part {number} has no blank line behind its headers.")
@@ -87,11 +93,11 @@ def _part(piece: bytes, number: int, seen: Blocks) -> Part:
 
 def decode_requests(parts: Sequence[Part]) -> list[EmbeddedRequest]:
     """The requests that the parts hold."""
-    seen: Blocks = {}
+    seen = Seen()
     return [_request(part, number, seen) for number, part in enumerate(parts)]
 
 
-def _request(part: Part, number: int, seen: Blocks) -> EmbeddedRequest:
+def _request(part: Part, number: int, seen: Seen) -> EmbeddedRequest:
     content_type = part.content_type
     if content_type != EMBEDDED_HTTP and content_type.partition(";")[0].strip().lower() != EMBEDDED_HTTP:
         raise _invalid(f"Part {number} is not of the type {EMBEDDED_HTTP}.")
@@ -116,18 +122,22 @@ def _split(octets: bytes) -> tuple[str, bytes | None]:
     return octets[: match.start()].decode("latin-1"), octets[match.end() :]
 
 
-def _headers(block: str, number: int, seen: Blocks) -> Mapping[str, str]:
-    known = seen.get(block)
+def _headers(block: str, number: int, seen: Seen) -> Mapping[str, str]:
+    known = seen.blocks.get(block)
     if known is not None:
         return known
     headers: dict[str, str] = {}
     for line in block.split("\n"):
-        name, colon, value = line.partition(":")
-        if colon:
-            headers[name.strip().lower()] = value.strip()
-        elif line.strip():
-            raise _invalid(f"Part {number} has a header without a colon.")
-    seen[block] = headers
+        pair = seen.lines.get(line)
+        if pair is None:
+            name, colon, value = line.partition(":")
+            if not colon:
+                if line.strip():
+                    raise _invalid(f"Part {number} has a header without a colon.")
+                continue
+            pair = seen.lines[line] = (name.strip().lower(), value.strip())
+        headers[pair[0]] = pair[1]
+    seen.blocks[block] = headers
     return headers
 
 
