@@ -63,17 +63,27 @@ def check_table_name(name: str) -> None:
 
 def check_keys(partition_key: str, row_key: str) -> None:
     """Refuse keys that no entity can have."""
-    for name, key in ((PARTITION_KEY, partition_key), (ROW_KEY, row_key)):
-        if len(key) * 2 > MAX_KEY_UNITS and utf16_units(key) > MAX_KEY_UNITS:
-            raise Refused(
-                Reason.KEY_VALUE_TOO_LARGE,
-                Reason=f"The '{name}' property exceeds the maximum allowed key size (1KB). It is a UTF-16 encoded "
-                f"string and the maximum number of characters should be {MAX_KEY_UNITS} or less.",
-            )
-        if _NOT_IN_KEYS.search(key):
-            raise Refused(
-                Reason.KEY_OUT_OF_RANGE, Reason=f"The '{name}' parameter of value '{key}' is out of range."
-            )
+    if _is_doubtful(partition_key):
+        _check_key(PARTITION_KEY, partition_key)
+    if _is_doubtful(row_key):
+        _check_key(ROW_KEY, row_key)
+
+
+def _is_doubtful(key: str) -> bool:
+    return len(key) * 2 > MAX_KEY_UNITS or _NOT_IN_KEYS.search(key) is not None
+
+
+def _check_key(name: str, key: str) -> None:
+    if utf16_units(key) > MAX_KEY_UNITS:
+        raise Refused(
+            Reason.KEY_VALUE_TOO_LARGE,
+            Reason=f"The '{name}' property exceeds the maximum allowed key size (1KB). It is a UTF-16 encoded "
+            f"string and the maximum number of characters should be {MAX_KEY_UNITS} or less.",
+        )
+    if _NOT_IN_KEYS.search(key):
+        raise Refused(
+            Reason.KEY_OUT_OF_RANGE, Reason=f"The '{name}' parameter of value '{key}' is out of range."
+        )
 
 
 def check_properties(properties: Properties, json_bytes: int) -> None:

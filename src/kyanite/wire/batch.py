@@ -21,13 +21,17 @@ _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+)(?: HTTP/1\.[01])?", re.ASCII)
 
 
 class Seen:
-    """Headers that were read before, by their text, whole and line by line: parts of a batch repeat each other's."""
+    """What was read before, by its text: the parts of a batch repeat each other's requests and headers."""
 
-    __slots__ = ("blocks", "lines")
+    __slots__ = ("blocks", "lines", "requests")
 
     def __init__(self) -> None:
+        self.requests: dict[str, tuple[str, str]] = {}
+        """Request lines: method and target."""
         self.blocks: dict[str, Mapping[str, str]] = {}
+        """All headers of a part."""
         self.lines: dict[str, tuple[str, str]] = {}
+        """Single headers."""
 
 
 class Part(NamedTuple):
@@ -73,11 +77,14 @@ def _between(delimiter: bytes, body: bytes) -> list[bytes]:
     pieces = (b"\n" + body).split(b"\n" + delimiter)[1:]
     found: list[bytes] = []
     for piece in pieces:
-        rest_of_line, line_end, content = piece.partition(b"\n")
-        if not line_end or rest_of_line.startswith(b"--"):
-            break
-        if rest_of_line.strip():
-            raise _invalid("A boundary is followed by something else on its line.")
+        if piece.startswith(b"\r\n"):
+            content = piece[2:]
+        else:
+            rest_of_line, line_end, content = piece.partition(b"\n")
+            if not line_end or rest_of_line.startswith(b"--"):
+                break
+            if rest_of_line.strip():
+                raise _invalid("A boundary is followed by something else on its line.")
         found.append(content.removesuffix(b"\r"))
     if found and not found[-1].strip():
         found.pop()  # A last boundary without its "--".
@@ -103,10 +110,13 @@ def _request(part: Part, number: int, seen: Seen) -> EmbeddedRequest:
         raise _invalid(f"Part {number} is not of the type {EMBEDDED_HTTP}.")
     head, content = _split(part.body)
     line, _, block = head.partition("\n")
-    match = _REQUEST_LINE.fullmatch(line.rstrip("\r"))
-    if match is None:
-        raise _invalid(f"Part {number} does not begin with a request line.")
-    return EmbeddedRequest(match[1], match[2], _headers(block, number, seen), content or b"")
+    asked = seen.requests.get(line)
+    if asked is None:
+        match = _REQUEST_LINE.fullmatch(line.rstrip("\r"))
+        if match is None:
+            raise _invalid(f"Part {number} does not begin with a request line.")
+        asked = seen.requests[line] = (match[1], match[2])
+    return EmbeddedRequest(*asked, _headers(block, number, seen), content or b"")
 
 
 def _split(octets: bytes) -> tuple[str, bytes | None]:

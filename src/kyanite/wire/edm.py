@@ -39,7 +39,7 @@ _ODATA = "odata."
 _ANNOTATES = "@odata."
 _REMEMBERED_NAMES = 64
 _KEYS_AND_TIME = frozenset((PARTITION_KEY, ROW_KEY, TIMESTAMP))
-_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
+_2_31 = 2**31
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _INT64_DIGITS = 19
 _WHOLE = re.compile(r"[-+]?[0-9]{1,20}")
@@ -67,13 +67,11 @@ def decode_entity(body: bytes) -> EntityBody:
         kind = value.__class__
         if kind is str:
             texts += 1
-        if value is None:
-            continue
-        if annotation is not None and (declared := given[annotation]) is not None:
+        if annotation is not None and value is not None and (declared := given[annotation]) is not None:
             _add_typed(properties, name, value, annotation, declared)
-        elif kind is str or kind is bool or kind is float or (kind is int and _is_int32(value)):
+        elif kind is str or kind is bool or kind is float or (kind is int and -_2_31 <= value < _2_31):
             properties[name] = value
-        else:
+        elif value is not None:
             _add_unusual(properties, name, value)
     if b"\\" in body or body.count(b'"') != 2 * (len(names) + texts):
         _check_no_duplicates(body)
@@ -103,10 +101,6 @@ def _fields(names: tuple[str, ...]) -> list[tuple[str, str | None]]:
 
 
 _remembered_fields = lru_cache(maxsize=512)(_fields)
-
-
-def _is_int32(number: int) -> bool:
-    return _INT32_MIN <= number <= _INT32_MAX
 
 
 def decode_table_name(body: bytes) -> str:
@@ -165,12 +159,13 @@ def _add_unusual(properties: Properties, name: str, value: Any) -> None:
 
 
 def _add_typed(properties: Properties, name: str, value: Any, annotation: str, declared: Any) -> None:
-    if declared.__class__ is not str or declared not in _TYPES:
-        raise Malformed("InvalidValueType", Reason=f"{annotation} names no type: {declared!r}.")
-    reader = _TEXT_READERS.get(declared)
-    if reader is None:
-        _BARE_READERS[declared](properties, name, value)
-        return
+    try:
+        reader = _TEXT_READERS.get(declared)
+        if reader is None:
+            _BARE_READERS[declared](properties, name, value)
+            return
+    except (KeyError, TypeError):
+        raise Malformed("InvalidValueType", Reason=f"{annotation} names no type: {declared!r}.") from None
     text = reader(value) if value.__class__ is str else reader(str(value)) if value.__class__ is int else None
     if text is None:
         raise _unfit(name, declared)
@@ -199,7 +194,7 @@ def _add_boolean(properties: Properties, name: str, value: Any) -> None:
 def _add_int32(properties: Properties, name: str, value: Any) -> None:
     if value.__class__ is str and _WHOLE.fullmatch(value):
         value = int(value)
-    if value.__class__ is not int or not _is_int32(value):
+    if value.__class__ is not int or not -_2_31 <= value < _2_31:
         raise _unfit(name, EdmType.INT32.value)
     properties[name] = value
 
@@ -277,7 +272,6 @@ _BARE_READERS: dict[str, Callable[[Properties, str, Any], None]] = {
     EdmType.INT32.value: _add_int32,
     EdmType.STRING.value: _add_string,
 }
-_TYPES = frozenset((*_TEXT_READERS, *_BARE_READERS))
 
 
 def _unfit(name: str, type_: str) -> Malformed:
