@@ -1,4 +1,8 @@
-"""Byte-range locks: an exclusive one keeps others from reading and writing its range, a shared one from writing it."""
+"""Byte-range locks: an exclusive one keeps others from reading and writing its range, a shared one from writing it.
+
+A range without bytes lies between two of them: it meets the ranges that have bytes on both sides of it, and no other
+range without bytes (MS-FSA 2.1.4.10).
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -24,3 +28,10 @@ def conflict(
         if writes or lock.is_exclusive:
             return lock
     return None
+
+
+def lock_conflict(locks: Iterable[Lock], new: Lock) -> Lock | None:
+    """The first lock that stands against taking a new one. An exclusive one suffers no other, not even of its own
+    handle; a shared one may lie over exclusive ones of its own handle."""
+    owner = None if new.is_exclusive else new.handle
+    return conflict(locks, new.start, new.length, writes=new.is_exclusive, handle=owner)
