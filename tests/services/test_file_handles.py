@@ -20,6 +20,10 @@ from tests.services.test_file_files import ACQUIRE, FILE, make, names, write
 
 R, W, D = Rights.READ, Rights.WRITE, Rights.DELETE
 
+CLEAR = {"x-ms-write": "clear", "x-ms-range": "bytes=0-2"}
+SOURCE = {"x-ms-file-rename-source": "http://localhost:10000/acme/box/f"}
+MODES = [Rights.NONE, R, W, D, R | W, R | D, W | D, R | W | D]
+
 _ids = count(1)
 
 
@@ -62,13 +66,15 @@ async def put_handle(
 
 
 async def every_operation(files: Harness) -> dict[str, Answer]:
-    """All operations of the table but the deletion, which is last, in an order in which none undoes another."""
+    """All operations of the table, in an order in which none undoes another."""
     return {
+        "list": await files("GET", "/box?restype=directory&comp=list"),
         "get properties": await files("HEAD", "/box/f"),
         "get metadata": await files("GET", "/box/f?comp=metadata"),
         "get": await files("GET", "/box/f"),
         "list ranges": await files("GET", "/box/f?comp=rangelist"),
         "put range": await write(files, "f", b"abc"),
+        "clear range": await files("PUT", "/box/f?comp=range", CLEAR),
         "set properties": await files("PUT", "/box/f?comp=properties"),
         "set metadata": await files("PUT", "/box/f?comp=metadata"),
         "create": await files("PUT", "/box/f", FILE | {"x-ms-content-length": "3"}),
@@ -79,7 +85,7 @@ async def every_operation(files: Harness) -> dict[str, Answer]:
 
 
 READS = {"get", "list ranges"}
-WRITES = {"put range", "set properties", "set metadata"}
+WRITES = {"put range", "clear range", "set properties", "set metadata"}
 BREAK = {"break"}
 """Fails when the lease did: there is none to break."""
 
@@ -90,7 +96,7 @@ TABLE = [
     (D, READS | WRITES | {"create", "delete", "lease"}),
     (R | W, {"create", "delete", "lease"}),
     (R | D, WRITES | {"create", "delete", "lease"}),
-    (W | D, READS | {"delete"}),
+    (W | D, READS | {"delete", "lease"}),
     (R | W | D, {"delete"}),
 ]
 
@@ -107,15 +113,51 @@ async def test_share_modes_of_a_reader(files: Harness, shared: Rights, failing: 
     assert all(answer.status == 409 for name, answer in answers.items() if name in failed)
 
 
-@pytest.mark.parametrize(("access", "is_leasable"), [(R, True), (W, False), (D, False), (Rights.NONE, True)])
-async def test_a_lease_cannot_be_taken_beside_a_writer(
-    files: Harness, access: Rights, is_leasable: bool
+@pytest.mark.parametrize("access", MODES)
+async def test_only_leases_and_deletions_mind_what_a_sharing_handle_does(
+    files: Harness, access: Rights
 ) -> None:
-    made = await make(files)
+    """A request shares everything; but a lease lets others only read, and a deletion suffers no handle at all."""
+    made = await make(files, data=b"123")
     await put_handle(files, made["x-ms-file-id"], access)
-    leased = await files("PUT", "/box/f?comp=lease", ACQUIRE)
-    assert (leased.status == 201) is is_leasable
-    assert leased.code in {"", "SharingViolation"}
+    answers = await every_operation(files)
+    failed = {name for name, answer in answers.items() if answer.code == "SharingViolation"}
+    assert failed == ({"delete", "lease"} if access & (W | D) else {"delete"})
+    others = {name for name, answer in answers.items() if answer.status >= 400} - failed
+    assert others == (BREAK if "lease" in failed else set())
+
+
+@pytest.mark.parametrize("shared", MODES)
+async def test_the_source_of_a_rename_must_share_deletion(files: Harness, shared: Rights) -> None:
+    made = await make(files, data=b"123")
+    await put_handle(files, made["x-ms-file-id"], R, shared)
+    answer = await files("PUT", "/box/g?comp=rename", SOURCE)
+    expected = (200, "") if D in shared else (409, "SharingViolation")
+    assert (answer.status, answer.code) == expected
+    assert await names(files) == ["g" if D in shared else "f"]
+
+
+@pytest.mark.parametrize("shared", MODES)
+async def test_what_a_rename_replaces_must_share_writing_and_deletion(files: Harness, shared: Rights) -> None:
+    await make(files, data=b"123")
+    made = await make(files, "g")
+    await put_handle(files, made["x-ms-file-id"], R, shared, path="g")
+    answer = await files("PUT", "/box/g?comp=rename", SOURCE | {"x-ms-file-rename-replace-if-exists": "true"})
+    is_replaced = W | D in shared
+    assert (answer.status, answer.code) == ((200, "") if is_replaced else (409, "SharingViolation"))
+    assert await names(files) == (["g"] if is_replaced else ["f", "g"])
+
+
+@pytest.mark.parametrize("shared", MODES)
+async def test_every_handle_is_asked(files: Harness, shared: Rights) -> None:
+    """One that shares everything does not hide another, and one on another file is nobody's business."""
+    made = await make(files, data=b"123")
+    other = await make(files, "g")
+    await put_handle(files, made["x-ms-file-id"])
+    await put_handle(files, made["x-ms-file-id"], R, shared)
+    await put_handle(files, other["x-ms-file-id"], EVERYTHING, Rights.NONE, path="g")
+    assert (await files("GET", "/box/f")).status == (200 if R in shared else 409)
+    assert (await write(files, "f", b"abc")).status == (201 if W in shared else 409)
 
 
 async def test_a_handle_for_attributes_stands_in_nobodys_way_but_a_deletion(files: Harness) -> None:
@@ -129,7 +171,10 @@ async def test_what_is_about_to_be_deleted_answers_nothing_else(files: Harness) 
     made = await make(files, data=b"123")
     await make(files, "g")
     await put_handle(files, made["x-ms-file-id"], D, is_delete_pending=True)
-    for name, answer in (await every_operation(files)).items():
+    answers = await every_operation(files)
+    assert answers.pop("list").status == 200
+    answers["rename"] = await files("PUT", "/box/h?comp=rename", SOURCE)
+    for name, answer in answers.items():
         assert (answer.status, answer.code) == (409, "SMBDeletePending"), name
     create = await files("PUT", "/box/F?restype=directory")
     assert create.code == "SMBDeletePending"
@@ -161,6 +206,24 @@ async def test_locks_on_ranges(
     assert (await files("PUT", "/box/f?comp=metadata")).status == 200
     shrunk = await files("PUT", "/box/f?comp=properties", {"x-ms-content-length": "2"})
     assert shrunk.code == "FileLockConflict"
+
+
+@pytest.mark.parametrize("is_exclusive", [True, False])
+async def test_locks_keep_a_file_from_being_made_anew_until_their_handle_is_closed(
+    files: Harness, is_exclusive: bool
+) -> None:
+    made = await make(files, data=b"123456")
+    number = await put_handle(files, made["x-ms-file-id"], R | W, locks=(Lock(1, 2, is_exclusive, 99),))
+    anew = FILE | {"x-ms-content-length": "3"}
+    for answer in (
+        await files("PUT", "/box/f", anew),
+        await files("PUT", "/box/f?comp=range", CLEAR),
+    ):
+        assert (answer.status, answer.code) == (409, "FileLockConflict")
+    await files("PUT", "/box/f?comp=forceclosehandles", {"x-ms-handle-id": str(number)})
+    assert (await files("PUT", "/box/f?comp=range", CLEAR)).status == 201
+    assert (await files("GET", "/box/f")).body == bytes(3) + b"456"
+    assert (await files("PUT", "/box/f", anew)).status == 201
 
 
 async def test_a_directory_in_use_is_not_deleted(files: Harness) -> None:

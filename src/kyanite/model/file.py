@@ -23,7 +23,7 @@ from kyanite.rules import leases
 from kyanite.rules.file_attributes import is_read_only
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.rules.share_modes import Rights
+from kyanite.rules.share_modes import EVERYTHING, Rights
 from kyanite.values import Instant, LeaseId
 
 BLOCK = 512
@@ -261,13 +261,13 @@ def set_metadata(
 
 
 def lease(engine: Engine, path: FilePath, ask: LeaseAsk) -> Awaitable[tuple[Entry, Outcome]]:
-    """A lease is like an open handle that writes and deletes and lets others read."""
+    """A lease is like an open handle that does everything and lets others read. The article on locks says that it
+    needs to write and to delete, but its table refuses one beside any handle that does not share reading too."""
 
     def body(tx: Transaction) -> tuple[Entry, Outcome]:
         place, entry = file_tree.load(tx, path, FILE)
         if ask.action is Action.ACQUIRE:
-            access = Rights.WRITE | Rights.DELETE
-            handle.check_virtual_open(tx, place.tree.id, entry.id, access, share=Rights.READ)
+            handle.check_virtual_open(tx, place.tree.id, entry.id, EVERYTHING, share=Rights.READ)
         else:
             handle.check_virtual_open(tx, place.tree.id, entry.id, Rights.NONE)
         outcome = act(entry.lease, ask, tx.now)
