@@ -1,10 +1,12 @@
 """A share against a dictionary: whatever is made, written, renamed and deleted, now and in every snapshot.
 
-The oracle copies the whole tree at a snapshot. At the end all is deleted and swept, and nothing may be left.
+The oracle copies the whole tree at a snapshot. At the end all is deleted and swept, and nothing may be left. Shares
+that speak NFS tell capitals from small letters, and their files may have several names.
 """
 
 from collections.abc import Awaitable
 from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -16,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kyanite.engine import keys
 from kyanite.engine.api import Snapshot
 from kyanite.engine.memory import MemoryEngine
-from kyanite.model import chores, content, directory, file, share, share_snapshot, share_usage
+from kyanite.model import chores, content, directory, file, hard_link, share, share_snapshot, share_usage
 from kyanite.model.file import FileDraft, RangeWrite
 from kyanite.model.file_entry import DIRECTORY, FILE, Entry
 from kyanite.model.file_listing import Listing, list_directory
@@ -33,8 +35,17 @@ from kyanite.values import Instant
 T = TypeVar("T")
 
 Names = tuple[str, ...]
-World = dict[Names, bytes | None]
-"""Paths in capitals to what a file holds; None for a directory."""
+
+
+@dataclass(eq=False)
+class Held:
+    """What a file holds; the same for all of its names."""
+
+    data: bytes
+
+
+World = dict[Names, Held | None]
+"""Folded paths to files; None for a directory."""
 
 SHARE = ShareKey("acme", "share")
 PATHS = st.sampled_from([("a",), ("B",), ("a", "c"), ("A", "d"), ("b", "C"), ("a", "c", "d")])
@@ -54,13 +65,15 @@ def run(outcome: Awaitable[T]) -> T:
 
 
 class Trees(RuleBasedStateMachine):
+    protocol = "SMB"
+
     def __init__(self) -> None:
         super().__init__()
         self.engine = MemoryEngine()
         self.demolition = ShareDemolition(self.engine)
         self.world: World = {(): None}
         self.snapshots: dict[Instant, World] = {}
-        run(share.create(self.engine, SHARE, {}, ShareSettings(), directory.found_root))
+        run(share.create(self.engine, SHARE, {}, ShareSettings(protocol=self.protocol), directory.found_root))
         self.make_directory(("a",))
         self.make_file(("a", "c"))
         self.write(("a", "c"), 0, b"first")
@@ -76,11 +89,18 @@ class Trees(RuleBasedStateMachine):
         return False
 
     def folded(self, names: Names) -> Names:
-        return tuple(name.upper() for name in names)
+        return tuple(self.fold(name) for name in names)
+
+    def fold(self, name: str) -> str:
+        return name.upper()
+
+    def at(self, names: Names) -> Held | None:
+        """None for a directory, and something else for nothing at all."""
+        return self.world.get(self.folded(names), Held(b""))
 
     def parent_is_missing(self, names: Names) -> bool:
         above = [self.folded(names[:depth]) for depth in range(len(names))]
-        return any(self.world.get(each, b"") is not None for each in above)
+        return any(self.at(each) is not None for each in above)
 
     def reason_to_miss(self, names: Names, kind: int) -> Reason | None:
         if self.parent_is_missing(names):
@@ -95,7 +115,7 @@ class Trees(RuleBasedStateMachine):
 
     @rule(names=PATHS)
     def make_directory(self, names: Names) -> None:
-        there = self.world.get(self.folded(names), b"")
+        there = self.at(names)
         expected = None
         if self.parent_is_missing(names):
             expected = Reason.PARENT_NOT_FOUND
@@ -109,12 +129,14 @@ class Trees(RuleBasedStateMachine):
         expected = None
         if self.parent_is_missing(names):
             expected = Reason.PARENT_NOT_FOUND
-        elif self.world.get(self.folded(names), b"") is None:
+        elif self.at(names) is None:
             expected = Reason.PATH_TYPE_MISMATCH
         draft = FileDraft(LENGTH, HttpHeaders(), {}, SmbProperties())
         made = file.create(self.engine, FilePath(SHARE, names), draft, None, may_overwrite=True)
         if self.attempt(made, expected):
-            self.world[self.folded(names)] = bytes(LENGTH)
+            held = self.world.setdefault(self.folded(names), Held(b""))
+            assert held is not None
+            held.data = bytes(LENGTH)
 
     @rule(names=PATHS, offset=st.integers(0, 600), data=st.binary(min_size=1, max_size=MAX_DATA_BYTES))
     def write(self, names: Names, offset: int, data: bytes) -> None:
@@ -130,9 +152,9 @@ class Trees(RuleBasedStateMachine):
             self.put(names, offset, bytes(length))
 
     def put(self, names: Names, offset: int, data: bytes) -> None:
-        old = self.world[self.folded(names)]
-        assert old is not None
-        self.world[self.folded(names)] = old[:offset] + data + old[offset + len(data) :]
+        held = self.world[self.folded(names)]
+        assert held is not None
+        held.data = held.data[:offset] + data + held.data[offset + len(data) :]
 
     @rule(names=PATHS)
     def delete_file(self, names: Names) -> None:
@@ -187,7 +209,7 @@ class Trees(RuleBasedStateMachine):
     def the_share_is_what_it_should_be(self) -> None:
         self.check(SHARE, self.world)
         used = run(self.engine.read(lambda snap: share_usage.used_bytes(snap, share.load(snap, SHARE).id)))
-        assert used == sum(len(held) for held in self.world.values() if held is not None)
+        assert used == sum(len(held.data) for held in {*self.world.values()} if held is not None)
 
     @invariant()
     def every_snapshot_is_what_it_was(self) -> None:
@@ -198,9 +220,9 @@ class Trees(RuleBasedStateMachine):
         for names, held in world.items():
             path = FilePath(key, names)
             if held is not None:
-                assert self.read(path) == held
+                assert self.read(path) == (held.data, [*world.values()].count(held))
                 continue
-            listed = {entry.name.upper(): entry.is_directory for entry in self.list(path)}
+            listed = {self.fold(entry.name): entry.is_directory for entry in self.list(path)}
             inside = {each[-1]: world[each] is None for each in world if each and each[:-1] == names}
             assert listed == inside
 
@@ -214,13 +236,14 @@ class Trees(RuleBasedStateMachine):
             first = page.next_name
         return found
 
-    def read(self, path: FilePath) -> bytes:
-        def body(snap: Snapshot) -> bytes:
+    def read(self, path: FilePath) -> tuple[bytes, int]:
+        """The bytes of a file, and how many names it has."""
+
+        def body(snap: Snapshot) -> tuple[bytes, int]:
             _, entry = file.load_for_read(snap, path, None)
             plan = content.read_plan(snap, entry.content, 0, entry.length)
-            return b"".join(
-                piece if isinstance(piece, bytes) else bytes(piece.length) for piece in plan.pieces
-            )
+            pieces = (each if isinstance(each, bytes) else bytes(each.length) for each in plan.pieces)
+            return b"".join(pieces), entry.links
 
         return run(self.engine.read(body))
 
@@ -231,6 +254,28 @@ class Trees(RuleBasedStateMachine):
             run(self.engine.run(partial(chores.step, layer_id=layer)))
         left = run(self.engine.read(lambda snap: [key for key, _ in snap.scan(b"\0", b"\xff")]))
         assert left == []
+
+
+class LinkedTrees(Trees):
+    """Of a share that speaks NFS."""
+
+    protocol = "NFS"
+
+    def fold(self, name: str) -> str:
+        return name
+
+    @rule(names=PATHS, there=PATHS)
+    def link(self, names: Names, there: Names) -> None:
+        expected = None
+        if self.parent_is_missing(names):
+            expected = Reason.PARENT_NOT_FOUND
+        elif names in self.world:
+            expected = Reason.PATH_ALREADY_EXISTS
+        else:
+            expected = self.reason_to_miss(there, FILE)
+        made = hard_link.create(self.engine, FilePath(SHARE, names), FilePath(SHARE, there), None)
+        if self.attempt(made, expected):
+            self.world[names] = self.world[there]
 
 
 def _first_chore(snap: Snapshot) -> int | None:
@@ -253,5 +298,21 @@ def test_a_row_set_aside_stays_as_long_as_its_own_snapshot() -> None:
     trees.teardown()
 
 
+def test_a_file_goes_with_the_last_of_its_names() -> None:
+    trees = LinkedTrees()
+    trees.link(("B",), ("a", "c"))
+    trees.snapshot()
+    trees.move(("B",), ("a", "c"), FILE, replaces=True)
+    trees.write(("a", "c"), 0, b"second")
+    trees.the_share_is_what_it_should_be()
+    trees.every_snapshot_is_what_it_was()
+    trees.delete_file(("a", "c"))
+    trees.the_share_is_what_it_should_be()
+    trees.every_snapshot_is_what_it_was()
+    trees.teardown()
+
+
 TestTrees = Trees.TestCase
 TestTrees.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestLinkedTrees = LinkedTrees.TestCase
+TestLinkedTrees.settings = TestTrees.settings

@@ -138,14 +138,14 @@ async def test_the_source_of_a_rename_must_share_deletion(files: Harness, shared
 
 
 @pytest.mark.parametrize("shared", MODES)
-async def test_what_a_rename_replaces_must_share_writing_and_deletion(files: Harness, shared: Rights) -> None:
+async def test_what_a_rename_replaces_must_not_be_open_at_all(files: Harness, shared: Rights) -> None:
+    """Replacing deletes it, and a deletion suffers no handle."""
     await make(files, data=b"123")
     made = await make(files, "g")
     await put_handle(files, made["x-ms-file-id"], R, shared, path="g")
     answer = await files("PUT", "/box/g?comp=rename", SOURCE | {"x-ms-file-rename-replace-if-exists": "true"})
-    is_replaced = W | D in shared
-    assert (answer.status, answer.code) == ((200, "") if is_replaced else (409, "SharingViolation"))
-    assert await names(files) == (["g"] if is_replaced else ["f", "g"])
+    assert (answer.status, answer.code) == (409, "SharingViolation")
+    assert await names(files) == ["f", "g"]
 
 
 @pytest.mark.parametrize("shared", MODES)

@@ -1,4 +1,4 @@
-"""Shares that speak NFS: owners, modes and symbolic links."""
+"""Shares that speak NFS: owners, modes, symbolic and hard links."""
 
 import pytest
 
@@ -42,6 +42,7 @@ async def test_owners_and_modes_are_kept(files: Harness) -> None:
     ("method", "target", "headers"),
     [
         ("PUT", "/box/l?restype=symboliclink", LINK),
+        ("PUT", "/box/l?restype=hardlink", {"x-ms-file-target-file": "f"}),
         ("PUT", "/box/f", FILE | {"x-ms-content-length": "0", "x-ms-mode": "0640"}),
         ("PUT", "/box/d?restype=directory", {"x-ms-owner": "5"}),
     ],
@@ -62,3 +63,75 @@ async def test_shares_that_speak_smb_have_none_of_it(
 async def test_links_that_cannot_be(files: Harness, text: str, code: str) -> None:
     await files("PUT", "/box?restype=share", NFS)
     assert (await files("PUT", "/box/l?restype=symboliclink", {"x-ms-link-text": text})).code == code
+
+
+def to(target: str) -> dict[str, str]:
+    return {"x-ms-file-target-file": target}
+
+
+async def test_a_file_has_several_names(files: Harness) -> None:
+    await files("PUT", "/box?restype=share", NFS)
+    await files("PUT", "/box/d?restype=directory")
+    made = await files("PUT", "/box/d/f%20g", FILE | {"x-ms-content-length": "4", "x-ms-meta-a": "1"})
+    linked = await files("PUT", "/box/h?restype=hardlink", to("d/f%20g"))
+    assert linked.status == 201
+    assert linked.headers["x-ms-file-id"] == made.headers["x-ms-file-id"]
+    assert linked.headers["x-ms-file-parent-id"] == "0"
+    assert (linked.headers["x-ms-link-count"], linked.headers["x-ms-file-file-type"]) == ("2", "Regular")
+    assert linked.headers["etag"] != made.headers["etag"]
+    await files("PUT", "/box/h?comp=range", {"x-ms-write": "update", "x-ms-range": "bytes=0-3"}, b"both")
+    read = await files("GET", "/box/d/f%20g")
+    assert (read.body, read.headers["x-ms-meta-a"]) == (b"both", "1")
+    assert (read.headers["x-ms-file-parent-id"], read.headers["x-ms-link-count"]) == (
+        (await files("HEAD", "/box/d?restype=directory")).headers["x-ms-file-id"],
+        "2",
+    )
+    assert (await names(files)) == ["d", "h"]
+    assert (await files("DELETE", "/box/d/f%20g")).status == 202
+    left = await files("GET", "/box/h")
+    assert (left.body, left.headers["x-ms-link-count"]) == (b"both", "1")
+    assert (await files("DELETE", "/box/d?restype=directory")).status == 202
+    assert (await files("DELETE", "/box/h")).status == 202
+    assert (await files("GET", "/box/h")).code == "ResourceNotFound"
+
+
+async def test_capitals_are_told_from_small_letters(files: Harness) -> None:
+    await files("PUT", "/box?restype=share", NFS)
+    await files("PUT", "/box/f", FILE | {"x-ms-content-length": "1"})
+    await files("PUT", "/box/F", FILE | {"x-ms-content-length": "2"})
+    assert await names(files) == ["F", "f"]
+    assert (await files("GET", "/box/f")).body == bytes(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "headers", "status", "code"),
+    [
+        ("h", {}, 400, "MissingRequiredHeader"),
+        ("h", to("nothing"), 404, "ResourceNotFound"),
+        ("h", to("no/thing"), 404, "ParentNotFound"),
+        ("no/h", to("f"), 404, "ParentNotFound"),
+        ("f", to("f"), 409, "ResourceAlreadyExists"),
+        ("h", to("d"), 409, "ResourceTypeMismatch"),
+        ("h", to("a:b"), 400, "InvalidResourceName"),
+    ],
+)
+async def test_further_names_that_cannot_be(
+    files: Harness, name: str, headers: dict[str, str], status: int, code: str
+) -> None:
+    await files("PUT", "/box?restype=share", NFS)
+    await files("PUT", "/box/d?restype=directory")
+    await files("PUT", "/box/f", FILE | {"x-ms-content-length": "0"})
+    answer = await files("PUT", f"/box/{name}?restype=hardlink", headers)
+    assert (answer.status, answer.code) == (status, code)
+    assert await names(files) == ["d", "f"]
+
+
+async def test_a_leased_file_gets_no_name_without_its_lease(files: Harness) -> None:
+    await files("PUT", "/box?restype=share", NFS)
+    await files("PUT", "/box/f", FILE | {"x-ms-content-length": "0"})
+    acquire = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1"}
+    held = (await files("PUT", "/box/f?comp=lease", acquire)).headers["x-ms-lease-id"]
+    assert (await files("PUT", "/box/h?restype=hardlink", to("f"))).code == "LeaseIdMissing"
+    linked = await files("PUT", "/box/h?restype=hardlink", to("f") | {"x-ms-lease-id": held})
+    assert linked.status == 201
+    assert (await files("DELETE", "/box/h")).code == "LeaseIdMissing"

@@ -45,7 +45,7 @@ def create(
 
     def body(tx: Transaction) -> tuple[Entry, int]:
         place = file_tree.place_of(tx, file_tree.open_tree(tx, path.share), path.names)
-        there = file_tree.find(tx, place)
+        place, there = file_tree.look(tx, place)
         if there is not None:
             handle.check_not_pending(handle.handles_of(tx, place.tree.id, there.id))
             raise Refused(Reason.PATH_ALREADY_EXISTS if there.is_directory else Reason.PATH_TYPE_MISMATCH)

@@ -85,7 +85,7 @@ def create(
 
     def body(tx: Transaction) -> Seen:
         place = file_tree.place_of(tx, file_tree.open_tree(tx, path.share), path.names)
-        there = file_tree.find(tx, place)
+        place, there = file_tree.look(tx, place)
         parent = file_tree.parent_of(tx, place)
         file_id, lease, old_length = tx.now, NO_LEASE, 0
         if there is None:
@@ -104,6 +104,7 @@ def create(
             content=content.create(tx, draft.payload),
             http=draft.http,
             lease=lease,
+            links=1 if there is None else there.links,
         )
         return Seen(file_tree.save(tx, place, entry), place.directory_id, tx.now)
 
@@ -288,7 +289,6 @@ def delete(engine: Engine, path: FilePath, lease_id: LeaseId | None) -> Awaitabl
         if is_read_only(entry.attributes):
             raise Refused(Reason.READ_ONLY_ATTRIBUTE)
         leases.check_write(entry.lease, lease_id, tx.now)
-        share_usage.change(tx, place.tree.share, entry.id, -entry.length)
         file_tree.remove(tx, place, entry)
 
     return engine.run(body, scope_of(path))

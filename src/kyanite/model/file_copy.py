@@ -51,7 +51,7 @@ def copy(
     def body(tx: Transaction) -> Entry:
         source = _load_source(tx, ask.source)
         place = file_tree.place_of(tx, file_tree.open_tree(tx, path.share), path.names)
-        there = file_tree.find(tx, place)
+        place, there = file_tree.look(tx, place)
         shared = content.share(tx, source.content, nth=_TARGET_NTH)
         file_id, lease, old_length = tx.now, NO_LEASE, 0
         if there is None:
@@ -83,6 +83,7 @@ def copy(
             content=shared,
             http=source.http,
             lease=lease,
+            links=1 if there is None else there.links,
             attributes=_archived(entry.attributes) if ask.sets_archive else entry.attributes,
             copy=CopyState(ask.copy_id, ask.source_url, tx.now, source.length),
         )

@@ -12,6 +12,8 @@ from kyanite.values import ETag, Instant, etag_of
 DIRECTORY = 0
 FILE = 1
 SYMBOLIC_LINK = 2
+NAME = 3
+"""One of several names of a file, whose row is elsewhere: see ``file_tree.look``."""
 
 NO_HEADERS = HttpHeaders()
 
@@ -54,6 +56,8 @@ class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     for_files: bytes = b""
     """Of a directory: the key of the descriptor that files in it inherit."""
     for_directories: bytes = b""
+    links: int = 1
+    """Of a file: how many names it has."""
 
     @property
     def etag(self) -> ETag:
@@ -65,3 +69,8 @@ class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 decode_entry: Callable[[bytes], Entry] = msgspec.msgpack.Decoder(Entry).decode
+
+
+def name_entry(name: str, file_id: int, now: Instant) -> Entry:
+    """The row of one of several names: everything else is the file's."""
+    return Entry(name, file_id, NAME, now, now, now, now, now, attributes=0, permission=b"", metadata={})

@@ -12,9 +12,8 @@ import msgspec
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot
 from kyanite.model import file_tree, handle
-from kyanite.model.file_entry import DIRECTORY, Entry, decode_entry
+from kyanite.model.file_entry import DIRECTORY, NAME, Entry, decode_entry
 from kyanite.model.file_tree import FilePath, Tree
-from kyanite.rules.file_names import fold
 from kyanite.values import Instant
 
 _LOOKED_AT_MAX = 20_000
@@ -48,40 +47,47 @@ def list_directory(engine: Engine, path: FilePath, ask: Listing) -> Awaitable[Di
     return engine.read(body)
 
 
-def _bounds(base: bytes, ask: Listing) -> tuple[bytes, bytes]:
-    within = base + fold(ask.prefix).encode()
+def _bounds(base: bytes, tree: Tree, ask: Listing) -> tuple[bytes, bytes]:
+    within = base + tree.fold(ask.prefix).encode()
     return max(within, base + (ask.first or _FIRST).encode()), keys.after(within)
 
 
 def _live(snap: Snapshot, tree: Tree, directory: Entry, ask: Listing) -> DirectoryPage:
     base = keys.entries(tree.id, directory.id)
-    start, end = _bounds(base, ask)
+    start, end = _bounds(base, tree, ask)
     pending = handle.pending_names(snap, tree.id, directory.id)
     rows = list(snap.scan(start, end, limit=ask.limit + 1))
     next_name = rows.pop()[0][len(base) :].decode() if len(rows) > ask.limit else None
     if pending:
         rows = [row for row in rows if row[0][len(base) :].decode() not in pending]
-    return DirectoryPage(directory, [decode_entry(value) for _, value in rows], next_name)
+    return _page(snap, tree, directory, [decode_entry(value) for _, value in rows], next_name)
+
+
+def _page(
+    snap: Snapshot, tree: Tree, directory: Entry, rows: list[Entry], next_name: str | None
+) -> DirectoryPage:
+    entries = [file_tree.follow(snap, tree, row) if row.kind == NAME else row for row in rows]
+    return DirectoryPage(directory, entries, next_name)
 
 
 def _at_snapshot(snap: Snapshot, tree: Tree, directory: Entry, ask: Listing, at: Instant) -> DirectoryPage:
     found: list[Entry] = []
     for looked_at, (name, entry) in enumerate(_candidates(snap, tree, directory.id, ask, at)):
         if len(found) == ask.limit or looked_at >= _LOOKED_AT_MAX:
-            return DirectoryPage(directory, found, name.decode())
+            return _page(snap, tree, directory, found, name.decode())
         if entry.written_at <= at:
             found.append(entry)
-    return DirectoryPage(directory, found, None)
+    return _page(snap, tree, directory, found, None)
 
 
 def _candidates(
     snap: Snapshot, tree: Tree, directory_id: int, ask: Listing, at: Instant
 ) -> Iterator[tuple[bytes, Entry]]:
     """For each name the row that tells what was there at the snapshot, if anything was."""
-    asides = _asides(snap, tree.id, directory_id, ask, at)
+    asides = _asides(snap, tree, directory_id, ask, at)
     aside = next(asides, None)
     base = keys.entries(tree.id, directory_id)
-    for key, value in snap.scan(*_bounds(base, ask)):
+    for key, value in snap.scan(*_bounds(base, tree, ask)):
         name = key[len(base) :]
         while aside is not None and aside[0] < name:
             yield aside
@@ -97,12 +103,12 @@ def _candidates(
 
 
 def _asides(
-    snap: Snapshot, share_id: int, directory_id: int, ask: Listing, at: Instant
+    snap: Snapshot, tree: Tree, directory_id: int, ask: Listing, at: Instant
 ) -> Iterator[tuple[bytes, Entry]]:
     """Of each name the first row set aside at or after the snapshot."""
-    base = keys.aside_entries(share_id, directory_id)
+    base = keys.aside_entries(tree.id, directory_id)
     last = b""
-    for key, value in snap.scan(*_bounds(base, ask)):
+    for key, value in snap.scan(*_bounds(base, tree, ask)):
         name = key[len(base) : -_INSTANT_BYTES - 1]
         if name != last and int.from_bytes(key[-_INSTANT_BYTES:], "big") >= at:
             last = name

@@ -9,14 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model import file_tree, handle, share_usage
-from kyanite.model.file import check_replaceable, scope_of
+from kyanite.model import file_tree, handle
+from kyanite.model.file import scope_of
 from kyanite.model.file_entry import FILE, Entry
 from kyanite.model.file_properties import SmbProperties, changed
-from kyanite.model.file_tree import ROOT_ID, FilePath, Place
+from kyanite.model.file_tree import ROOT_ID, FilePath, Place, Tree
 from kyanite.rules import leases
 from kyanite.rules.file_attributes import is_read_only
-from kyanite.rules.file_names import fold
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Rights
 from kyanite.values import LeaseId
@@ -41,17 +40,18 @@ def rename(engine: Engine, ask: Rename) -> Awaitable[tuple[Entry, int]]:
 
     def body(tx: Transaction) -> tuple[Entry, int]:
         source, entry = file_tree.load(tx, ask.source, ask.kind)
-        if entry.id == ROOT_ID or _is_inside(ask):
+        if entry.id == ROOT_ID or _is_inside(source.tree, ask):
             raise Refused(Reason.SHARING_VIOLATION)
         handle.check_virtual_open(tx, source.tree.id, entry.id, Rights.DELETE)
         if entry.is_directory:
             handle.check_none_inside(tx, source.tree.id, "/".join(ask.source.names))
         leases.check_write(entry.lease, ask.source_lease_id, tx.now)
         target = file_tree.place_of(tx, source.tree, ask.target.names)
-        if target.key != source.key:
+        if target.key != source.of_name.key:
             _make_room(tx, target, ask)
-        moved = file_tree.loosen(tx, source, entry)
-        tx.delete(source.key)
+            if source.file_id:  # The name that made room may have been another of the same file.
+                source, entry = file_tree.load(tx, ask.source, ask.kind)
+        moved, target = _moved(tx, source, target, entry)
         moved = replace(changed(tx, target.tree.id, moved, ask.properties), name=target.name)
         if ask.metadata:
             moved = replace(moved, metadata=ask.metadata)
@@ -62,18 +62,32 @@ def rename(engine: Engine, ask: Rename) -> Awaitable[tuple[Entry, int]]:
     return engine.run(body, scope_of(ask.source), scope_of(ask.target))
 
 
-def _is_inside(ask: Rename) -> bool:
+def _is_inside(tree: Tree, ask: Rename) -> bool:
     """Whether a directory would be moved into itself."""
-    above = [fold(name) for name in ask.source.names]
+    above = [tree.fold(name) for name in ask.source.names]
     return (
         len(ask.target.names) > len(above)
-        and [fold(name) for name in ask.target.names[: len(above)]] == above
+        and [tree.fold(name) for name in ask.target.names[: len(above)]] == above
     )
 
 
+def _moved(tx: Transaction, source: Place, target: Place, entry: Entry) -> tuple[Entry, Place]:
+    """The entry, free to be saved at the place that comes with it; nothing is left at the source. Of a file with
+    several names only the name moves."""
+    if source.file_id:
+        file_tree.remove_name(tx, source)
+        target = target._replace(file_id=source.file_id)
+        file_tree.save_name(tx, target)
+        return file_tree.loosen(tx, source, entry), target
+    loose = file_tree.loosen(tx, source, entry)
+    tx.delete(source.key)
+    return loose, target
+
+
 def _make_room(tx: Transaction, target: Place, ask: Rename) -> None:
-    """See that nothing is where the entry goes, or that it is a file which may be replaced."""
-    there = file_tree.find(tx, target)
+    """See that nothing is where the entry goes, or that it is a file which may be replaced: that deletes it, so nobody
+    may have it open."""
+    target, there = file_tree.look(tx, target)
     if there is None:
         leases.check_write(leases.NO_LEASE, ask.target_lease_id, tx.now)
         return
@@ -84,6 +98,6 @@ def _make_room(tx: Transaction, target: Place, ask: Rename) -> None:
         raise Refused(Reason.PATH_TYPE_MISMATCH)
     if is_read_only(there.attributes) and not ask.ignores_read_only:
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
-    check_replaceable(tx, target, there, ask.target_lease_id, ignores_read_only=True)
-    share_usage.change(tx, target.tree.share, there.id, -there.length)
+    handle.check_unopened(tx, target.tree.id, there.id, Reason.SHARING_VIOLATION)
+    leases.check_write(there.lease, ask.target_lease_id, tx.now)
     file_tree.remove(tx, target, there)

@@ -3,6 +3,9 @@
 Rows say when they were written. Whoever changes or removes a row that a snapshot still shows sets it aside first: see
 ``docs/decisions/0030-files.md``. So there are three ways to change the tree, and all writers go through them:
 ``loosen`` before an entry is written anew, ``remove`` where one goes, ``save`` for the new row.
+
+A file with several names has its row apart, under its own id and no name, and each of its names is a row that only says
+which file it is. ``look`` follows them, and the place that it gives back is where the file is.
 """
 
 from typing import NamedTuple
@@ -12,8 +15,8 @@ from msgspec.structs import replace
 
 from kyanite.engine import keys
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.model import content, share
-from kyanite.model.file_entry import Entry, decode_entry
+from kyanite.model import content, share, share_usage
+from kyanite.model.file_entry import NAME, Entry, decode_entry, name_entry
 from kyanite.model.records import encode
 from kyanite.model.share import ShareKey, ShareRecord
 from kyanite.rules.file_names import fold
@@ -21,8 +24,8 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
 
 ROOT_ID = 0
-_SHARED_NTH = 7
-"""The number, among the contents that a transaction makes, of what is shared with a row set aside."""
+_SHARED_NTH, _UNLINKED_NTH = 7, 6
+"""The numbers, among the contents that a transaction makes, of what is shared with a row set aside."""
 
 
 class FilePath(msgspec.Struct, frozen=True, gc=False):
@@ -41,6 +44,10 @@ class Tree(NamedTuple):
     def id(self) -> int:
         return self.share.id
 
+    def fold(self, name: str) -> str:
+        """The form in which names are compared: NFS tells capitals from small letters, SMB does not."""
+        return name if self.share.speaks_nfs else fold(name)
+
 
 class Place(NamedTuple):
     """Where an entry is or would be."""
@@ -51,9 +58,22 @@ class Place(NamedTuple):
     parent: Entry | None = None
     """The directory that holds it, where the way led through its row: the root's is not read on the way."""
 
+    file_id: int = 0
+    """Of a file with several names: its id, under which its row is then."""
+
+    @property
+    def row(self) -> tuple[int, str]:
+        """The directory and the folded name that the row is keyed by."""
+        return (self.file_id, "") if self.file_id else (self.directory_id, self.tree.fold(self.name))
+
     @property
     def key(self) -> bytes:
-        return keys.entry(self.tree.share.id, self.directory_id, fold(self.name))
+        return keys.entry(self.tree.share.id, *self.row)
+
+    @property
+    def of_name(self) -> "Place":
+        """Where the name is, which is the place itself unless the file has several."""
+        return self._replace(file_id=0)
 
 
 def open_tree(snap: Snapshot, key: ShareKey) -> Tree:
@@ -66,7 +86,7 @@ def place_of(snap: Snapshot, tree: Tree, names: tuple[str, ...]) -> Place:
         return Place(tree, ROOT_ID, "")
     directory_id, entry = ROOT_ID, None
     for name in names[:-1]:
-        entry = find(snap, Place(tree, directory_id, name))
+        entry = _row_at(snap, Place(tree, directory_id, name))
         if entry is None or not entry.is_directory:
             raise Refused(Reason.PARENT_NOT_FOUND)
         directory_id = entry.id
@@ -74,15 +94,29 @@ def place_of(snap: Snapshot, tree: Tree, names: tuple[str, ...]) -> Place:
 
 
 def parent_of(snap: Snapshot, place: Place) -> Entry:
-    parent = place.parent or find(snap, Place(place.tree, ROOT_ID, ""))
+    parent = place.parent or _row_at(snap, Place(place.tree, ROOT_ID, ""))
     assert parent is not None, "A share has no root directory."
     return parent
 
 
-def find(snap: Snapshot, place: Place) -> Entry | None:
-    """What is at the place; None when there is nothing."""
+def look(snap: Snapshot, place: Place) -> tuple[Place, Entry | None]:
+    """What is at the place, and where its row is; None when there is nothing."""
+    entry = _row_at(snap, place)
+    if entry is None or entry.kind != NAME:
+        return place, entry
+    return place._replace(file_id=entry.id), follow(snap, place.tree, entry)
+
+
+def follow(snap: Snapshot, tree: Tree, name: Entry) -> Entry:
+    """The file that one of several names stands for, under this name."""
+    entry = _row_at(snap, Place(tree, ROOT_ID, "", file_id=name.id))
+    assert entry is not None, "A name leads nowhere."
+    return replace(entry, name=name.name)
+
+
+def _row_at(snap: Snapshot, place: Place) -> Entry | None:
     if place.tree.at is not None:
-        return _find_at(snap, place, place.tree.at)
+        return _row_at_snapshot(snap, place, place.tree.at)
     stored = snap.get(place.key)
     return None if stored is None else decode_entry(stored)
 
@@ -90,7 +124,7 @@ def find(snap: Snapshot, place: Place) -> Entry | None:
 def load(snap: Snapshot, path: FilePath, kind: int | None) -> tuple[Place, Entry]:
     """What the path names, which must be of this kind if one is given."""
     place = place_of(snap, open_tree(snap, path.share), path.names)
-    entry = find(snap, place)
+    place, entry = look(snap, place)
     if entry is None:
         raise Refused(Reason.PATH_NOT_FOUND)
     if kind is not None and entry.kind != kind:
@@ -108,10 +142,9 @@ def load_to_see(snap: Snapshot, path: FilePath, kind: int) -> tuple[Place, Entry
     return place, entry
 
 
-def _find_at(snap: Snapshot, place: Place, at: Instant) -> Entry | None:
+def _row_at_snapshot(snap: Snapshot, place: Place, at: Instant) -> Entry | None:
     """The first row set aside at or after the snapshot, or else the live one; if it had been written by then."""
-    tree, directory_id, name, _ = place
-    base = keys.aside_entries_of(tree.share.id, directory_id, fold(name))
+    base = keys.aside_entries_of(place.tree.share.id, *place.row)
     stored = next(
         (value for _, value in snap.scan(base + keys.number(at), keys.after(base), limit=1)), None
     ) or snap.get(place.key)
@@ -124,11 +157,11 @@ def is_shown(place: Place, entry: Entry) -> bool:
     return entry.written_at <= place.tree.share.latest_snapshot
 
 
-def loosen(tx: Transaction, place: Place, entry: Entry) -> Entry:
+def loosen(tx: Transaction, place: Place, entry: Entry, *, nth: int = _SHARED_NTH) -> Entry:
     """The entry, free to be changed: if a snapshot shows it, it is set aside and the content shared."""
     if not is_shown(place, entry):
         return entry
-    shared = content.share(tx, entry.content, nth=_SHARED_NTH)
+    shared = content.share(tx, entry.content, nth=nth)
     _set_aside(tx, place, entry)
     return replace(entry, content=shared)
 
@@ -142,6 +175,14 @@ def give_up(tx: Transaction, place: Place, entry: Entry) -> None:
 
 
 def remove(tx: Transaction, place: Place, entry: Entry) -> None:
+    """The entry goes; of a file with several names, this name, and the file with the last."""
+    if place.file_id:
+        remove_name(tx, place)
+        if entry.links > 1:
+            entry = loosen(tx, place, entry, nth=_UNLINKED_NTH)
+            save(tx, place, replace(entry, links=entry.links - 1, changed_at=tx.now))
+            return
+    share_usage.change(tx, place.tree.share, entry.id, -entry.length)
     give_up(tx, place, entry)
     tx.delete(place.key)
 
@@ -154,7 +195,19 @@ def save(tx: Transaction, place: Place, entry: Entry) -> Entry:
     return entry
 
 
+def save_name(tx: Transaction, place: Place) -> None:
+    """Let the place's name stand for the file, one of several."""
+    tx.put(place.of_name.key, encode(name_entry(place.name, place.file_id, tx.now)))
+
+
+def remove_name(tx: Transaction, place: Place) -> None:
+    """Let the name stand for the file no more, except in a snapshot that shows it."""
+    name = _row_at(tx, place.of_name)
+    assert name is not None, "A name is removed that is not there."
+    give_up(tx, place.of_name, name)
+    tx.delete(place.of_name.key)
+
+
 def _set_aside(tx: Transaction, place: Place, entry: Entry) -> None:
-    tree, directory_id, name, _ = place
-    key = keys.aside_entry(tree.share.id, directory_id, fold(name), tree.share.latest_snapshot)
-    tx.put(key, encode(entry))
+    share = place.tree.share
+    tx.put(keys.aside_entry(share.id, *place.row, share.latest_snapshot), encode(entry))

@@ -22,7 +22,7 @@ def create(
         place = file_tree.place_of(tx, file_tree.open_tree(tx, path.share), path.names)
         if not place.tree.share.speaks_nfs:
             raise Refused(Reason.SHARE_PROTOCOL_MISMATCH)
-        if file_tree.find(tx, place) is not None:
+        if file_tree.look(tx, place)[1] is not None:
             raise Refused(Reason.PATH_ALREADY_EXISTS)
         parent = file_tree.parent_of(tx, place)
         entry = new_entry(tx, place, parent, ask, kind=SYMBOLIC_LINK, entry_id=tx.now, metadata=metadata)

@@ -1,11 +1,15 @@
-"""Create and Read Symbolic Link, for shares that speak NFS. The text of a link travels percent-encoded."""
+"""Symbolic and hard links, for shares that speak NFS.
+
+The text of a symbolic link travels percent-encoded, the path of the file that gets a further name may.
+"""
 
 from urllib.parse import quote
 
-from kyanite.model import symbolic_link
+from kyanite.model import hard_link, symbolic_link
+from kyanite.model.file_tree import FilePath
 from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.file_paths import path_of, readable_path_of
-from kyanite.services.common.headers import metadata_of, required
+from kyanite.services.common.file_paths import names_of, path_of, readable_path_of
+from kyanite.services.common.headers import lease_id_of, metadata_of, required
 from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
@@ -13,6 +17,7 @@ from kyanite.wire.uri import decode_percent
 
 _TEXT = "x-ms-link-text"
 _TEXT_MAX_CHARACTERS = 1024
+_TARGET = "x-ms-file-target-file"
 
 
 async def create_symbolic_link(exchange: Exchange) -> Response:
@@ -32,3 +37,12 @@ async def create_symbolic_link(exchange: Exchange) -> Response:
 async def read_symbolic_link(exchange: Exchange) -> Response:
     entry = await symbolic_link.see(exchange.environment.engine, readable_path_of(exchange))
     return Response(200, [*version_headers(entry), (_TEXT, quote(entry.target))])
+
+
+async def create_hard_link(exchange: Exchange) -> Response:
+    path, target = path_of(exchange), decode_percent(required(exchange.headers, _TARGET))
+    names = names_of(exchange, target.removeprefix("/"))
+    entry, parent_id = await hard_link.create(
+        exchange.environment.engine, path, FilePath(path.share, names), lease_id_of(exchange.headers)
+    )
+    return Response(201, version_headers(entry) + smb_headers(entry, parent_id))

@@ -93,7 +93,7 @@ OPERATIONS = (
     Op("Rename File", "PUT", PATH, query(comp="rename"), rename.rename_file, WRITE, writes=True),
     Op("Create Symbolic Link", "PUT", PATH, query("symboliclink"), links.create_symbolic_link, CREATE, writes=True),
     Op("Read Symbolic Link", "GET", PATH, query("symboliclink"), links.read_symbolic_link, READ),
-    Op("Create Hard Link", "PUT", PATH, query("hardlink"), not_yet, CREATE, writes=True),
+    Op("Create Hard Link", "PUT", PATH, query("hardlink"), links.create_hard_link, CREATE, writes=True),
 
     # Handles of either
     Op("List Handles", "GET", PATH, query(comp="listhandles"), handles.list_handles, READ),

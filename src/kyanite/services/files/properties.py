@@ -62,7 +62,7 @@ def smb_headers(entry: Entry, parent_id: int) -> Headers:
             ("x-ms-file-file-type", _TYPES[entry.kind]),
         ]
         if entry.kind == FILE:
-            headers.append(("x-ms-link-count", "1"))
+            headers.append(("x-ms-link-count", str(entry.links)))
     return headers
 
 
