@@ -6,13 +6,16 @@ from typing import TypeVar
 
 import pytest
 
+from kyanite.engine import keys
 from kyanite.engine.api import Engine, EngineError, Scope, Snapshot, Transaction
 from kyanite.engine.extents import Extent, Stretch
-from kyanite.model import content, hold
+from kyanite.model import content, handle, hold
 from kyanite.model.content import Content
 from kyanite.model.graves import GRAVES_AT_ONCE
+from kyanite.model.handle import Handle
 from kyanite.model.stack import layers
 from kyanite.model.sweep import Sweeper
+from kyanite.values import Instant
 from tests.model.content_world import OWNER, Segments, World, outcome
 
 T = TypeVar("T")
@@ -151,6 +154,23 @@ def test_the_estate_of_a_dead_process_is_settled(world: World) -> None:
     world.check_counts([what, layered])
 
 
+def test_what_a_dead_process_had_open_is_closed(world: World) -> None:
+    def opened(owner: bytes, number: int, *, goes: bool) -> None:
+        held = Handle(number, owner, 1, 7, "d/f", 3, 2, 1, "127.0.0.1", Instant(1), goes)
+        world.run(lambda tx: tx.put(keys.handle(1, 3, number), handle.encode(held)))
+
+    opened(DEAD, 1, goes=True)
+    opened(OWNER, 2, goes=False)
+    opened(DEAD, 3, goes=False)
+    world.run(lambda tx: tx.put(keys.pending_delete(1, 2, "F"), b""))
+    world.sweep_all()
+    assert len(world.rows(keys.HANDLES)) == 3
+    world.segments.dead[DEAD] = []
+    world.sweep_all()
+    assert list(world.rows(keys.HANDLES)) == [keys.handle(1, 3, 2)]
+    assert world.rows(keys.pending_deletes_of_share(1)) == {}
+
+
 class Interrupted(Exception):
     pass
 
@@ -244,7 +264,7 @@ def check_all_gone(world: World, survivors: list[tuple[Content, bytes]]) -> None
 def test_it_may_stop_anywhere() -> None:
     world, survivors = busy_world(1)
     for steps in range(1, 400):
-        unsteady = Unsteady(steps % 23)
+        unsteady = Unsteady(steps % 29)
         sweeper = Sweeper(
             UnsteadyEngine(world.engine, unsteady),  # type: ignore[arg-type]
             UnsteadySegments(world.segments, unsteady),

@@ -367,8 +367,15 @@ def usage(share_id: int, shard: int) -> bytes:
     return b"U%b%c" % (share_id.to_bytes(8, "big"), shard)
 
 
+HANDLES = b"H"
+
+
 def handles_of_share(share_id: int) -> bytes:
-    return b"H" + share_id.to_bytes(8, "big")
+    return HANDLES + share_id.to_bytes(8, "big")
+
+
+def share_of_handle(key: bytes) -> int:
+    return int.from_bytes(key[1:9], "big")
 
 
 def handles(share_id: int, file_id: int) -> bytes:

@@ -1,9 +1,9 @@
-"""What processes leave when they die: uploads that were never committed, holds, and space set aside for
-later.
+"""What processes leave when they die: handles that their clients had open, uploads that were never committed, holds,
+and space set aside for later.
 
-Every dead owner is gone through once. In its segments only what extent rows refer to is kept; a segment with
-none is removed. Nobody can add a row for bytes of a dead process, so what was looked up stays true while
-readers finish.
+Every dead owner is gone through once. Its handles are closed first, since somebody may wait for them. In its segments
+only what extent rows refer to is kept; a segment with none is removed. Nobody can add a row for bytes of a dead
+process, so what was looked up stays true while readers finish.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.engine.extents import SEGMENT_BYTES, Mark, Stretch, Sweepable
-from kyanite.model import hold
+from kyanite.model import handle, hold
 from kyanite.model.references import decode_extent
 
 SEGMENTS_AT_ONCE = 64
@@ -40,7 +40,7 @@ class Executor:
         self._part: _Part | None = None
 
     async def step(self) -> bool:
-        if not self._owner and not self._open_estate():
+        if not self._owner and not await self._open_estate():
             return False
         if self._part is None:
             self._part = await self._look()
@@ -54,11 +54,17 @@ class Executor:
             await self._close_estate()
         return True
 
-    def _open_estate(self) -> bool:
+    async def _open_estate(self) -> bool:
         for owner in self._extents.dead_owners()[:1]:
+            await self._close_handles(owner)
             self._owner = owner
             self._segments = self._extents.segments_of(owner)
         return bool(self._owner)
+
+    async def _close_handles(self, owner: bytes) -> None:
+        start: bytes | None = keys.HANDLES
+        while start is not None:
+            start = await self._engine.run(partial(_close_handles, owner=owner, start=start), durable=False)
 
     async def _look(self) -> _Part:
         kept = {}
@@ -96,6 +102,16 @@ def _extents(snapshot: Snapshot, segment: bytes, start: bytes) -> list[Stretch]:
         Stretch(int.from_bytes(key[1 + SEGMENT_BYTES :], "big"), decode_extent(value).length)
         for key, value in snapshot.scan(start, end, limit=_ROWS_AT_ONCE)
     ]
+
+
+def _close_handles(tx: Transaction, owner: bytes, start: bytes) -> bytes | None:
+    """Close the handles of a dead process among some; where to go on, or None at the end."""
+    rows = list(tx.scan(start, keys.after(keys.HANDLES), limit=_ROWS_AT_ONCE))
+    for key, value in rows:
+        held = handle.decode(value)
+        if held.owner == owner:
+            handle.close(tx, key, held)
+    return rows[-1][0] + b"\0" if len(rows) == _ROWS_AT_ONCE else None
 
 
 def _release_holds(tx: Transaction, owner: bytes) -> bool:

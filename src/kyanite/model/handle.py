@@ -1,8 +1,8 @@
 """Open handles: who has a file or directory open, what for, and which ranges of it are locked.
 
 They are rows by share and file, written without a sync by the process that serves their clients, and they carry the
-id of that process, so that what a dead one held can be told. Every REST operation on a file asks here, in its own
-transaction, as if it opened the file and shared everything (``check_virtual_open``).
+id of that process: when it is dead, the background closes what it held (``estates.py``). Every REST operation on a file
+asks here, in its own transaction, as if it opened the file and shared everything (``check_virtual_open``).
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from kyanite.engine import keys
-from kyanite.engine.api import Snapshot
+from kyanite.engine.api import Snapshot, Transaction
 from kyanite.rules import byte_locks, share_modes
 from kyanite.rules.byte_locks import Lock
 from kyanite.rules.file_names import fold
@@ -18,13 +18,16 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import EVERYTHING, Open, Rights
 from kyanite.values import Instant
 
+CLOSED = b"handles closed "
+"""The topic, followed by the share id in decimal, that rings when handles are closed from outside."""
+
 
 class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Stored: fields are only ever added at the end."""
 
     id: int
     owner: bytes
-    """The process that serves it."""
+    """The process that serves it, as the extents know it."""
     access: int
     share: int
     path: str
@@ -48,6 +51,16 @@ decode: Callable[[bytes], Handle] = msgspec.msgpack.Decoder(Handle).decode
 def handles_of(snap: Snapshot, share_id: int, file_id: int) -> list[Handle]:
     base = keys.handles(share_id, file_id)
     return [decode(value) for _, value in snap.scan(base, keys.after(base))]
+
+
+def close(tx: Transaction, key: bytes, held: Handle) -> None:
+    """Close a handle from outside. Its locks go with it; a file that was to be deleted with it stays."""
+    tx.delete(key)
+    share_id = keys.share_of_handle(key)
+    if held.is_delete_pending:
+        name = fold(held.path.rpartition("/")[2])
+        tx.delete(keys.pending_delete(share_id, held.parent_id, name))
+    tx.ring(CLOSED + str(share_id).encode())
 
 
 def check_virtual_open(

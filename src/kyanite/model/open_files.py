@@ -9,12 +9,9 @@ from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import file_tree
 from kyanite.model.file_entry import Entry
 from kyanite.model.file_tree import FilePath, Place
-from kyanite.model.handle import Handle, decode
+from kyanite.model.handle import Handle, close, decode
 from kyanite.rules.file_names import fold
 from kyanite.rules.refusals import Reason, Refused
-
-CLOSED = b"handles closed "
-"""The topic, followed by the share id in decimal, that rings when handles are closed from outside."""
 
 _CLOSED_AT_ONCE = 1000
 
@@ -58,12 +55,7 @@ def close_handles(
             if handle_id is None or each.id == handle_id
         ]
         for key, each in found[:_CLOSED_AT_ONCE]:
-            tx.delete(key)
-            if each.is_delete_pending:
-                name = fold(each.path.rpartition("/")[2])
-                tx.delete(keys.pending_delete(place.tree.id, each.parent_id, name))
-        if found:
-            tx.ring(CLOSED + str(place.tree.id).encode())
+            close(tx, key, each)
         return Closing(min(len(found), _CLOSED_AT_ONCE), len(found) > _CLOSED_AT_ONCE)
 
     return engine.run(body, durable=False)
