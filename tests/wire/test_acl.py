@@ -25,7 +25,7 @@ BOTH_WAYS = [
     ([FULL], FULL_TEXT),
     (
         [SignedIdentifier("a"), SignedIdentifier("b&", permissions="r")],
-        "<SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy /></SignedIdentifier>"
+        "<SignedIdentifiers><SignedIdentifier><Id>a</Id></SignedIdentifier>"
         "<SignedIdentifier><Id>b&amp;</Id><AccessPolicy><Permission>r</Permission></AccessPolicy>"
         "</SignedIdentifier></SignedIdentifiers>",
     ),
@@ -42,7 +42,7 @@ def test_both_ways(policies: list[SignedIdentifier], text: str) -> None:
     ("document", "policies"),
     [
         ("", []),
-        ("<SignedIdentifiers><SignedIdentifier><Id>a</Id></SignedIdentifier></SignedIdentifiers>",
+        ("<SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy /></SignedIdentifier></SignedIdentifiers>",
          [SignedIdentifier("a")]),
         ("<SignedIdentifiers><SignedIdentifier><Id>a</Id><AccessPolicy><Start/><Expiry>2030-01-02</Expiry>"
          "<Permission></Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>",

@@ -1,7 +1,7 @@
 """``SignedIdentifiers``: the stored access policies of a container, queue, table or share, as XML.
 
-Every field of a policy may be left out, and is then up to the token that names the policy. Times are read in
-any ISO 8601 form and written with seven decimals.
+Every field of a policy may be left out, and is then up to the token that names the policy; one that says nothing is
+written as its id alone, as the live service does. Times are read in any ISO 8601 form and written with seven decimals.
 """
 
 from collections.abc import Iterable
@@ -80,5 +80,6 @@ def _text(policy: SignedIdentifier) -> str:
     start = "" if policy.starts_at is None else f"<Start>{iso_time.encode(policy.starts_at)}</Start>"
     expiry = "" if policy.expires_at is None else f"<Expiry>{iso_time.encode(policy.expires_at)}</Expiry>"
     permission = "" if policy.permissions is None else f"<Permission>{policy.permissions}</Permission>"
-    access = xml.wrapped("AccessPolicy", start + expiry + permission)
+    told = start + expiry + permission
+    access = f"<AccessPolicy>{told}</AccessPolicy>" if told else ""
     return f"<SignedIdentifier><Id>{xml.escape(policy.id)}</Id>{access}</SignedIdentifier>"
