@@ -24,6 +24,8 @@ NOT_MET = Reason.CONDITION_NOT_MET
 NOT_MODIFIED = Reason.NOT_MODIFIED
 UNSATISFIABLE = Reason.UNSATISFIABLE_CONDITION
 SOURCE = Reason.SOURCE_CONDITION_NOT_MET
+SOURCE_NOT_MET = Reason.COPY_SOURCE_CONDITION_NOT_MET
+SOURCE_NOT_MODIFIED = Reason.COPY_SOURCE_NOT_MODIFIED
 EXISTS = Reason.BLOB_ALREADY_EXISTS
 MULTIPLE = Reason.MULTIPLE_CONDITIONS
 
@@ -85,6 +87,8 @@ def test_one_condition(
     assert answer(lambda: preconditions.check_write(conditions, TAG, MODIFIED, creates=True)) == creating
     source = OK if read == OK else SOURCE
     assert answer(lambda: preconditions.check_source(conditions, TAG, MODIFIED)) == source, description
+    by_url = {OK: OK, NOT_MET: SOURCE_NOT_MET}.get(read, SOURCE_NOT_MODIFIED)
+    assert answer(lambda: preconditions.check_source_read(conditions, TAG, MODIFIED)) == by_url, description
 
 
 @pytest.mark.parametrize("fraction", [0, 1, 7_000_000, 9_999_999])
@@ -147,6 +151,8 @@ def test_several_conditions_on_a_source(
 ) -> None:
     source = OK if expected == OK else SOURCE
     assert answer(lambda: preconditions.check_source(conditions, TAG, MODIFIED)) == source, description
+    by_url = {OK: OK, NOT_MET: SOURCE_NOT_MET}.get(expected, SOURCE_NOT_MODIFIED)
+    assert answer(lambda: preconditions.check_source_read(conditions, TAG, MODIFIED)) == by_url, description
 
 
 # Several headers on a write
@@ -258,6 +264,7 @@ def test_no_conditions_compare_equal_to_the_shared_value() -> None:
     assert answer(lambda: preconditions.check_write(NONE, None, None, creates=True)) == OK
     assert answer(lambda: preconditions.check_read(NONE, TAG, MODIFIED)) == OK
     assert answer(lambda: preconditions.check_source(NONE, TAG, MODIFIED)) == OK
+    assert answer(lambda: preconditions.check_source_read(NONE, TAG, MODIFIED)) == OK
     assert answer(lambda: preconditions.check_time_write(NONE, MODIFIED)) == OK
 
 

@@ -99,6 +99,16 @@ def test_a_source() -> None:
             assert actual is expected, (conditions, resource)
 
 
+def test_a_source_that_is_read_by_its_url() -> None:
+    for conditions, sets in every_request():
+        for resource in RESOURCES:
+            expected = None if resource in weak(sets) else Reason.COPY_SOURCE_NOT_MODIFIED
+            if resource not in strong(sets):
+                expected = Reason.COPY_SOURCE_CONDITION_NOT_MET
+            actual = refusal(partial(preconditions.check_source_read, conditions), resource)
+            assert actual is expected, (conditions, resource)
+
+
 ALLOWED: dict[frozenset[str], str | None] = {
     frozenset(): None,
     frozenset({"match"}): "match",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from azure.core import MatchConditions
-from azure.core.exceptions import ClientAuthenticationError
+from azure.core.exceptions import ClientAuthenticationError, ResourceNotFoundError
 from azure.storage.blob import BlobBlock, BlobSasPermissions, ContentSettings, generate_blob_sas
 
 from tests.sdk.clients import Sdk, content, done, items, refused
@@ -61,7 +61,7 @@ async def test_a_blob_from_a_url(sdk: Sdk) -> None:
     assert (found.metadata, found.content_settings.content_type) == ({"B": "2"}, "application/octet-stream")
     with refused(409, "BlobAlreadyExists"):
         await done(target.upload_blob_from_url(url, overwrite=False))
-    with refused(412, "SourceConditionNotMet"):
+    with refused(412, "CannotVerifyCopySource", ResourceNotFoundError):
         await done(
             target.upload_blob_from_url(
                 url, source_etag='"0x1"', source_match_condition=MatchConditions.IfNotModified

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from azure.core.exceptions import ResourceExistsError
-from azure.storage.blob import ContentSettings, StandardBlobTier
+from azure.storage.blob import BlobBlock, ContentSettings, StandardBlobTier
 
 from tests.sdk.clients import ASYNC, Sdk, content, done, names, refused
 
@@ -181,12 +181,26 @@ async def test_the_hash_is_checked_on_the_way_in(sdk: Sdk) -> None:
     assert await names(container.list_blobs()) == ["good 100", "good 100000", "good 5242880"]
 
 
-async def test_a_hash_given_with_the_blob_is_stored_as_it_is(sdk: Sdk) -> None:
+async def test_a_hash_given_with_the_blob_is_checked_where_it_is_put_whole(sdk: Sdk) -> None:
     container = await sdk.new_container()
-    given = hashlib.md5(b"of the client's choice").digest()
+    given = bytearray(hashlib.md5(b"data").digest())
     blob = await done(
-        container.upload_blob("blob", b"data", content_settings=ContentSettings(content_md5=bytearray(given)))
+        container.upload_blob("blob", b"data", content_settings=ContentSettings(content_md5=given))
     )
+    assert (await done(blob.get_blob_properties())).content_settings.content_md5 == given
+    with refused(400, "Md5Mismatch"):
+        await done(
+            blob.upload_blob(b"else", overwrite=True, content_settings=ContentSettings(content_md5=given))
+        )
+    assert await done((await done(blob.download_blob())).readall()) == b"data"
+
+
+async def test_a_hash_given_with_a_block_list_is_stored_as_it_is(sdk: Sdk) -> None:
+    container = await sdk.new_container()
+    given = bytearray(hashlib.md5(b"of the client's choice").digest())
+    blob = container.get_blob_client("blob")
+    await done(blob.stage_block("a", b"data"))
+    await done(blob.commit_block_list([BlobBlock("a")], content_settings=ContentSettings(content_md5=given)))
     assert (await done(blob.get_blob_properties())).content_settings.content_md5 == given
 
 

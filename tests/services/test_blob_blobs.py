@@ -262,7 +262,27 @@ async def test_a_blob_of_the_root_container_needs_no_container_in_its_path(box: 
     assert (await box("GET", "/$root/note.txt")).body == b"root"
 
 
-async def test_base64_of_a_stored_md5_round_trips(box: Harness) -> None:
-    digest = base64.b64encode(bytes(range(16))).decode()
-    await put(box, headers={"x-ms-blob-content-md5": digest})
+@pytest.mark.parametrize("size", [3, 16])
+async def test_a_hash_that_is_only_told_is_kept_whatever_it_is(box: Harness, size: int) -> None:
+    await put(box)
+    digest = base64.b64encode(bytes(range(size))).decode()
+    told = await box("PUT", "/box/b?comp=properties", {"x-ms-blob-content-md5": digest})
+    assert told.status == 200
     assert (await box("HEAD", "/box/b")).headers["content-md5"] == digest
+
+
+@pytest.mark.parametrize("data", [b"hello", bytes(100_000), bytes(3_000_000)])
+async def test_the_hash_of_a_blob_that_is_put_whole_must_be_right(box: Harness, data: bytes) -> None:
+    await put(box)
+    right, wrong = md5_text(data), md5_text(b"other")
+    assert (await box("PUT", "/box/c", BLOCK | {"x-ms-blob-content-md5": right}, data)).status == 201
+    kept = await box("HEAD", "/box/c")
+    assert kept.headers["content-md5"] == right
+    for headers in (
+        {"x-ms-blob-content-md5": wrong},
+        {"x-ms-blob-content-md5": wrong, "Content-MD5": right},
+        {"x-ms-blob-content-md5": right, "Content-MD5": wrong},
+    ):
+        answer = await box("PUT", "/box/c", BLOCK | headers, data)
+        assert (answer.status, answer.code) == (400, "Md5Mismatch")
+    assert (await box("HEAD", "/box/c")).headers["etag"] == kept.headers["etag"]

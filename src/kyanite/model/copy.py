@@ -11,10 +11,10 @@ from msgspec.structs import astuple, replace
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model import content, copy_source, destination
 from kyanite.model.blob import BlobKey, Guard, key_of, load, scope_of
-from kyanite.model.copy_source import SourceKey
+from kyanite.model.copy_source import CheckSource, SourceKey
 from kyanite.model.interval import ENDLESS
 from kyanite.model.records import BLOCK_BLOB, BlobRecord, CopyState, HttpHeaders
-from kyanite.rules import leases
+from kyanite.rules import leases, preconditions
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 
@@ -29,8 +29,9 @@ class CopyAsk:
     metadata: dict[str, str]
     """Replaces the source's; empty takes that over."""
     tier: str = ""
-    finite_lease_suffices: bool = False
-    """A synchronous copy may be made under a lease that ends; an asynchronous one might outlast it."""
+    is_synchronous: bool = False
+    """A synchronous copy reads its source by URL, and may be made under a lease that ends; an asynchronous one might
+    outlast it."""
     max_length: int = ENDLESS
     """How long the source may be."""
 
@@ -53,10 +54,11 @@ class PutFromAsk:
 def copy(
     engine: Engine, blob: BlobKey, ask: CopyAsk, guard: Guard, *, may_overwrite: bool
 ) -> Awaitable[BlobRecord]:
-    check_lease = leases.check_write if ask.finite_lease_suffices else leases.check_copy_onto
+    check_lease = leases.check_write if ask.is_synchronous else leases.check_copy_onto
+    check_source = preconditions.check_source_read if ask.is_synchronous else preconditions.check_source
 
     def body(tx: Transaction) -> BlobRecord:
-        source = _load(tx, ask)
+        source = _load(tx, ask, check_source)
         place = destination.prepare(
             tx, blob, guard, may_overwrite=may_overwrite, kind=source.kind, check_lease=check_lease
         )
@@ -84,7 +86,7 @@ def put_from(
     """Put Blob with bytes that are here already, whatever kind of blob was there before."""
 
     def body(tx: Transaction) -> BlobRecord:
-        source = _load(tx, ask)
+        source = _load(tx, ask, preconditions.check_source_read)
         place = destination.prepare(tx, blob, guard, may_overwrite=may_overwrite)
         now = tx.now
         record = BlobRecord(
@@ -115,8 +117,8 @@ def description_of(ask: PutFromAsk, source: BlobRecord) -> HttpHeaders:
     return HttpHeaders(*(said or other for said, other in pairs))
 
 
-def _load(tx: Transaction, ask: CopyAsk | PutFromAsk) -> BlobRecord:
-    source = copy_source.load(tx, ask.source, ask.source_conditions)
+def _load(tx: Transaction, ask: CopyAsk | PutFromAsk, check: CheckSource) -> BlobRecord:
+    source = copy_source.load(tx, ask.source, ask.source_conditions, check=check)
     if source.length > ask.max_length:
         raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
     return source

@@ -1,5 +1,7 @@
 """What blobs are copied from: blobs and files, found in the snapshot or transaction that reads them."""
 
+from collections.abc import Callable
+
 from kyanite.engine.api import Snapshot
 from kyanite.model import blob, file
 from kyanite.model.blob import BlobKey
@@ -10,7 +12,9 @@ from kyanite.model.records import BLOCK_BLOB, BlobRecord
 from kyanite.rules import preconditions
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import ETag, Instant
 
+CheckSource = Callable[[Conditions, ETag, Instant], None]
 SourceKey = BlobKey | FilePath
 
 _MISSING = frozenset(
@@ -27,7 +31,13 @@ _MISSING = frozenset(
 
 
 def load(
-    snap: Snapshot, source: SourceKey, conditions: Conditions, *, first: int = 0, last: int | None = None
+    snap: Snapshot,
+    source: SourceKey,
+    conditions: Conditions,
+    *,
+    first: int = 0,
+    last: int | None = None,
+    check: CheckSource = preconditions.check_source_read,
 ) -> BlobRecord:
     """The source as a blob; a file is one of blocks. Refused when it may not be read now, or not on these conditions.
 
@@ -39,7 +49,7 @@ def load(
         is_missing = refusal.reason in _MISSING
         reason = Reason.COPY_SOURCE_NOT_FOUND if is_missing else Reason.COPY_SOURCE_NOT_AVAILABLE
         raise Refused(reason) from None
-    preconditions.check_source(conditions, found.etag, found.modified_at)
+    check(conditions, found.etag, found.modified_at)
     return found
 
 

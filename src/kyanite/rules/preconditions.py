@@ -48,9 +48,22 @@ def check_read(c: Conditions, etag: ETag, modified_at: Instant) -> None:
 
 
 def check_source(c: Conditions, etag: ETag, modified_at: Instant) -> None:
-    """The ``x-ms-source-if-*`` conditions of a copy: those of a read, but 412 whichever is not met."""
+    """The ``x-ms-source-if-*`` conditions of Copy Blob: those of a read, but 412 whichever is not met."""
     if c is not NONE and not (_is_expected(c, etag, modified_at) and _is_news(c, etag, modified_at)):
         raise Refused(Reason.SOURCE_CONDITION_NOT_MET)
+
+
+def check_source_read(c: Conditions, etag: ETag, modified_at: Instant) -> None:
+    """The same where a source is read by its URL: what is not met is told as the answer to that reading.
+
+    Live exchanges show 304 and 412 there, both with the code for a source that cannot be verified.
+    """
+    if c is NONE:
+        return
+    if not _is_expected(c, etag, modified_at):
+        raise Refused(Reason.COPY_SOURCE_CONDITION_NOT_MET)
+    if not _is_news(c, etag, modified_at):
+        raise Refused(Reason.COPY_SOURCE_NOT_MODIFIED)
 
 
 def check_write(

@@ -24,8 +24,10 @@ class Reason(Enum):
     INVALID_BLOCK_LIST = auto()
     BLOCK_COUNT_EXCEEDS_LIMIT = auto()
     COPY_ID_MISMATCH = auto()
+    COPY_SOURCE_CONDITION_NOT_MET = auto()
     COPY_SOURCE_NOT_AVAILABLE = auto()
     COPY_SOURCE_NOT_FOUND = auto()
+    COPY_SOURCE_NOT_MODIFIED = auto()
     COPY_SOURCE_TOO_LARGE = auto()
     NO_PENDING_COPY_OPERATION = auto()
     # Queues

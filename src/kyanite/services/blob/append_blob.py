@@ -12,7 +12,7 @@ from kyanite.services.blob.blob import Headers, blob_key_of, guard_of, version_h
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, take_range
 from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import content_length_of, md5_of, metadata_of, number_of
+from kyanite.services.common.headers import content_length_of, metadata_of, number_of, stored_md5_of
 from kyanite.services.common.intake import Taken, commit, hash_headers, take
 from kyanite.services.common.limits import check_body_length
 from kyanite.wire.http import Response
@@ -28,7 +28,7 @@ async def put_append_blob(exchange: Exchange) -> Response:
     draft = Draft(
         payload=b"",
         length=0,
-        http=http_headers_of(headers, md5_of(headers, "x-ms-blob-content-md5") or b""),
+        http=http_headers_of(headers, stored_md5_of(headers) or b""),
         metadata=metadata_of(exchange.request),
         kind=APPEND_BLOB,
     )

@@ -19,10 +19,10 @@ from kyanite.services.common.headers import (
     base64_text,
     conditions_of,
     lease_id_of,
-    md5_of,
     metadata_headers,
     metadata_of,
     one_of,
+    stored_md5_of,
 )
 from kyanite.services.common.lease import lease_answer, lease_ask_of
 from kyanite.values import Instant
@@ -99,7 +99,7 @@ def set_http_headers_of(headers: Mapping[str, str]) -> HttpHeaders:
         content_language=get("x-ms-blob-content-language", ""),
         cache_control=get("x-ms-blob-cache-control", ""),
         content_disposition=get("x-ms-blob-content-disposition", ""),
-        content_md5=md5_of(headers, "x-ms-blob-content-md5") or b"",
+        content_md5=stored_md5_of(headers) or b"",
     )
 
 

@@ -37,12 +37,12 @@ async def put_blob(exchange: Exchange) -> Response:
     check_body_length(exchange.version, length, _PUT_BLOB_MAX_BYTES)
     key, guard, metadata = blob_key_of(exchange), guard_of(headers), metadata_of(exchange.request)
     tier = one_of(headers, "x-ms-access-tier", TIERS)
-    stored_md5 = md5_of(headers, "x-ms-blob-content-md5")
-    taken = await take(exchange.environment, exchange.request, length)
+    md5 = md5_of(headers, "x-ms-blob-content-md5")
+    taken = await take(exchange.environment, exchange.request, length, md5=md5)
     draft = Draft(
         payload=taken.payload,
         length=length,
-        http=http_headers_of(headers, stored_md5 or taken.md5),
+        http=http_headers_of(headers, taken.md5),
         metadata=metadata,
         tier=tier,
     )

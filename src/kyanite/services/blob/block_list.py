@@ -18,9 +18,9 @@ from kyanite.services.common.headers import (
     base64_text,
     content_length_of,
     lease_id_of,
-    md5_of,
     metadata_of,
     one_of,
+    stored_md5_of,
 )
 from kyanite.services.common.intake import Taken, check_hashes, commit, hash_headers, take
 from kyanite.services.common.limits import check_body_length
@@ -74,7 +74,7 @@ async def put_block_list(exchange: Exchange) -> Response:
     checksum = check_hashes(headers, document)
     draft = BlockListDraft(
         entries=_entries(document),
-        http=http_headers_of(headers, md5_of(headers, "x-ms-blob-content-md5") or b"", own_only=True),
+        http=http_headers_of(headers, stored_md5_of(headers) or b"", own_only=True),
         metadata=metadata,
         tier=one_of(headers, "x-ms-access-tier", TIERS),
     )

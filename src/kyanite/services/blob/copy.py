@@ -33,14 +33,12 @@ _PUT_FROM_MAX_BYTES = 5000 * MIB
 
 async def copy_blob(exchange: Exchange) -> Response:
     """The asynchronous copy, which here is done at once: a source in the same account needs no signature."""
-    record = await _copy(exchange, with_own_key=True, finite_lease_suffices=False, max_length=ENDLESS)
+    record = await _copy(exchange, with_own_key=True, is_synchronous=False, max_length=ENDLESS)
     return Response(202, _copy_answer(record))
 
 
 async def copy_blob_from_url(exchange: Exchange) -> Response:
-    record = await _copy(
-        exchange, with_own_key=False, finite_lease_suffices=True, max_length=_COPY_FROM_MAX_BYTES
-    )
+    record = await _copy(exchange, with_own_key=False, is_synchronous=True, max_length=_COPY_FROM_MAX_BYTES)
     return Response(202, _copy_answer(record))
 
 
@@ -90,7 +88,7 @@ async def put_blob_from_url(exchange: Exchange) -> Response:
 
 
 async def _copy(
-    exchange: Exchange, *, with_own_key: bool, finite_lease_suffices: bool, max_length: int
+    exchange: Exchange, *, with_own_key: bool, is_synchronous: bool, max_length: int
 ) -> BlobRecord:
     source = await find_source(exchange, with_own_key=with_own_key)
     ask = CopyAsk(
@@ -100,7 +98,7 @@ async def _copy(
         copy_id=exchange.environment.fresh_guid(),
         metadata=metadata_of(exchange.request),
         tier=one_of(exchange.headers, "x-ms-access-tier", TIERS),
-        finite_lease_suffices=finite_lease_suffices,
+        is_synchronous=is_synchronous,
         max_length=max_length,
     )
     return await copy.copy(*_onto(exchange, ask), may_overwrite=may_overwrite(exchange.grant))

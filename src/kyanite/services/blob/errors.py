@@ -56,6 +56,16 @@ _ANYWHERE: Mapping[Reason, WireError] = {
         "CopyIdMismatch",
         "The specified copy ID did not match the copy ID for the pending copy operation.",
     ),
+    Reason.COPY_SOURCE_CONDITION_NOT_MET: WireError(
+        412,
+        "CannotVerifyCopySource",
+        "The condition specified using HTTP conditional header(s) is not met.",
+    ),
+    Reason.COPY_SOURCE_NOT_MODIFIED: WireError(
+        304,
+        "CannotVerifyCopySource",
+        "The condition specified using HTTP conditional header(s) is not met.",
+    ),
     Reason.COPY_SOURCE_NOT_FOUND: WireError(
         404, "CannotVerifyCopySource", "The specified blob does not exist."
     ),

@@ -17,11 +17,11 @@ from kyanite.services.blob.source import RANGE, source_hash_headers, source_rang
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     content_length_of,
-    md5_of,
     metadata_of,
     number_of,
     one_of,
     required,
+    stored_md5_of,
 )
 from kyanite.services.common.intake import commit, hash_headers, take
 from kyanite.wire import ranges
@@ -42,7 +42,7 @@ async def put_page_blob(exchange: Exchange) -> Response:
     draft = Draft(
         payload=b"",
         length=_size_of(headers) or 0,
-        http=http_headers_of(headers, md5_of(headers, "x-ms-blob-content-md5") or b""),
+        http=http_headers_of(headers, stored_md5_of(headers) or b""),
         metadata=metadata_of(exchange.request),
         kind=PAGE_BLOB,
         sequence_number=number_of(headers, "x-ms-blob-sequence-number", LARGEST) or 0,

@@ -92,6 +92,17 @@ def md5_of(headers: Mapping[str, str], name: str) -> bytes | None:
     return digest
 
 
+def stored_md5_of(headers: Mapping[str, str]) -> bytes | None:
+    """The hash that a client wants to be told of its blob: whatever it is, for nobody checks it."""
+    text = headers.get("x-ms-blob-content-md5")
+    if not text:
+        return None
+    digest = _base64(text)
+    if digest is None:
+        raise bad_header("x-ms-blob-content-md5", text)
+    return digest
+
+
 def crc64_of(headers: Mapping[str, str], name: str = "x-ms-content-crc64") -> int | None:
     text = headers.get(name)
     return crc64.decode(text, name) if text else None

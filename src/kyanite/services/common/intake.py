@@ -64,10 +64,11 @@ def expected_of(headers: Mapping[str, str], md5_header: str, crc64_header: str) 
 def hash_headers(
     headers: Mapping[str, str], taken: Taken, md5_header: str = "content-md5"
 ) -> list[tuple[str, str]]:
-    """The hash that an answer tells: the MD5 to who sent one, otherwise the CRC64."""
+    """The hashes that an answer tells: the CRC64 always, the MD5 to who sent one."""
+    told = [("x-ms-content-crc64", crc64.encode(taken.crc64))]
     if md5_header in headers:
-        return [("Content-MD5", base64_text(taken.md5))]
-    return [("x-ms-content-crc64", crc64.encode(taken.crc64))]
+        told.append(("Content-MD5", base64_text(taken.md5)))
+    return told
 
 
 def check_hashes(headers: Mapping[str, str], data: bytes) -> int:
@@ -78,9 +79,15 @@ def check_hashes(headers: Mapping[str, str], data: bytes) -> int:
     return checksum
 
 
-def take(environment: Environment, request: Request, length: int) -> Awaitable[Taken]:
-    """Read the request's body and check it against what the headers say of it."""
+def take(
+    environment: Environment, request: Request, length: int, *, md5: bytes | None = None
+) -> Awaitable[Taken]:
+    """Read the request's body and check it against what the headers say of it, and against ``md5`` if that is given."""
     expected = expected_of(request.headers, "content-md5", "x-ms-content-crc64")
+    if md5 is not None and expected.md5 != md5:
+        if expected.md5 is not None:
+            raise Malformed("Md5Mismatch", UserSpecifiedMd5=base64_text(md5))
+        expected = expected._replace(md5=md5)
     return take_body(environment, request.body, length, expected)
 
 
