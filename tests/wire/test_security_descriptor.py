@@ -10,10 +10,10 @@ from kyanite.wire.security_descriptor import InvalidDescriptorError, decode, enc
 ADMINISTRATORS = bytes.fromhex("01020000000000052000000020020000")
 EVERYONE = bytes.fromhex("010100000000000100000000")
 BYTES = (
-    bytes.fromhex("0100049014000000240000000000000034000000")
-    + ADMINISTRATORS * 2
+    bytes.fromhex("0100049030000000400000000000000014000000")
     + bytes.fromhex("02001c000100000000031400ff011f00")
     + EVERYONE
+    + ADMINISTRATORS * 2
 )
 TEXT = "O:BAG:BAD:P(A;OICI;FA;;;WD)"
 
@@ -22,6 +22,10 @@ TEXTS = [
     "O:SYG:SYD:",
     "O:S-1-5-21-1-2-3-500G:S-1-5-21-1-2-3-513D:AI(A;ID;FA;;;SY)(D;OICIIO;0x1200a9;;;S-1-5-21-1-2-3-1001)",
     "O:SYG:SYD:(A;OICI;FA;;;BA)(A;;0x1200a9;;;BU)(A;OICIIO;0xa0000000;;;BU)(A;OICIIO;GA;;;CO)",
+    "O:SYG:SYD:NO_ACCESS_CONTROL",
+    "O:SYG:SYD:AI(A;;FA;;;SY)S:NO_ACCESS_CONTROL",
+    "O:SYG:SYD:PAI(A;;FA;;;SY)S:AI(AU;SAFA;FA;;;WD)",
+    "O:SYG:SYD:S:",
 ]
 
 
@@ -35,8 +39,21 @@ def test_there_and_back(text: str) -> None:
     assert decode(encode(text)) == text
 
 
-def test_names_of_rights_and_a_system_list_are_understood() -> None:
-    assert decode(encode("O:SYG:SYD:(A;;GXGR;;;BU)S:NO_ACCESS_CONTROL")) == "O:SYG:SYD:(A;;0xa0000000;;;BU)"
+def test_names_of_rights_are_understood() -> None:
+    assert decode(encode("O:SYG:SYD:(A;;GXGR;;;BU)")) == "O:SYG:SYD:(A;;0xa0000000;;;BU)"
+
+
+def test_a_system_list_comes_first_and_is_announced() -> None:
+    """No list at all is announced too, and has no place."""
+    with_list, without_list = encode("O:SYG:SYD:S:(AU;SA;FA;;;WD)"), encode("O:SYG:SYD:S:NO_ACCESS_CONTROL")
+    assert with_list[2:4] == without_list[2:4] == bytes.fromhex("1480")
+    assert with_list[12:20] == bytes.fromhex("1400000030000000")
+    assert without_list[12:20] == bytes.fromhex("0000000014000000")
+
+
+def test_a_descriptor_without_a_discretionary_list_is_refused() -> None:
+    with pytest.raises(InvalidDescriptorError):
+        decode(BYTES[:2] + bytes.fromhex("0090") + BYTES[4:])
 
 
 @pytest.mark.parametrize(
@@ -47,6 +64,8 @@ def test_names_of_rights_and_a_system_list_are_understood() -> None:
         "O:XXG:SYD:",
         "O:SYG:SYD:ZZ",
         "O:SYG:SYD:(XA;;FA;;;SY)",
+        "O:SYG:SYD:S:ZZ",
+        "O:SYG:SYD:S:(XA;;FA;;;SY)",
         "O:SYG:SYD:(A;QQ;FA;;;SY)",
         "O:SYG:SYD:(A;;QQ;;;SY)",
         "O:SYG:SYD:(A;;0x1ffffffff;;;SY)",

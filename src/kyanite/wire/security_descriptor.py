@@ -1,7 +1,8 @@
 """Security descriptors: the self-relative binary form (MS-DTYP §2.4.6) and back to SDDL text (§2.5.1).
 
-Descriptors are kept as text, so this is for clients that send or want the bytes. Owner, group and the discretionary
-list are carried over; a system list is left out, and entries other than plain allow and deny are refused.
+Descriptors are kept as text, so this is for clients that send or want the bytes. The parts follow the header in the
+order in which Windows and the service write them: system list, discretionary list, owner, group. Entries other than
+plain allow, deny and audit are refused.
 """
 
 import re
@@ -12,9 +13,16 @@ _HEADER = struct.Struct("<BBHIIII")
 _ACL = struct.Struct("<BBHHH")
 _ACE = struct.Struct("<BBHI")
 _REVISION, _ACL_REVISION = 1, 2
-_DACL_PRESENT, _SELF_RELATIVE = 0x0004, 0x8000
-_CONTROLS = {"AR": 0x0100, "AI": 0x0400, "P": 0x1000}
-_TYPES = {"A": 0, "D": 1}
+_SELF_RELATIVE = 0x8000
+_PRESENT = {"D": 0x0004, "S": 0x0010}
+_CONTROLS = {
+    "D": {"P": 0x1000, "AR": 0x0100, "AI": 0x0400},
+    "S": {"P": 0x2000, "AR": 0x0200, "AI": 0x0800},
+}
+"""What stands before the entries of the discretionary and of the system list, in the order of the text."""
+_NO_LIST = "NO_ACCESS_CONTROL"
+"""A list that is said to be there, but is none: it neither allows nor audits anything in particular."""
+_TYPES = {"A": 0, "D": 1, "AU": 2}
 _FLAGS = {"OI": 0x01, "CI": 0x02, "NP": 0x04, "IO": 0x08, "ID": 0x10, "SA": 0x40, "FA": 0x80}
 _RIGHTS = {
     "GA": 0x10000000,
@@ -64,7 +72,8 @@ _SIDS = {
 _RIGHT_NAMES = {mask: name for name, mask in list(_RIGHTS.items())[:8]}
 """A mask that is exactly one of these has a name; every other is written as a number."""
 _SID_NAMES = {sid: name for name, sid in _SIDS.items()}
-_TEXT = re.compile(r"O:([^:()]+?)G:([^:()]+?)D:([A-Z]*)((?:\([^()]*\))*)(?:S:.*)?")
+_LIST = rf"(?:([A-Z]*?)({_NO_LIST}|(?:\([^()]*\))*))"
+_TEXT = re.compile(rf"O:([^:()]+?)G:([^:()]+?)D:{_LIST}(?:S:{_LIST})?")
 _SID_FORM = re.compile(r"S-1-(\d+|0x[0-9A-Fa-f]{12})((?:-\d+)+)", re.ASCII)
 _ACES = re.compile(r"\(([^()]*)\)")
 
@@ -78,30 +87,56 @@ def encode(text: str) -> bytes:
     match = _TEXT.fullmatch(text)
     if match is None:
         raise InvalidDescriptorError(text)
-    owner, group = _encode_sid(match[1]), _encode_sid(match[2])
-    aces = [_encode_ace(each) for each in _ACES.findall(match[4])]
-    size = _ACL.size + sum(map(len, aces))
-    acl = _ACL.pack(_ACL_REVISION, 0, size, len(aces), 0) + b"".join(aces)
-    control = _SELF_RELATIVE | _DACL_PRESENT | _sum(_split(match[3], _CONTROLS), _CONTROLS)
-    owner_at = _HEADER.size
-    group_at = owner_at + len(owner)
-    header = _HEADER.pack(_REVISION, 0, control, owner_at, group_at, 0, group_at + len(group))
-    return header + owner + group + acl
+    owner, group, flags, entries, system_flags, system_entries = match.groups()
+    control = _SELF_RELATIVE | _control("D", flags)
+    parts = [b"", _encode_acl(entries), _encode_sid(owner), _encode_sid(group)]
+    if system_entries is not None:
+        control |= _control("S", system_flags)
+        parts[0] = _encode_acl(system_entries)
+    sacl_at, dacl_at, owner_at, group_at = _places(parts)
+    header = _HEADER.pack(_REVISION, 0, control, owner_at, group_at, sacl_at, dacl_at)
+    return header + b"".join(parts)
 
 
 def decode(data: bytes) -> str:
     """The text of a descriptor."""
     try:
-        revision, _, control, owner_at, group_at, _, acl_at = _HEADER.unpack_from(data)
-        if revision != _REVISION or not control & _SELF_RELATIVE or not (owner_at and group_at and acl_at):
+        revision, _, control, owner_at, group_at, sacl_at, dacl_at = _HEADER.unpack_from(data)
+        if revision != _REVISION or not control & _SELF_RELATIVE or not (owner_at and group_at):
             raise InvalidDescriptorError(data)
-        flags = "".join(
-            name for name, bit in (("P", 0x1000), ("AR", 0x0100), ("AI", 0x0400)) if control & bit
-        )
-        aces = "".join(_decode_acl(data, acl_at))
-        return f"O:{_decode_sid(data, owner_at)}G:{_decode_sid(data, group_at)}D:{flags}{aces}"
+        if not control & _PRESENT["D"]:
+            raise InvalidDescriptorError(data)
+        text = f"O:{_decode_sid(data, owner_at)}G:{_decode_sid(data, group_at)}"
+        text += _decode_list("D", data, control, dacl_at)
+        return text + (_decode_list("S", data, control, sacl_at) if control & _PRESENT["S"] else "")
     except (struct.error, IndexError):
         raise InvalidDescriptorError(data) from None
+
+
+def _control(kind: str, flags: str) -> int:
+    return _PRESENT[kind] | _sum(_split(flags, _CONTROLS[kind]), _CONTROLS[kind])
+
+
+def _places(parts: list[bytes]) -> list[int]:
+    """Where each part begins; 0 for one that is empty."""
+    places, at = [], _HEADER.size
+    for part in parts:
+        places.append(at if part else 0)
+        at += len(part)
+    return places
+
+
+def _encode_acl(text: str) -> bytes:
+    if text == _NO_LIST:
+        return b""
+    aces = [_encode_ace(each) for each in _ACES.findall(text)]
+    size = _ACL.size + sum(map(len, aces))
+    return _ACL.pack(_ACL_REVISION, 0, size, len(aces), 0) + b"".join(aces)
+
+
+def _decode_list(kind: str, data: bytes, control: int, at: int) -> str:
+    flags = "".join(name for name, bit in _CONTROLS[kind].items() if control & bit)
+    return f"{kind}:{flags}{''.join(_decode_acl(data, at)) if at else _NO_LIST}"
 
 
 def _decode_acl(data: bytes, at: int) -> Iterable[str]:
