@@ -151,6 +151,22 @@ async def test_a_rename_replaces_only_if_asked_to(files: Harness) -> None:
     assert (await files("GET", "/box?restype=share&comp=stats")).xml.findtext("ShareUsageBytes") == "1"
 
 
+async def test_a_directory_may_take_the_place_of_a_file(files: Harness) -> None:
+    await make(files, "f", b"123")
+    await files("PUT", "/box/d?restype=directory")
+    await files("PUT", "/box/e?restype=directory")
+    target = "?restype=directory&comp=rename"
+    replace = rename_from("d") | {"x-ms-file-rename-replace-if-exists": "true"}
+    assert (await files("PUT", f"/box/f{target}", rename_from("d"))).code == "ResourceAlreadyExists"
+    assert (await files("PUT", f"/box/e{target}", replace)).code == "ResourceTypeMismatch"
+    await files("PUT", "/box/f?comp=lease", ACQUIRE)
+    assert (await files("PUT", f"/box/f{target}", replace)).code == "LeaseIdMissing"
+    assert (await files("PUT", f"/box/f{target}", replace | {"x-ms-destination-lease-id": ID})).status == 200
+    assert (await files("GET", "/box/f?restype=directory")).status == 200
+    assert await names(files) == ["e", "f"]
+    assert (await files("GET", "/box?restype=share&comp=stats")).xml.findtext("ShareUsageBytes") == "0"
+
+
 async def test_leases_guard_both_ends_of_a_rename(files: Harness) -> None:
     await make(files, "a", b"a")
     await make(files, "b", b"b")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model import file_tree, handle
 from kyanite.model.file import scope_of
-from kyanite.model.file_entry import FILE, Entry
+from kyanite.model.file_entry import Entry
 from kyanite.model.file_properties import SmbProperties, changed
 from kyanite.model.file_tree import ROOT_ID, FilePath, Place, Tree
 from kyanite.rules import leases
@@ -85,8 +85,8 @@ def _moved(tx: Transaction, source: Place, target: Place, entry: Entry) -> tuple
 
 
 def _make_room(tx: Transaction, target: Place, ask: Rename) -> None:
-    """See that nothing is where the entry goes, or that it is a file which may be replaced: that deletes it, so nobody
-    may have it open."""
+    """See that nothing is where the entry goes, or that it is a file which may be replaced, by a directory too: that
+    deletes it, so nobody may have it open."""
     target, there = file_tree.look(tx, target)
     if there is None:
         leases.check_write(leases.NO_LEASE, ask.target_lease_id, tx.now)
@@ -94,7 +94,7 @@ def _make_room(tx: Transaction, target: Place, ask: Rename) -> None:
     handle.check_not_pending(handle.handles_of(tx, target.tree.id, there.id))
     if not ask.replaces:
         raise Refused(Reason.PATH_ALREADY_EXISTS)
-    if ask.kind != FILE or there.kind != FILE:
+    if there.is_directory:
         raise Refused(Reason.PATH_TYPE_MISMATCH)
     if is_read_only(there.attributes) and not ask.ignores_read_only:
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
