@@ -13,6 +13,7 @@ from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import readable_path_of
 from kyanite.services.common.headers import flag_of
 from kyanite.services.common.paging import encode_marker, includes_of, marker_of, max_results_of
+from kyanite.services.files import provisioning
 from kyanite.services.files.properties import encode_permission_key
 from kyanite.services.files.share import TIERS, encode_version
 from kyanite.values import Instant
@@ -84,7 +85,7 @@ def _share_item(item: Item, now: Instant, with_metadata: bool) -> str:
         f'<Etag>"{record.etag}"</Etag><Quota>{settings.quota_gib}</Quota>'
         f"<AccessTier>{settings.tier or TIERS[0]}</AccessTier>{changed}"
         f"<LeaseStatus>{status}</LeaseStatus><LeaseState>{state}</LeaseState>{lasting}"
-        f"<EnabledProtocols>{settings.protocol}</EnabledProtocols>{squash}{kept}"
+        f"<EnabledProtocols>{settings.protocol}</EnabledProtocols>{squash}{provisioning.elements(record)}{kept}"
         f"</Properties>{metadata}</Share>"
     )
 

@@ -22,6 +22,7 @@ from kyanite.services.common.headers import (
 )
 from kyanite.services.common.lease import lease_answer, lease_ask_of
 from kyanite.services.common.policies import policies_document, policies_of
+from kyanite.services.files import provisioning
 from kyanite.services.files.properties import Headers, lease_headers
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, xml
@@ -32,16 +33,6 @@ TIERS = ("TransactionOptimized", "Hot", "Cool", "Premium")
 _SQUASHES = ("NoRootSquash", "RootSquash", "AllSquash")
 _VERSION = re.compile("[0-7][0-9A-F]{15}")
 _QUOTA_MAX_GIB = 256 * 1024
-_OTHERS = (
-    "x-ms-enable-snapshot-virtual-directory-access",
-    "x-ms-enable-smb-directory-lease",
-    "x-ms-share-paid-bursting-enabled",
-    "x-ms-share-paid-bursting-max-bandwidth-mibps",
-    "x-ms-share-paid-bursting-max-iops",
-    "x-ms-share-provisioned-bandwidth-mibps",
-    "x-ms-share-provisioned-iops",
-)
-"""Settings that are kept and shown again."""
 
 
 def version_headers(record: ShareRecord) -> Headers:
@@ -190,19 +181,18 @@ def _settings_of(headers: Mapping[str, str], present: ShareSettings) -> ShareSet
     quota = number_of(headers, "x-ms-share-quota", _QUOTA_MAX_GIB)
     if quota == 0:
         raise bad_header("x-ms-share-quota", "0")
-    others = {name: headers[name] for name in _OTHERS if headers.get(name)}
     return replace(
         present,
         quota_gib=quota or present.quota_gib,
         tier=one_of(headers, "x-ms-access-tier", TIERS, present.tier),
         root_squash=one_of(headers, "x-ms-root-squash", _SQUASHES, present.root_squash),
-        others={**present.others, **others},
+        others={**present.others, **provisioning.settings_of(headers)},
     )
 
 
 def _check_squash(settings: ShareSettings) -> None:
-    """Only NFS knows of a root to squash."""
-    if settings.root_squash and settings.protocol != "NFS":
+    """Only NFS knows of a root to squash. Not squashing it can be said of any share."""
+    if settings.root_squash not in {"", _SQUASHES[0]} and settings.protocol != "NFS":
         raise bad_header("x-ms-root-squash", settings.root_squash)
 
 
@@ -217,4 +207,4 @@ def _settings_headers(record: ShareRecord) -> Headers:
         headers.append(("x-ms-access-tier-change-time", http_date.encode(record.tier_changed_at)))
     if settings.protocol == "NFS":
         headers.append(("x-ms-root-squash", settings.root_squash or _SQUASHES[0]))
-    return headers + list(settings.others.items())
+    return headers + list(provisioning.shown(record).items())
