@@ -131,7 +131,7 @@ async def test_writes_that_cannot_be_read_change_nothing(
         ({"x-ms-content-length": "5", "x-ms-file-creation-time": "preserve"}, "InvalidHeaderValue"),
         ({"x-ms-content-length": "5", "x-ms-file-permission": "D:"}, "FileInvalidPermission"),
         ({"x-ms-content-length": "5", "x-ms-file-permission-key": "1"}, "InvalidHeaderValue"),
-        ({"x-ms-content-length": "5", "x-ms-file-permission-key": "1*2"}, "FilePermissionNotFound"),
+        ({"x-ms-content-length": "5", "x-ms-file-permission-key": "1*2"}, "FileInvalidPermissionKey"),
         (
             {"x-ms-content-length": "5", "x-ms-file-permission": SDDL, "x-ms-file-permission-key": "1*2"},
             "InvalidHeaderValue",
@@ -140,7 +140,7 @@ async def test_writes_that_cannot_be_read_change_nothing(
             {"x-ms-content-length": "5", "x-ms-file-permission": SDDL + "(A;;FA;;;BA)" * 800},
             "InvalidHeaderValue",
         ),
-        ({"x-ms-content-length": "5", "x-ms-content-md5": "nonsense"}, "InvalidHeaderValue"),
+        ({"x-ms-content-length": "5", "x-ms-content-md5": "no hash"}, "InvalidHeaderValue"),
         ({"x-ms-content-length": "5", "x-ms-meta-1": "x"}, "InvalidMetadata"),
         ({"x-ms-content-length": "5", "x-ms-lease-id": ID}, "LeaseNotPresentWithFileOperation"),
     ],
@@ -259,6 +259,11 @@ async def test_content_headers_are_replaced_together(files: Harness) -> None:
     assert seen.headers["content-language"] == "eo"
     assert seen.headers["content-md5"] == md5_text(b"")
     assert "cache-control" not in seen.headers
+    for kept in ("AAAA", md5_text(b"x")):
+        assert (await files("PUT", "/box/f?comp=properties", {"x-ms-content-md5": kept})).status == 200
+        assert (await files("HEAD", "/box/f")).headers["content-md5"] == kept
+    odd = await files("PUT", "/box/f?comp=properties", {"x-ms-content-md5": "?"})
+    assert (odd.status, odd.code) == (400, "InvalidHeaderValue")
 
 
 async def test_times_are_kept_as_given(files: Harness) -> None:
@@ -325,7 +330,7 @@ async def test_permissions_are_kept_by_key_and_handed_on(files: Harness) -> None
     inside = (await make(files, "d/f"))[name]
     found = await files("GET", target, {name: inside})
     assert b"O:SYG:SYD:AI(A;ID;FA;;;BA)" in found.body
-    assert (await files("GET", target, {name: "1*1"})).code == "FilePermissionNotFound"
+    assert (await files("GET", target, {name: "1*1"})).code == "FileInvalidPermissionKey"
     assert (await files("GET", target)).code == "MissingRequiredHeader"
     for body in (b"", b"{", b"[]", b'{"permission": 1}', b'{"permission": "x", "format": "odd"}'):
         assert (await files("PUT", target, body=body)).code == "InvalidInput"

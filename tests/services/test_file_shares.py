@@ -1,6 +1,7 @@
 """Shares over REST: made, described, changed, leased, snapshotted, listed, deleted."""
 
 from urllib.parse import quote
+from xml.etree.ElementTree import Element
 
 import pytest
 
@@ -82,6 +83,82 @@ async def test_only_shares_that_speak_nfs_squash_a_root(files: Harness) -> None:
     squash = {"x-ms-root-squash": "AllSquash"}
     answer = await files("PUT", "/box?restype=share&comp=properties", squash)
     assert (answer.status, answer.code) == (400, "InvalidHeaderValue")
+    squash = {"x-ms-root-squash": "NoRootSquash"}
+    assert (await files("PUT", "/box?restype=share&comp=properties", squash)).status == 200
+    assert "x-ms-root-squash" not in (await files("GET", "/box?restype=share")).headers
+
+
+BURSTING = "x-ms-share-paid-bursting"
+ACCESS = "x-ms-enable-snapshot-virtual-directory-access"
+
+
+async def listed_share(files: Harness) -> Element:
+    found = (await files("GET", "/?comp=list")).xml.find("Shares/Share/Properties")
+    assert found is not None
+    return found
+
+
+async def test_what_a_share_is_provisioned_with_is_shown_with_what_follows(files: Harness) -> None:
+    await make(files, {"x-ms-share-provisioned-iops": "600", "x-ms-share-provisioned-bandwidth-mibps": "150"})
+    seen, listed = (await files("GET", "/box?restype=share")).headers, await listed_share(files)
+    for header, element, value in (
+        ("provisioned-iops", "ProvisionedIops", "600"),
+        ("provisioned-bandwidth-mibps", "ProvisionedBandwidthMiBps", "150"),
+        ("included-burst-iops", "IncludedBurstIops", "5000"),
+        ("max-burst-credits-for-iops", "MaxBurstCreditsForIops", str(4400 * 3600)),
+    ):
+        assert seen[f"x-ms-share-{header}"] == listed.findtext(element) == value
+    for what in ("quota", "provisioned-iops", "provisioned-bandwidth"):
+        assert seen[f"x-ms-share-next-allowed-{what}-downgrade-time"] == seen["last-modified"]
+
+
+async def test_the_quota_of_a_premium_share_says_how_fast_it_is(files: Harness) -> None:
+    await make(files, {"x-ms-access-tier": "Premium", "x-ms-share-quota": "130"})
+    seen, listed = (await files("GET", "/box?restype=share")).headers, await listed_share(files)
+    for header, element, value in (
+        ("provisioned-iops", "ProvisionedIops", "3130"),
+        ("provisioned-ingress-mbps", "ProvisionedIngressMBps", "46"),
+        ("provisioned-egress-mbps", "ProvisionedEgressMBps", "68"),
+        ("provisioned-bandwidth-mibps", "ProvisionedBandwidthMiBps", "114"),
+    ):
+        assert seen[f"x-ms-share-{header}"] == listed.findtext(element) == value
+    assert listed.findtext("NextAllowedQuotaDowngradeTime") == seen["last-modified"]
+
+
+async def test_bursting_and_access_to_snapshots_are_kept_and_listed(files: Harness) -> None:
+    sent = {
+        f"{BURSTING}-enabled": "True",
+        f"{BURSTING}-max-iops": "10",
+        f"{BURSTING}-max-bandwidth-mibps": "20",
+    }
+    await make(files, sent | {"x-ms-enabled-protocols": "NFS"})
+    assert (await files("GET", "/box?restype=share")).headers[ACCESS] == "true"
+    changed = await files("PUT", "/box?restype=share&comp=properties", {ACCESS: "False"})
+    assert changed.status == 200
+    seen, listed = (await files("GET", "/box?restype=share")).headers, await listed_share(files)
+    assert seen[ACCESS] == listed.findtext("EnableSnapshotVirtualDirectoryAccess") == "false"
+    assert seen[f"{BURSTING}-enabled"] == listed.findtext("PaidBurstingEnabled") == "true"
+    assert seen[f"{BURSTING}-max-iops"] == listed.findtext("PaidBurstingMaxIops") == "10"
+    assert seen[f"{BURSTING}-max-bandwidth-mibps"] == listed.findtext("PaidBurstingMaxBandwidthMibps") == "20"
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"x-ms-share-provisioned-iops": "1"}, "FileShareProvisionedIopsInvalid"),
+        ({"x-ms-share-provisioned-bandwidth-mibps": "1"}, "FileShareProvisionedBandwidthInvalid"),
+        ({"x-ms-share-provisioned-iops": "many"}, "InvalidHeaderValue"),
+        ({f"{BURSTING}-max-iops": "-1"}, "InvalidHeaderValue"),
+        ({f"{BURSTING}-enabled": "perhaps"}, "InvalidHeaderValue"),
+        ({ACCESS: "perhaps"}, "InvalidHeaderValue"),
+    ],
+)
+async def test_what_no_share_can_be_provisioned_with(
+    files: Harness, headers: dict[str, str], code: str
+) -> None:
+    refused = await files("PUT", "/box?restype=share", headers)
+    assert (refused.status, refused.code) == (400, code)
+    assert (await files("GET", "/box?restype=share")).code == "ShareNotFound"
 
 
 async def test_metadata_is_replaced(files: Harness) -> None:
@@ -147,7 +224,8 @@ async def test_a_share_with_snapshots_is_not_deleted_without_a_word(files: Harne
     assert leased.status == 201
     assert (await files("GET", "/box?restype=share")).headers["x-ms-lease-state"] == "available"
     include = {"x-ms-delete-snapshots": "include"}
-    assert (await files("DELETE", "/box?restype=share", include)).code == "LeaseIdMissing"
+    refused = await files("DELETE", "/box?restype=share", include)
+    assert (refused.status, refused.code) == (409, "DeleteShareWhenSnapshotLeased")
     include_leased = {"x-ms-delete-snapshots": "include-leased"}
     assert (await files("DELETE", "/box?restype=share", include_leased)).status == 202
     await make(files)

@@ -96,4 +96,4 @@ def _check_snapshots(tx: Transaction, share_id: int, wish: Snapshots) -> None:
     if kept and wish is Snapshots.REFUSE:
         raise Refused(Reason.SHARE_HAS_SNAPSHOTS)
     if wish is Snapshots.INCLUDE and any(leases.is_locked(record.lease, tx.now) for _, record in kept):
-        raise Refused(Reason.LEASE_ID_MISSING)
+        raise Refused(Reason.SHARE_SNAPSHOT_LEASED)

@@ -92,14 +92,14 @@ def md5_of(headers: Mapping[str, str], name: str) -> bytes | None:
     return digest
 
 
-def stored_md5_of(headers: Mapping[str, str]) -> bytes | None:
-    """The hash that a client wants to be told of its blob: whatever it is, for nobody checks it."""
-    text = headers.get("x-ms-blob-content-md5")
+def stored_md5_of(headers: Mapping[str, str], name: str = "x-ms-blob-content-md5") -> bytes | None:
+    """The hash that a client wants to be told of its blob or file: whatever it is, for nobody checks it."""
+    text = headers.get(name)
     if not text:
         return None
     digest = _base64(text)
     if digest is None:
-        raise bad_header("x-ms-blob-content-md5", text)
+        raise bad_header(name, text)
     return digest
 
 

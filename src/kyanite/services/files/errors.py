@@ -24,6 +24,11 @@ _ANYWHERE: Mapping[Reason, WireError] = {
         "ShareHasSnapshots",
         "The share has snapshots and the operation requires no snapshots.",
     ),
+    Reason.SHARE_SNAPSHOT_LEASED: WireError(
+        409,
+        "DeleteShareWhenSnapshotLeased",
+        "Unable to delete share because one or more share snapshots have active leases.",
+    ),
     Reason.SHARE_SIZE_LIMIT_REACHED: WireError(
         409, "ShareSizeLimitReached", "The share size limit has been reached."
     ),
@@ -45,7 +50,7 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     ),
     Reason.DIRECTORY_NOT_EMPTY: WireError(409, "DirectoryNotEmpty", "The specified directory is not empty."),
     Reason.PERMISSION_NOT_FOUND: WireError(
-        404, "FilePermissionNotFound", "The specified file permission does not exist."
+        400, "FileInvalidPermissionKey", "The specified file permission key does not exist in the share."
     ),
     Reason.INVALID_PERMISSION: WireError(
         400, "FileInvalidPermission", "The specified file permission is not valid."
@@ -102,4 +107,14 @@ REASONS: Mapping[Resource, Mapping[Reason, WireError]] = {
     Resource.OBJECT: {**_ANYWHERE, **uses_of("File", "file")},
 }
 
-CODES: Mapping[str, WireError] = common.CODES
+CODES: Mapping[str, WireError] = {
+    **common.CODES,
+    "FileShareProvisionedIopsInvalid": WireError(
+        400, "FileShareProvisionedIopsInvalid", "The specified provisioned IOPS is not valid for the share."
+    ),
+    "FileShareProvisionedBandwidthInvalid": WireError(
+        400,
+        "FileShareProvisionedBandwidthInvalid",
+        "The specified provisioned bandwidth is not valid for the share.",
+    ),
+}

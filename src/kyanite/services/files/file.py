@@ -13,11 +13,11 @@ from kyanite.services.common.file_paths import path_of, readable_path_of
 from kyanite.services.common.headers import (
     base64_text,
     lease_id_of,
-    md5_of,
     metadata_headers,
     metadata_of,
     number_of,
     required,
+    stored_md5_of,
 )
 from kyanite.services.common.intake import commit, hash_headers
 from kyanite.services.common.lease import lease_answer, lease_ask_of
@@ -182,5 +182,5 @@ def _http_headers_of(headers: Mapping[str, str], usual_type: str = "application/
         content_language=get("x-ms-content-language", ""),
         cache_control=get("x-ms-cache-control", ""),
         content_disposition=get("x-ms-content-disposition", ""),
-        content_md5=md5_of(headers, "x-ms-content-md5") or b"",
+        content_md5=stored_md5_of(headers, "x-ms-content-md5") or b"",
     )
