@@ -1,6 +1,6 @@
 """Structured bodies, read and written."""
 
-from collections.abc import AsyncIterator
+import asyncio
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from kyanite.wire import crc64, structured_message
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.structured_message import FORM, decode, encode, framed_length, is_asked
+from kyanite.wire.structured_message import FORM, framed_length, is_asked
+from tests.wire.structured_messages import read, written
 
 CRC = crc64.compute(b"abc").to_bytes(8, "little")
 ABC = (
@@ -21,17 +22,10 @@ ABC = (
 )
 
 
-async def written(data: bytes, step: int = 7) -> bytes:
-    async def pieces() -> AsyncIterator[bytes]:
-        for at in range(0, len(data), step):
-            yield data[at : at + step]
-
-    return b"".join([piece async for piece in encode(pieces(), len(data))])
-
-
 async def test_a_message_is_what_the_reference_says() -> None:
     assert await written(b"abc") == ABC
-    assert decode(ABC) == b"abc"
+    for step in (1, 5, 13, 100):
+        assert await read(ABC, 3, step) == b"abc"
     assert framed_length(3) == len(ABC)
 
 
@@ -39,22 +33,28 @@ async def test_what_is_written_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(structured_message, "SEGMENT_BYTES", 10)
     for length in (0, 1, 9, 10, 11, 35):
         message = await written(bytes(range(length)))
-        assert decode(message) == bytes(range(length))
+        assert await read(message, length) == bytes(range(length))
         assert len(message) == framed_length(length)
 
 
 @pytest.mark.parametrize("at", range(len(ABC)))
-def test_no_byte_can_be_changed_or_missing(at: int) -> None:
+async def test_no_byte_can_be_changed_or_missing(at: int) -> None:
     for spoiled in (ABC[:at] + bytes([ABC[at] ^ 1]) + ABC[at + 1 :], ABC[:at], ABC[:at] + ABC[at + 1 :]):
         with pytest.raises(Malformed):
-            decode(spoiled)
+            await read(spoiled, 3)
 
 
 @given(st.binary(max_size=100))
 def test_garbage_is_refused(data: bytes) -> None:
     for message in (data, ABC[:13] + data, ABC + data + b"x"):
         with pytest.raises(Malformed):
-            decode(message)
+            asyncio.run(read(message, 3))
+
+
+@pytest.mark.parametrize("length", [0, 2, 4])
+async def test_there_is_as_much_data_as_was_announced(length: int) -> None:
+    with pytest.raises(Malformed):
+        await read(ABC, length)
 
 
 def test_one_form_is_known() -> None:

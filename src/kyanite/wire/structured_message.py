@@ -8,7 +8,7 @@ All numbers are little-endian. An empty body is one empty segment.
 """
 
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from kyanite.wire import crc64
 from kyanite.wire.malformed import Malformed, bad_header
@@ -44,30 +44,63 @@ def segments_of(length: int) -> int:
     return -(-length // SEGMENT_BYTES) or 1
 
 
-def decode(message: bytes) -> bytes:
-    """The data of a message. Raises Malformed when it is not whole, or a checksum is not right."""
-    try:
-        version, length, flags, count = _HEADER.unpack_from(message)
-        if version != _VERSION or length != len(message) or flags != _WITH_CRC:
-            raise _invalid()
-        at, parts = _HEADER.size, []
-        for number in range(1, count + 1):
-            said, size = _SEGMENT.unpack_from(message, at)
-            at += _SEGMENT.size
-            part = message[at : at + size]
-            at += size
-            if said != number or len(part) != size:
-                raise _invalid()
-            _check(part, *_CRC.unpack_from(message, at))
-            at += _CRC.size
-            parts.append(part)
-        data = b"".join(parts)
-        _check(data, *_CRC.unpack_from(message, at))
-    except struct.error:
-        raise _invalid() from None
-    if at + _CRC.size != len(message):
+async def decode(
+    read: Callable[[], Awaitable[bytes]], message_length: int, length: int
+) -> AsyncIterator[bytes]:
+    """The data of a message, of which there must be ``length`` bytes, as it is read.
+
+    Raises Malformed when the message is not whole or a checksum is not right. That may be after all of the data has
+    been given out: what was made of it counts only when the end has been reached.
+    """
+    source = _Source(read)
+    version, said, flags, count = _HEADER.unpack(await source.field(_HEADER.size))
+    if version != _VERSION or said != message_length or flags != _WITH_CRC:
         raise _invalid()
-    return data
+    whole, left = crc64.EMPTY, length
+    for number in range(1, count + 1):
+        said, size = _SEGMENT.unpack(await source.field(_SEGMENT.size))
+        left -= size
+        if said != number or left < 0:
+            raise _invalid()
+        missing, checksum = size, crc64.EMPTY
+        while missing:
+            piece = await source.some(missing)
+            missing -= len(piece)
+            checksum = crc64.compute(piece, checksum)
+            yield piece
+        _check(checksum, *_CRC.unpack(await source.field(_CRC.size)))
+        whole = crc64.combine(whole, checksum, size)
+    _check(whole, *_CRC.unpack(await source.field(_CRC.size)))
+    if left or not await source.is_at_end():
+        raise _invalid()
+
+
+class _Source:
+    """What is read, in the portions that the form has."""
+
+    def __init__(self, read: Callable[[], Awaitable[bytes]]) -> None:
+        self._read = read
+        self._waiting = b""
+
+    async def field(self, size: int) -> bytes:
+        while len(self._waiting) < size:
+            self._waiting += await self._more()
+        return await self.some(size)
+
+    async def some(self, most: int) -> bytes:
+        """At least a byte and at the most so many."""
+        data = self._waiting or await self._more()
+        self._waiting = data[most:]
+        return data[:most]
+
+    async def is_at_end(self) -> bool:
+        return not self._waiting and not await self._read()
+
+    async def _more(self) -> bytes:
+        piece = await self._read()
+        if not piece:
+            raise _invalid()
+        return piece
 
 
 async def encode(pieces: AsyncIterator[bytes | memoryview], length: int) -> AsyncIterator[bytes]:
@@ -89,8 +122,7 @@ async def encode(pieces: AsyncIterator[bytes | memoryview], length: int) -> Asyn
     yield _CRC.pack(whole)
 
 
-def _check(data: bytes, said: int) -> None:
-    found = crc64.compute(data)
+def _check(found: int, said: int) -> None:
     if found != said:
         raise Malformed(
             "Crc64Mismatch", UserSpecifiedCrc64=crc64.encode(said), ServerCalculatedCrc64=crc64.encode(found)

@@ -13,8 +13,9 @@ from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, take_range
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import content_length_of, metadata_of, number_of, stored_md5_of
-from kyanite.services.common.intake import Taken, commit, hash_headers, take
+from kyanite.services.common.intake import Taken, commit, hash_headers
 from kyanite.services.common.limits import check_body_length
+from kyanite.services.common.structured import data_length_of, structured_headers, take_data
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
 
@@ -44,13 +45,13 @@ async def put_append_blob(exchange: Exchange) -> Response:
 
 async def append_block(exchange: Exchange) -> Response:
     headers = exchange.headers
-    length = content_length_of(exchange.request)
+    length = data_length_of(exchange)
     if length == 0:
         raise bad_header("Content-Length", "0")
     check_body_length(exchange.version, length, _BLOCK_MAX_BYTES)
     ask = _ask_of(exchange)
-    taken = await take(exchange.environment, exchange.request, length)
-    return await _append(exchange, ask, taken, hash_headers(headers, taken))
+    taken = await take_data(exchange, length)
+    return await _append(exchange, ask, taken, hash_headers(headers, taken) + structured_headers(exchange))
 
 
 async def append_block_from_url(exchange: Exchange) -> Response:

@@ -10,14 +10,14 @@ from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     base64_text,
-    content_length_of,
     md5_of,
     metadata_of,
     one_of,
     required,
 )
-from kyanite.services.common.intake import commit, take
+from kyanite.services.common.intake import commit
 from kyanite.services.common.limits import check_body_length
+from kyanite.services.common.structured import data_length_of, structured_headers, take_data
 from kyanite.wire import crc64
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
@@ -33,12 +33,12 @@ async def put_blob(exchange: Exchange) -> Response:
     headers = exchange.headers
     if required(headers, "x-ms-blob-type").lower() != "blockblob":
         raise bad_header("x-ms-blob-type", headers["x-ms-blob-type"])
-    length = content_length_of(exchange.request)
+    length = data_length_of(exchange)
     check_body_length(exchange.version, length, _PUT_BLOB_MAX_BYTES)
     key, guard, metadata = blob_key_of(exchange), guard_of(headers), metadata_of(exchange.request)
     tier = one_of(headers, "x-ms-access-tier", TIERS)
     md5 = md5_of(headers, "x-ms-blob-content-md5")
-    taken = await take(exchange.environment, exchange.request, length, md5=md5)
+    taken = await take_data(exchange, length, md5=md5)
     draft = Draft(
         payload=taken.payload,
         length=length,
@@ -59,7 +59,7 @@ async def put_blob(exchange: Exchange) -> Response:
         ("x-ms-content-crc64", crc64.encode(taken.crc64)),
         ("x-ms-request-server-encrypted", "true"),
     ]
-    return Response(201, answer)
+    return Response(201, answer + structured_headers(exchange))
 
 
 def http_headers_of(headers: Mapping[str, str], md5: bytes, *, own_only: bool = False) -> HttpHeaders:

@@ -16,14 +16,14 @@ from kyanite.services.common.blob_paths import readable_key_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     base64_text,
-    content_length_of,
     lease_id_of,
     metadata_of,
     one_of,
     stored_md5_of,
 )
-from kyanite.services.common.intake import Taken, check_hashes, commit, hash_headers, take
+from kyanite.services.common.intake import Taken, check_hashes, commit, hash_headers
 from kyanite.services.common.limits import check_body_length
+from kyanite.services.common.structured import data_length_of, structured_headers, take_data
 from kyanite.values import LeaseId
 from kyanite.wire import crc64, xml
 from kyanite.wire.http import Response
@@ -38,14 +38,15 @@ _SOURCES = {source.value: source for source in From}
 
 async def put_block(exchange: Exchange) -> Response:
     block_id = _block_id_of(exchange)
-    length = content_length_of(exchange.request)
+    length = data_length_of(exchange)
     if length == 0:
         raise bad_header("Content-Length", "0")
     check_body_length(exchange.version, length, _BLOCK_MAX_BYTES)
     key, lease_id = blob_key_of(exchange), lease_id_of(exchange.headers)
-    taken = await take(exchange.environment, exchange.request, length)
+    taken = await take_data(exchange, length)
     await _stage(exchange, key, block_id, taken, lease_id)
-    return Response(201, [*hash_headers(exchange.headers, taken), ("x-ms-request-server-encrypted", "true")])
+    answer = hash_headers(exchange.headers, taken) + structured_headers(exchange)
+    return Response(201, [*answer, ("x-ms-request-server-encrypted", "true")])
 
 
 async def put_block_from_url(exchange: Exchange) -> Response:

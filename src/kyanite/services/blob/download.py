@@ -9,9 +9,10 @@ from kyanite.model.reading import Opened, Reading
 from kyanite.model.records import BlobRecord
 from kyanite.services.blob.blob import guard_of, property_headers
 from kyanite.services.common.blob_paths import readable_key_of
-from kyanite.services.common.download import Headers, download
+from kyanite.services.common.download import Headers, download, download_structured
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import base64_text
+from kyanite.services.common.structured import is_structured
 from kyanite.wire import ranges
 from kyanite.wire.http import Response
 
@@ -28,6 +29,7 @@ async def get_blob(exchange: Exchange) -> Response:
             headers.append(("Content-MD5" if asked is None else "x-ms-blob-content-md5", base64_text(md5)))
         return headers
 
-    if asked is None:
-        return await download(exchange, Reading(load), describe)
-    return await download(exchange, Reading(load, asked.first, asked.last, is_whole=False), describe)
+    ask = Reading(load) if asked is None else Reading(load, asked.first, asked.last, is_whole=False)
+    if is_structured(exchange):
+        return await download_structured(exchange, ask, describe)
+    return await download(exchange, ask, describe)

@@ -23,7 +23,8 @@ from kyanite.services.common.headers import (
     required,
     stored_md5_of,
 )
-from kyanite.services.common.intake import commit, hash_headers, take
+from kyanite.services.common.intake import commit, hash_headers
+from kyanite.services.common.structured import data_length_of, structured_headers, take_data
 from kyanite.wire import ranges
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, missing_header
@@ -62,7 +63,7 @@ async def put_page(exchange: Exchange) -> Response:
     required(headers, "x-ms-page-write")
     clears = one_of(headers, "x-ms-page-write", ("update", "clear")) == "clear"
     ask = _ask_of(exchange)
-    length = content_length_of(exchange.request)
+    length = data_length_of(exchange)
     if clears:
         if length:
             raise bad_header("Content-Length", str(length))
@@ -70,9 +71,9 @@ async def put_page(exchange: Exchange) -> Response:
     _check_size(ask)
     if length != ask.length:
         raise bad_header("Content-Length", str(length))
-    taken = await take(exchange.environment, exchange.request, length)
+    taken = await take_data(exchange, length)
     record = await commit(exchange.environment, taken, _write(exchange, ask, taken.payload))
-    return _written(record, hash_headers(headers, taken))
+    return _written(record, hash_headers(headers, taken) + structured_headers(exchange))
 
 
 async def put_page_from_url(exchange: Exchange) -> Response:

@@ -22,6 +22,7 @@ from kyanite.services.common.headers import (
 from kyanite.services.common.intake import commit, hash_headers
 from kyanite.services.common.lease import lease_answer, lease_ask_of
 from kyanite.services.common.limits import check_body_length
+from kyanite.services.common.structured import data_length_of, structured_headers, take_data
 from kyanite.services.files.properties import (
     Headers,
     lease_headers,
@@ -29,7 +30,6 @@ from kyanite.services.files.properties import (
     smb_properties_of,
     version_headers,
 )
-from kyanite.services.files.structured import data_length_of, structured_headers, take_data
 from kyanite.values import Instant
 from kyanite.wire import http_date
 from kyanite.wire.http import Response

@@ -16,14 +16,14 @@ from kyanite.services.common.headers import (
     required,
 )
 from kyanite.services.common.intake import commit, hash_headers
-from kyanite.services.files.file import ENCRYPTED, MIB, property_headers
-from kyanite.services.files.properties import Headers, version_headers
-from kyanite.services.files.structured import (
+from kyanite.services.common.structured import (
     data_length_of,
     is_structured,
     structured_headers,
     take_data,
 )
+from kyanite.services.files.file import ENCRYPTED, MIB, property_headers
+from kyanite.services.files.properties import Headers, version_headers
 from kyanite.wire import ranges, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
