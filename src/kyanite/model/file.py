@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
 from kyanite.engine.extents import Extent
-from kyanite.model import content, file_tree, handle, ranges, share, share_usage
+from kyanite.model import content, file_tree, handle, share_usage
 from kyanite.model.content import Content
 from kyanite.model.file_entry import FILE, Entry
 from kyanite.model.file_properties import SmbProperties, changed, new_entry
@@ -71,11 +71,6 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     @property
     def content(self) -> Content:
         return self.entry.content
-
-
-class FileRanges(msgspec.Struct, frozen=True, gc=False):
-    entry: Entry
-    page: ranges.Page
 
 
 def create(
@@ -292,44 +287,6 @@ def delete(engine: Engine, path: FilePath, lease_id: LeaseId | None) -> Awaitabl
         file_tree.remove(tx, place, entry)
 
     return engine.run(body, scope_of(path))
-
-
-def list_ranges(
-    engine: Engine,
-    path: FilePath,
-    lease_id: LeaseId | None,
-    *,
-    first: int,
-    last: int | None,
-    limit: int,
-    since: Instant | None = None,
-) -> Awaitable[FileRanges]:
-    """Where a file holds data, or what has changed in it since an earlier snapshot of the share."""
-
-    def body(snap: Snapshot) -> FileRanges:
-        place, entry = load_for_read(snap, path, lease_id, start=first, length=0)
-        end = entry.length if last is None else min(last + 1, entry.length)
-        if since is None:
-            return FileRanges(entry, ranges.data_ranges(snap, entry.content, first, end, limit=limit))
-        old = _as_it_was(snap, path, place, entry, since)
-        return FileRanges(entry, ranges.changed_ranges(snap, old, entry.content, first, end, limit=limit))
-
-    return engine.read(body)
-
-
-def _as_it_was(snap: Snapshot, path: FilePath, place: Place, entry: Entry, since: Instant) -> Content:
-    """The content of the same file at an earlier snapshot; none, when it was not there."""
-    key = share.ShareKey(path.share.account, path.share.name, since)
-    try:
-        tree = file_tree.open_tree(snap, key)
-    except Refused:
-        raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND) from None
-    try:
-        _, old = file_tree.load(snap, FilePath(key, path.names), FILE)
-    except Refused:
-        return content.NO_CONTENT
-    assert tree.id == place.tree.id
-    return old.content if old.id == entry.id else content.NO_CONTENT
 
 
 def scope_of(path: FilePath) -> Scope:

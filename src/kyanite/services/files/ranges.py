@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kyanite.engine.api import Snapshot
-from kyanite.model import file
+from kyanite.model import file, file_ranges
 from kyanite.model.file import RangeWrite, Seen
 from kyanite.model.reading import Opened, Reading
 from kyanite.services.common.download import download, download_structured
@@ -89,7 +89,7 @@ async def get_file(exchange: Exchange) -> Response:
 
 async def list_ranges(exchange: Exchange) -> Response:
     asked = ranges.from_headers(exchange.headers) or ByteRange(0, None)
-    found = await file.list_ranges(
+    found = await file_ranges.list_ranges(
         exchange.environment.engine,
         readable_path_of(exchange),
         lease_id_of(exchange.headers),
