@@ -180,7 +180,7 @@ class Trees(RuleBasedStateMachine):
             expected = Reason.PARENT_NOT_FOUND
         if expected is None and new in self.world and new != old:
             expected = None if replaces else Reason.PATH_ALREADY_EXISTS
-            if replaces and (kind == DIRECTORY or self.world[new] is None):
+            if replaces and self.world[new] is None:
                 expected = Reason.PATH_TYPE_MISMATCH
         ask = Rename(FilePath(SHARE, source), FilePath(SHARE, goal), kind, replaces=replaces)
         if self.attempt(rename(self.engine, ask), expected):
