@@ -112,10 +112,59 @@ def test_what_has_changed(world: World, seed: int, sweeps: int) -> None:
         for new, new_steps in snapshots[1:]:
 
             def ask(snapshot: Snapshot, at: int, old: Content = old, new: Content = new) -> Page:
-                return ranges.changed_ranges(snapshot, old, new, at, SPACE, limit=3)
+                return ranges.changed_ranges(snapshot, (old, new), at, SPACE, limit=3)
 
             kinds = [kind_of(*steps) for steps in zip(old_steps, new_steps, strict=True)]
             assert pages(world, ask) == expected(kinds)
+
+
+BLOCK = 16
+
+
+def in_blocks(kinds: list[str]) -> list[str]:
+    """Of each block one kind: data before cleared before data that stayed before nothing."""
+    found = []
+    for at in range(0, SPACE, BLOCK):
+        letters = set(kinds[at : at + BLOCK])
+        is_changed, has_data = letters & {"d", "c"}, letters & {"d", "s"}
+        kind = "-" if not is_changed else "d" if has_data else "c"
+        found += [kind] * len(kinds[at : at + BLOCK])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_has_changed_by_blocks_and_through_versions(world: World, seed: int) -> None:
+    """A byte has changed if it differs between any version and the next."""
+    written = Written(world, Random(seed))
+    versions: list[tuple[Content, list[int]]] = []
+    for _ in range(4):
+        for _ in range(6):
+            written.change()
+        versions.append((world.run(lambda tx: content.share(tx, written.stored)), list(written.steps)))
+    contents = [stored for stored, _ in versions]
+    histories = list(zip(*[steps for _, steps in versions], strict=True))
+    kinds = []
+    for history in histories:
+        is_changed = len(set(history)) > 1
+        kinds.append(("d" if history[-1] else "c") if is_changed else ("s" if history[-1] else "-"))
+    for start in (0, BLOCK * 3 + 5):
+        found = pages(
+            world,
+            lambda snapshot, at: ranges.changed_ranges(
+                snapshot,
+                contents,
+                max(at, start),  # noqa: B023
+                SPACE,
+                limit=3,
+                block=BLOCK,
+            ),
+        )
+        assert found == expected(["-"] * start + in_blocks(kinds)[start:])
+    held = pages(
+        world,
+        lambda snapshot, at: ranges.data_ranges(snapshot, contents[-1], at, SPACE, limit=3, block=BLOCK),
+    )
+    assert held == expected(in_blocks(["d" if history[-1] else "-" for history in histories]))
 
 
 def test_a_page_ends_after_looking_at_very_much(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,5 +182,5 @@ def test_what_two_contents_share_is_not_looked_at(world: World) -> None:
     for layer_row in world.rows(b"r" + snapshot.layer.to_bytes(8, "big")):
         if not layer_row.endswith((90).to_bytes(8, "big")):
             world.run(lambda tx, key=layer_row: tx.delete(key))  # type: ignore[misc]
-    page = world.read(lambda state: ranges.changed_ranges(state, snapshot, changed, 0, 500, limit=10))
+    page = world.read(lambda state: ranges.changed_ranges(state, (snapshot, changed), 0, 500, limit=10))
     assert page == Page([Range(105, 106)], None)

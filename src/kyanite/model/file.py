@@ -27,7 +27,7 @@ from kyanite.rules.share_modes import EVERYTHING, Rights
 from kyanite.values import Instant, LeaseId
 
 BLOCK = 512
-"""What is cleared becomes a hole by whole blocks."""
+"""What is cleared becomes a hole by whole blocks, and ranges are listed by them."""
 
 
 class FileDraft(msgspec.Struct, frozen=True, gc=False):

@@ -26,6 +26,14 @@ class Posix(msgspec.Struct, array_like=True, frozen=True, gc=False):
     group: str = ""
 
 
+class Former(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A place that a file left, up to the latest snapshot that shows it there."""
+
+    until: Instant
+    directory_id: int
+    folded_name: str
+
+
 class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Fields are only ever added at the end, with a default."""
 
@@ -58,6 +66,10 @@ class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     for_directories: bytes = b""
     links: int = 1
     """Of a file: how many names it has."""
+    former: tuple[Former, ...] = ()
+    """Of a file: where snapshots show it, the oldest first, if it was renamed since."""
+    placed_at: Instant = Instant(0)
+    """Of a file: when it was last renamed, if it ever was."""
 
     @property
     def etag(self) -> ETag:

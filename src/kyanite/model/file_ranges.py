@@ -5,11 +5,12 @@ from collections.abc import Awaitable
 import msgspec
 
 from kyanite.engine.api import Engine, Snapshot
-from kyanite.model import content, file_tree, ranges, share
-from kyanite.model.content import Content
-from kyanite.model.file import load_for_read
+from kyanite.model import file_history, file_tree, ranges
+from kyanite.model.file import BLOCK, load_for_read
 from kyanite.model.file_entry import FILE, Entry
 from kyanite.model.file_tree import FilePath, Place
+from kyanite.model.share import ShareKey
+from kyanite.model.share_snapshot import instants
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, LeaseId
 
@@ -28,30 +29,43 @@ def list_ranges(
     last: int | None,
     limit: int,
     since: Instant | None = None,
+    through_renames: bool = False,
 ) -> Awaitable[FileRanges]:
-    """Where a file holds data, or what has changed in it since an earlier snapshot of the share."""
+    """Where a file holds data, or what has changed in it since an earlier snapshot of the share, by blocks."""
 
     def body(snap: Snapshot) -> FileRanges:
         place, entry = load_for_read(snap, path, lease_id, start=first, length=0)
         end = entry.length if last is None else min(last + 1, entry.length)
         if since is None:
-            return FileRanges(entry, ranges.data_ranges(snap, entry.content, first, end, limit=limit))
-        old = _as_it_was(snap, path, place, entry, since)
-        return FileRanges(entry, ranges.changed_ranges(snap, old, entry.content, first, end, limit=limit))
+            page = ranges.data_ranges(snap, entry.content, first, end, limit=limit, block=BLOCK)
+            return FileRanges(entry, page)
+        if not through_renames:
+            _check_same(snap, path, entry, since)
+        rows = _versions(snap, path, place, entry, since)
+        contents = [row.content for row in rows]
+        return FileRanges(entry, ranges.changed_ranges(snap, contents, first, end, limit=limit, block=BLOCK))
 
     return engine.read(body)
 
 
-def _as_it_was(snap: Snapshot, path: FilePath, place: Place, entry: Entry, since: Instant) -> Content:
-    """The content of the same file at an earlier snapshot; none, when it was not there."""
-    key = share.ShareKey(path.share.account, path.share.name, since)
-    try:
-        tree = file_tree.open_tree(snap, key)
-    except Refused:
-        raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND) from None
+def _check_same(snap: Snapshot, path: FilePath, entry: Entry, since: Instant) -> None:
+    """Refuse to compare with a snapshot that shows another file of this name, or none."""
+    key = ShareKey(path.share.account, path.share.name, since)
     try:
         _, old = file_tree.load(snap, FilePath(key, path.names), FILE)
     except Refused:
-        return content.NO_CONTENT
-    assert tree.id == place.tree.id
-    return old.content if old.id == entry.id else content.NO_CONTENT
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND) from None
+    if old.id != entry.id:
+        raise Refused(Reason.FILE_GENERATION_MISMATCH)
+
+
+def _versions(snap: Snapshot, path: FilePath, place: Place, entry: Entry, since: Instant) -> list[Entry]:
+    """The file as it was at the snapshot, and as it was seen from then on."""
+    if path.share.snapshot is not None and since > path.share.snapshot:
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NEWER)
+    if since not in instants(snap, place.tree.id):
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
+    rows = file_history.versions(snap, place, entry, since)
+    if rows[0].written_at > since:
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
+    return rows

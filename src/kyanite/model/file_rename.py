@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model import file_tree, handle
 from kyanite.model.file import scope_of
-from kyanite.model.file_entry import Entry
+from kyanite.model.file_entry import FILE, Entry
+from kyanite.model.file_history import leaving
 from kyanite.model.file_properties import SmbProperties, changed
 from kyanite.model.file_tree import ROOT_ID, FilePath, Place, Tree
 from kyanite.rules import leases
@@ -81,7 +82,7 @@ def _moved(tx: Transaction, source: Place, target: Place, entry: Entry) -> tuple
         return file_tree.loosen(tx, source, entry), target
     loose = file_tree.loosen(tx, source, entry)
     tx.delete(source.key)
-    return loose, target
+    return leaving(tx, source, loose) if entry.kind == FILE else loose, target
 
 
 def _make_room(tx: Transaction, target: Place, ask: Rename) -> None:

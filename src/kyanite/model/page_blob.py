@@ -112,7 +112,7 @@ def page_ranges(
         if since is None:
             return PageRanges(record, ranges.data_ranges(snap, record.content, first, end, limit=limit))
         old = _load_previous(snap, blob, since)
-        return PageRanges(record, ranges.changed_ranges(snap, old, record.content, first, end, limit=limit))
+        return PageRanges(record, ranges.changed_ranges(snap, (old, record.content), first, end, limit=limit))
 
     return engine.read(body)
 

@@ -63,6 +63,7 @@ class Reason(Enum):
     SHARE_SIZE_LIMIT_REACHED = auto()
     SHARE_PROTOCOL_MISMATCH = auto()
     PREVIOUS_SNAPSHOT_NOT_FOUND = auto()
+    FILE_GENERATION_MISMATCH = auto()
     PARENT_NOT_FOUND = auto()
     PATH_NOT_FOUND = auto()
     PATH_ALREADY_EXISTS = auto()

@@ -38,6 +38,12 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     Reason.PREVIOUS_SNAPSHOT_NOT_FOUND: WireError(
         409, "PreviousSnapshotNotFound", "The previous snapshot is not found."
     ),
+    Reason.PREVIOUS_SNAPSHOT_NEWER: WireError(
+        400, "PreviousSnapshotCannotBeNewer", "The prevsharesnapshot query parameter cannot be newer."
+    ),
+    Reason.FILE_GENERATION_MISMATCH: WireError(
+        409, "FileGenerationMismatch", "The file has been recreated since the previous snapshot was taken."
+    ),
     Reason.PARENT_NOT_FOUND: WireError(404, "ParentNotFound", "The specified parent path does not exist."),
     Reason.PATH_NOT_FOUND: common.REASONS[Reason.RESOURCE_NOT_FOUND],
     Reason.PATH_ALREADY_EXISTS: WireError(

@@ -11,6 +11,7 @@ from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import instant_of, path_of, readable_path_of
 from kyanite.services.common.headers import (
     base64_text,
+    flag_of,
     lease_id_of,
     one_of,
     required,
@@ -32,6 +33,7 @@ from kyanite.wire.ranges import ByteRange
 _WRITE_MAX_BYTES = 4 * MIB
 _RANGES_MAX = 10_000
 _TO_THE_END = 1 << 62
+_THROUGH_RENAMES = "x-ms-file-support-rename"
 
 
 async def put_range(exchange: Exchange) -> Response:
@@ -89,6 +91,10 @@ async def get_file(exchange: Exchange) -> Response:
 
 async def list_ranges(exchange: Exchange) -> Response:
     asked = ranges.from_headers(exchange.headers) or ByteRange(0, None)
+    since = instant_of(exchange, "prevsharesnapshot")
+    through_renames = flag_of(exchange.headers, _THROUGH_RENAMES)
+    if through_renames and since is None:
+        raise bad_header(_THROUGH_RENAMES, exchange.headers[_THROUGH_RENAMES])
     found = await file_ranges.list_ranges(
         exchange.environment.engine,
         readable_path_of(exchange),
@@ -96,7 +102,8 @@ async def list_ranges(exchange: Exchange) -> Response:
         first=max(asked.first, _number_of(exchange.parameters, "marker", 0)),
         last=asked.last,
         limit=min(_number_of(exchange.parameters, "maxresults", _RANGES_MAX, least=1), _RANGES_MAX),
-        since=instant_of(exchange, "prevsharesnapshot"),
+        since=since,
+        through_renames=through_renames,
     )
     items = "".join(_item(each.start, each.end, each.is_clear) for each in found.page.ranges)
     more = "" if found.page.next_start is None else str(found.page.next_start)
