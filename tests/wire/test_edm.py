@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kyanite.wire.edm import datetime_text, decode_entity, decode_table_name, guid_text
+from kyanite.wire.edm import datetime_text, decode_entity, decode_properties, decode_table_name, guid_text
 from kyanite.wire.malformed import Malformed
 
 GUID = "c9da6455-213d-42c9-9a79-3e9149a57833"
@@ -48,6 +48,7 @@ def annotated(text: str, type_: str) -> dict[str, Any]:
         (typed(1.5, "Edm.Double"), {"x": 1.5}),
         # Values as texts
         (typed("true", "Edm.Boolean"), {"x": True}),
+        (typed("False", "Edm.Boolean"), {"x": False}),
         (typed("5", "Edm.Int32"), {"x": 5}),
         (typed("1e3", "Edm.Double"), {"x": 1000.0}),
         # Types that JSON has no form for
@@ -139,6 +140,11 @@ def test_keys_are_told_apart_from_properties() -> None:
     found = decode_entity(b'{"PartitionKey":"p","RowKey":"","PartitionKey@odata.type":"Edm.String","x":1}')
     assert found == ("p", "", {"x": 1})
     assert decode_entity(b'{"RowKey":null}') == (None, None, {})
+
+
+def test_keys_of_any_type_are_passed_over_where_only_properties_are_read() -> None:
+    sent = b'{"PartitionKey@odata.type":"Edm.Binary","PartitionKey":"cGs=","RowKey":5,"x":1}'
+    assert decode_properties(sent) == {"x": 1}
 
 
 @pytest.mark.parametrize(

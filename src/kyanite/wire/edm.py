@@ -46,6 +46,7 @@ _WHOLE = re.compile(r"[-+]?[0-9]{1,20}")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,7})?Z?")
 _HEX = frozenset("0123456789abcdef")
+_BOOLEANS = {"true": True, "false": False}
 _UNUSUAL_DOUBLES = {"NaN": "NaN", "Infinity": "Infinity", "-Infinity": "-Infinity"}
 
 _decode_json: Callable[[bytes], Any] = msgspec.json.Decoder().decode
@@ -57,6 +58,20 @@ EntityBody = tuple[str | None, str | None, Properties]
 
 def decode_entity(body: bytes) -> EntityBody:
     """Read the JSON object of one entity. Raises Malformed. What is null counts as not sent."""
+    given, properties = _read(body)
+    return (
+        _key(given, PARTITION_KEY, _PARTITION_KEY_TYPE),
+        _key(given, ROW_KEY, _ROW_KEY_TYPE),
+        properties,
+    )
+
+
+def decode_properties(body: bytes) -> Properties:
+    """Read the same object where the keys stand elsewhere: those in it are not looked at, whatever their type."""
+    return _read(body)[1]
+
+
+def _read(body: bytes) -> tuple[dict[str, Any], Properties]:
     given = _object(body)
     names = tuple(given)
     fields = _remembered_fields(names) if len(names) <= _REMEMBERED_NAMES else _fields(names)
@@ -75,11 +90,7 @@ def decode_entity(body: bytes) -> EntityBody:
             _add_unusual(properties, name, value)
     if b"\\" in body or body.count(b'"') != 2 * (len(names) + texts):
         _check_no_duplicates(body)
-    return (
-        _key(given, PARTITION_KEY, _PARTITION_KEY_TYPE),
-        _key(given, ROW_KEY, _ROW_KEY_TYPE),
-        properties,
-    )
+    return given, properties
 
 
 def _fields(names: tuple[str, ...]) -> list[tuple[str, str | None]]:
@@ -185,7 +196,7 @@ def _add_string(properties: Properties, name: str, value: Any) -> None:
 
 def _add_boolean(properties: Properties, name: str, value: Any) -> None:
     if value.__class__ is not bool:
-        value = {"true": True, "false": False}.get(value) if value.__class__ is str else None
+        value = _BOOLEANS.get(value.lower()) if value.__class__ is str else None
     if value is None:
         raise _unfit(name, EdmType.BOOLEAN.value)
     properties[name] = value

@@ -66,7 +66,7 @@ def change_of(act: Act, partition_key: str, row_key: str, headers: Mapping[str, 
         return Change(act, partition_key, row_key, {}, if_match)
     check_content_type(headers)
     # An empty body says nothing about any property, which some clients mean when they merge keys alone.
-    properties = edm.decode_entity(body)[2] if body else {}
+    properties = edm.decode_properties(body) if body else {}
     return Change(act, partition_key, row_key, properties, if_match or ANY)
 
 
