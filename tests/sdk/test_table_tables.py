@@ -128,6 +128,23 @@ async def test_stats_come_from_the_secondary(sdk: Sdk) -> None:
     assert stats["geo_replication"]["status"] == "live"
 
 
+async def test_the_secondary_says_that_it_takes_no_writes(sdk: Sdk) -> None:
+    """Of an insertion that fails the client tells nothing but the status line."""
+    url = host_style(sdk)
+    table = await done(sdk.table_service(url=url).create_table(fresh_name()))
+    service = sdk.table_service(url=url, location_mode="secondary")
+    shadow = service.get_table_client(table.table_name)
+    entity = {"PartitionKey": "p", "RowKey": "r"}
+    for attempt, said in (
+        (lambda: shadow.upsert_entity(entity), "Write operations are not allowed."),
+        (lambda: shadow.create_entity(entity), "'Forbidden'"),
+    ):
+        with refused(403, "InsufficientAccountPermissions") as caught:
+            await done(attempt())
+        assert said in str(caught.value)
+    assert await items(shadow.list_entities()) == []
+
+
 async def test_host_style_addresses_work(sdk: Sdk) -> None:
     service = sdk.table_service(url=host_style(sdk))
     table = await done(service.create_table(fresh_name()))

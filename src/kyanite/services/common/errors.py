@@ -99,7 +99,7 @@ REASONS: Mapping[Reason, WireError] = {
     Reason.WRITE_ON_SECONDARY: WireError(
         403,
         "InsufficientAccountPermissions",
-        "The account being accessed does not have sufficient permissions to execute this operation.",
+        "Write operations are not allowed.",
     ),
 }
 

@@ -53,6 +53,8 @@ class Dialect:
     """Finds the stored policies and the public level that a request's container has."""
     error_body: Callable[[Exchange, str, str, Mapping[str, str]], tuple[str, bytes]] = xml_error_body
     """Content type and body of an error, from its code, message and details."""
+    message_as_reason: bool = True
+    """Whether the status line of an error tells its message; otherwise it tells what HTTP calls the status."""
 
 
 class Service:
@@ -140,13 +142,14 @@ class Service:
         detail = {name: value for name, value in detail.items() if name not in _IN_HEADERS}
         if error.status == 401:
             headers.append(("WWW-Authenticate", _CHALLENGE))
+        reason = error.message if self._dialect.message_as_reason else None
         if error.status == 304:
-            return Response(304, headers, reason=error.message)
+            return Response(304, headers, reason=reason)
         content_type, body = self._dialect.error_body(exchange, error.code, message, detail)
         headers.append(("Content-Type", content_type))
         if exchange.request.method == "HEAD":
-            return Response(error.status, headers, reason=error.message, length=len(body))
-        return Response(error.status, headers, body, reason=error.message)
+            return Response(error.status, headers, reason=reason, length=len(body))
+        return Response(error.status, headers, body, reason=reason)
 
     def _unverified(self, exchange: Exchange, cause: Refused | Malformed) -> Response:
         """The source of a copy answered with an error: its status becomes that of the request."""

@@ -20,4 +20,5 @@ DIALECT = Dialect(
     locate=locate,
     guardian=guardian,
     error_body=errors.error_body,
+    message_as_reason=False,
 )
