@@ -11,7 +11,17 @@ from kyanite.services.common.exchange import Resource
 from kyanite.services.table import errors
 from kyanite.wire import batch, edm, odata
 from tests.services.harness import VERSION, Harness
-from tests.services.table_requests import JSON, NO_CONTENT, create, data, insert, message, query, rows
+from tests.services.table_requests import (
+    BATCH_TYPE,
+    JSON,
+    NO_CONTENT,
+    create,
+    data,
+    insert,
+    message,
+    query,
+    rows,
+)
 
 ROOT = "http://localhost:10000/acme/"
 
@@ -174,7 +184,10 @@ async def test_bodies_that_create_no_table(
         ("GET", "/Tables('a'b')", 400, "InvalidUri"),
         ("GET", "/Tables(things)", 400, "InvalidUri"),
         ("GET", "/things/more", 400, "InvalidUri"),
-        ("GET", "/things/", 400, "InvalidUri"),
+        ("GET", "/things/?restype=service&comp=properties", 400, "InvalidQueryParameterValue"),
+        ("POST", "/Tables/more", 400, "InvalidUri"),
+        ("DELETE", "/things(PartitionKey='p',RowKey='r')/more", 400, "InvalidUri"),
+        ("PUT", "/things/more", 400, "InvalidUri"),
         ("PUT", "/Tables", 405, "MethodNotAllowed"),
         ("PATCH", "/Tables('things')", 405, "MethodNotAllowed"),
         ("GET", "/$batch", 405, "MethodNotAllowed"),
@@ -188,6 +201,45 @@ async def test_requests_that_mean_nothing(
     await create(tables)
     answer = await tables(method, target, JSON)
     assert (answer.status, answer.code) == (status, code)
+
+
+async def test_a_slash_at_the_end_changes_nothing(tables: Harness) -> None:
+    await create(tables)
+    await insert(tables, "r")
+    assert rows(await tables("GET", "/things/", JSON)) == ["r"]
+    assert (await tables("GET", "/Tables/", JSON)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "headers", "missing", "there"),
+    [
+        ("POST", "/things/Tables", {}, (404, "TableNotFound"), (400, "PropertiesNeedValue")),
+        ("DELETE", "/things/Tables('things')", {}, (404, "TableNotFound"), (400, "InvalidInput")),
+        ("DELETE", "/things", {}, (404, "TableNotFound"), (400, "InvalidInput")),
+        (
+            "POST",
+            "/things/$batch",
+            BATCH_TYPE,
+            (415, "MediaTypeNotSupported"),
+            (415, "MediaTypeNotSupported"),
+        ),
+    ],
+)
+async def test_an_address_of_the_service_that_ends_in_a_table(
+    tables: Harness,
+    method: str,
+    target: str,
+    headers: dict[str, str],
+    missing: tuple[int, str],
+    there: tuple[int, str],
+) -> None:
+    body = b'{"TableName":"things"}'
+    before = await tables(method, target, {**JSON, **headers}, body)
+    assert (before.status, before.code) == missing
+    await create(tables)
+    after = await tables(method, target, {**JSON, **headers}, body)
+    assert (after.status, after.code) == there
+    assert data(await tables("GET", "/Tables", JSON))["value"] == [{"TableName": "things"}]
 
 
 async def test_an_error_tells_the_range_that_is_allowed(tables: Harness) -> None:

@@ -148,7 +148,10 @@ def _change_of(request: EmbeddedRequest, place: Place) -> Change:
     check_tunnel(method, headers)
     resource, _, _, keys = place
     if resource is Resource.ENTITIES and method == "POST":
-        return insertion_of(headers, body)
+        insertion = insertion_of(headers, body)
+        if insertion is None:
+            raise Refused(Reason.PROPERTIES_NEED_VALUE)
+        return insertion
     if resource is not Resource.OBJECT:
         raise Malformed("UnsupportedHttpVerb")
     return change_of(act_of(method, headers), *keys, headers, body)

@@ -10,7 +10,6 @@ from kyanite.model.entity import Change
 from kyanite.rules import entities
 from kyanite.rules.entities import ANY, Act
 from kyanite.rules.permissions import Access, Grant, ServiceGrant
-from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.table.formats import check_content_type
 from kyanite.wire import edm
 from kyanite.wire.malformed import Malformed, missing_header
@@ -48,13 +47,14 @@ def act_of(method: str, headers: Mapping[str, str]) -> Act:
     return act
 
 
-def insertion_of(headers: Mapping[str, str], body: bytes) -> Change:
+def insertion_of(headers: Mapping[str, str], body: bytes) -> Change | None:
+    """None when the body lacks a key."""
     check_content_type(headers)
     if "if-match" in headers:
         raise Malformed("InvalidInput", Reason="An insertion takes no If-Match.")
     partition_key, row_key, properties = edm.decode_entity(body)
     if partition_key is None or row_key is None:
-        raise Refused(Reason.PROPERTIES_NEED_VALUE)
+        return None
     return Change(Act.INSERT, partition_key, row_key, properties)
 
 

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from kyanite.model import entity, entity_query, entity_text
+from kyanite.model import entity, entity_query, entity_text, table
 from kyanite.model.entity import Change, Written
 from kyanite.model.entity_query import Ask, Plan
 from kyanite.rules import entities
@@ -20,7 +20,7 @@ from kyanite.services.table.changes import (
 from kyanite.services.table.continuation import encode_key, key_of
 from kyanite.services.table.entity_json import entity_body, page_body
 from kyanite.services.table.formats import NO_CONTENT, json_headers, level_of, preference_of
-from kyanite.services.table.paths import entity_path, table_key
+from kyanite.services.table.paths import NO_KEYS, entity_path, table_key
 from kyanite.services.table.query_options import check_options, has_options, selected_of, top_of
 from kyanite.wire import odata
 from kyanite.wire.http import Response
@@ -32,6 +32,10 @@ _REMEMBERED_FILTER_LENGTH = 1024
 async def insert_entity(exchange: Exchange) -> Response:
     level, preference = level_of(exchange), preference_of(exchange.headers)
     change = insertion_of(exchange.headers, await _body(exchange))
+    if change is None:
+        # That there is no such table counts more than that the entity has no keys.
+        await table.see(exchange.environment.engine, table_key(exchange))
+        raise Refused(Reason.PROPERTIES_NEED_VALUE)
     written = await _apply(exchange, change)
     address = exchange.endpoint + entity_path(written.table_name, change.partition_key, change.row_key)
     headers = [etag_header(written.etag), ("Location", address)]
@@ -57,6 +61,12 @@ async def delete_entity(exchange: Exchange) -> Response:
     act = act_of(exchange.request.method, exchange.headers)
     await _apply(exchange, change_of(act, partition_key, row_key, exchange.headers, b""))
     return Response(204)
+
+
+async def delete_nothing(exchange: Exchange) -> Response:
+    """A deletion that names a table, but no entity in it."""
+    await table.see(exchange.environment.engine, table_key(exchange))
+    raise Malformed("InvalidInput", Reason=NO_KEYS)
 
 
 async def get_entity(exchange: Exchange) -> Response:

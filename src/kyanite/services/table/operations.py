@@ -64,6 +64,7 @@ OPERATIONS = (
     Op("Query Entities", "GET", ENTITIES, query(), entity.query_entities, READ),
     Op("Query Entities", "GET", ENTITY, query(), entity.get_entity, READ),
     Op("Insert Entity", "POST", ENTITIES, query(), entity.insert_entity, ACCESS[Act.INSERT], writes=True),
+    Op("Delete Entity", "DELETE", ENTITIES, query(), entity.delete_nothing, ACCESS[Act.DELETE], writes=True),
     *CHANGES,
     *by_post(*CHANGES),
     Op("Entity Group Transaction", "POST", BATCH, query(), batch.entity_group_transaction, ANY_TOKEN),

@@ -6,6 +6,10 @@
 /name  /name()                          all entities of a table
 /name(PartitionKey='p',RowKey='r')      an entity
 /$batch                                 several requests in one
+
+A slash at the end changes nothing. A client whose service address ends in the name of a table writes to
+``/name/Tables`` or ``/name/$batch``: the service takes such a POST or DELETE as one to the entities of that table, and
+says what is wrong with it as that, by which its clients recognise the mistake.
 """
 
 import re
@@ -29,6 +33,7 @@ _KEYS = re.compile(r"\s*PartitionKey='((?:[^']|'')*)'\s*,\s*RowKey='((?:[^']|'')
 _KEYS_TURNED = re.compile(r"\s*RowKey='((?:[^']|'')*)'\s*,\s*PartitionKey='((?:[^']|'')*)'\s*", re.DOTALL)
 _NAME = re.compile(r"\s*'((?:[^']|'')*)'\s*", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
+_TAKEN_WITH_MORE = frozenset(((Resource.ENTITIES, "POST"), (Resource.ENTITIES, "DELETE")))
 _TUNNELLED = frozenset(("PUT", "MERGE", "PATCH", "DELETE"))
 
 
@@ -44,9 +49,9 @@ def locate(exchange: Exchange) -> Resource:
         # A token for one table says which, and then all requests inside must be for that one.
         exchange.container, exchange.object_name = exchange.parameters.get("tn", ""), ""
         return Resource.BATCH
-    if target.rest or exchange.request.path.endswith("/"):
-        raise Malformed("InvalidUri")
     resource, exchange.container, exchange.object_name, exchange.keys = read_path(target.first)
+    if target.rest and (resource, exchange.request.method) not in _TAKEN_WITH_MORE:
+        raise Malformed("InvalidUri")
     return resource
 
 
@@ -99,14 +104,14 @@ def keys_of(inside: str) -> tuple[str, str]:
     else:
         match = _KEYS_TURNED.fullmatch(inside)
         if match is None:
-            raise Malformed("InvalidInput", Reason=_NO_KEYS)
+            raise Malformed("InvalidInput", Reason=NO_KEYS)
         row_key, partition_key = match.groups()
     if "''" in inside:
         return partition_key.replace("''", "'"), row_key.replace("''", "'")
     return partition_key, row_key
 
 
-_NO_KEYS = (
+NO_KEYS = (
     "The number of keys specified in the URI does not match number of key properties for the resource: it must name "
     "PartitionKey and RowKey, in quotes."
 )
