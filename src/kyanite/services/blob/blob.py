@@ -11,6 +11,7 @@ from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord
 from kyanite.rules import leases
 from kyanite.rules.leases import Lease
 from kyanite.rules.preconditions import NONE
+from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.lists import BLOB_TYPES
 from kyanite.services.common.blob_paths import readable_key_of
@@ -45,9 +46,16 @@ _TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.ite
 
 def blob_key_of(exchange: Exchange) -> BlobKey:
     """The blob that a write names. Snapshots are never written."""
+    features.check(exchange)
     if "snapshot" in exchange.parameters:
         raise bad_parameter("snapshot", exchange.parameters["snapshot"])
     return BlobKey(key_of(exchange), exchange.object_name)
+
+
+def found_key_of(exchange: Exchange) -> BlobKey:
+    """The blob or snapshot that a read or a delete names."""
+    features.check(exchange)
+    return readable_key_of(exchange)
 
 
 def guard_of(headers: Mapping[str, str]) -> Guard:
@@ -63,7 +71,7 @@ def version_headers(record: BlobRecord) -> Headers:
 
 
 async def get_blob_properties(exchange: Exchange) -> Response:
-    seen = await blob.see(exchange.environment.engine, readable_key_of(exchange), guard_of(exchange.headers))
+    seen = await blob.see(exchange.environment.engine, found_key_of(exchange), guard_of(exchange.headers))
     record = seen.record
     headers = property_headers(exchange, record, seen.at)
     if record.http.content_md5:
@@ -78,7 +86,7 @@ async def get_blob_properties(exchange: Exchange) -> Response:
 
 
 async def get_blob_metadata(exchange: Exchange) -> Response:
-    seen = await blob.see(exchange.environment.engine, readable_key_of(exchange), guard_of(exchange.headers))
+    seen = await blob.see(exchange.environment.engine, found_key_of(exchange), guard_of(exchange.headers))
     return Response(200, version_headers(seen.record) + metadata_headers(seen.record.metadata))
 
 
@@ -132,7 +140,7 @@ async def snapshot_blob(exchange: Exchange) -> Response:
 
 
 async def delete_blob(exchange: Exchange) -> Response:
-    key = readable_key_of(exchange)
+    key = found_key_of(exchange)
     wish = one_of(exchange.headers, "x-ms-delete-snapshots", ("include", "only"))
     if wish and key.snapshot is not None:
         raise bad_header("x-ms-delete-snapshots", wish)

@@ -9,10 +9,9 @@ from kyanite.model.blob import BlobKey
 from kyanite.model.block_list import BlockListDraft, From
 from kyanite.model.staging import BlockDraft
 from kyanite.rules.permissions import may_overwrite
-from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
+from kyanite.services.blob.blob import blob_key_of, found_key_of, guard_of, version_headers
 from kyanite.services.blob.block_blob import MIB, TIERS, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, take_range
-from kyanite.services.common.blob_paths import readable_key_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     base64_text,
@@ -92,7 +91,7 @@ async def get_block_list(exchange: Exchange) -> Response:
     if wanted not in {"committed", "uncommitted", "all"}:
         raise bad_parameter("blocklisttype", exchange.parameters["blocklisttype"])
     lists = await block_list.see(
-        exchange.environment.engine, readable_key_of(exchange), guard_of(exchange.headers)
+        exchange.environment.engine, found_key_of(exchange), guard_of(exchange.headers)
     )
     committed = _list_text("CommittedBlocks", lists.committed) if wanted != "uncommitted" else ""
     uncommitted = _list_text("UncommittedBlocks", lists.uncommitted) if wanted != "committed" else ""

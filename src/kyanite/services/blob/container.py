@@ -7,6 +7,7 @@ from kyanite.model.container import ContainerKey
 from kyanite.model.records import ContainerRecord
 from kyanite.rules import leases
 from kyanite.rules.preconditions import Conditions
+from kyanite.services.blob import features
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     conditions_of,
@@ -34,6 +35,7 @@ def version_headers(etag: ETag, modified_at: Instant) -> list[tuple[str, str]]:
 
 
 async def create_container(exchange: Exchange) -> Response:
+    features.check_container(exchange)
     record = await container.create(
         exchange.environment.engine,
         key_of(exchange),

@@ -7,8 +7,7 @@ from functools import partial
 from kyanite.model.blob import load_for_read
 from kyanite.model.reading import Opened, Reading
 from kyanite.model.records import BlobRecord
-from kyanite.services.blob.blob import guard_of, property_headers
-from kyanite.services.common.blob_paths import readable_key_of
+from kyanite.services.blob.blob import found_key_of, guard_of, property_headers
 from kyanite.services.common.download import Headers, download, download_structured
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import base64_text
@@ -19,7 +18,7 @@ from kyanite.wire.http import Response
 
 async def get_blob(exchange: Exchange) -> Response:
     asked = ranges.from_headers(exchange.headers)
-    load = partial(load_for_read, blob=readable_key_of(exchange), guard=guard_of(exchange.headers))
+    load = partial(load_for_read, blob=found_key_of(exchange), guard=guard_of(exchange.headers))
 
     def describe(opened: Opened[BlobRecord]) -> Headers:
         """The hash that is stored is that of the whole, so with a range it goes by another name."""

@@ -5,8 +5,7 @@ from urllib.parse import urlsplit
 
 from kyanite.model import page_blob
 from kyanite.model.ranges import Range
-from kyanite.services.blob.blob import guard_of, version_headers
-from kyanite.services.common.blob_paths import readable_key_of
+from kyanite.services.blob.blob import found_key_of, guard_of, version_headers
 from kyanite.services.common.exchange import Exchange
 from kyanite.values import Instant
 from kyanite.wire import iso_time, ranges, uri, xml
@@ -22,7 +21,7 @@ async def get_page_ranges(exchange: Exchange) -> Response:
     asked = ranges.from_headers(exchange.headers) or ByteRange(0, None)
     found = await page_blob.page_ranges(
         exchange.environment.engine,
-        readable_key_of(exchange),
+        found_key_of(exchange),
         guard_of(exchange.headers),
         first=max(asked.first, _marker_of(exchange.parameters)),
         last=asked.last,

@@ -7,7 +7,7 @@ from kyanite.rules import names
 from kyanite.services.common.access import Policed
 from kyanite.services.common.exchange import Exchange, Resource
 from kyanite.wire import iso_time
-from kyanite.wire.malformed import bad_parameter
+from kyanite.wire.malformed import Malformed, bad_parameter
 
 ROOT = "$root"
 
@@ -35,7 +35,9 @@ async def guardian(exchange: Exchange) -> Policed | None:
 
 
 def readable_key_of(exchange: Exchange) -> BlobKey:
-    """The blob or snapshot that a read or a delete names."""
+    """The blob or snapshot that a read or a delete names. There are no versions yet, so none can be meant."""
+    if "versionid" in exchange.parameters:
+        raise Malformed("NotImplemented", QueryParameterName="versionid")
     text = exchange.parameters.get("snapshot")
     if not text:
         return BlobKey(ContainerKey(exchange.account.name, exchange.container), exchange.object_name)
