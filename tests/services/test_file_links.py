@@ -3,6 +3,7 @@
 import pytest
 
 from tests.services.harness import Harness
+from tests.services.test_file_copies import source
 from tests.services.test_file_files import FILE, names
 
 NFS = {"x-ms-enabled-protocols": "NFS"}
@@ -19,6 +20,7 @@ async def test_a_link_is_kept_and_read(files: Harness) -> None:
     assert read.headers["etag"] == made.headers["etag"]
     assert (await files("PUT", "/box/l?restype=symboliclink", LINK)).code == "ResourceAlreadyExists"
     assert (await files("GET", "/box/l")).code == "ResourceTypeMismatch"
+    assert (await files("HEAD", "/box/l")).headers["x-ms-file-file-type"] == "SymLink"
     assert await names(files) == ["l"]
     assert (await files("DELETE", "/box/l")).status == 202
     assert (await files("GET", "/box/l?restype=symboliclink")).code == "ResourceNotFound"
@@ -30,12 +32,37 @@ async def test_owners_and_modes_are_kept(files: Harness) -> None:
     made = await files("PUT", "/box/f", FILE | {"x-ms-content-length": "0"} | owned)
     assert {name: made.headers[name] for name in owned} == owned
     assert (made.headers["x-ms-group"], made.headers["x-ms-link-count"]) == ("0", "1")
+    assert not {"x-ms-file-attributes", "x-ms-file-permission-key"} & made.headers.keys()
+    listed = await files("GET", "/box?restype=directory&comp=list&include=Attributes,PermissionKey,ETag")
+    assert [each.tag for each in listed.xml.find("Entries/File") or ()] == ["Name", "FileId", "Properties"]
     changed = await files("PUT", "/box/f?comp=properties", {"x-ms-group": "9"})
     assert (changed.headers["x-ms-group"], changed.headers["x-ms-owner"]) == ("9", "5")
     directory = await files("PUT", "/box/d?restype=directory")
     assert directory.headers["x-ms-mode"] == "0755"
     odd = await files("PUT", "/box/g", FILE | {"x-ms-content-length": "0", "x-ms-mode": "9999"})
     assert odd.code == "InvalidHeaderValue"
+
+
+async def test_a_copy_says_whose_its_owner_and_mode_are(files: Harness) -> None:
+    await files("PUT", "/box?restype=share", NFS)
+    given = {"x-ms-owner": "5", "x-ms-group": "6", "x-ms-mode": "0111"}
+    await files("PUT", "/box/f", FILE | {"x-ms-content-length": "0"} | given)
+    modes = {"x-ms-file-mode-copy-mode": "source", "x-ms-file-owner-copy-mode": "source"}
+    own = {"x-ms-owner": "7", "x-ms-group": "8", "x-ms-mode": "0777"}
+    override = dict.fromkeys(modes, "override")
+    usual = {"x-ms-owner": "0", "x-ms-group": "0", "x-ms-mode": "0664"}
+    for asked, expected in ((modes, given), ({}, usual), (override | own, own)):
+        copied = await files("PUT", "/box/g", source("f") | asked)
+        assert copied.status == 202
+        seen = (await files("HEAD", "/box/g")).headers
+        assert {name: seen[name] for name in usual} == expected
+    mixed = source("f") | {"x-ms-file-mode-copy-mode": "source", "x-ms-owner": "9"}
+    assert (await files("PUT", "/box/g", mixed)).status == 202
+    seen = (await files("HEAD", "/box/g")).headers
+    assert (seen["x-ms-mode"], seen["x-ms-owner"], seen["x-ms-group"]) == ("0111", "9", "0")
+    for name in modes:
+        refused = await files("PUT", "/box/g", source("f") | {name: "override"})
+        assert (refused.status, refused.code) == (400, "InvalidHeaderValue")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from kyanite.engine.api import Engine, Transaction
 from kyanite.model import blob, content, file, file_tree, permission, share_usage
 from kyanite.model.blob import UNGUARDED, BlobKey
 from kyanite.model.content import Content
-from kyanite.model.file_entry import FILE, Entry
+from kyanite.model.file_entry import FILE, Entry, Posix
 from kyanite.model.file_properties import SmbProperties, new_entry
 from kyanite.model.file_tree import FilePath
 from kyanite.model.permission import PermissionAsk
@@ -31,7 +31,7 @@ class FileCopy(msgspec.Struct, frozen=True, gc=False):
     """Replaces the source's; empty takes that over."""
     properties: SmbProperties
     taken_over: frozenset[str] = frozenset()
-    """The fields of ``properties`` that the source decides, if it is a file."""
+    """The fields of ``properties`` that the source decides, if it is a file; of owner and group, ``owner``."""
     ignores_read_only: bool = False
     sets_archive: bool = False
 
@@ -122,13 +122,23 @@ def _properties(tx: Transaction, ask: FileCopy, source: _Source) -> SmbPropertie
     entry = source.entry
     if entry is None:
         return ask.properties
-    values: dict[str, object] = {
-        name: getattr(entry, name) for name in ask.taken_over if name != "permission"
-    }
+    values: dict[str, object] = {name: getattr(entry, name) for name in ask.taken_over - _BY_THEMSELVES}
+    if entry.posix is not None and ask.taken_over & {"mode", "owner"}:
+        values["posix"] = _posix(ask, entry.posix)
     if "permission" in ask.taken_over:
         # The key means nothing in another share, the text does.
         values["permission"] = PermissionAsk(permission.load(tx, source.share_id, entry.permission))
     return msgspec.structs.replace(ask.properties, **values)
+
+
+_BY_THEMSELVES = frozenset(("permission", "mode", "owner"))
+
+
+def _posix(ask: FileCopy, source: Posix) -> Posix:
+    own = ask.properties.posix or Posix()
+    mode = source.mode if "mode" in ask.taken_over else own.mode
+    owner, group = (source.owner, source.group) if "owner" in ask.taken_over else (own.owner, own.group)
+    return Posix(mode, owner, group)
 
 
 def _archived(attributes: int) -> int:

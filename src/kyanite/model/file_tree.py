@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kyanite.engine import keys
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import content, share, share_usage
-from kyanite.model.file_entry import NAME, Entry, decode_entry, name_entry
+from kyanite.model.file_entry import DIRECTORY, NAME, Entry, decode_entry, name_entry
 from kyanite.model.records import encode
 from kyanite.model.share import ShareKey, ShareRecord
 from kyanite.rules.file_names import fold
@@ -134,10 +134,11 @@ def load(snap: Snapshot, path: FilePath, kind: int | None) -> tuple[Place, Entry
 
 def load_to_see(snap: Snapshot, path: FilePath, kind: int) -> tuple[Place, Entry]:
     """The same for reading properties, which is how clients ask whether there is a file, or a directory, of this
-    name: one of the other kind does not count. The Azure CLI asks so for a directory before it uploads a file.
+    name: one of the other kind does not count. The Azure CLI asks so for a directory before it uploads a file. A
+    symbolic link tells its properties as a file does.
     """
     place, entry = load(snap, path, None)
-    if entry.kind != kind:
+    if entry.is_directory != (kind == DIRECTORY):
         raise Refused(Reason.PATH_NOT_FOUND)
     return place, entry
 

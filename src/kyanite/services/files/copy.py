@@ -43,6 +43,13 @@ _OF_SOURCE = {
 }
 """Headers that may say ``source``, and the property that is then taken over."""
 
+_COPY_MODES = {
+    "x-ms-file-permission-copy-mode": ("permission", ("x-ms-file-permission", "x-ms-file-permission-key")),
+    "x-ms-file-mode-copy-mode": ("mode", ("x-ms-mode",)),
+    "x-ms-file-owner-copy-mode": ("owner", ("x-ms-owner", "x-ms-group")),
+}
+"""Headers that say whose the property is, and the headers one of which an own one needs."""
+
 
 async def copy_file(exchange: Exchange) -> Response:
     """Done when it is answered. A source in the same account needs no signature."""
@@ -160,13 +167,12 @@ def _properties_of(headers: Mapping[str, str]) -> tuple[Mapping[str, str], froze
         if headers.get(name, "").lower() == "source":
             del own[name]
             taken_over.add(field)
-    mode = one_of(headers, "x-ms-file-permission-copy-mode", ("source", "override"))
-    if mode == "source":
-        taken_over.add("permission")
-    if mode == "override" and not (
-        headers.get("x-ms-file-permission") or headers.get("x-ms-file-permission-key")
-    ):
-        raise bad_header("x-ms-file-permission-copy-mode", mode)
+    for name, (field, values) in _COPY_MODES.items():
+        mode = one_of(headers, name, ("source", "override"))
+        if mode == "source":
+            taken_over.add(field)
+        if mode == "override" and not any(headers.get(value) for value in values):
+            raise bad_header(name, mode)
     return own, frozenset(taken_over)
 
 

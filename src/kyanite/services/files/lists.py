@@ -124,8 +124,10 @@ def _item_writer(parts: frozenset[str], is_extended: bool) -> Callable[[Entry], 
             properties += _times(entry)
         if with_etag:
             properties += f'<Etag>"0x{entry.modified_at:X}"</Etag>'
-        more = f"<Attributes>{file_attributes.show(entry.attributes)}</Attributes>" if with_attributes else ""
-        if with_permission:
+        more = ""
+        if with_attributes and entry.posix is None:
+            more = f"<Attributes>{file_attributes.show(entry.attributes)}</Attributes>"
+        if with_permission and entry.posix is None:
             more += f"<PermissionKey>{encode_permission_key(entry.permission)}</PermissionKey>"
         word = "Directory" if entry.is_directory else "File"
         return (

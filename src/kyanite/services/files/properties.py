@@ -45,16 +45,20 @@ def version_headers(entry: Entry) -> Headers:
 
 
 def smb_headers(entry: Entry, parent_id: int) -> Headers:
+    """On a share that speaks NFS owner, group and mode take the place of attributes and permission."""
     headers = [
-        ("x-ms-file-permission-key", encode_permission_key(entry.permission)),
-        ("x-ms-file-attributes", file_attributes.show(entry.attributes)),
         ("x-ms-file-creation-time", iso_time.encode(entry.created_at)),
         ("x-ms-file-last-write-time", iso_time.encode(entry.last_write_at)),
         ("x-ms-file-change-time", iso_time.encode(entry.changed_at)),
         ("x-ms-file-id", str(entry.id)),
         ("x-ms-file-parent-id", str(parent_id)),
     ]
-    if entry.posix is not None:
+    if entry.posix is None:
+        headers += [
+            ("x-ms-file-permission-key", encode_permission_key(entry.permission)),
+            ("x-ms-file-attributes", file_attributes.show(entry.attributes)),
+        ]
+    else:
         headers += [
             ("x-ms-mode", entry.posix.mode),
             ("x-ms-owner", entry.posix.owner),
