@@ -14,10 +14,11 @@ from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
 from kyanite.model import container
 from kyanite.model.container import ContainerKey
 from kyanite.model.lease import LeaseAsk, Outcome, act
-from kyanite.model.records import BlobRecord, HttpHeaders, decode_blob, encode
-from kyanite.rules import leases, preconditions
+from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders, decode_blob, encode
+from kyanite.rules import leases, preconditions, tiers
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.tiers import Tiering
 from kyanite.values import Instant, LeaseId
 
 
@@ -68,13 +69,25 @@ def load_for_read(snap: Snapshot, blob: BlobKey, guard: Guard) -> BlobRecord:
     return record
 
 
+def load_to_be_read(snap: Snapshot, blob: BlobKey, guard: Guard) -> BlobRecord:
+    """The same of a blob whose bytes are wanted: not when it is archived."""
+    record = load_for_read(snap, blob, guard)
+    check_online(snap, record)
+    return record
+
+
+def check_online(snap: Snapshot, record: BlobRecord) -> None:
+    if record.tier == tiers.ARCHIVE:
+        tiers.check_online(record.tiering, snap.now)
+
+
 def load_for_write(
     tx: Transaction, blob: BlobKey, guard: Guard, *, kind: int | None = None
 ) -> tuple[bytes, BlobRecord]:
     """The key and the record of a blob that must exist, its lease as the write leaves it.
 
-    Refused, in this order, when it does not exist, is of another kind than needed, does not meet the conditions, or
-    is leased to somebody else.
+    Refused, in this order, when it does not exist, is of another kind than needed, does not meet the conditions, is
+    leased to somebody else, or is archived.
     """
     key = key_of(tx, blob)
     record = load(tx, key)
@@ -82,6 +95,7 @@ def load_for_write(
         raise Refused(Reason.INVALID_BLOB_TYPE)
     preconditions.check_write(guard.conditions, record.etag, record.modified_at, creates=False)
     lease = leases.check_write(record.lease, guard.lease_id, tx.now)
+    check_online(tx, record)
     return key, record if lease is record.lease else replace(record, lease=lease)
 
 
@@ -130,6 +144,35 @@ def lease(
         return record, outcome
 
     return engine.run(body, scope_of(blob))
+
+
+def set_tier(
+    engine: Engine, blob: BlobKey, tier: str, priority: str, lease_id: LeaseId | None
+) -> Awaitable[bool]:
+    """Put a block blob or a snapshot of one into a tier; neither its ETag nor its lease changes.
+
+    Whether that is still to come is returned. A snapshot never comes out of the archive: it can be copied.
+    """
+
+    def body(tx: Transaction) -> bool:
+        key = key_of(tx, blob)
+        record = load(tx, key)
+        if record.kind != BLOCK_BLOB:
+            raise Refused(Reason.TIER_NOT_SUPPORTED)
+        leases.check_write(record.lease, lease_id, tx.now)
+        if blob.snapshot is not None and tier != tiers.ARCHIVE:
+            check_online(tx, record)
+        tiering = tiers.change(record.tiering, tier, priority, tx.now)
+        tx.put(key, encode(with_tiering(record, tiering)))
+        return tiering.rehydration is not None
+
+    return engine.run(body, scope_of(blob))
+
+
+def with_tiering(record: BlobRecord, tiering: Tiering) -> BlobRecord:
+    return replace(
+        record, tier=tiering.tier, tier_changed_at=tiering.changed_at, rehydration=tiering.rehydration
+    )
 
 
 def scope_of(blob: BlobKey) -> Scope:

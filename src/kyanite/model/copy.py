@@ -10,11 +10,11 @@ from msgspec.structs import astuple, replace
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model import content, copy_source, destination
-from kyanite.model.blob import BlobKey, Guard, key_of, load, scope_of
+from kyanite.model.blob import BlobKey, Guard, key_of, load, scope_of, with_tiering
 from kyanite.model.copy_source import CheckSource, SourceKey
 from kyanite.model.interval import ENDLESS
 from kyanite.model.records import BLOCK_BLOB, BlobRecord, CopyState, HttpHeaders
-from kyanite.rules import leases, preconditions
+from kyanite.rules import leases, preconditions, tiers
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 
@@ -29,6 +29,7 @@ class CopyAsk:
     metadata: dict[str, str]
     """Replaces the source's; empty takes that over."""
     tier: str = ""
+    rehydrate_priority: str = ""
     is_synchronous: bool = False
     """A synchronous copy reads its source by URL, and may be made under a lease that ends; an asynchronous one might
     outlast it."""
@@ -58,22 +59,24 @@ def copy(
     check_source = preconditions.check_source_read if ask.is_synchronous else preconditions.check_source
 
     def body(tx: Transaction) -> BlobRecord:
-        source = _load(tx, ask, check_source)
+        source = _load(tx, ask, check_source, may_be_archived=not ask.is_synchronous)
+        if ask.tier and source.kind != BLOCK_BLOB:
+            raise Refused(Reason.TIER_NOT_SUPPORTED)
         place = destination.prepare(
             tx, blob, guard, may_overwrite=may_overwrite, kind=source.kind, check_lease=check_lease
         )
         now = tx.now
-        record = replace(
+        shared = replace(
             source,
             modified_at=now,
             created_at=place.created_at,
             content=content.share(tx, source.content),
             metadata=ask.metadata or source.metadata,
             lease=place.lease,
-            tier=ask.tier,
-            tier_changed_at=now if ask.tier else None,
             copy=CopyState(ask.copy_id, ask.source_url, now, source.length),
         )
+        tiering = tiers.copied(source.tiering, ask.tier, ask.rehydrate_priority, now)
+        record = with_tiering(shared, tiering)
         place.replace(tx, record)
         return record
 
@@ -117,8 +120,12 @@ def description_of(ask: PutFromAsk, source: BlobRecord) -> HttpHeaders:
     return HttpHeaders(*(said or other for said, other in pairs))
 
 
-def _load(tx: Transaction, ask: CopyAsk | PutFromAsk, check: CheckSource) -> BlobRecord:
-    source = copy_source.load(tx, ask.source, ask.source_conditions, check=check)
+def _load(
+    tx: Transaction, ask: CopyAsk | PutFromAsk, check: CheckSource, *, may_be_archived: bool = False
+) -> BlobRecord:
+    source = copy_source.load(
+        tx, ask.source, ask.source_conditions, check=check, may_be_archived=may_be_archived
+    )
     if source.length > ask.max_length:
         raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
     return source

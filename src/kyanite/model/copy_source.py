@@ -38,6 +38,7 @@ def load(
     first: int = 0,
     last: int | None = None,
     check: CheckSource = preconditions.check_source_read,
+    may_be_archived: bool = False,
 ) -> BlobRecord:
     """The source as a blob; a file is one of blocks. Refused when it may not be read now, or not on these conditions.
 
@@ -45,6 +46,8 @@ def load(
     """
     try:
         found = _find(snap, source, first, ENDLESS if last is None else last + 1)
+        if not may_be_archived:
+            blob.check_online(snap, found)
     except Refused as refusal:
         is_missing = refusal.reason in _MISSING
         reason = Reason.COPY_SOURCE_NOT_FOUND if is_missing else Reason.COPY_SOURCE_NOT_AVAILABLE

@@ -1,7 +1,8 @@
 """Where a creating write goes: Put Blob, Put Block List and the copies make a blob, or put another in its place.
 
 All of them ask the same of what is there: may it be overwritten, is it of the right kind, are the conditions met, whose
-is the lease. What they leave in place is the same too: the lease of who holds it, and the time of creation.
+is the lease, is it archived. What they leave in place is the same too: the lease of who holds it, and the time of
+creation.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import msgspec
 from kyanite.engine import keys
 from kyanite.engine.api import Transaction
 from kyanite.model import container, content, staging
-from kyanite.model.blob import BlobKey, Guard
+from kyanite.model.blob import BlobKey, Guard, check_online
 from kyanite.model.content import NO_CONTENT, Content
 from kyanite.model.records import BlobRecord, decode_blob, encode
 from kyanite.rules import leases, preconditions
@@ -74,4 +75,5 @@ def prepare(
         holds_lease=leases.holds(old.lease, guard.lease_id, now),
     )
     lease = check_lease(old.lease, guard.lease_id, now)
+    check_online(tx, old)
     return Destination(key, staging_key, head, old.content, lease, old.created_at)

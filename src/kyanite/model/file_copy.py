@@ -95,13 +95,15 @@ def copy(
 def _load_source(tx: Transaction, key: FilePath | BlobKey) -> _Source:
     try:
         if isinstance(key, BlobKey):
-            record = blob.load_for_read(tx, key, UNGUARDED)
+            record = blob.load_to_be_read(tx, key, UNGUARDED)
             return _Source(record.content, record.length, record.http, record.metadata)
         place, entry = file.load_for_read(tx, key, None, length=1)
         return _Source(entry.content, entry.length, entry.http, entry.metadata, entry, place.tree.id)
     except Refused as refusal:
         if refusal.reason in _MISSING:
             raise Refused(Reason.COPY_SOURCE_NOT_FOUND) from None
+        if isinstance(key, BlobKey):
+            raise Refused(Reason.COPY_SOURCE_NOT_AVAILABLE) from None
         raise
 
 

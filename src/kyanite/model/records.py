@@ -14,6 +14,7 @@ import msgspec
 
 from kyanite.model.content import Content
 from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.tiers import Rehydration, Tiering
 from kyanite.values import ETag, Instant, etag_of
 
 R = TypeVar("R")
@@ -79,15 +80,22 @@ class BlobRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     tier: str = ""
     """The access tier a client chose; empty while it is only inferred."""
     tier_changed_at: Instant | None = None
+    """When it was chosen, or came into force."""
     copy: CopyState | None = None
     sequence_number: int = 0
     """Of a page blob: a number of the client's own, to be compared with by later writes."""
     appended: int = 0
     """Of an append blob: how many blocks were appended to it."""
+    rehydration: Rehydration | None = None
+    """Of an archived block blob that has been asked back."""
 
     @property
     def etag(self) -> ETag:
         return etag_of(self.modified_at)
+
+    @property
+    def tiering(self) -> Tiering:
+        return Tiering(self.tier, self.tier_changed_at, self.rehydration)
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kyanite.engine import keys
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model import container, content
-from kyanite.model.blob import BlobKey, Guard, load, scope_of
+from kyanite.model.blob import BlobKey, Guard, check_online, load, scope_of
 from kyanite.model.records import BlobRecord, encode
 from kyanite.rules import leases, preconditions
 from kyanite.rules.leases import NO_LEASE
@@ -27,6 +27,7 @@ def take(
         record = load(tx, keys.blob(container_id, blob.name))
         preconditions.check_write(guard.conditions, record.etag, record.modified_at, creates=False)
         leases.check_read(record.lease, guard.lease_id, tx.now)
+        check_online(tx, record)
         kept = replace(record, content=content.share(tx, record.content), lease=NO_LEASE)
         if metadata:
             kept = replace(kept, metadata=metadata, modified_at=tx.now)

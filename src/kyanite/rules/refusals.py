@@ -13,6 +13,8 @@ class Reason(Enum):
     CONTAINER_NOT_FOUND = auto()
     # Blobs
     BLOB_ALREADY_EXISTS = auto()
+    BLOB_ARCHIVED = auto()
+    BLOB_BEING_REHYDRATED = auto()
     BLOB_NOT_FOUND = auto()
     INVALID_BLOB_TYPE = auto()
     INVALID_RANGE = auto()
@@ -20,6 +22,7 @@ class Reason(Enum):
     PREVIOUS_SNAPSHOT_NEWER = auto()
     SEQUENCE_NUMBER_INCREMENT_TOO_LARGE = auto()
     SNAPSHOTS_PRESENT = auto()
+    TIER_NOT_SUPPORTED = auto()
     INVALID_BLOB_OR_BLOCK = auto()
     INVALID_BLOCK_LIST = auto()
     BLOCK_COUNT_EXCEEDS_LIMIT = auto()

@@ -11,6 +11,7 @@ from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import Headers, blob_key_of, guard_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, take_range
+from kyanite.services.blob.tiering import check_no_tier
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import content_length_of, metadata_of, number_of, stored_md5_of
 from kyanite.services.common.intake import Taken, commit, hash_headers
@@ -24,6 +25,7 @@ _BLOCK_MAX_BYTES = (("2022-11-02", 100 * MIB), ("", 4 * MIB))
 
 async def put_append_blob(exchange: Exchange) -> Response:
     headers = exchange.headers
+    check_no_tier(headers)
     if content_length_of(exchange.request) != 0:
         raise bad_header("Content-Length", headers.get("content-length", ""))
     draft = Draft(

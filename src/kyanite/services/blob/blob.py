@@ -7,13 +7,14 @@ import msgspec
 from kyanite.model import blob, deletion, snapshot
 from kyanite.model.blob import UNGUARDED, BlobKey, Guard
 from kyanite.model.deletion import Snapshots
-from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord, CopyState, HttpHeaders
+from kyanite.model.records import APPEND_BLOB, PAGE_BLOB, BlobRecord, CopyState, HttpHeaders
 from kyanite.rules import leases
 from kyanite.rules.leases import Lease
 from kyanite.rules.preconditions import NONE
 from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.lists import BLOB_TYPES
+from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of
 from kyanite.services.common.blob_paths import readable_key_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
@@ -23,6 +24,7 @@ from kyanite.services.common.headers import (
     metadata_headers,
     metadata_of,
     one_of,
+    required,
     stored_md5_of,
 )
 from kyanite.services.common.lease import lease_answer, lease_ask_of
@@ -76,12 +78,7 @@ async def get_blob_properties(exchange: Exchange) -> Response:
     headers = property_headers(exchange, record, seen.at)
     if record.http.content_md5:
         headers.append(("Content-MD5", base64_text(record.http.content_md5)))
-    if record.kind == BLOCK_BLOB:
-        headers.append(("x-ms-access-tier", record.tier or "Hot"))
-        if not record.tier:
-            headers.append(("x-ms-access-tier-inferred", "true"))
-        if record.tier_changed_at is not None:
-            headers.append(("x-ms-access-tier-change-time", http_date.encode(record.tier_changed_at)))
+    headers += tier_headers(record, seen.at)
     return Response(200, headers, length=record.length)
 
 
@@ -127,6 +124,19 @@ async def lease_blob(exchange: Exchange) -> Response:
         exchange.environment.engine, blob_key_of(exchange), ask, conditions_of(exchange.headers)
     )
     return lease_answer(ask, outcome, version_headers(record))
+
+
+async def set_blob_tier(exchange: Exchange) -> Response:
+    """202 while the blob is still to come out of the archive."""
+    required(exchange.headers, "x-ms-access-tier")
+    is_pending = await blob.set_tier(
+        exchange.environment.engine,
+        found_key_of(exchange),
+        tier_of(exchange.headers),
+        priority_of(exchange.headers),
+        lease_id_of(exchange.headers),
+    )
+    return Response(202 if is_pending else 200)
 
 
 async def snapshot_blob(exchange: Exchange) -> Response:

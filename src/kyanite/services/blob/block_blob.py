@@ -7,12 +7,12 @@ from kyanite.model.creation import Draft
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
+from kyanite.services.blob.tiering import tier_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     base64_text,
     md5_of,
     metadata_of,
-    one_of,
     required,
 )
 from kyanite.services.common.intake import commit
@@ -24,7 +24,6 @@ from kyanite.wire.malformed import bad_header
 
 _NOTHING: Mapping[str, str] = {}
 MIB = 1024 * 1024
-TIERS = ("Hot", "Cool", "Cold", "Archive")
 _PUT_BLOB_MAX_BYTES = (("2019-12-12", 5000 * MIB), ("2016-05-31", 256 * MIB), ("", 64 * MIB))
 """The largest body of one Put Blob, by the version it came with."""
 
@@ -36,7 +35,7 @@ async def put_blob(exchange: Exchange) -> Response:
     length = data_length_of(exchange)
     check_body_length(exchange.version, length, _PUT_BLOB_MAX_BYTES)
     key, guard, metadata = blob_key_of(exchange), guard_of(headers), metadata_of(exchange.request)
-    tier = one_of(headers, "x-ms-access-tier", TIERS)
+    tier = tier_of(headers)
     md5 = md5_of(headers, "x-ms-blob-content-md5")
     taken = await take_data(exchange, length, md5=md5)
     draft = Draft(

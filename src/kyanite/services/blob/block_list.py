@@ -10,14 +10,14 @@ from kyanite.model.block_list import BlockListDraft, From
 from kyanite.model.staging import BlockDraft
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import blob_key_of, found_key_of, guard_of, version_headers
-from kyanite.services.blob.block_blob import MIB, TIERS, http_headers_of
+from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, take_range
+from kyanite.services.blob.tiering import tier_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     base64_text,
     lease_id_of,
     metadata_of,
-    one_of,
     stored_md5_of,
 )
 from kyanite.services.common.intake import Taken, check_hashes, commit, hash_headers
@@ -76,7 +76,7 @@ async def put_block_list(exchange: Exchange) -> Response:
         entries=_entries(document),
         http=http_headers_of(headers, stored_md5_of(headers) or b"", own_only=True),
         metadata=metadata,
-        tier=one_of(headers, "x-ms-access-tier", TIERS),
+        tier=tier_of(headers),
     )
     record = await block_list.put_block_list(
         exchange.environment.engine, key, draft, guard, may_overwrite=may_overwrite(exchange.grant)

@@ -11,7 +11,7 @@ from kyanite.model.interval import ENDLESS
 from kyanite.model.records import BlobRecord
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import Headers, blob_key_of, guard_of, set_http_headers_of, version_headers
-from kyanite.services.blob.block_blob import MIB, TIERS
+from kyanite.services.blob.block_blob import MIB
 from kyanite.services.blob.source import (
     check_no_body,
     expected_hashes_of,
@@ -19,8 +19,9 @@ from kyanite.services.blob.source import (
     source_hash_headers,
     take_source,
 )
+from kyanite.services.blob.tiering import priority_of, tier_of
 from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import flag_of, metadata_of, one_of, required
+from kyanite.services.common.headers import flag_of, metadata_of, required
 from kyanite.services.common.intake import commit
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header
@@ -66,7 +67,7 @@ async def put_blob_from_url(exchange: Exchange) -> Response:
         http=set_http_headers_of(headers),
         takes_over_headers=flag_of(headers, "x-ms-copy-source-blob-properties", default=True),
         metadata=metadata_of(exchange.request),
-        tier=one_of(headers, "x-ms-access-tier", TIERS),
+        tier=tier_of(headers),
         max_length=_PUT_FROM_MAX_BYTES,
     )
     hashes: Headers = []
@@ -97,7 +98,8 @@ async def _copy(
         source_conditions=source.conditions,
         copy_id=exchange.environment.fresh_guid(),
         metadata=metadata_of(exchange.request),
-        tier=one_of(exchange.headers, "x-ms-access-tier", TIERS),
+        tier=tier_of(exchange.headers),
+        rehydrate_priority=priority_of(exchange.headers),
         is_synchronous=is_synchronous,
         max_length=max_length,
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from kyanite.model.blob import load_for_read
+from kyanite.model.blob import load_to_be_read
 from kyanite.model.reading import Opened, Reading
 from kyanite.model.records import BlobRecord
 from kyanite.services.blob.blob import found_key_of, guard_of, property_headers
+from kyanite.services.blob.tiering import tier_headers
 from kyanite.services.common.download import Headers, download, download_structured
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import base64_text
@@ -15,14 +16,18 @@ from kyanite.services.common.structured import is_structured
 from kyanite.wire import ranges
 from kyanite.wire.http import Response
 
+_TELLS_TIER_SINCE = "2026-10-06"
+
 
 async def get_blob(exchange: Exchange) -> Response:
     asked = ranges.from_headers(exchange.headers)
-    load = partial(load_for_read, blob=found_key_of(exchange), guard=guard_of(exchange.headers))
+    load = partial(load_to_be_read, blob=found_key_of(exchange), guard=guard_of(exchange.headers))
 
     def describe(opened: Opened[BlobRecord]) -> Headers:
         """The hash that is stored is that of the whole, so with a range it goes by another name."""
         headers = property_headers(exchange, opened.record, opened.at)
+        if exchange.version >= _TELLS_TIER_SINCE:
+            headers += tier_headers(opened.record, opened.at)
         md5 = opened.record.http.content_md5
         if md5:
             headers.append(("Content-MD5" if asked is None else "x-ms-blob-content-md5", base64_text(md5)))

@@ -18,6 +18,14 @@ _ANYWHERE: Mapping[Reason, WireError] = {
         404, "ContainerNotFound", "The specified container does not exist."
     ),
     Reason.BLOB_ALREADY_EXISTS: WireError(409, "BlobAlreadyExists", "The specified blob already exists."),
+    Reason.BLOB_ARCHIVED: WireError(
+        409, "BlobArchived", "This operation is not permitted on an archived blob."
+    ),
+    Reason.BLOB_BEING_REHYDRATED: WireError(
+        409,
+        "BlobBeingRehydrated",
+        "This operation is not permitted because the blob is being rehydrated.",
+    ),
     Reason.BLOB_NOT_FOUND: WireError(404, "BlobNotFound", "The specified blob does not exist."),
     Reason.INVALID_BLOB_TYPE: WireError(
         409, "InvalidBlobType", "The blob type is invalid for this operation."
@@ -41,6 +49,9 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     ),
     Reason.SNAPSHOTS_PRESENT: WireError(
         409, "SnapshotsPresent", "This operation is not permitted because the blob has snapshots."
+    ),
+    Reason.TIER_NOT_SUPPORTED: WireError(
+        400, "AccessTierNotSupportedForBlobType", "The access tier is not supported for this blob type."
     ),
     Reason.INVALID_BLOB_OR_BLOCK: WireError(
         400, "InvalidBlobOrBlock", "The specified blob or block content is invalid."

@@ -11,9 +11,10 @@ from functools import lru_cache
 from kyanite.model import container, listing
 from kyanite.model.listing import Item, Listing, Place
 from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, ContainerRecord, CopyState
-from kyanite.rules import leases
+from kyanite.rules import leases, tiers
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.services.blob.container import key_of
+from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.common.enumeration import echo_of, enumeration, metadata_element
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.paging import encode_marker, includes_of, marker_of, max_results_of
@@ -45,6 +46,13 @@ _STAGED = (
     "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState></Properties>"
 )
 """All there is to tell of a blob of which nothing is committed."""
+_BLOCK = "<BlobType>BlockBlob</BlobType>"
+_KINDS = {
+    BLOCK_BLOB: f"{_BLOCK}<AccessTier>{tiers.DEFAULT}</AccessTier><AccessTierInferred>true</AccessTierInferred>",
+    PAGE_BLOB: "<BlobType>PageBlob</BlobType>",
+    APPEND_BLOB: "<BlobType>AppendBlob</BlobType>",
+}
+"""What a listing says of the kind and the tier of a blob, as long as no tier was chosen."""
 _UNLEASED = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>"
 
 
@@ -154,6 +162,7 @@ def _item(item: Item, now: Instant, with_metadata: bool, with_copy: bool) -> str
         lease = _lease(record.lease, now)
     if record.kind == PAGE_BLOB:
         number = f"<x-ms-blob-sequence-number>{record.sequence_number}</x-ms-blob-sequence-number>"
+    kind_and_tier = _KINDS[record.kind] if not record.tier else _BLOCK + tier_elements(record, now)
     modified_at, created_at = record.modified_at, record.created_at
     modified = http_date.encode(modified_at)
     created = modified if created_at == modified_at else http_date.encode(created_at)
@@ -163,19 +172,9 @@ def _item(item: Item, now: Instant, with_metadata: bool, with_copy: bool) -> str
         f"<Blob>{element}{taken_at}<Properties><Creation-Time>{created}</Creation-Time>"
         f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"
         f"<Content-Length>{record.length}</Content-Length>{before_md5}{md5}{after_md5}{number}"
-        f"{_kind_and_tier(record.kind, record.tier)}{lease}{copied}"
+        f"{kind_and_tier}{lease}{copied}"
         f"<ServerEncrypted>true</ServerEncrypted></Properties>{metadata}<OrMetadata /></Blob>"
     )
-
-
-@lru_cache(maxsize=64)
-def _kind_and_tier(kind: int, tier: str) -> str:
-    told = f"<BlobType>{BLOB_TYPES[kind]}</BlobType>"
-    if kind != BLOCK_BLOB:
-        return told
-    if tier:
-        return f"{told}<AccessTier>{tier}</AccessTier>"
-    return f"{told}<AccessTier>Hot</AccessTier><AccessTierInferred>true</AccessTierInferred>"
 
 
 @lru_cache(maxsize=256)

@@ -93,7 +93,7 @@ OPERATIONS = (
     Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE, writes=True),
     Op("Snapshot Blob", "PUT", BLOB, query(comp="snapshot"), blob.snapshot_blob, CREATE_OR_WRITE, writes=True),
     Op("Abort Copy Blob", "PUT", BLOB, query(comp="copy"), copy.abort_copy_blob, WRITE, writes=True),
-    Op("Set Blob Tier", "PUT", BLOB, query(comp="tier"), not_yet, WRITE, writes=True),
+    Op("Set Blob Tier", "PUT", BLOB, query(comp="tier"), blob.set_blob_tier, WRITE, writes=True),
     Op("Undelete Blob", "PUT", BLOB, query(comp="undelete"), not_yet, WRITE, writes=True),
     Op("Set Blob Expiry", "PUT", BLOB, query(comp="expiry"), not_yet, WRITE, writes=True),
     Op("Set Blob Immutability Policy", "PUT", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY, writes=True),

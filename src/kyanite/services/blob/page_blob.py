@@ -14,6 +14,7 @@ from kyanite.rules.sequence_numbers import LARGEST, Action, Change
 from kyanite.services.blob.blob import Headers, blob_key_of, guard_of, set_http_headers_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import RANGE, source_hash_headers, source_range_of, take_range
+from kyanite.services.blob.tiering import check_no_tier
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
     content_length_of,
@@ -37,6 +38,7 @@ _WRITE_MAX_BYTES = 4 * MIB
 
 async def put_page_blob(exchange: Exchange) -> Response:
     headers = exchange.headers
+    check_no_tier(headers)
     if content_length_of(exchange.request) != 0:
         raise bad_header("Content-Length", headers.get("content-length", ""))
     required(headers, "x-ms-blob-content-length")

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from kyanite.engine.api import Snapshot
 from kyanite.model import file, file_copy
-from kyanite.model.blob import UNGUARDED, BlobKey, load_for_read
+from kyanite.model.blob import UNGUARDED, BlobKey, load_to_be_read
 from kyanite.model.file import RangeWrite
 from kyanite.model.file_copy import FileCopy
 from kyanite.model.file_tree import FilePath
@@ -129,7 +129,7 @@ async def _read(exchange: Exchange, source: FilePath | BlobKey, first: int, leng
     def load(snap: Snapshot) -> Readable:
         try:
             if isinstance(source, BlobKey):
-                return load_for_read(snap, source, UNGUARDED)
+                return load_to_be_read(snap, source, UNGUARDED)
             return file.load_for_read(snap, source, None, start=first, length=length)[1]
         except Refused as refusal:
             raise Refused(Reason.COPY_SOURCE_NOT_FOUND) from refusal

@@ -1,0 +1,66 @@
+"""Access tiers on the wire: what a request says of one, and what headers and listings tell of it."""
+
+from collections.abc import Mapping
+
+from kyanite.model.records import BLOCK_BLOB, BlobRecord
+from kyanite.rules import tiers
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.tiers import PRIORITIES, SMART, TIERS, Tiering
+from kyanite.services.common.headers import one_of
+from kyanite.values import Instant
+from kyanite.wire import http_date
+
+_TIER = "x-ms-access-tier"
+
+
+def tier_of(headers: Mapping[str, str]) -> str:
+    """The tier that a request names; empty when it names none."""
+    return one_of(headers, _TIER, TIERS)
+
+
+def priority_of(headers: Mapping[str, str]) -> str:
+    return one_of(headers, "x-ms-rehydrate-priority", PRIORITIES)
+
+
+def check_no_tier(headers: Mapping[str, str]) -> None:
+    """Only block blobs have tiers in accounts of this kind."""
+    if headers.get(_TIER):
+        raise Refused(Reason.TIER_NOT_SUPPORTED)
+
+
+def tier_headers(record: BlobRecord, now: Instant) -> list[tuple[str, str]]:
+    if record.kind != BLOCK_BLOB:
+        return []
+    tiering = tiers.settled(record.tiering, now)
+    headers = [(_TIER, tiering.tier or tiers.DEFAULT)]
+    if not tiering.tier:
+        headers.append(("x-ms-access-tier-inferred", "true"))
+    if tiering.tier == SMART:
+        headers.append(("x-ms-smart-access-tier", tiers.DEFAULT))
+    if tiering.rehydration is not None:
+        headers.append(("x-ms-archive-status", _archive_status(tiering)))
+        headers.append(("x-ms-rehydrate-priority", tiering.rehydration.priority))
+    if tiering.changed_at is not None:
+        headers.append(("x-ms-access-tier-change-time", http_date.encode(tiering.changed_at)))
+    return headers
+
+
+def tier_elements(record: BlobRecord, now: Instant) -> str:
+    """The same in a listing, of a block blob for which a tier was chosen."""
+    tiering = tiers.settled(record.tiering, now)
+    told = f"<AccessTier>{tiering.tier}</AccessTier>"
+    if tiering.tier == SMART:
+        told += f"<SmartAccessTier>{tiers.DEFAULT}</SmartAccessTier>"
+    if tiering.rehydration is not None:
+        told += (
+            f"<ArchiveStatus>{_archive_status(tiering)}</ArchiveStatus>"
+            f"<RehydratePriority>{tiering.rehydration.priority}</RehydratePriority>"
+        )
+    if tiering.changed_at is not None:
+        told += f"<AccessTierChangeTime>{http_date.encode(tiering.changed_at)}</AccessTierChangeTime>"
+    return told
+
+
+def _archive_status(tiering: Tiering) -> str:
+    assert tiering.rehydration is not None
+    return f"rehydrate-pending-to-{tiering.rehydration.tier.lower()}"
