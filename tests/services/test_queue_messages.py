@@ -87,8 +87,9 @@ async def test_times_of_a_put(queues: Harness) -> None:
     assert (later["TimeNextVisible"], later["ExpirationTime"]) == (date(10), date(20))
     forever = await put(queues, "forever", "messagettl=-1&visibilitytimeout=5")
     assert forever["ExpirationTime"] == "Fri, 31 Dec 9999 23:59:59 GMT"
-    longest = await put(queues, "longest", "messagettl=2147483647&visibilitytimeout=604800")
+    longest = await put(queues, "longest", "messagettl=9007199254740991&visibilitytimeout=604800")
     assert longest["TimeNextVisible"] == date(604_800)
+    assert longest["ExpirationTime"] == forever["ExpirationTime"]
     assert await texts(queues) == []
     queues.clock.now = Instant(START + 11 * TICKS_PER_SECOND)
     assert await texts(queues) == ["forever", "later"]

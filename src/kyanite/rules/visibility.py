@@ -50,7 +50,7 @@ def put(*, delay_seconds: int, time_to_live_seconds: int | None, secret: bytes, 
             QueryParameterValue=str(delay_seconds),
             Reason="messagettl must be greater than visibilitytimeout.",
         )
-    expires_at = NEVER if time_to_live_seconds == FOREVER else _later(now, time_to_live_seconds)
+    expires_at = NEVER if time_to_live_seconds == FOREVER else min(NEVER, _later(now, time_to_live_seconds))
     return Standing(_later(now, delay_seconds), expires_at, 0, secret)
 
 

@@ -20,7 +20,8 @@ BODY_MAX_BYTES = 128 * 1024 + 512
 MESSAGES_AT_ONCE_MAX = 32
 TIMEOUT_MAX_SECONDS = 7 * 24 * 3600
 DEFAULT_TIMEOUT_SECONDS = 30
-TIME_TO_LIVE_MAX_SECONDS = 2**31 - 1
+TIME_TO_LIVE_MAX_SECONDS = 2**63 - 1
+"""Any positive number will do. No message outlives the calendar, though."""
 
 _ANY_TIME_TO_LIVE_SINCE = "2017-07-29"
 """Before this version seven days were the most, and no message could live forever."""
@@ -28,7 +29,7 @@ _PUT_TELLS_SINCE = "2016-05-31"
 """Before this version the answer to Put Message had no body."""
 
 _BYTES_PER_CHARACTER_MAX = 4
-_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
 _XML = ("Content-Type", "application/xml")
 
 
