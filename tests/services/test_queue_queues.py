@@ -134,6 +134,7 @@ async def test_policies_come_back_with_seven_decimals(queues: Harness) -> None:
         (b"<SignedIdentifiers>", 400, "InvalidXmlDocument"),
         (b"<Other/>", 400, "InvalidXmlDocument"),
         (POLICIES.replace(b"rp", b"r?"), 400, "InvalidXmlNodeValue"),
+        (POLICIES.replace(b"rp", b"rd"), 400, "InvalidXmlNodeValue"),
         (b"<SignedIdentifiers>" + b"<SignedIdentifier><Id>a</Id></SignedIdentifier>" * 2 + b"</SignedIdentifiers>",
          400, "InvalidXmlDocument"),
         (b" " * 70_000, 413, "RequestBodyTooLarge"),

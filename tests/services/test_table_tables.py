@@ -273,6 +273,7 @@ async def test_errors_about_policies_and_properties_are_xml(tables: Harness) -> 
     for method, target, body, code in (
         ("GET", "/missing?comp=acl", b"", "TableNotFound"),
         ("PUT", "/things?comp=acl", b"<oops", "InvalidXmlDocument"),
+        ("PUT", "/things?comp=acl", POLICIES.replace(b"raud", b"raup"), "InvalidXmlNodeValue"),
         ("PUT", "/?restype=service&comp=properties", b"<oops", "InvalidXmlDocument"),
     ):
         answer = await tables(method, target, {}, body)

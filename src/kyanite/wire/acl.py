@@ -14,7 +14,8 @@ from kyanite.wire.malformed import Malformed
 MAX_POLICIES = 5
 MAX_ID_CHARACTERS = 64
 
-_KNOWN_LETTERS = frozenset("racwdxyltfmeopiu")
+EVERY_LETTER = "racwdxyltfmeopiu"
+"""All permissions of all services."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,14 @@ class SignedIdentifier:
     permissions: str | None = None
 
 
-def decode(document: bytes) -> list[SignedIdentifier]:
-    """The policies in order. No document at all is an empty list: that is how clients remove them."""
+def decode(document: bytes, letters: str = EVERY_LETTER) -> list[SignedIdentifier]:
+    """The policies in order, with these permissions only. No document at all is an empty list: that is how clients
+    remove them.
+    """
     if not document.strip():
         return []
     root = xml.decode(document, "SignedIdentifiers")
-    policies = [_policy(element) for element in root]
+    policies = [_policy(element, letters) for element in root]
     ids = {policy.id for policy in policies}
     if len(policies) > MAX_POLICIES or len(ids) < len(policies):
         raise Malformed("InvalidXmlDocument")
@@ -42,7 +45,7 @@ def encode(policies: Iterable[SignedIdentifier]) -> bytes:
     return xml.document(xml.wrapped("SignedIdentifiers", items))
 
 
-def _policy(element: xml.Element) -> SignedIdentifier:
+def _policy(element: xml.Element, letters: str) -> SignedIdentifier:
     if element.name != "SignedIdentifier":
         raise xml.unsupported_node(element.name)
     identifier = element.required_child("Id")
@@ -53,7 +56,7 @@ def _policy(element: xml.Element) -> SignedIdentifier:
         identifier.text,
         starts_at=_time(policy, "Start"),
         expires_at=_time(policy, "Expiry"),
-        permissions=_permissions(policy),
+        permissions=_permissions(policy, letters),
     )
 
 
@@ -67,13 +70,13 @@ def _time(policy: xml.Element, name: str) -> Instant | None:
     return instant
 
 
-def _permissions(policy: xml.Element) -> str | None:
-    letters = policy.optional_text("Permission")
-    if letters is None:
+def _permissions(policy: xml.Element, letters: str) -> str | None:
+    given = policy.optional_text("Permission")
+    if given is None:
         return None
-    if not _KNOWN_LETTERS.issuperset(letters) or len(set(letters)) < len(letters):
-        raise xml.bad_node("Permission", letters)
-    return letters
+    if not set(given).issubset(letters) or len(set(given)) < len(given):
+        raise xml.bad_node("Permission", given)
+    return given
 
 
 def _text(policy: SignedIdentifier) -> str:

@@ -10,13 +10,13 @@ from kyanite.wire.malformed import Malformed
 _MAX_BYTES = 64 * 1024
 
 
-async def policies_of(exchange: Exchange) -> tuple[Policy, ...]:
-    """The policies that the request brings; no body at all removes them."""
+async def policies_of(exchange: Exchange, letters: str = acl.EVERY_LETTER) -> tuple[Policy, ...]:
+    """The policies that the request brings, with permissions that the service has; no body at all removes them."""
     body = await exchange.request.body.read_all(_MAX_BYTES)
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BYTES))
     return tuple(
-        Policy(item.id, item.starts_at, item.expires_at, item.permissions) for item in acl.decode(body)
+        Policy(item.id, item.starts_at, item.expires_at, item.permissions) for item in acl.decode(body, letters)
     )
 
 

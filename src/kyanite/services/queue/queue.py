@@ -7,6 +7,8 @@ from kyanite.services.common.headers import metadata_headers, metadata_of
 from kyanite.services.common.policies import policies_document, policies_of
 from kyanite.wire.http import Response
 
+_PERMISSIONS = "raup"
+
 
 def key_of(exchange: Exchange) -> QueueKey:
     return QueueKey(exchange.account.name, exchange.container)
@@ -40,5 +42,6 @@ async def get_queue_acl(exchange: Exchange) -> Response:
 
 
 async def set_queue_acl(exchange: Exchange) -> Response:
-    await queue.set_policies(exchange.environment.engine, key_of(exchange), await policies_of(exchange))
+    policies = await policies_of(exchange, _PERMISSIONS)
+    await queue.set_policies(exchange.environment.engine, key_of(exchange), policies)
     return Response(204)

@@ -28,6 +28,7 @@ from kyanite.wire.malformed import Malformed
 
 _MAX_BODY_BYTES = 64 * 1024
 _NAME = "TableName"
+_PERMISSIONS = "raud"
 _encode: Callable[[object], bytes] = msgspec.json.Encoder().encode
 
 
@@ -85,7 +86,7 @@ async def get_table_acl(exchange: Exchange) -> Response:
 
 
 async def set_table_acl(exchange: Exchange) -> Response:
-    policies = await policies_of(exchange)
+    policies = await policies_of(exchange, _PERMISSIONS)
     await table.set_policies(exchange.environment.engine, table_key(exchange), policies)
     return Response(204)
 
