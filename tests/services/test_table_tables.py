@@ -175,7 +175,7 @@ async def test_bodies_that_create_no_table(
 @pytest.mark.parametrize(
     ("method", "target", "status", "code"),
     [
-        ("GET", "/Tables?$top=0", 400, "OutOfRangeQueryParameterValue"),
+        ("GET", "/Tables?$top=-1", 400, "OutOfRangeQueryParameterValue"),
         ("GET", "/Tables?$top=1001", 400, "OutOfRangeQueryParameterValue"),
         ("GET", "/Tables?$top=x", 400, "InvalidQueryParameterValue"),
         ("GET", "/Tables?$filter=x%20y", 400, "InvalidInput"),
@@ -242,10 +242,19 @@ async def test_an_address_of_the_service_that_ends_in_a_table(
     assert data(await tables("GET", "/Tables", JSON))["value"] == [{"TableName": "things"}]
 
 
+@pytest.mark.parametrize("target", ["/Tables?$top=0", "/things()?$select=&$top=0"])
+async def test_a_page_of_nothing_is_the_last_one(tables: Harness, target: str) -> None:
+    await create(tables)
+    await insert(tables, "r")
+    answer = await tables("GET", target, JSON)
+    assert (answer.status, data(answer)["value"]) == (200, [])
+    assert not any(name.startswith("x-ms-continuation") for name in answer.headers)
+
+
 async def test_an_error_tells_the_range_that_is_allowed(tables: Harness) -> None:
     told = message(await tables("GET", "/Tables?$top=1001", JSON))
     assert "QueryParameterName:$top" in told
-    assert "MinimumAllowed:1\nMaximumAllowed:1000" in told
+    assert "MinimumAllowed:0\nMaximumAllowed:1000" in told
 
 
 # Policies and properties are documents like those of the other services.

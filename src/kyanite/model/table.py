@@ -102,8 +102,10 @@ def list_tables(
     """The tables of an account that match, in the order of their names without case, from ``first`` on."""
 
     def body(snap: Snapshot) -> TablePage:
-        base = keys.tables(account)
         names: list[str] = []
+        if limit == 0:
+            return TablePage(names, None)
+        base = keys.tables(account)
         rows = snap.scan(keys.table(account, first), keys.after(base), limit=MAX_TABLES_LOOKED_AT + 1)
         for looked_at, (_, value) in enumerate(rows):
             name = decode_table(value).name

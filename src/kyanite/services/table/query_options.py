@@ -25,15 +25,15 @@ def check_options(parameters: Mapping[str, str]) -> None:
 
 
 def top_of(parameters: Mapping[str, str]) -> int:
-    """How many results a page may have at most."""
+    """How many results a page may have at most. None at all may be asked for: Storage Explorer does."""
     text = parameters.get("$top")
     if text is None:
         return MAX_TOP
     digits = text.strip()
     if not (digits.isascii() and digits.lstrip("-").isdigit()):
         raise bad_parameter("$top", text)
-    if len(digits) > _DIGITS_MAX or not 1 <= int(digits) <= MAX_TOP:
-        raise parameter_out_of_range("$top", text, 1, MAX_TOP)
+    if len(digits) > _DIGITS_MAX or not 0 <= int(digits) <= MAX_TOP:
+        raise parameter_out_of_range("$top", text, 0, MAX_TOP)
     return int(digits)
 
 
