@@ -225,6 +225,14 @@ async def test_conditions_that_cannot_be_read(
     assert (await get(tables))["odata.etag"] == before.headers["etag"]
 
 
+@pytest.mark.parametrize("weak", ["W/", "w/"])
+async def test_a_weak_etag_of_any_text_may_be_compared(tables: Harness, weak: str) -> None:
+    await create(tables)
+    before = (await insert(tables, n=1)).headers["etag"]
+    assert (await change(tables, "PUT", f'{weak}"another"', n=2)).code == "UpdateConditionNotSatisfied"
+    assert (await change(tables, "PUT", before.replace("W/", weak), n=2)).status == 204
+
+
 async def test_an_insertion_takes_no_condition(tables: Harness) -> None:
     await create(tables)
     body = b'{"PartitionKey":"p","RowKey":"r"}'

@@ -77,7 +77,7 @@ def _if_match(headers: Mapping[str, str]) -> str | None:
     text = headers.get("if-match")
     if text is None or text == ANY:
         return text
-    if not (text.startswith('W/"') and text.endswith('"') and len(text) > len('W/""')):
+    if not (text.startswith(('W/"', 'w/"')) and text.endswith('"') and len(text) > len('W/""')):
         raise Malformed("InvalidInput", Reason=f"The If-Match value is no ETag of an entity: '{text}'.")
     return text[3:-1]
 
