@@ -71,6 +71,7 @@ async def test_create_again_keeps_the_messages(queues: Harness) -> None:
     [
         ("ab", "OutOfRangeInput"),
         ("a" * 64, "OutOfRangeInput"),
+        ("", "InvalidResourceName"),
         ("Work", "InvalidResourceName"),
         ("-work", "InvalidResourceName"),
         ("work-", "InvalidResourceName"),

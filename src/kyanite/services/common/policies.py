@@ -16,7 +16,8 @@ async def policies_of(exchange: Exchange, letters: str = acl.EVERY_LETTER) -> tu
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BYTES))
     return tuple(
-        Policy(item.id, item.starts_at, item.expires_at, item.permissions) for item in acl.decode(body, letters)
+        Policy(item.id, item.starts_at, item.expires_at, item.permissions)
+        for item in acl.decode(body, letters)
     )
 
 

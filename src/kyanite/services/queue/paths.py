@@ -2,12 +2,14 @@
 
 from kyanite.model import queue
 from kyanite.rules import names
+from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.common.access import Policed
 from kyanite.services.common.exchange import Exchange, Resource
 from kyanite.services.queue.queue import key_of
 from kyanite.wire.malformed import Malformed
 
 _MESSAGES = "messages"
+_WRITES = frozenset(("PUT", "DELETE"))
 
 
 def locate(exchange: Exchange) -> Resource:
@@ -15,6 +17,9 @@ def locate(exchange: Exchange) -> Resource:
     target = exchange.target
     exchange.container, exchange.object_name = target.first, ""
     if not target.first:
+        if target.rest or (exchange.request.method in _WRITES and "comp" not in exchange.parameters):
+            # A queue was meant, and its name is empty.
+            raise Refused(Reason.INVALID_RESOURCE_NAME)
         return Resource.SERVICE
     names.check_queue(target.first)
     if not target.rest:
