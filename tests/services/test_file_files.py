@@ -289,9 +289,37 @@ async def test_times_are_kept_as_given(files: Harness) -> None:
     assert changed.headers["x-ms-file-last-write-time"] == "2005-01-01T00:00:00.0000000Z"
 
 
+@pytest.mark.parametrize(
+    ("semantics", "given", "shown"),
+    [
+        ("", "", "Archive"),
+        ("", "None", "Archive"),
+        ("", "Hidden", "Hidden | Archive"),
+        ("new", "ReadOnly|Archive", "ReadOnly | Archive"),
+        ("Restore", "", "Archive"),
+        ("Restore", "None", "None"),
+        ("restore", "Hidden", "Hidden"),
+    ],
+)
+async def test_a_new_file_is_to_be_archived_unless_it_is_restored(
+    files: Harness, semantics: str, given: str, shown: str
+) -> None:
+    sent = {"x-ms-file-property-semantics": semantics, "x-ms-file-attributes": given}
+    made = await make(files, headers={name: value for name, value in sent.items() if value})
+    assert made["x-ms-file-attributes"] == shown
+
+
+async def test_only_two_ways_to_take_properties_are_known(files: Harness) -> None:
+    await files("PUT", "/box?restype=share")
+    odd = {"x-ms-file-property-semantics": "Perhaps"}
+    for target, headers in (("f", FILE | {"x-ms-content-length": "0"}), ("d?restype=directory", {})):
+        refused = await files("PUT", f"/box/{target}", headers | odd)
+        assert (refused.status, refused.code) == (400, "InvalidHeaderValue")
+    assert await names(files) == []
+
+
 async def test_attributes(files: Harness) -> None:
-    made = await make(files)
-    assert made["x-ms-file-attributes"] == "Archive"
+    await make(files)
     changed = await files("PUT", "/box/f?comp=properties", {"x-ms-file-attributes": "Hidden|System"})
     assert changed.headers["x-ms-file-attributes"] == "Hidden | System"
     directory = await files("PUT", "/box/d?restype=directory", {"x-ms-file-attributes": "ReadOnly"})

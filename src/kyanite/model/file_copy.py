@@ -15,7 +15,7 @@ from kyanite.model.file_tree import FilePath
 from kyanite.model.permission import PermissionAsk
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases
-from kyanite.rules.file_attributes import Attributes
+from kyanite.rules.file_attributes import archived
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, LeaseId
@@ -84,7 +84,7 @@ def copy(
             http=source.http,
             lease=lease,
             links=1 if there is None else there.links,
-            attributes=_archived(entry.attributes) if ask.sets_archive else entry.attributes,
+            attributes=archived(entry.attributes) if ask.sets_archive else entry.attributes,
             copy=CopyState(ask.copy_id, ask.source_url, tx.now, source.length),
         )
         return file_tree.save(tx, place, entry)
@@ -141,10 +141,6 @@ def _posix(ask: FileCopy, source: Posix) -> Posix:
     mode = source.mode if "mode" in ask.taken_over else own.mode
     owner, group = (source.owner, source.group) if "owner" in ask.taken_over else (own.owner, own.group)
     return Posix(mode, owner, group)
-
-
-def _archived(attributes: int) -> int:
-    return int((Attributes(attributes) & ~Attributes.NORMAL) | Attributes.ARCHIVE)
 
 
 def abort(engine: Engine, path: FilePath, copy_id: str, lease_id: LeaseId | None) -> Awaitable[None]:

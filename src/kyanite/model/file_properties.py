@@ -41,7 +41,6 @@ def new_entry(
     is_directory = kind == DIRECTORY
     granted = _granted(tx, place, parent, ask, is_directory)
     usual = Attributes.DIRECTORY if is_directory else Attributes.ARCHIVE
-    attributes = usual if ask.attributes in {None, Attributes.NORMAL} else ask.attributes
     return Entry(
         name=place.name,
         id=entry_id,
@@ -51,7 +50,7 @@ def new_entry(
         created_at=_time(ask.created_at, tx.now, tx.now),
         last_write_at=_time(ask.last_write_at, tx.now, tx.now),
         changed_at=_time(ask.changed_at, tx.now, tx.now),
-        attributes=int(attributes or usual),
+        attributes=int(usual if ask.attributes is None else ask.attributes),
         permission=granted.own,
         metadata=metadata,
         posix=_posix(place, ask.posix, is_directory),

@@ -65,5 +65,10 @@ _SHOWN = {int(attribute): name for attribute, name in NAMES.items()}
 """Most have one attribute only."""
 
 
+def archived(attributes: int) -> int:
+    """The attributes of a file that is new, or has changed, since it was last backed up."""
+    return int((Attributes(attributes) & ~Attributes.NORMAL) | Attributes.ARCHIVE)
+
+
 def is_read_only(attributes: int) -> bool:
     return bool(attributes & Attributes.READ_ONLY)

@@ -3,7 +3,7 @@
 from kyanite.model import directory
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import path_of, readable_path_of
-from kyanite.services.common.headers import metadata_headers, metadata_of
+from kyanite.services.common.headers import metadata_headers, metadata_of, one_of
 from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
 from kyanite.wire.http import Response
 
@@ -11,6 +11,7 @@ _ENCRYPTED = ("x-ms-request-server-encrypted", "true")
 
 
 async def create_directory(exchange: Exchange) -> Response:
+    one_of(exchange.headers, "x-ms-file-property-semantics", ("New", "Restore"))
     entry, parent_id = await directory.create(
         exchange.environment.engine,
         path_of(exchange),

@@ -26,6 +26,7 @@ from kyanite.services.common.structured import data_length_of, structured_header
 from kyanite.services.files.properties import (
     Headers,
     lease_headers,
+    new_file_properties_of,
     smb_headers,
     smb_properties_of,
     version_headers,
@@ -62,7 +63,7 @@ async def create_file(exchange: Exchange) -> Response:
         length=number_of(headers, "x-ms-content-length", FILE_MAX_BYTES) or 0,
         http=_http_headers_of(headers),
         metadata=metadata_of(exchange.request),
-        properties=smb_properties_of(headers, of_directory=False, creates=True),
+        properties=new_file_properties_of(headers),
     )
     create = partial(
         file.create, exchange.environment.engine, path, may_overwrite=may_overwrite(exchange.grant)

@@ -4,6 +4,8 @@ import base64
 import re
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from kyanite.model.file_entry import DIRECTORY, FILE, SYMBOLIC_LINK, Entry, Posix
 from kyanite.model.file_properties import NOW, SmbProperties
 from kyanite.model.permission import KEY_BYTES, PermissionAsk
@@ -35,6 +37,15 @@ def smb_properties_of(headers: Mapping[str, str], *, of_directory: bool, creates
         permission=permission_of(headers, creates=creates),
         posix=_posix_of(headers),
     )
+
+
+def new_file_properties_of(headers: Mapping[str, str]) -> SmbProperties:
+    """The same of a new file, which has the archive attribute whatever else it is given, unless it is restored."""
+    asked = smb_properties_of(headers, of_directory=False, creates=True)
+    is_restored = one_of(headers, "x-ms-file-property-semantics", ("New", "Restore")) == "Restore"
+    if is_restored or asked.attributes is None:
+        return asked
+    return replace(asked, attributes=file_attributes.archived(asked.attributes))
 
 
 def version_headers(entry: Entry) -> Headers:
