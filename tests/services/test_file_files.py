@@ -126,8 +126,10 @@ async def test_writes_that_cannot_be_read_change_nothing(
         ({"x-ms-content-length": "5", "x-ms-type": "(absent)"}, "MissingRequiredHeader"),
         ({"x-ms-type": "folder", "x-ms-content-length": "5"}, "InvalidHeaderValue"),
         ({"x-ms-content-length": "(absent)"}, "MissingRequiredHeader"),
-        ({"x-ms-content-length": "-1"}, "InvalidHeaderValue"),
-        ({"x-ms-content-length": str((4 << 40) + 1)}, "InvalidHeaderValue"),
+        ({"x-ms-content-length": "-1"}, "OutOfRangeInput"),
+        ({"x-ms-content-length": str((4 << 40) + 1)}, "OutOfRangeInput"),
+        ({"x-ms-content-length": "five"}, "InvalidHeaderValue"),
+        ({"x-ms-content-length": "-"}, "InvalidHeaderValue"),
         ({"x-ms-content-length": "5", "x-ms-file-attributes": "Shiny"}, "InvalidHeaderValue"),
         ({"x-ms-content-length": "5", "x-ms-file-creation-time": "preserve"}, "InvalidHeaderValue"),
         ({"x-ms-content-length": "5", "x-ms-file-permission": "D:"}, "FileInvalidPermission"),
@@ -245,6 +247,9 @@ async def test_only_an_empty_directory_is_deleted(files: Harness) -> None:
 async def test_resizing_cuts_off_for_good(files: Harness) -> None:
     await make(files, data=b"123456")
     assert (await files("PUT", "/box/f?comp=properties", {"x-ms-content-length": "2"})).status == 200
+    for length in ("-1", str((4 << 40) + 1)):
+        refused = await files("PUT", "/box/f?comp=properties", {"x-ms-content-length": length})
+        assert (refused.status, refused.code) == (400, "OutOfRangeInput")
     await files("PUT", "/box/f?comp=properties", {"x-ms-content-length": "4"})
     assert (await files("GET", "/box/f")).body == b"12\0\0"
 

@@ -4,13 +4,29 @@ Counted in several rows, each for the files whose id falls to it, so that writer
 lengths of files count, holes included; snapshots do not.
 """
 
+from collections.abc import Awaitable
+
 from kyanite.engine import keys
-from kyanite.engine.api import Snapshot, Transaction
-from kyanite.model.share import ShareRecord
+from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import share
+from kyanite.model.share import ShareKey, ShareRecord
+from kyanite.rules import leases
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import LeaseId
 
 SHARDS = 16
 _GIB = 1 << 30
+
+
+def see(engine: Engine, key: ShareKey, lease_id: LeaseId | None) -> Awaitable[tuple[ShareRecord, int]]:
+    """A share and how many bytes its files have."""
+
+    def body(snap: Snapshot) -> tuple[ShareRecord, int]:
+        record = share.load(snap, key)
+        leases.check_read(record.lease, lease_id, snap.now)
+        return record, used_bytes(snap, record.id)
+
+    return engine.read(body)
 
 
 def used_bytes(snap: Snapshot, share_id: int) -> int:
@@ -18,14 +34,14 @@ def used_bytes(snap: Snapshot, share_id: int) -> int:
     return sum(int.from_bytes(value, "big", signed=True) for _, value in snap.scan(base, keys.after(base)))
 
 
-def change(tx: Transaction, share: ShareRecord, file_id: int, difference: int) -> None:
+def change(tx: Transaction, record: ShareRecord, file_id: int, difference: int) -> None:
     """A file has become so much longer or shorter. Refused when it is more than the share may hold."""
     if not difference:
         return
-    quota = share.settings.quota_gib * _GIB
-    if difference > 0 and used_bytes(tx, share.id) + difference > quota:
+    quota = record.settings.quota_gib * _GIB
+    if difference > 0 and used_bytes(tx, record.id) + difference > quota:
         raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
-    key = keys.usage(share.id, file_id % SHARDS)
+    key = keys.usage(record.id, file_id % SHARDS)
     stored = tx.get(key)
     used = (0 if stored is None else int.from_bytes(stored, "big", signed=True)) + difference
     tx.put(key, used.to_bytes(8, "big", signed=True))

@@ -34,12 +34,13 @@ from kyanite.services.files.properties import (
 from kyanite.values import Instant
 from kyanite.wire import http_date
 from kyanite.wire.http import Response
-from kyanite.wire.malformed import bad_header
+from kyanite.wire.malformed import Malformed, bad_header
 
 MIB = 1 << 20
 FILE_MAX_BYTES = 4 << 40
 FIRST_BYTES_MAX = (("", 4 * MIB),)
 ENCRYPTED = ("x-ms-request-server-encrypted", "true")
+_LENGTH = "x-ms-content-length"
 _NAMES = ("Content-Type", "Content-Encoding", "Content-Language", "Cache-Control", "Content-Disposition")
 _FIELDS = (
     "x-ms-content-type",
@@ -56,11 +57,11 @@ async def create_file(exchange: Exchange) -> Response:
     headers = exchange.headers
     if required(headers, "x-ms-type").lower() != "file":
         raise bad_header("x-ms-type", headers["x-ms-type"])
-    required(headers, "x-ms-content-length")
+    required(headers, _LENGTH)
     path, lease_id = path_of(exchange), lease_id_of(headers)
     draft = partial(
         FileDraft,
-        length=number_of(headers, "x-ms-content-length", FILE_MAX_BYTES) or 0,
+        length=_length_of(headers) or 0,
         http=_http_headers_of(headers),
         metadata=metadata_of(exchange.request),
         properties=new_file_properties_of(headers),
@@ -107,7 +108,7 @@ async def set_file_properties(exchange: Exchange) -> Response:
     headers = exchange.headers
     ask = FileChange(
         http=_http_headers_of(headers, usual_type="") if any(name in headers for name in _FIELDS) else None,
-        length=number_of(headers, "x-ms-content-length", FILE_MAX_BYTES),
+        length=_length_of(headers),
         properties=smb_properties_of(headers, of_directory=False, creates=False),
     )
     seen = await file.set_properties(
@@ -173,6 +174,15 @@ def _copy_headers(state: CopyState) -> Headers:
         ("x-ms-copy-progress", f"{state.length}/{state.length}"),
         ("x-ms-copy-completion-time", http_date.encode(state.completed_at)),
     ]
+
+
+def _length_of(headers: Mapping[str, str]) -> int | None:
+    """The length that a file is to have. One that no file can have is another fault than one that is no number."""
+    text = headers.get(_LENGTH, "")
+    digits = text.removeprefix("-")
+    if digits.isascii() and digits.isdecimal() and not 0 <= int(text) <= FILE_MAX_BYTES:
+        raise Malformed("OutOfRangeInput", HeaderName=_LENGTH, HeaderValue=text)
+    return number_of(headers, _LENGTH)
 
 
 def _http_headers_of(headers: Mapping[str, str], usual_type: str = "application/octet-stream") -> HttpHeaders:

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from kyanite.model import directory, retired_share, share, share_snapshot
+from kyanite.model import directory, retired_share, share, share_snapshot, share_usage
 from kyanite.model.share import ShareRecord, ShareSettings
 from kyanite.model.share_snapshot import Snapshots
-from kyanite.model.share_usage import used_bytes
 from kyanite.services.common import properties
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import readable_share_of, share_of
@@ -112,9 +111,8 @@ async def set_share_acl(exchange: Exchange) -> Response:
 
 async def get_share_stats(exchange: Exchange) -> Response:
     """The lengths of all files together; before 2018-03-28 in GiB, rounded up."""
-    key = share_of(exchange)
-    record, used = await exchange.environment.engine.read(
-        lambda snap: (found := share.load(snap, key), used_bytes(snap, found.id))
+    record, used = await share_usage.see(
+        exchange.environment.engine, share_of(exchange), lease_id_of(exchange.headers)
     )
     if exchange.version >= "2018-03-28":
         text = f"<ShareUsageBytes>{used}</ShareUsageBytes>"
