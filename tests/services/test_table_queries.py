@@ -67,6 +67,11 @@ async def test_an_empty_filter_is_none_and_a_plus_is_a_space(tables: Harness) ->
         ),
         (
             "minimalmetadata",
+            "n,*",
+            ["odata.etag", "PartitionKey", "RowKey", "Timestamp", "n", "text", "big@odata.type", "big"],
+        ),
+        (
+            "minimalmetadata",
             "",
             ["odata.etag", "PartitionKey", "RowKey", "Timestamp", "n", "text", "big@odata.type", "big"],
         ),
@@ -165,6 +170,12 @@ async def test_a_full_page_has_a_thousand(tables: Harness) -> None:
             "InvalidQueryParameterValue",
             "At most 255",
         ),
+        ("$select=n,n%40odata.type", 400, "InvalidInput", "'n@odata.type'"),
+        ("$select=odata.etag", 400, "InvalidInput", "'odata.etag'"),
+        ("$select=a%22b", 400, "InvalidInput", "'a\"b'"),
+        ("$select=a%5Cb", 400, "InvalidInput", "'a\\b'"),
+        ("$select=a%01", 400, "InvalidInput", "No property"),
+        ("$select=a%20b", 400, "InvalidInput", "'a b'"),
         ("NextPartitionKey=oops", 400, "InvalidQueryParameterValue", "continuation token"),
         ("NextPartitionKey=1!5!cQ--", 400, "InvalidQueryParameterValue", "continuation token"),
         (

@@ -40,10 +40,13 @@ def top_of(parameters: Mapping[str, str]) -> int:
 def selected_of(parameters: Mapping[str, str]) -> tuple[str, ...] | None:
     """The names of the properties that are asked for, None when all are."""
     names = tuple(name.strip() for name in parameters.get("$select", "").split(",") if name.strip())
-    if not names or names == ("*",):
+    if not names or "*" in names:
         return None
     if len(names) > MAX_SELECTED:
         raise bad_parameter(
             "$select", parameters["$select"], f"At most {MAX_SELECTED} properties can be selected."
         )
+    for name in names:
+        if not name.isidentifier():
+            raise Malformed("InvalidInput", Reason=f"No property can be named '{name}', so none can be selected.")
     return tuple(dict.fromkeys(names))
