@@ -228,7 +228,7 @@ async def test_selection_and_pages(sdk: Sdk) -> None:
     table = await with_three(sdk)
     found = await items(table.list_entities(select=["int32", "guid", "missing"]))
     assert [dict(each) for each in found] == [
-        {"int32": number, "guid": UUID(int=number)} for number in range(3)
+        {"int32": number, "guid": UUID(int=number), "missing": None} for number in range(3)
     ]
     found = await items(table.query_entities("int32 eq 1", select="int32"))
     assert [dict(each) for each in found] == [{"int32": 1}]

@@ -58,7 +58,7 @@ async def test_an_empty_filter_is_none_and_a_plus_is_a_space(tables: Harness) ->
             ["odata.etag", "PartitionKey", "RowKey", "Timestamp"],
         ),
         ("minimalmetadata", "big,n", ["odata.etag", "big@odata.type", "big", "n"]),
-        ("minimalmetadata", "missing", ["odata.etag"]),
+        ("minimalmetadata", "missing", ["odata.etag", "missing"]),
         ("minimalmetadata", "n,n", ["odata.etag", "n"]),
         (
             "minimalmetadata",
@@ -75,11 +75,11 @@ async def test_an_empty_filter_is_none_and_a_plus_is_a_space(tables: Harness) ->
             "",
             ["odata.etag", "PartitionKey", "RowKey", "Timestamp", "n", "text", "big@odata.type", "big"],
         ),
-        ("nometadata", "big,n,missing", ["big", "n"]),
-        ("nometadata", "missing", []),
+        ("nometadata", "big,n,missing", ["big", "n", "missing"]),
+        ("nometadata", "missing", ["missing"]),
         ("nometadata", "", ["PartitionKey", "RowKey", "Timestamp", "n", "text", "big"]),
         ("fullmetadata", "n", ["odata.type", "odata.id", "odata.etag", "odata.editLink", "n"]),
-        ("fullmetadata", "missing", ["odata.type", "odata.id", "odata.etag", "odata.editLink"]),
+        ("fullmetadata", "missing", ["odata.type", "odata.id", "odata.etag", "odata.editLink", "missing"]),
         (
             "fullmetadata",
             "Timestamp,big",
@@ -104,6 +104,7 @@ async def test_selection(tables: Harness, level: str, select: str, expected: lis
     )
     (one,) = data(found)["value"]
     assert list(one) == expected
+    assert [name for name, value in one.items() if value is None] == ["missing"] * ("missing" in expected)
     shown = await tables(
         "GET",
         f"/things(PartitionKey='p',RowKey='r')?$select={select.replace(' ', '%20')}",

@@ -22,6 +22,7 @@ Render = Callable[[bytes], bytes]
 _ETAG = "odata.etag"
 _MARK = f'{ANNOTATION}"'.encode()
 _TIME = b'"Timestamp":"'
+_NULL = Raw(b"null")
 _ANNOTATED_TIME = b'"Timestamp@odata.type":"Edm.DateTime","Timestamp":"'
 
 _encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
@@ -89,7 +90,10 @@ def _bare(text: bytes) -> bytes:
 
 @lru_cache(maxsize=256)
 def _project(selected: tuple[str, ...] | None, level: Level) -> Render:
-    """The text with the selected properties only, with ETag and annotations as far as the level has them."""
+    """The text with the selected properties only, with ETag and annotations as far as the level has them.
+
+    A property that the entity does not have is null: the service tells it so, and typed clients read it so.
+    """
     if selected is None:
         return _bare if level is Level.NONE else _as_stored
     names = [_ETAG] if level is not Level.NONE else []
@@ -100,8 +104,11 @@ def _project(selected: tuple[str, ...] | None, level: Level) -> Render:
 
 
 def _struct(names: Sequence[str]) -> type[msgspec.Struct]:
-    """Fields that are not in the text stay unset, and what is unset is not written."""
-    fields = [(f"f{number}", Raw | UnsetType, UNSET) for number in range(len(names))]
+    """Annotations that are not in the text stay unset, and what is unset is not written."""
+    fields = [
+        (f"f{number}", Raw | UnsetType, UNSET if ANNOTATION in name else _NULL)
+        for number, name in enumerate(names)
+    ]
     rename = {f"f{number}": name for number, name in enumerate(names)}
     return msgspec.defstruct("Selection", fields, rename=rename, gc=False)
 
