@@ -8,7 +8,7 @@
 
 One operand of a comparison is a property and the other a constant; the reference wants the property on the left, and
 the service takes either. A property alone stands for a comparison with true. Words are case-sensitive. There are no
-functions, no arithmetic and no null.
+functions, which the service calls not implemented, no arithmetic and no null.
 
 The documentation allows 15 comparisons; the service is known to take more, so nothing is counted here. What is bounded
 is the depth, and the length of a URL bounds the rest.
@@ -128,6 +128,8 @@ class _Reader:
             if text in _RESERVED:
                 raise self._syntax_error()
             self._advance()
+            if self._token.text == "(":
+                raise Malformed("NotImplemented", Reason=f"Filters have no functions, and so no '{text}'.")
             constant = {"true": _TRUE, "false": _FALSE}.get(text)
             return constant or _Property(text)
         if kind not in {"text", "typed", "number"}:

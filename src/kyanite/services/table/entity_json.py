@@ -121,7 +121,7 @@ def _full(exchange: Exchange, table_name: str, project: Render) -> Render:
         keys = _decode_keys(text)
         link = entity_path(table_name, keys.partition_key, keys.row_key)
         rest = project(text)
-        # The ETag and the comma behind it stand at the same place in what is projected, unless nothing follows it.
+        # The ETag and the comma behind it stand at the same place in what is projected.
         etag, rest = rest[1 : BEHIND_ETAG - 1], rest[BEHIND_ETAG - 1 :]
         return b'{"odata.type":%b,"odata.id":%b,%b,"odata.editLink":%b%b' % (
             type_,

@@ -48,5 +48,7 @@ def selected_of(parameters: Mapping[str, str]) -> tuple[str, ...] | None:
         )
     for name in names:
         if not name.isidentifier():
-            raise Malformed("InvalidInput", Reason=f"No property can be named '{name}', so none can be selected.")
+            raise Malformed(
+                "InvalidInput", Reason=f"No property can be named '{name}', so none can be selected."
+            )
     return tuple(dict.fromkeys(names))
