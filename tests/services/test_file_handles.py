@@ -244,6 +244,15 @@ async def test_a_directory_with_open_files_is_not_moved(files: Harness) -> None:
     assert (answer.status, answer.code) == (409, "SharingViolation")
 
 
+async def test_a_path_that_xml_cannot_hold_is_encoded(files: Harness) -> None:
+    made = await make(files, "%EF%BF%BE")
+    await put_handle(files, made["x-ms-file-id"], path="d/\ufffe")
+    listed = await files("GET", "/box/%EF%BF%BE?comp=listhandles")
+    path = listed.xml.find("Entries/Handle/Path")
+    assert path is not None
+    assert (path.text, path.get("Encoded")) == ("d/%EF%BF%BE", "true")
+
+
 async def test_handles_are_listed_and_closed(files: Harness) -> None:
     await files("PUT", "/box?restype=share")
     directory = (await files("PUT", "/box/d?restype=directory")).headers["x-ms-file-id"]
@@ -261,6 +270,7 @@ async def test_handles_are_listed_and_closed(files: Harness) -> None:
     said = [item.findtext(name) for name in ("Path", "FileId", "ParentId", "SessionId", "ClientIp")]
     assert said == ["d/f", made["x-ms-file-id"], directory, "7", "192.0.2.1"]
     assert [each.text for each in item.iter("AccessRight")] == ["Read", "Write"]
+    assert item.find("LastReconnectTime") is None
     more = await files("GET", f"/box/d/f?comp=listhandles&marker={first.xml.findtext('NextMarker')}")
     assert [each.findtext("HandleId") for each in more.xml.iter("Handle")] == [str(mine[2])]
     below = await files("GET", "/box?comp=listhandles", {"x-ms-recursive": "true"})

@@ -144,11 +144,11 @@ def document(root: str) -> bytes:
     return f"{BYTE_ORDER_MARK}{DECLARATION}{root}".encode()
 
 
-def name_element(name: str) -> str:
+def name_element(name: str, tag: str = "Name") -> str:
     """``<Name>`` of a listed item; percent-encoded, and marked so, when XML cannot hold it."""
     if is_speakable(name):
-        return f"<Name>{escape(name)}</Name>"
-    return f'<Name Encoded="true">{quote(name)}</Name>'
+        return f"<{tag}>{escape(name)}</{tag}>"
+    return f'<{tag} Encoded="true">{quote(name)}</{tag}>'
 
 
 def error_body(code: str, message: str, detail: Mapping[str, str]) -> bytes:

@@ -11,7 +11,7 @@ from kyanite.services.common.paging import max_results_of
 from kyanite.wire import http_date
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header, bad_parameter
-from kyanite.wire.xml import escape, speakable
+from kyanite.wire.xml import escape, name_element
 
 _ALL = "*"
 _RIGHTS = ((Rights.READ, "Read"), (Rights.WRITE, "Write"), (Rights.DELETE, "Delete"))
@@ -59,14 +59,15 @@ def _marker_of(exchange: Exchange) -> int:
 
 
 def _item(handle: Handle) -> str:
+    """Nobody has reconnected yet, and clients read no time from an empty element."""
     opened = http_date.encode(handle.opened_at)
     rights = "".join(
         f"<AccessRight>{name}</AccessRight>" for right, name in _RIGHTS if handle.open.access & right
     )
     return (
-        f"<Handle><HandleId>{handle.id}</HandleId><Path>{escape(speakable(handle.path))}</Path>"
+        f"<Handle><HandleId>{handle.id}</HandleId>{name_element(handle.path, 'Path')}"
         f"<FileId>{handle.file_id}</FileId><ParentId>{handle.parent_id}</ParentId>"
         f"<SessionId>{handle.session_id}</SessionId><ClientIp>{escape(handle.client_ip)}</ClientIp>"
-        f"<ClientName /><OpenTime>{opened}</OpenTime><LastReconnectTime />"
+        f"<ClientName /><OpenTime>{opened}</OpenTime>"
         f"<AccessRightList>{rights}</AccessRightList></Handle>"
     )
