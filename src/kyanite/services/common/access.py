@@ -20,7 +20,7 @@ from kyanite.wire.shared_key import Bearer, SharedKey, Signable
 from kyanite.wire.uri import Query
 
 _CLOCK_SKEW = 15 * 60 * TICKS_PER_SECOND
-_NO_OVERRIDES: Mapping[str, str] = {}
+NO_OVERRIDES: Mapping[str, str] = {}
 
 
 class NamedPolicy(Policy, Protocol):
@@ -50,25 +50,16 @@ async def authenticate(
     exchange: Exchange, query: Query, service: str, guardian: Guardian
 ) -> tuple[Grant, Mapping[str, str]]:
     """The grant, and the headers of a GET answer that its token replaces."""
-    authorization = exchange.headers.get("authorization")
-    token = sas.decode(query, service)
-    if authorization is not None:
-        if token is not None:
-            raise _failed("A request may not carry both an Authorization header and a signature in its URL.")
-        return _by_header(exchange, query, authorization), _NO_OVERRIDES
-    match token:
-        case None:
-            return await _anonymous(exchange, service, guardian), _NO_OVERRIDES
-        case AccountSas():
-            return _by_account_sas(exchange, query, service, token), _NO_OVERRIDES
-        case ServiceSas():
-            return await _by_service_sas(exchange, token, guardian), _overrides(token)
-        case _:
-            raise _failed("User delegation keys are not supported by this server.")
+    if "authorization" in exchange.headers:
+        return by_header(exchange, query), NO_OVERRIDES
+    return await without_header(exchange, query, service, guardian)
 
 
-def _by_header(exchange: Exchange, query: Query, value: str) -> Grant:
-    authorization = shared_key.decode_authorization(value)
+def by_header(exchange: Exchange, query: Query) -> Grant:
+    """The grant of a request with an Authorization header: nothing has to be looked up for it."""
+    if "sig" in query.first:
+        raise _failed("A request may not carry both an Authorization header and a signature in its URL.")
+    authorization = shared_key.decode_authorization(exchange.headers["authorization"])
     if isinstance(authorization, Bearer):
         raise _failed("OAuth tokens are not supported by this server.")
     _check_date(exchange)
@@ -80,6 +71,20 @@ def _by_header(exchange: Exchange, query: Query, value: str) -> Grant:
     ):
         raise _failed(_mismatch(authorization, signable))
     return OWNER
+
+
+async def without_header(
+    exchange: Exchange, query: Query, service: str, guardian: Guardian
+) -> tuple[Grant, Mapping[str, str]]:
+    match sas.decode(query, service):
+        case None:
+            return await _anonymous(exchange, service, guardian), NO_OVERRIDES
+        case AccountSas() as token:
+            return _by_account_sas(exchange, query, service, token), NO_OVERRIDES
+        case ServiceSas() as token:
+            return await _by_service_sas(exchange, token, guardian), _overrides(token)
+        case _:
+            raise _failed("User delegation keys are not supported by this server.")
 
 
 def _mismatch(authorization: SharedKey, signable: Signable) -> str:
@@ -167,7 +172,7 @@ async def _anonymous(exchange: Exchange, service: str, guardian: Guardian) -> Gr
 def _overrides(token: ServiceSas) -> Mapping[str, str]:
     given = token.overrides
     if given is None:
-        return _NO_OVERRIDES
+        return NO_OVERRIDES
     values = {
         "cache-control": given.cache_control,
         "content-disposition": given.content_disposition,

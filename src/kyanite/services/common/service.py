@@ -13,7 +13,7 @@ from kyanite.engine.api import EngineBusy, EngineError, EngineFull
 from kyanite.rules import permissions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.common import cors
-from kyanite.services.common.access import Guardian, authenticate
+from kyanite.services.common.access import NO_OVERRIDES, Guardian, by_header, without_header
 from kyanite.services.common.environment import Environment
 from kyanite.services.common.errors import WireError
 from kyanite.services.common.exchange import Exchange, Resource
@@ -110,9 +110,12 @@ class Service:
         exchange.resource = self._dialect.locate(exchange)
         op = self._router.find(exchange.resource, request.method, query.first, request.headers)
         request.operation = op.name
-        exchange.grant, exchange.overrides = await authenticate(
-            exchange, query, self._dialect.word, self._dialect.guardian
-        )
+        if "authorization" in request.headers:
+            exchange.grant, exchange.overrides = by_header(exchange, query), NO_OVERRIDES
+        else:
+            exchange.grant, exchange.overrides = await without_header(
+                exchange, query, self._dialect.word, self._dialect.guardian
+            )
         permissions.check(exchange.grant, op.access)
         if op.writes and exchange.target.secondary:
             raise Refused(Reason.WRITE_ON_SECONDARY)
