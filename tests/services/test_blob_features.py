@@ -30,6 +30,7 @@ BLOCK = {"x-ms-blob-type": "BlockBlob"}
         ("DELETE", "/box/b?versionid=2026-01-01T00:00:00.0000000Z", {}),
         ("DELETE", "/box/b?deletetype=permanent", {}),
         ("DELETE", "/box/b", {"x-ms-if-tags": "a = '1'"}),
+        ("PUT", "/box/b?ses=scope", BLOCK),
     ],
 )  # fmt: skip
 async def test_it_is_refused_and_nothing_is_done(

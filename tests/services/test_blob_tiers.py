@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from kyanite.wire import http_date
 from tests.services.harness import Answer, Harness
 
 BLOCK = {"x-ms-blob-type": "BlockBlob"}
@@ -174,6 +175,29 @@ async def test_a_leased_blob_needs_its_lease(blobs: Harness) -> None:
     pass_by(blobs, 16)
     assert (await set_tier(blobs, "Cold")).status == 200
     assert (await blobs("HEAD", "/box/b")).headers["x-ms-lease-state"] == "expired"
+
+
+@pytest.mark.parametrize("tier", ["", "Cool"])
+@pytest.mark.parametrize(
+    ("header", "before", "after"),
+    [
+        ("x-ms-access-tier-if-modified-since", 202, 412),
+        ("x-ms-access-tier-if-unmodified-since", 412, 202),
+    ],
+)
+async def test_a_delete_may_depend_on_when_the_tier_was_chosen(
+    blobs: Harness, tier: str, header: str, before: int, after: int
+) -> None:
+    moments = {before: http_date.encode(blobs.clock.now)}
+    pass_by(blobs, 100)
+    for status in (before, after):
+        await make(blobs, tier)
+        moments[after] = http_date.encode(blobs.clock.now)
+        pass_by(blobs, 100)
+        answer = await blobs("DELETE", "/box/b", {header: moments[status]})
+        assert answer.status == status
+        assert (await blobs("HEAD", "/box/b")).status == (404 if status == 202 else 200)
+        await blobs("DELETE", "/box/b")
 
 
 @pytest.mark.parametrize(

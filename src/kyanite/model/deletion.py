@@ -8,7 +8,8 @@ from kyanite.engine.api import Engine, Transaction
 from kyanite.model import container, content, staging
 from kyanite.model.blob import BlobKey, Guard, key_of, load, scope_of
 from kyanite.model.records import BlobRecord, decode_blob
-from kyanite.rules import leases, preconditions
+from kyanite.rules import leases, preconditions, tiers
+from kyanite.rules.preconditions import NONE, Conditions
 from kyanite.rules.refusals import Reason, Refused
 
 
@@ -21,21 +22,29 @@ class Snapshots(Enum):
 
 
 def delete(
-    engine: Engine, blob: BlobKey, guard: Guard, snapshots: Snapshots = Snapshots.REFUSE
+    engine: Engine,
+    blob: BlobKey,
+    guard: Guard,
+    snapshots: Snapshots = Snapshots.REFUSE,
+    *,
+    tier_times: Conditions = NONE,
 ) -> Awaitable[None]:
-    """Delete the blob, or the one snapshot that the key names."""
+    """Delete the blob, or the one snapshot that the key names.
+
+    ``tier_times`` are conditions on when its tier was chosen, or it was created if nobody chose one.
+    """
 
     def body(tx: Transaction) -> None:
         if blob.snapshot is not None:
             key = key_of(tx, blob)
-            _remove(tx, key, _load_checked(tx, key, guard))
+            _remove(tx, key, _load_checked(tx, key, guard, tier_times))
             return
         container_id = container.load(tx, blob.container).id
         key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
         stored, head = tx.get_many((key, staging_key))
         if stored is None and staging.load(tx, head) is None:
             raise Refused(Reason.BLOB_NOT_FOUND)
-        record = None if stored is None else _load_checked(tx, key, guard)
+        record = None if stored is None else _load_checked(tx, key, guard, tier_times)
         _settle(tx, keys.versions_of(container_id, blob.name), snapshots)
         if snapshots is Snapshots.ONLY:
             return
@@ -46,9 +55,12 @@ def delete(
     return engine.run(body, scope_of(blob))
 
 
-def _load_checked(tx: Transaction, key: bytes, guard: Guard) -> BlobRecord:
+def _load_checked(tx: Transaction, key: bytes, guard: Guard, tier_times: Conditions) -> BlobRecord:
     record = load(tx, key)
     preconditions.check_write(guard.conditions, record.etag, record.modified_at, creates=False)
+    if tier_times is not NONE:
+        changed_at = tiers.settled(record.tiering, tx.now).changed_at
+        preconditions.check_time_write(tier_times, changed_at or record.created_at)
     leases.check_write(record.lease, guard.lease_id, tx.now)
     return record
 

@@ -14,7 +14,7 @@ from kyanite.rules.preconditions import NONE
 from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.lists import BLOB_TYPES
-from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of
+from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of, tier_times_of
 from kyanite.services.common.blob_paths import readable_key_of
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import (
@@ -159,6 +159,7 @@ async def delete_blob(exchange: Exchange) -> Response:
         key,
         guard_of(exchange.headers),
         Snapshots(wish) if wish else Snapshots.REFUSE,
+        tier_times=tier_times_of(exchange.headers),
     )
     return Response(202, [("x-ms-delete-type-permanent", "true")])
 

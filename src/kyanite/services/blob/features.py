@@ -19,6 +19,7 @@ _HEADERS = frozenset(
         "x-ms-tags",
     }
 )
+_PARAMETERS = frozenset({"deletetype", "ses"})
 _CONTAINER_SCOPE = "x-ms-default-encryption-scope"
 _ACCOUNT_KEY = "$account-encryption-key"
 
@@ -28,8 +29,9 @@ def check(exchange: Exchange) -> None:
     if not exchange.headers.keys().isdisjoint(_HEADERS):
         name = next(name for name in exchange.headers if name in _HEADERS)
         raise Malformed("NotImplemented", HeaderName=name)
-    if "deletetype" in exchange.parameters:
-        raise Malformed("NotImplemented", QueryParameterName="deletetype")
+    if not _PARAMETERS.isdisjoint(exchange.parameters):
+        name = next(name for name in exchange.parameters if name in _PARAMETERS)
+        raise Malformed("NotImplemented", QueryParameterName=name)
 
 
 def check_container(exchange: Exchange) -> None:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 from kyanite.model.records import BLOCK_BLOB, BlobRecord
 from kyanite.rules import tiers
+from kyanite.rules.preconditions import NONE, Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tiers import PRIORITIES, SMART, TIERS, Tiering
-from kyanite.services.common.headers import one_of
+from kyanite.services.common.headers import conditions_of, one_of
 from kyanite.values import Instant
 from kyanite.wire import http_date
 
@@ -20,6 +21,16 @@ def tier_of(headers: Mapping[str, str]) -> str:
 
 def priority_of(headers: Mapping[str, str]) -> str:
     return one_of(headers, "x-ms-rehydrate-priority", PRIORITIES)
+
+
+def tier_times_of(headers: Mapping[str, str]) -> Conditions:
+    """The conditions on when a tier was chosen, spelled like those on when a blob was modified."""
+    times = {
+        name.removeprefix(f"{_TIER}-"): value
+        for name, value in headers.items()
+        if name.startswith(f"{_TIER}-if-")
+    }
+    return conditions_of(times) if times else NONE
 
 
 def check_no_tier(headers: Mapping[str, str]) -> None:
