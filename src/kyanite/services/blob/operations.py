@@ -1,7 +1,8 @@
 """The Blob service as a table, to be held against the REST reference.
 
 The last column is what a shared access signature or an anonymous caller needs (``rules/permissions.py``). Rows that
-differ only by a header stand in the order in which the service tells them apart.
+differ only by a header stand in the order in which the service tells them apart. Blob Batch, which looks its parts up
+here, has its rows in ``batch.py``.
 """
 
 from kyanite.rules.permissions import Access
@@ -55,7 +56,6 @@ OPERATIONS = (
     Op("Get Account Information", "GET HEAD", SERVICE, query("account", "properties"), account.get_information, ANY_TOKEN),
     Op("Get Account Information", "GET HEAD", CONTAINER, query("account", "properties"), account.get_information, ANY_TOKEN),
     Op("Get Account Information", "GET HEAD", BLOB, query("account", "properties"), account.get_information, ANY_TOKEN),
-    Op("Blob Batch", "POST", SERVICE, query(comp="batch"), not_yet, ANY_TOKEN),
     Op("Find Blobs by Tags", "GET", SERVICE, query(comp="blobs"), not_yet, Access(account="s f")),
 
     # Containers
@@ -71,7 +71,6 @@ OPERATIONS = (
     Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, WRITE_CONTAINER, writes=True),
     Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), not_yet, WRITE_CONTAINER, writes=True),
     Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), not_yet, WRITE_CONTAINER, writes=True),
-    Op("Blob Batch", "POST", CONTAINER, query("container", "batch"), not_yet, ANY_TOKEN),
     Op("Find Blobs by Tags", "GET", CONTAINER, query("container", "blobs"), not_yet, Access(account="c f", service="f")),
 
     # Blobs

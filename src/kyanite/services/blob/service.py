@@ -1,6 +1,6 @@
 """The Blob service: its tables put together."""
 
-from kyanite.services.blob import errors
+from kyanite.services.blob import batch, errors
 from kyanite.services.blob.operations import OPERATIONS
 from kyanite.services.common.blob_paths import guardian, locate
 from kyanite.services.common.environment import Environment
@@ -13,8 +13,8 @@ def blob_service(environment: Environment) -> Service:
 
 DIALECT = Dialect(
     word="blob",
-    server="Windows-Azure-Blob/1.0 Kyanite",
-    operations=OPERATIONS,
+    server=batch.SERVER,
+    operations=(*OPERATIONS, *batch.OPERATIONS),
     reasons=errors.REASONS,
     codes=errors.CODES,
     locate=locate,

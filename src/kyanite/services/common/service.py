@@ -60,9 +60,11 @@ class Dialect:
 class Service:
     """A handler of HTTP requests, made from a dialect."""
 
-    def __init__(self, environment: Environment, dialect: Dialect) -> None:
+    def __init__(self, environment: Environment, dialect: Dialect, version: str = "") -> None:
+        """``version``: what a request speaks that does not say; the parts of a batch do not."""
         self._environment = environment
         self._dialect = dialect
+        self._version = version
         self._router = Router(dialect.operations)
         self._decorate = cors.Decorator(dialect.word)
 
@@ -106,7 +108,7 @@ class Service:
             return await cors.preflight(exchange, self._dialect.word)
         query = uri.decode_query(request.query)
         exchange.parameters = query.first
-        exchange.version = version_of(request.headers, query.first)
+        exchange.version = version_of(request.headers, query.first) or self._version
         exchange.resource = self._dialect.locate(exchange)
         op = self._router.find(exchange.resource, request.method, query.first, request.headers)
         request.operation = op.name
