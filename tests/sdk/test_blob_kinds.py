@@ -111,3 +111,19 @@ async def test_copies(sdk: Sdk) -> None:
         await done(target.abort_copy(started["copy_id"]))
     with refused(404, "CannotVerifyCopySource"):
         await done(target.start_copy_from_url(source.url + "-not-there"))
+
+
+async def test_a_sealed_append_blob_takes_no_more(sdk: Sdk) -> None:
+    container = await sdk.new_container()
+    log = container.get_blob_client("log")
+    await done(log.create_append_blob())
+    await done(log.append_block(b"one"))
+    assert (await done(log.seal_append_blob(appendpos_condition=3)))["blob_sealed"] is True
+    with refused(409, "BlobIsSealed"):
+        await done(log.append_block(b"two"))
+    assert (await done(log.get_blob_properties())).is_append_blob_sealed is True
+    assert [blob.is_append_blob_sealed for blob in await items(container.list_blobs())] == [True]
+    copy = container.get_blob_client("copy")
+    await done(copy.start_copy_from_url(log.url, seal_destination_blob=False))
+    await done(copy.append_block(b"two"))
+    assert await content(copy) == b"onetwo"

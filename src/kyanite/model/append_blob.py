@@ -31,6 +31,8 @@ def append_block(engine: Engine, blob: BlobKey, draft: AppendDraft, guard: Guard
 
     def body(tx: Transaction) -> BlobRecord:
         key, record = load_for_write(tx, blob, guard, kind=APPEND_BLOB)
+        if record.is_sealed:
+            raise Refused(Reason.BLOB_IS_SEALED)
         preconditions.check_append(
             record.length, draft.length, position=draft.position, max_size=draft.max_size
         )
@@ -45,5 +47,23 @@ def append_block(engine: Engine, blob: BlobKey, draft: AppendDraft, guard: Guard
         )
         tx.put(key, encode(grown))
         return grown
+
+    return engine.run(body, scope_of(blob))
+
+
+def seal(engine: Engine, blob: BlobKey, position: int | None, guard: Guard) -> Awaitable[BlobRecord]:
+    """Let nothing more be appended, ever; ``position`` is how long the blob must be, if the client says so.
+
+    Its properties can still be changed. To seal what is sealed changes nothing.
+    """
+
+    def body(tx: Transaction) -> BlobRecord:
+        key, record = load_for_write(tx, blob, guard, kind=APPEND_BLOB)
+        preconditions.check_append(record.length, 0, position=position, max_size=None)
+        if record.is_sealed:
+            return record
+        sealed = replace(record, modified_at=tx.now, is_sealed=True)
+        tx.put(key, encode(sealed))
+        return sealed
 
     return engine.run(body, scope_of(blob))

@@ -13,7 +13,7 @@ from kyanite.model import content, copy_source, destination
 from kyanite.model.blob import BlobKey, Guard, key_of, load, scope_of, with_tiering
 from kyanite.model.copy_source import CheckSource, SourceKey
 from kyanite.model.interval import ENDLESS
-from kyanite.model.records import BLOCK_BLOB, BlobRecord, CopyState, HttpHeaders
+from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, BlobRecord, CopyState, HttpHeaders
 from kyanite.rules import leases, preconditions, tiers
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
@@ -30,6 +30,8 @@ class CopyAsk:
     """Replaces the source's; empty takes that over."""
     tier: str = ""
     rehydrate_priority: str = ""
+    seals: bool | None = None
+    """Whether the copy of an append blob is sealed; None if it is as the source is."""
     is_synchronous: bool = False
     """A synchronous copy reads its source by URL, and may be made under a lease that ends; an asynchronous one might
     outlast it."""
@@ -62,6 +64,8 @@ def copy(
         source = _load(tx, ask, check_source, may_be_archived=not ask.is_synchronous)
         if ask.tier and source.kind != BLOCK_BLOB:
             raise Refused(Reason.TIER_NOT_SUPPORTED)
+        if ask.seals and source.kind != APPEND_BLOB:
+            raise Refused(Reason.INVALID_BLOB_TYPE)
         place = destination.prepare(
             tx, blob, guard, may_overwrite=may_overwrite, kind=source.kind, check_lease=check_lease
         )
@@ -74,6 +78,7 @@ def copy(
             metadata=ask.metadata or source.metadata,
             lease=place.lease,
             copy=CopyState(ask.copy_id, ask.source_url, now, source.length),
+            is_sealed=source.is_sealed if ask.seals is None else ask.seals,
         )
         tiering = tiers.copied(source.tiering, ask.tier, ask.rehydrate_priority, now)
         record = with_tiering(shared, tiering)

@@ -88,6 +88,8 @@ class BlobRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Of an append blob: how many blocks were appended to it."""
     rehydration: Rehydration | None = None
     """Of an archived block blob that has been asked back."""
+    is_sealed: bool = False
+    """Of an append blob: nothing is appended to it any more."""
 
     @property
     def etag(self) -> ETag:

@@ -15,6 +15,7 @@ class Reason(Enum):
     BLOB_ALREADY_EXISTS = auto()
     BLOB_ARCHIVED = auto()
     BLOB_BEING_REHYDRATED = auto()
+    BLOB_IS_SEALED = auto()
     BLOB_NOT_FOUND = auto()
     INVALID_BLOB_TYPE = auto()
     INVALID_RANGE = auto()

@@ -8,7 +8,7 @@ from kyanite.model.blob import BlobKey, Guard
 from kyanite.model.creation import Draft
 from kyanite.model.records import APPEND_BLOB
 from kyanite.rules.permissions import may_overwrite
-from kyanite.services.blob.blob import Headers, blob_key_of, guard_of, version_headers
+from kyanite.services.blob.blob import SEALED, Headers, blob_key_of, guard_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, take_range
 from kyanite.services.blob.tiering import check_no_tier
@@ -60,6 +60,15 @@ async def append_block_from_url(exchange: Exchange) -> Response:
     ask = _ask_of(exchange)
     taken = await take_range(exchange, _BLOCK_MAX_BYTES)
     return await _append(exchange, ask, taken, source_hash_headers(exchange.headers, taken))
+
+
+async def seal_append_blob(exchange: Exchange) -> Response:
+    headers = exchange.headers
+    position = number_of(headers, "x-ms-blob-condition-appendpos")
+    record = await append_blob.seal(
+        exchange.environment.engine, blob_key_of(exchange), position, guard_of(headers)
+    )
+    return Response(200, [*version_headers(record), SEALED])
 
 
 class _Ask(NamedTuple):

@@ -43,6 +43,7 @@ _FIELDS = {
     "content-disposition": "content_disposition",
 }
 """Where the headers that a shared access signature may replace are kept in a record."""
+SEALED = ("x-ms-blob-sealed", "true")
 _TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.items()}
 
 
@@ -192,6 +193,8 @@ def property_headers(exchange: Exchange, record: BlobRecord, now: Instant) -> He
         headers.append(("x-ms-blob-sequence-number", str(record.sequence_number)))
     elif record.kind == APPEND_BLOB:
         headers.append(("x-ms-blob-committed-block-count", str(record.appended)))
+        if record.is_sealed:
+            headers.append(SEALED)
     if record.copy is not None:
         headers += _copy_headers(record.copy)
     if record.metadata:

@@ -28,6 +28,7 @@ from kyanite.wire.malformed import Malformed, bad_header
 
 A = TypeVar("A")
 
+_SEALS = "x-ms-seal-blob"
 _COPY_FROM_MAX_BYTES = 256 * MIB
 _PUT_FROM_MAX_BYTES = 5000 * MIB
 
@@ -100,6 +101,7 @@ async def _copy(
         metadata=metadata_of(exchange.request),
         tier=tier_of(exchange.headers),
         rehydrate_priority=priority_of(exchange.headers),
+        seals=flag_of(exchange.headers, _SEALS) if _SEALS in exchange.headers else None,
         is_synchronous=is_synchronous,
         max_length=max_length,
     )

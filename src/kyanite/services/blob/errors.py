@@ -26,6 +26,12 @@ _ANYWHERE: Mapping[Reason, WireError] = {
         "BlobBeingRehydrated",
         "This operation is not permitted because the blob is being rehydrated.",
     ),
+    Reason.BLOB_IS_SEALED: WireError(
+        409,
+        "BlobIsSealed",
+        "The specified blob is sealed and its contents can't be modified unless the blob is re-created after a "
+        "delete.",
+    ),
     Reason.BLOB_NOT_FOUND: WireError(404, "BlobNotFound", "The specified blob does not exist."),
     Reason.INVALID_BLOB_TYPE: WireError(
         409, "InvalidBlobType", "The blob type is invalid for this operation."

@@ -155,13 +155,15 @@ def _item(item: Item, now: Instant, with_metadata: bool, with_copy: bool) -> str
         http.cache_control,
         http.content_disposition,
     )
-    taken_at, lease, number = "", _UNLEASED, ""
+    taken_at, lease, of_kind = "", _UNLEASED, ""
     if snapshot is not None:
         taken_at, lease = f"<Snapshot>{iso_time.encode(snapshot)}</Snapshot>", ""
     elif record.lease != NO_LEASE:
         lease = _lease(record.lease, now)
-    if record.kind == PAGE_BLOB:
-        number = f"<x-ms-blob-sequence-number>{record.sequence_number}</x-ms-blob-sequence-number>"
+    if record.is_sealed:
+        of_kind = "<Sealed>true</Sealed>"
+    elif record.kind == PAGE_BLOB:
+        of_kind = f"<x-ms-blob-sequence-number>{record.sequence_number}</x-ms-blob-sequence-number>"
     kind_and_tier = _KINDS[record.kind] if not record.tier else _BLOCK + tier_elements(record, now)
     modified_at, created_at = record.modified_at, record.created_at
     modified = http_date.encode(modified_at)
@@ -171,7 +173,7 @@ def _item(item: Item, now: Instant, with_metadata: bool, with_copy: bool) -> str
     return (
         f"<Blob>{element}{taken_at}<Properties><Creation-Time>{created}</Creation-Time>"
         f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"
-        f"<Content-Length>{record.length}</Content-Length>{before_md5}{md5}{after_md5}{number}"
+        f"<Content-Length>{record.length}</Content-Length>{before_md5}{md5}{after_md5}{of_kind}"
         f"{kind_and_tier}{lease}{copied}"
         f"<ServerEncrypted>true</ServerEncrypted></Properties>{metadata}<OrMetadata /></Blob>"
     )

@@ -109,7 +109,7 @@ OPERATIONS = (
     Op("Get Block List", "GET", BLOB, query(comp="blocklist"), block_list.get_block_list, READ),
     Op("Append Block From URL", "PUT", BLOB, query(comp="appendblock"), append_blob.append_block_from_url, APPEND, when="x-ms-copy-source", writes=True),
     Op("Append Block", "PUT", BLOB, query(comp="appendblock"), append_blob.append_block, APPEND, writes=True),
-    Op("Append Blob Seal", "PUT", BLOB, query(comp="seal"), not_yet, APPEND, writes=True),
+    Op("Append Blob Seal", "PUT", BLOB, query(comp="seal"), append_blob.seal_append_blob, APPEND, writes=True),
     Op("Put Page From URL", "PUT", BLOB, query(comp="page"), page_blob.put_page_from_url, WRITE, when="x-ms-copy-source", writes=True),
     Op("Put Page", "PUT", BLOB, query(comp="page"), page_blob.put_page, WRITE, writes=True),
     Op("Get Page Ranges", "GET", BLOB, query(comp="pagelist"), page_ranges.get_page_ranges, READ),
