@@ -1,5 +1,5 @@
 # Everything a newcomer needs: `make run` serves, `make test` tests. Both set up what is missing.
-PYTHON ?= python3
+PYTHON ?= $(shell scripts/python)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
