@@ -123,6 +123,10 @@ async def test_stored_policies_and_signatures(sdk: Sdk) -> None:
         await done(reader.get_file_client("f").delete_file())
     with refused(403, "AuthorizationFailure"):
         await done(reader.get_share_properties())
+    key = await done(share.create_permission_for_share(SDDL))
+    assert await done(reader.get_permission_for_share(key)) == SDDL
+    with refused(403, "AuthorizationPermissionMismatch"):
+        await done(reader.create_permission_for_share(SDDL))
     await done(share.set_share_access_policy({}))
     with refused(403, "AuthenticationFailed"):
         await downloaded(reader.get_file_client("f"))

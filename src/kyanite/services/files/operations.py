@@ -62,8 +62,8 @@ OPERATIONS = (
     Op("Lease Share", "PUT", SHARE, query("share", "lease"), share.lease_share, WRITE_SHARE, writes=True),
     Op("Snapshot Share", "PUT", SHARE, query("share", "snapshot"), share.snapshot_share, CREATE_SHARE, writes=True),
     Op("Restore Share", "PUT", SHARE, query("share", "undelete"), share.restore_share, WRITE_SHARE, writes=True),
-    Op("Create Permission", "PUT", SHARE, query("share", "filepermission"), permission.create_permission, CREATE_SHARE, writes=True),
-    Op("Get Permission", "GET", SHARE, query("share", "filepermission"), permission.get_permission, READ_SHARE),
+    Op("Create Permission", "PUT", SHARE, query("share", "filepermission"), permission.create_permission, Access(account="c cw", service="w"), writes=True),
+    Op("Get Permission", "GET", SHARE, query("share", "filepermission"), permission.get_permission, Access(account="c r", service="r")),
 
     # Directories
     Op("Create Directory", "PUT", PATH, query("directory"), directory.create_directory, CREATE, writes=True),
