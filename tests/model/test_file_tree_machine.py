@@ -23,6 +23,7 @@ from kyanite.model.file import FileDraft, RangeWrite
 from kyanite.model.file_entry import DIRECTORY, FILE, Entry
 from kyanite.model.file_listing import Listing, list_directory
 from kyanite.model.file_properties import SmbProperties
+from kyanite.model.file_ranges import list_ranges
 from kyanite.model.file_rename import Rename, rename
 from kyanite.model.file_tree import FilePath
 from kyanite.model.records import HttpHeaders
@@ -216,6 +217,41 @@ class Trees(RuleBasedStateMachine):
         for instant, world in self.snapshots.items():
             self.check(ShareKey("acme", "share", instant), world)
 
+    @invariant()
+    def changes_lead_from_every_snapshot_to_now(self) -> None:
+        """Of every file that a snapshot shows, wherever it was then: its changes make what it was what it is."""
+        for instant, world in self.snapshots.items():
+            key = ShareKey("acme", "share", instant)
+            before = {
+                self.id_of(FilePath(key, names)): held.data
+                for names, held in world.items()
+                if held is not None
+            }
+            for names, held in self.world.items():
+                if held is None:
+                    continue
+                path = FilePath(SHARE, names)
+                changes = list_ranges(
+                    self.engine,
+                    path,
+                    None,
+                    first=0,
+                    last=None,
+                    limit=100,
+                    since=instant,
+                    through_renames=True,
+                )
+                was = before.get(self.id_of(path))
+                if was is None:
+                    self.attempt(changes, Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
+                    continue
+                for start, end, is_clear in run(changes).page.ranges:
+                    was = was[:start] + (bytes(end - start) if is_clear else held.data[start:end]) + was[end:]
+                assert was == held.data
+
+    def id_of(self, path: FilePath) -> int:
+        return run(file.see(self.engine, path, None)).entry.id
+
     def check(self, key: ShareKey, world: World) -> None:
         for names, held in world.items():
             path = FilePath(key, names)
@@ -309,6 +345,26 @@ def test_a_file_goes_with_the_last_of_its_names() -> None:
     trees.delete_file(("a", "c"))
     trees.the_share_is_what_it_should_be()
     trees.every_snapshot_is_what_it_was()
+    trees.teardown()
+
+
+def test_a_renamed_file_is_known_after_it_was_made_anew() -> None:
+    trees = Trees()
+    trees.snapshot()
+    trees.move(("a", "c"), ("B",), FILE, replaces=False)
+    trees.make_file(("B",))
+    trees.write(("B",), 0, b"second")
+    trees.changes_lead_from_every_snapshot_to_now()
+    trees.teardown()
+
+
+def test_a_file_with_several_names_is_known_by_each() -> None:
+    trees = LinkedTrees()
+    trees.snapshot()
+    trees.link(("B",), ("a", "c"))
+    trees.write(("B",), 0, b"second")
+    trees.move(("a", "c"), ("a", "d"), FILE, replaces=False)
+    trees.changes_lead_from_every_snapshot_to_now()
     trees.teardown()
 
 

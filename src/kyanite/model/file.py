@@ -99,9 +99,9 @@ def create(
             content=content.create(tx, draft.payload),
             http=draft.http,
             lease=lease,
-            links=1 if there is None else there.links,
         )
-        return Seen(file_tree.save(tx, place, entry), place.directory_id, tx.now)
+        entry = file_tree.save(tx, place, in_place_of(there, entry))
+        return Seen(entry, place.directory_id, tx.now)
 
     return engine.run(body, scope_of(path))
 
@@ -126,6 +126,13 @@ def check_replaceable(
     if is_read_only(there.attributes) and not ignores_read_only:
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
     return leases.check_write(there.lease, lease_id, tx.now)
+
+
+def in_place_of(there: Entry | None, entry: Entry) -> Entry:
+    """A file made anew is the same file: it has the names it had, and snapshots show it where they did."""
+    if there is None:
+        return entry
+    return replace(entry, links=there.links, former=there.former, placed_at=there.placed_at)
 
 
 def load_for_read(

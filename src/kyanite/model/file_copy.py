@@ -83,11 +83,10 @@ def copy(
             content=shared,
             http=source.http,
             lease=lease,
-            links=1 if there is None else there.links,
             attributes=archived(entry.attributes) if ask.sets_archive else entry.attributes,
             copy=CopyState(ask.copy_id, ask.source_url, tx.now, source.length),
         )
-        return file_tree.save(tx, place, entry)
+        return file_tree.save(tx, place, file.in_place_of(there, entry))
 
     return engine.run(body, file.scope_of(path))
 

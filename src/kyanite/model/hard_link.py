@@ -8,6 +8,7 @@ from kyanite.engine.api import Engine, Transaction
 from kyanite.model import file_tree, handle
 from kyanite.model.file import scope_of
 from kyanite.model.file_entry import FILE, Entry
+from kyanite.model.file_history import leaving
 from kyanite.model.file_tree import FilePath, Place
 from kyanite.rules import leases
 from kyanite.rules.refusals import Reason, Refused
@@ -31,7 +32,8 @@ def create(
         handle.check_virtual_open(tx, tree.id, entry.id, Rights.NONE)
         lease = leases.check_write(entry.lease, lease_id, tx.now)
         entry = replace(file_tree.loosen(tx, there, entry), lease=lease)
-        there = _apart(tx, there, entry)
+        if not there.file_id:
+            entry, there = leaving(tx, there, entry), _apart(tx, there, entry)
         file_tree.save_name(tx, place._replace(file_id=entry.id))
         entry = replace(entry, links=entry.links + 1, modified_at=tx.now, changed_at=tx.now)
         return file_tree.save(tx, there, entry), place.directory_id
@@ -41,8 +43,6 @@ def create(
 
 def _apart(tx: Transaction, place: Place, entry: Entry) -> Place:
     """Where the file is from now on: by itself, with its first name as one of several."""
-    if place.file_id:
-        return place
     place = place._replace(file_id=entry.id)
     file_tree.save_name(tx, place)
     return place
