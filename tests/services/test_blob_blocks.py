@@ -1,10 +1,12 @@
 """Blocks: staged, committed by lists, listed, replaced, and given up."""
 
 import base64
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from azure.storage.blob import BlobSasPermissions, generate_blob_sas
 
-from tests.services.harness import Answer, Harness, md5_text
+from tests.services.harness import ACCOUNT, Answer, Harness, md5_text
 
 BLOCK = {"x-ms-blob-type": "BlockBlob"}
 LIST = "/box?restype=container&comp=list"
@@ -214,3 +216,31 @@ async def test_staged_blocks_die_a_week_after_the_last(blobs: Harness) -> None:
     blobs.clock.now = type(blobs.clock.now)(blobs.clock.now + 7 * 24 * 3600 * 10_000_000 + 100)
     assert (await commit(blobs, ("Latest", 0))).code == "InvalidBlockList"
     assert (await blobs("GET", "/box/b?comp=blocklist")).code == "BlobNotFound"
+
+
+@pytest.mark.parametrize(("version", "status"), [("2026-04-06", 403), ("2026-06-06", 201)])
+async def test_who_may_only_create_may_put_blocks_since_a_version(
+    blobs: Harness, version: str, status: int
+) -> None:
+    await stage(blobs, 0, b"kept")
+    token = generate_blob_sas(
+        "acme",
+        "box",
+        "b",
+        account_key=base64.b64encode(ACCOUNT.keys[0]).decode(),
+        permission=BlobSasPermissions(create=True),
+        expiry=datetime(1, 1, 1, tzinfo=UTC) + timedelta(microseconds=blobs.clock.now // 10, hours=1),
+    )
+    spoken = {"x-ms-version": version}
+    block = f"/box/b?comp=block&blockid={ident(1)}&{token}"
+    document = f"<BlockList><Latest>{ident(1)}</Latest></BlockList>".encode()
+    assert (await blobs("PUT", block, spoken, b"new", sign=False)).status == status
+    await stage(blobs, 1, b"new")
+    listed = await blobs("PUT", f"/box/b?comp=blocklist&{token}", spoken, document, sign=False)
+    assert listed.status == status
+    if status == 201:
+        again = await blobs("PUT", f"/box/b?comp=blocklist&{token}", spoken, document, sign=False)
+        assert again.code == "UnauthorizedBlobOverwrite"
+        assert (await blobs("GET", "/box/b")).body == b"new"
+    else:
+        assert listed.code == "AuthorizationPermissionMismatch"

@@ -96,6 +96,24 @@ async def test_what_is_demanded_of_both_sides(
     assert (answer.status, answer.code) == (status, code)
 
 
+async def test_the_source_may_have_to_be_leased(blobs: Harness) -> None:
+    await make(blobs)
+    lease, other = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+
+    async def copied(lease_id: str) -> tuple[int, str]:
+        headers = {"x-ms-copy-source": source_url(), "x-ms-source-lease-id": lease_id}
+        answer = await blobs("PUT", "/box/dst", headers)
+        return answer.status, answer.code
+
+    assert await copied(lease) == (412, "LeaseNotPresentWithBlobOperation")
+    acquire = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1", "x-ms-proposed-lease-id": lease}
+    await blobs("PUT", "/box/src?comp=lease", acquire)
+    assert await copied(other) == (412, "LeaseIdMismatchWithBlobOperation")
+    assert await copied("nonsense") == (400, "InvalidHeaderValue")
+    assert (await blobs("HEAD", "/box/dst")).status == 404
+    assert await copied(lease) == (202, "")
+
+
 async def test_a_signature_opens_the_source_for_another_account(blobs: Harness) -> None:
     await make(blobs)
     await blobs("PUT", "/box?restype=container", account=OTHER)

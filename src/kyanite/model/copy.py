@@ -17,6 +17,7 @@ from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, BlobRecord, CopyState
 from kyanite.rules import leases, preconditions, tiers
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import LeaseId
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class CopyAsk:
     """Replaces the source's; empty takes that over."""
     tier: str = ""
     rehydrate_priority: str = ""
+    source_lease_id: LeaseId | None = None
+    """The lease that the source must have, if the client says so."""
     seals: bool | None = None
     """Whether the copy of an append blob is sealed; None if it is as the source is."""
     is_synchronous: bool = False
@@ -62,6 +65,7 @@ def copy(
 
     def body(tx: Transaction) -> BlobRecord:
         source = _load(tx, ask, check_source, may_be_archived=not ask.is_synchronous)
+        leases.check_read(source.lease, ask.source_lease_id, tx.now)
         if ask.tier and source.kind != BLOCK_BLOB:
             raise Refused(Reason.TIER_NOT_SUPPORTED)
         if ask.seals and source.kind != APPEND_BLOB:

@@ -9,6 +9,7 @@ from kyanite.model.blob import BlobKey
 from kyanite.model.block_list import BlockListDraft, From
 from kyanite.model.staging import BlockDraft
 from kyanite.rules.permissions import may_overwrite
+from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.blob.blob import blob_key_of, found_key_of, guard_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, take_range
@@ -31,11 +32,13 @@ from kyanite.wire.malformed import Malformed, bad_header, bad_parameter
 MAX_BLOCKS = 50_000
 _BLOCK_MAX_BYTES = (("2019-12-12", 4000 * MIB), ("2016-05-31", 100 * MIB), ("", 4 * MIB))
 _LIST_MAX_BYTES = 16 * MIB
+_CREATING_SUFFICES_SINCE = "2026-06-06"
 _BLOCK_ID_MAX_BYTES = 64
 _SOURCES = {source.value: source for source in From}
 
 
 async def put_block(exchange: Exchange) -> Response:
+    _check_may_write(exchange)
     block_id = _block_id_of(exchange)
     length = data_length_of(exchange)
     if length == 0:
@@ -49,12 +52,19 @@ async def put_block(exchange: Exchange) -> Response:
 
 
 async def put_block_from_url(exchange: Exchange) -> Response:
+    _check_may_write(exchange)
     block_id = _block_id_of(exchange)
     key, lease_id = blob_key_of(exchange), lease_id_of(exchange.headers)
     taken = await take_range(exchange, _BLOCK_MAX_BYTES)
     await _stage(exchange, key, block_id, taken, lease_id)
     hashes = source_hash_headers(exchange.headers, taken)
     return Response(201, [*hashes, ("x-ms-request-server-encrypted", "true")])
+
+
+def _check_may_write(exchange: Exchange) -> None:
+    """To be allowed to create has sufficed for blocks since a version only; before, one had to be allowed to write."""
+    if exchange.version < _CREATING_SUFFICES_SINCE and not may_overwrite(exchange.grant):
+        raise Refused(Reason.PERMISSION_MISMATCH)
 
 
 def _stage(
@@ -66,6 +76,7 @@ def _stage(
 
 
 async def put_block_list(exchange: Exchange) -> Response:
+    _check_may_write(exchange)
     headers = exchange.headers
     key, guard, metadata = blob_key_of(exchange), guard_of(headers), metadata_of(exchange.request)
     document = await exchange.request.body.read_all(_LIST_MAX_BYTES)

@@ -21,7 +21,7 @@ from kyanite.services.blob.source import (
 )
 from kyanite.services.blob.tiering import priority_of, tier_of
 from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import flag_of, metadata_of, required
+from kyanite.services.common.headers import flag_of, lease_id_of, metadata_of, required
 from kyanite.services.common.intake import commit
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header
@@ -101,6 +101,7 @@ async def _copy(
         metadata=metadata_of(exchange.request),
         tier=tier_of(exchange.headers),
         rehydrate_priority=priority_of(exchange.headers),
+        source_lease_id=lease_id_of(exchange.headers, "x-ms-source-lease-id"),
         seals=flag_of(exchange.headers, _SEALS) if _SEALS in exchange.headers else None,
         is_synchronous=is_synchronous,
         max_length=max_length,

@@ -103,9 +103,9 @@ OPERATIONS = (
     Op("Query Blob Contents", "POST", BLOB, query(comp="query"), not_yet, READ),
 
     # Block, append and page blobs
-    Op("Put Block From URL", "PUT", BLOB, query(comp="block"), block_list.put_block_from_url, WRITE, when="x-ms-copy-source", writes=True),
-    Op("Put Block", "PUT", BLOB, query(comp="block"), block_list.put_block, WRITE, writes=True),
-    Op("Put Block List", "PUT", BLOB, query(comp="blocklist"), block_list.put_block_list, WRITE, writes=True),
+    Op("Put Block From URL", "PUT", BLOB, query(comp="block"), block_list.put_block_from_url, CREATE_OR_WRITE, when="x-ms-copy-source", writes=True),
+    Op("Put Block", "PUT", BLOB, query(comp="block"), block_list.put_block, CREATE_OR_WRITE, writes=True),
+    Op("Put Block List", "PUT", BLOB, query(comp="blocklist"), block_list.put_block_list, CREATE_OR_WRITE, writes=True),
     Op("Get Block List", "GET", BLOB, query(comp="blocklist"), block_list.get_block_list, READ),
     Op("Append Block From URL", "PUT", BLOB, query(comp="appendblock"), append_blob.append_block_from_url, APPEND, when="x-ms-copy-source", writes=True),
     Op("Append Block", "PUT", BLOB, query(comp="appendblock"), append_blob.append_block, APPEND, writes=True),
