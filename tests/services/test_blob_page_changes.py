@@ -47,6 +47,21 @@ async def test_what_was_written_and_cleared_since_a_snapshot(blobs: Harness) -> 
     assert await changes(blobs, f"&prevsnapshot={first}", ranged) == ["-1024-1535", "+3072-3583"]
 
 
+async def test_what_came_and_went_is_told_where_a_snapshot_shows_it(blobs: Harness) -> None:
+    await make(blobs)
+    first = await snapshot(blobs)
+    await write(blobs, 0, b"a" * 1536)
+    second = await snapshot(blobs)
+    await clear(blobs, 512, 1024)
+    third = await snapshot(blobs)
+    await clear(blobs, 1024, 1536)
+    assert await changes(blobs, f"&prevsnapshot={first}") == ["+0-511", "-512-1535"]
+    assert await changes(blobs, f"&prevsnapshot={second}") == ["-512-1535"]
+    assert await changes(blobs, f"&prevsnapshot={third}") == ["-1024-1535"]
+    until_third = f"&snapshot={third}&prevsnapshot={first}"
+    assert await changes(blobs, until_third) == ["+0-511", "-512-1023", "+1024-1535"]
+
+
 async def test_the_snapshot_may_be_named_by_its_url(blobs: Harness) -> None:
     await make(blobs)
     first = await snapshot(blobs)

@@ -5,16 +5,20 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.engine.extents import Extent
-from kyanite.model import content, ranges
-from kyanite.model.blob import BlobKey, Guard, key_of, load, load_for_read, load_for_write, scope_of
+from kyanite.model import container, content, ranges
+from kyanite.model.blob import BlobKey, Guard, load_for_read, load_for_write, scope_of
 from kyanite.model.content import Content
-from kyanite.model.records import PAGE_BLOB, BlobRecord, HttpHeaders, encode
+from kyanite.model.records import PAGE_BLOB, BlobRecord, HttpHeaders, decode_blob, encode
 from kyanite.rules import preconditions, sequence_numbers
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.sequence_numbers import Change
 from kyanite.values import Instant
+
+_HISTORY_MAX = 100
+"""So many snapshots are looked at beside the two that are compared: they only tell of what came and went."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +115,22 @@ def page_ranges(
         end = record.length if last is None else min(last + 1, record.length)
         if since is None:
             return PageRanges(record, ranges.data_ranges(snap, record.content, first, end, limit=limit))
-        old = _load_previous(snap, blob, since)
-        return PageRanges(record, ranges.changed_ranges(snap, (old, record.content), first, end, limit=limit))
+        versions = [*_load_history(snap, blob, since), record.content]
+        return PageRanges(record, ranges.changed_ranges(snap, versions, first, end, limit=limit))
 
     return engine.read(body)
 
 
-def _load_previous(snap: Snapshot, blob: BlobKey, since: Instant) -> Content:
+def _load_history(snap: Snapshot, blob: BlobKey, since: Instant) -> list[Content]:
+    """What the snapshot holds, and what the next ones after it hold: pages that only they show were cleared later."""
     if blob.snapshot is not None and since > blob.snapshot:
         raise Refused(Reason.PREVIOUS_SNAPSHOT_NEWER)
-    try:
-        return load(snap, key_of(snap, replace(blob, snapshot=since))).content
-    except Refused:
-        raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND) from None
+    container_id = container.load(snap, blob.container).id
+    start = keys.version(container_id, blob.name, since)
+    end = keys.after(keys.versions_of(container_id, blob.name))
+    if blob.snapshot is not None:
+        end = keys.version(container_id, blob.name, blob.snapshot) + b"\0"
+    rows = list(snap.scan(start, end, limit=_HISTORY_MAX))
+    if not rows or rows[0][0] != start:
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
+    return [decode_blob(value).content for _, value in rows]
