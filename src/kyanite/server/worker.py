@@ -33,6 +33,8 @@ from kyanite.services.common.environment import Environment
 from kyanite.values import Instant, instant_from_unix_ns
 from kyanite.wire.http import Handler
 
+_COLLECTED_EVERY_OBJECTS = 20_000
+
 
 @dataclass(frozen=True, slots=True)
 class Worker:
@@ -68,9 +70,11 @@ class Worker:
             background += [asyncio.create_task(keep_up(step)) for step in store.upkeep()]
         for listener in self.listeners.values():
             await server.listen(listener, self.tls)
-        # What is here now stays: the collector need not look at it again, nor make it unshared.
+        # What is here now stays: the collector need not look at it again, nor make it unshared. What comes is seldom in
+        # a cycle, so it is looked for less often than usual: every few hundred requests.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(_COLLECTED_EVERY_OBJECTS)
         post.ready()
         await until_stopped()
         await server.stop(self.config.stop_seconds)
