@@ -1,6 +1,6 @@
 """Taking in a body that may come with checksums inside, as it is or structured."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import content_length_of, number_of, required
@@ -13,7 +13,7 @@ _LENGTH = "x-ms-structured-content-length"
 
 
 def is_structured(exchange: Exchange) -> bool:
-    return structured_message.is_asked(exchange.headers.get(_HEADER))
+    return _HEADER in exchange.headers and structured_message.is_asked(exchange.headers[_HEADER])
 
 
 def data_length_of(exchange: Exchange) -> int:
@@ -25,16 +25,16 @@ def data_length_of(exchange: Exchange) -> int:
     return number_of(exchange.headers, _LENGTH) or 0
 
 
-async def take_data(exchange: Exchange, length: int, *, md5: bytes | None = None) -> Taken:
+def take_data(exchange: Exchange, length: int, *, md5: bytes | None = None) -> Awaitable[Taken]:
     """The data, of which there are so many bytes; checked against ``md5`` if that is given."""
     environment, request = exchange.environment, exchange.request
     if not is_structured(exchange):
-        return await take(environment, request, length, md5=md5)
+        return take(environment, request, length, md5=md5)
     expected = expected_of(request.headers, "content-md5", "x-ms-content-crc64")
     if expected.md5 is not None or expected.crc64 is not None:
         raise bad_header(_HEADER, exchange.headers[_HEADER])
     body = _Data(structured_message.decode(request.body.read, content_length_of(request), length), length)
-    return await take_body(environment, body, length, expected._replace(md5=md5))
+    return take_body(environment, body, length, expected._replace(md5=md5))
 
 
 def structured_headers(exchange: Exchange) -> list[tuple[str, str]]:
