@@ -20,6 +20,8 @@ BLOCK = {"x-ms-blob-type": "BlockBlob"}
         ("PUT", "/box/c", {"x-ms-copy-source": "http://localhost:10000/acme/box/b", "x-ms-source-if-tags": "a='1'"}),
         ("PUT", "/box/c", {"x-ms-copy-source": "http://localhost:10000/acme/box/b?versionid=1"}),
         ("PUT", "/box/b?comp=metadata", {"x-ms-if-tags": "a = '1'"}),
+        ("PUT", "/box/b?comp=metadata&versionid=2026-01-01T00:00:00.0000000Z", {}),
+        ("PUT", "/box/b?comp=tier&versionid=2026-01-01T00:00:00.0000000Z", {"x-ms-access-tier": "Cool"}),
         ("PUT", "/box/b?comp=block&blockid=YQ==", {"x-ms-encryption-key": "a2V5"}),
         ("PUT", "/none?restype=container", {"x-ms-default-encryption-scope": "mine"}),
         ("GET", "/box/b", {"x-ms-if-tags": "a = '1'"}),

@@ -19,7 +19,7 @@ _HEADERS = frozenset(
         "x-ms-tags",
     }
 )
-_PARAMETERS = frozenset({"deletetype", "ses"})
+_PARAMETERS = frozenset({"deletetype", "ses", "versionid"})
 _CONTAINER_SCOPE = "x-ms-default-encryption-scope"
 _ACCOUNT_KEY = "$account-encryption-key"
 
