@@ -74,6 +74,8 @@ USES = [
     ("DELETE", "", 400, MISSING, {"QueryParameterName": "popreceipt"}),
     ("DELETE", "popreceipt=x", 400, INVALID, {"QueryParameterName": "popreceipt", "QueryParameterValue": "x"}),
     ("DELETE", f"popreceipt={RECEIPT}", 404, "MessageNotFound", {}),
+    ("DELETE", "popreceipt=bkotggobrtswewdlauhh", 404, "MessageNotFound", {}),
+    ("PUT", "popreceipt=bkotggobrtswewdlauhh&visibilitytimeout=0", 404, "MessageNotFound", {}),
 ]  # fmt: skip
 
 

@@ -12,7 +12,11 @@ from kyanite.wire.malformed import bad_parameter
 
 SECRET_BYTES = 8
 
-_LENGTH = 32
+Packed = tuple[Instant, Instant, bytes]
+"""When the message becomes visible, when it was put, and the secret."""
+
+NOWHERE: Packed = (Instant(0), Instant(0), b"")
+"""What leads to no message."""
 
 
 def encode(visible_at: Instant, put_at: Instant, secret: bytes) -> str:
@@ -20,14 +24,14 @@ def encode(visible_at: Instant, put_at: Instant, secret: bytes) -> str:
     return base64.b64encode(packed, b"-_").decode("ascii")
 
 
-def decode(text: str) -> tuple[Instant, Instant, bytes]:
-    """Raises Malformed when the text is not a receipt of this form."""
+def decode(text: str) -> Packed:
+    """Raises Malformed when the text is no base64, as the service does. What was not made here leads nowhere."""
     try:
-        packed = base64.b64decode(text, b"-_", validate=True) if len(text) == _LENGTH else b""
+        packed = binascii.a2b_base64(text.replace("-", "+").replace("_", "/"), strict_mode=True)
     except (binascii.Error, ValueError):
-        packed = b""
+        raise bad_parameter("popreceipt", text, "Invalid pop receipt format") from None
     if len(packed) != 16 + SECRET_BYTES:
-        raise bad_parameter("popreceipt", text, "Invalid pop receipt format")
+        return NOWHERE
     return (
         Instant(int.from_bytes(packed[:8], "big")),
         Instant(int.from_bytes(packed[8:16], "big")),
