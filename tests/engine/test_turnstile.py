@@ -1,0 +1,91 @@
+"""Turns go round: whoever has just had one cannot take the next while somebody waits."""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from kyanite.engine.board import Board
+from kyanite.engine.turnstile import Turnstile
+
+ROUNDS = 50
+PATIENCE_SECONDS = 20.0
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[Turnstile, Turnstile]]:
+    """Two that exclude each other: locks belong to the open file, so one process will do."""
+    board = Board(tmp_path)
+    first, second = Turnstile(tmp_path, board), Turnstile(tmp_path, board)
+    yield first, second
+    first.close()
+    second.close()
+    board.close()
+
+
+def wait_at_the_door(waiting: Turnstile, folder: Path) -> Thread:
+    """Let somebody wait for the turn; returns once it is first in line."""
+    thread = Thread(target=waiting.enter, daemon=True)
+    thread.start()
+    probe = os.open(folder / "turnstile.lock", os.O_RDWR)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    try:
+        while True:
+            try:
+                fcntl.flock(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return thread
+            fcntl.flock(probe, fcntl.LOCK_UN)
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    finally:
+        os.close(probe)
+
+
+def test_who_comes_out_cannot_slip_in_again(pair: tuple[Turnstile, Turnstile], tmp_path: Path) -> None:
+    first, second = pair
+    for _ in range(ROUNDS):
+        first.enter()
+        thread = wait_at_the_door(second, tmp_path)
+        first.leave()
+        assert not first.try_enter()
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive()
+        second.leave()
+
+
+def test_who_comes_out_and_waits_comes_after_who_waited(
+    pair: tuple[Turnstile, Turnstile], tmp_path: Path
+) -> None:
+    first, second = pair
+    for _ in range(ROUNDS):
+        order: list[str] = []
+
+        def take_turn(order: list[str] = order) -> None:
+            first.enter()
+            order.append("first")
+            first.leave()
+
+        first.enter()
+        waiting = wait_at_the_door(second, tmp_path)
+        first.leave()
+        again = Thread(target=take_turn, daemon=True)
+        again.start()
+        waiting.join(PATIENCE_SECONDS)
+        order.append("second")
+        second.leave()
+        again.join(PATIENCE_SECONDS)
+        assert order == ["second", "first"]
+
+
+def test_a_free_turn_is_taken_at_once(pair: tuple[Turnstile, Turnstile]) -> None:
+    first, second = pair
+    assert first.try_enter()
+    assert not second.try_enter()
+    first.leave()
+    assert second.try_enter()
+    second.leave()
