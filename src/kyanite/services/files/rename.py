@@ -1,9 +1,12 @@
 """Rename File and Rename Directory over REST: the request names the target, a header the source."""
 
+from dataclasses import replace
+
 from kyanite.model import file_rename
 from kyanite.model.file_entry import DIRECTORY, FILE
 from kyanite.model.file_rename import Rename
 from kyanite.model.file_tree import FilePath
+from kyanite.rules.permissions import Access
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import names_of, path_of, share_of
 from kyanite.services.common.headers import flag_of, lease_id_of, metadata_of
@@ -14,6 +17,8 @@ from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
 
 _SOURCE = "x-ms-file-rename-source"
+_MOVED = replace(FILE_SOURCE, access=Access(account="o w", service="w"))
+"""What is moved is written to: it takes more than to read it."""
 
 
 async def rename_file(exchange: Exchange) -> Response:
@@ -26,7 +31,7 @@ async def rename_directory(exchange: Exchange) -> Response:
 
 async def _rename(exchange: Exchange, kind: int) -> Response:
     headers = exchange.headers
-    source = await source_of(exchange, FILE_SOURCE, with_own_key=True, header=_SOURCE)
+    source = await source_of(exchange, _MOVED, with_own_key=True, header=_SOURCE)
     if (source.account, source.container) != (exchange.account, exchange.container):
         raise bad_header(_SOURCE, headers[_SOURCE])
     names = names_of(exchange, source.object_name, "x-ms-source-allow-trailing-dot")
