@@ -183,7 +183,7 @@ async def test_copies_from_files_and_blobs(sdk: Sdk) -> None:
     blob = await done(container.upload_blob("b", b"blob" * 50_000))
     await done(target.start_copy_from_url(blob.url))
     assert await downloaded(target) == b"blob" * 50_000
-    with refused(404, "CannotVerifyCopySource", ResourceNotFoundError):
+    with refused(404, "ResourceNotFound", ResourceNotFoundError):
         await done(target.start_copy_from_url(share.get_file_client("no").url))
     token = generate_file_sas(
         sdk.server.account,

@@ -59,7 +59,7 @@ async def test_a_copy_may_take_properties_over(files: Harness) -> None:
     assert seen.headers["x-ms-file-attributes"] == "Archive"
     assert seen.headers["x-ms-file-permission-key"] != kept.headers["x-ms-file-permission-key"]
     odd = await files("PUT", "/box/c", source("a") | {"x-ms-file-permission-copy-mode": "override"})
-    assert odd.code == "InvalidHeaderValue"
+    assert (odd.status, odd.code) == (400, "MissingRequiredHeader")
 
 
 async def test_what_cannot_be_copied(files: Harness) -> None:
@@ -68,7 +68,9 @@ async def test_what_cannot_be_copied(files: Harness) -> None:
         answer = await files("PUT", "/box/b", source(path))
         assert answer.status in {400, 404}
     missing = await files("PUT", "/box/b", source("no"))
-    assert (missing.status, missing.code) == (404, "CannotVerifyCopySource")
+    assert (missing.status, missing.code) == (404, "ResourceNotFound")
+    of_blob = {"x-ms-copy-source": "http://acme.blob.localhost:10000/bag/b"}
+    assert (await files("PUT", "/box/b", of_blob)).code == "CannotVerifyCopySource"
     elsewhere = await files("PUT", "/box/b", {"x-ms-copy-source": "http://example.org/a"})
     assert (elsewhere.status, elsewhere.code) == (404, "CannotVerifyCopySource")
     assert (await files("PUT", "/box/b", {"x-ms-copy-source": "nonsense"})).code == "InvalidHeaderValue"
@@ -92,6 +94,7 @@ async def test_no_copy_is_ever_pending(files: Harness) -> None:
     assert (await files("PUT", f"{target}{ID}", abort)).code == "CopyIdMismatch"
     assert (await files("PUT", f"{target}{ID}")).code == "MissingRequiredHeader"
     assert (await files("PUT", "/box/b?comp=copy", abort)).code == "MissingRequiredQueryParameter"
+    assert (await files("PUT", f"{target}never-begun", abort)).code == "InvalidQueryParameterValue"
 
 
 async def test_ranges_from_elsewhere_need_a_signature(files: Harness) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from kyanite.wire import security_descriptor, structured_message
+from kyanite.wire import crc64, security_descriptor, structured_message
 from tests.services.harness import Answer, Harness, md5_text
 from tests.wire import structured_messages
 
@@ -59,6 +59,14 @@ async def test_what_is_written_is_read(files: Harness, length: int) -> None:
     part = await files("GET", "/box/f", {"x-ms-range": "bytes=0-2"})
     assert (part.status, part.body) == (206, data[:3])
     assert part.headers["content-range"] == f"bytes 0-{min(2, length - 1)}/{length}"
+
+
+async def test_a_write_is_answered_with_its_hashes(files: Harness) -> None:
+    await make(files, headers={"x-ms-content-length": "5"})
+    for sent in ({}, {"Content-MD5": md5_text(b"abc")}):
+        written = await write(files, "f", b"abc", headers=sent)
+        assert written.headers["content-md5"] == md5_text(b"abc")
+        assert written.headers["x-ms-content-crc64"] == crc64.encode(crc64.compute(b"abc"))
 
 
 async def test_what_was_never_written_is_zeros_and_no_range(files: Harness) -> None:
@@ -256,7 +264,7 @@ async def test_resizing_cuts_off_for_good(files: Harness) -> None:
 
 async def test_content_headers_are_replaced_together(files: Harness) -> None:
     await make(files, headers={"x-ms-content-type": "text/plain", "x-ms-cache-control": "no-store"})
-    await files("PUT", "/box/f?comp=properties", {"x-ms-file-attributes": "Hidden"})
+    await files("PUT", "/box/f?comp=properties", {"x-ms-content-length": "5"})
     assert (await files("HEAD", "/box/f")).headers["content-type"] == "text/plain"
     await files(
         "PUT", "/box/f?comp=properties", {"x-ms-content-language": "eo", "x-ms-content-md5": md5_text(b"")}
@@ -268,6 +276,9 @@ async def test_content_headers_are_replaced_together(files: Harness) -> None:
     for kept in ("AAAA", md5_text(b"x")):
         assert (await files("PUT", "/box/f?comp=properties", {"x-ms-content-md5": kept})).status == 200
         assert (await files("HEAD", "/box/f")).headers["content-md5"] == kept
+    await files("PUT", "/box/f?comp=properties", {"x-ms-file-attributes": "Hidden"})
+    seen = await files("HEAD", "/box/f")
+    assert not {"content-type", "content-language", "content-md5"} & seen.headers.keys()
     odd = await files("PUT", "/box/f?comp=properties", {"x-ms-content-md5": "?"})
     assert (odd.status, odd.code) == (400, "InvalidHeaderValue")
 

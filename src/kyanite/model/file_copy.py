@@ -49,7 +49,7 @@ def copy(
     engine: Engine, path: FilePath, ask: FileCopy, lease_id: LeaseId | None, *, may_overwrite: bool
 ) -> Awaitable[Entry]:
     def body(tx: Transaction) -> Entry:
-        source = _load_source(tx, ask.source)
+        source = _load_source(tx, ask.source, path.share.account)
         place = file_tree.place_of(tx, file_tree.open_tree(tx, path.share), path.names)
         place, there = file_tree.look(tx, place)
         shared = content.share(tx, source.content, nth=_TARGET_NTH)
@@ -91,7 +91,8 @@ def copy(
     return engine.run(body, file.scope_of(path))
 
 
-def _load_source(tx: Transaction, key: FilePath | BlobKey) -> _Source:
+def _load_source(tx: Transaction, key: FilePath | BlobKey, account: str) -> _Source:
+    """A file of the same account that is not there is said to be so; any other source cannot be verified."""
     try:
         if isinstance(key, BlobKey):
             record = blob.load_to_be_read(tx, key, UNGUARDED)
@@ -100,7 +101,8 @@ def _load_source(tx: Transaction, key: FilePath | BlobKey) -> _Source:
         return _Source(entry.content, entry.length, entry.http, entry.metadata, entry, place.tree.id)
     except Refused as refusal:
         if refusal.reason in _MISSING:
-            raise Refused(Reason.COPY_SOURCE_NOT_FOUND) from None
+            is_own = isinstance(key, FilePath) and key.share.account == account
+            raise Refused(Reason.PATH_NOT_FOUND if is_own else Reason.COPY_SOURCE_NOT_FOUND) from None
         if isinstance(key, BlobKey):
             raise Refused(Reason.COPY_SOURCE_NOT_AVAILABLE) from None
         raise

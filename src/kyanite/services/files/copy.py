@@ -1,5 +1,6 @@
 """Copy File, Abort Copy File and Put Range From URL: from files and blobs of this server."""
 
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -31,10 +32,11 @@ from kyanite.services.files.properties import smb_properties_of, version_headers
 from kyanite.services.files.ranges import range_of
 from kyanite.wire import crc64, ranges
 from kyanite.wire.http import Response
-from kyanite.wire.malformed import Malformed, bad_header
+from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
 
 _KINDS = (FILE_SOURCE, BLOB_SOURCE)
 _RANGE_MAX_BYTES = 4 * MIB
+_COPY_ID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _OF_SOURCE = {
     "x-ms-file-attributes": "attributes",
     "x-ms-file-creation-time": "created_at",
@@ -83,6 +85,8 @@ async def abort_copy_file(exchange: Exchange) -> Response:
     copy_id = exchange.parameters.get("copyid")
     if not copy_id:
         raise Malformed("MissingRequiredQueryParameter", QueryParameterName="copyid")
+    if not _COPY_ID.fullmatch(copy_id):
+        raise bad_parameter("copyid", copy_id)
     await file_copy.abort(
         exchange.environment.engine, path_of(exchange), copy_id, lease_id_of(exchange.headers)
     )
@@ -172,7 +176,7 @@ def _properties_of(headers: Mapping[str, str]) -> tuple[Mapping[str, str], froze
         if mode == "source":
             taken_over.add(field)
         if mode == "override" and not any(headers.get(value) for value in values):
-            raise bad_header(name, mode)
+            raise missing_header(values[0])
     return own, frozenset(taken_over)
 
 

@@ -104,11 +104,13 @@ async def get_file_metadata(exchange: Exchange) -> Response:
 
 
 async def set_file_properties(exchange: Exchange) -> Response:
-    """Replaces all content headers: one that is not sent is cleared. If none is sent, all stay."""
+    """Replaces all content headers: one that is not sent is cleared. Only a length alone leaves them."""
     headers = exchange.headers
+    length = _length_of(headers)
+    stays = length is not None and not any(name in headers for name in _FIELDS)
     ask = FileChange(
-        http=_http_headers_of(headers, usual_type="") if any(name in headers for name in _FIELDS) else None,
-        length=_length_of(headers),
+        http=None if stays else _http_headers_of(headers, usual_type=""),
+        length=length,
         properties=smb_properties_of(headers, of_directory=False, creates=False),
     )
     seen = await file.set_properties(

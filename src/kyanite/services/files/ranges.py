@@ -16,7 +16,7 @@ from kyanite.services.common.headers import (
     one_of,
     required,
 )
-from kyanite.services.common.intake import commit, hash_headers
+from kyanite.services.common.intake import commit
 from kyanite.services.common.structured import (
     data_length_of,
     is_structured,
@@ -25,7 +25,7 @@ from kyanite.services.common.structured import (
 )
 from kyanite.services.files.file import ENCRYPTED, MIB, property_headers
 from kyanite.services.files.properties import Headers, version_headers
-from kyanite.wire import ranges, xml
+from kyanite.wire import crc64, ranges, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
 from kyanite.wire.ranges import ByteRange
@@ -37,6 +37,7 @@ _THROUGH_RENAMES = "x-ms-file-support-rename"
 
 
 async def put_range(exchange: Exchange) -> Response:
+    """The answer tells both hashes of what was written, whichever the request brought."""
     headers = exchange.headers
     required(headers, "x-ms-write")
     clears = one_of(headers, "x-ms-write", ("update", "clear")) == "clear"
@@ -58,7 +59,8 @@ async def put_range(exchange: Exchange) -> Response:
         taken = await take_data(exchange, length)
         ask = RangeWrite(asked.first, length, taken.payload, keeps)
         entry = await commit(exchange.environment, taken, file.write_range(engine, path, ask, lease_id))
-        hashes = hash_headers(headers, taken) + structured_headers(exchange)
+        md5 = ("Content-MD5", base64_text(taken.md5))
+        hashes = [md5, ("x-ms-content-crc64", crc64.encode(taken.crc64)), *structured_headers(exchange)]
     return Response(201, [*version_headers(entry), *hashes, ENCRYPTED])
 
 
