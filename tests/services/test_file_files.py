@@ -61,12 +61,14 @@ async def test_what_is_written_is_read(files: Harness, length: int) -> None:
     assert part.headers["content-range"] == f"bytes 0-{min(2, length - 1)}/{length}"
 
 
-async def test_a_write_is_answered_with_its_hashes(files: Harness) -> None:
+async def test_a_write_is_answered_with_its_hashes_and_its_time(files: Harness) -> None:
     await make(files, headers={"x-ms-content-length": "5"})
     for sent in ({}, {"Content-MD5": md5_text(b"abc")}):
         written = await write(files, "f", b"abc", headers=sent)
         assert written.headers["content-md5"] == md5_text(b"abc")
         assert written.headers["x-ms-content-crc64"] == crc64.encode(crc64.compute(b"abc"))
+        seen = await files("HEAD", "/box/f")
+        assert written.headers["x-ms-file-last-write-time"] == seen.headers["x-ms-file-last-write-time"]
 
 
 async def test_what_was_never_written_is_zeros_and_no_range(files: Harness) -> None:

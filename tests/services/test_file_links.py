@@ -1,5 +1,7 @@
 """Shares that speak NFS: owners, modes, symbolic and hard links."""
 
+from urllib.parse import quote
+
 import pytest
 
 from tests.services.harness import Harness
@@ -120,6 +122,18 @@ async def test_a_file_has_several_names(files: Harness) -> None:
     assert (await files("DELETE", "/box/d?restype=directory")).status == 202
     assert (await files("DELETE", "/box/h")).status == 202
     assert (await files("GET", "/box/h")).code == "ResourceNotFound"
+
+
+async def test_a_directory_is_listed_page_by_page_in_the_order_of_its_names(files: Harness) -> None:
+    await files("PUT", "/box?restype=share", NFS)
+    for name in "aBcD":
+        await files("PUT", f"/box/{name}", FILE | {"x-ms-content-length": "0"})
+    found, marker = [], ""
+    for _ in range(4):
+        page = await files("GET", f"/box?restype=directory&comp=list&maxresults=1&marker={quote(marker)}")
+        found += [each.findtext("Name") for each in page.xml.find("Entries") or ()]
+        marker = page.xml.findtext("NextMarker") or ""
+    assert (found, marker) == (["B", "D", "a", "c"], "")
 
 
 async def test_capitals_are_told_from_small_letters(files: Harness) -> None:

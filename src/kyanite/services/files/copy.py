@@ -27,9 +27,9 @@ from kyanite.services.common.headers import (
 )
 from kyanite.services.common.source_kinds import BLOB_SOURCE, FILE_SOURCE
 from kyanite.services.common.sources import kind_of, source_of
-from kyanite.services.files.file import ENCRYPTED, MIB
+from kyanite.services.files.file import MIB
 from kyanite.services.files.properties import smb_properties_of, version_headers
-from kyanite.services.files.ranges import range_of
+from kyanite.services.files.ranges import range_of, written_headers
 from kyanite.wire import crc64, ranges
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
@@ -116,8 +116,8 @@ async def put_range_from_url(exchange: Exchange) -> Response:
     entry = await intake.commit(
         exchange.environment, taken, file.write_range(exchange.environment.engine, path, ask, lease_id)
     )
-    answer = [("x-ms-content-crc64", crc64.encode(checksum)), ENCRYPTED]
-    return Response(201, version_headers(entry) + answer)
+    answer = [("x-ms-content-crc64", crc64.encode(checksum))]
+    return Response(201, written_headers(entry) + answer)
 
 
 async def _source_of(exchange: Exchange, *, with_own_key: bool) -> FilePath | BlobKey:

@@ -7,7 +7,6 @@ from kyanite.model.file_entry import Entry
 from kyanite.model.file_listing import Listing
 from kyanite.model.share_listing import Item, Place
 from kyanite.rules import file_attributes, leases
-from kyanite.rules.file_names import fold
 from kyanite.services.common.enumeration import echo_of, enumeration, metadata_element
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import readable_path_of
@@ -94,7 +93,7 @@ async def list_directories_and_files(exchange: Exchange) -> Response:
     parameters = exchange.parameters
     parts = includes_of(parameters, _ENTRY_PARTS)
     limit = max_results_of(parameters)
-    ask = Listing(prefix=parameters.get("prefix", ""), first=fold(marker_of(parameters)), limit=limit)
+    ask = Listing(prefix=parameters.get("prefix", ""), first=marker_of(parameters), limit=limit)
     page = await file_listing.list_directory(exchange.environment.engine, readable_path_of(exchange), ask)
     is_extended = bool(parts) or flag_of(exchange.headers, "x-ms-file-extended-info")
     item = _item_writer(parts, is_extended)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from kyanite.engine.api import Snapshot
 from kyanite.model import file, file_ranges
 from kyanite.model.file import RangeWrite, Seen
+from kyanite.model.file_entry import Entry
 from kyanite.model.reading import Opened, Reading
 from kyanite.services.common.download import download, download_structured
 from kyanite.services.common.exchange import Exchange
@@ -25,7 +26,7 @@ from kyanite.services.common.structured import (
 )
 from kyanite.services.files.file import ENCRYPTED, MIB, property_headers
 from kyanite.services.files.properties import Headers, version_headers
-from kyanite.wire import crc64, ranges, xml
+from kyanite.wire import crc64, iso_time, ranges, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
 from kyanite.wire.ranges import ByteRange
@@ -61,7 +62,13 @@ async def put_range(exchange: Exchange) -> Response:
         entry = await commit(exchange.environment, taken, file.write_range(engine, path, ask, lease_id))
         md5 = ("Content-MD5", base64_text(taken.md5))
         hashes = [md5, ("x-ms-content-crc64", crc64.encode(taken.crc64)), *structured_headers(exchange)]
-    return Response(201, [*version_headers(entry), *hashes, ENCRYPTED])
+    return Response(201, written_headers(entry) + hashes)
+
+
+def written_headers(entry: Entry) -> Headers:
+    """What the answer to any write of a range says."""
+    written = ("x-ms-file-last-write-time", iso_time.encode(entry.last_write_at))
+    return [*version_headers(entry), written, ENCRYPTED]
 
 
 async def get_file(exchange: Exchange) -> Response:

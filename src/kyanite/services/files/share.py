@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from kyanite.model import directory, retired_share, share, share_snapshot, share_usage
-from kyanite.model.share import ShareRecord, ShareSettings
+from kyanite.model.share import ShareKey, ShareRecord, ShareSettings
 from kyanite.model.share_snapshot import Snapshots
 from kyanite.services.common import properties
 from kyanite.services.common.exchange import Exchange
@@ -129,8 +129,10 @@ async def lease_share(exchange: Exchange) -> Response:
 
 
 async def snapshot_share(exchange: Exchange) -> Response:
+    """Of the share as it is: a snapshot that the request names does not matter, as it does not to the service."""
+    key = ShareKey(exchange.account.name, exchange.container)
     taken_at, record = await share_snapshot.take(
-        exchange.environment.engine, share_of(exchange), metadata_of(exchange.request)
+        exchange.environment.engine, key, metadata_of(exchange.request)
     )
     return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(taken_at))])
 
