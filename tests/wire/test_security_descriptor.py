@@ -21,7 +21,7 @@ TEXTS = [
     TEXT,
     "O:SYG:SYD:",
     "O:S-1-5-21-1-2-3-500G:S-1-5-21-1-2-3-513D:AI(A;ID;FA;;;SY)(D;OICIIO;0x1200a9;;;S-1-5-21-1-2-3-1001)",
-    "O:SYG:SYD:(A;OICI;FA;;;BA)(A;;0x1200a9;;;BU)(A;OICIIO;0xa0000000;;;BU)(A;OICIIO;GA;;;CO)",
+    "O:SYG:SYD:(A;OICI;FA;;;BA)(A;;0x1200a9;;;BU)(A;OICIIO;GXGR;;;BU)(A;OICIIO;GA;;;CO)",
     "O:SYG:SYD:NO_ACCESS_CONTROL",
     "O:SYG:SYD:AI(A;;FA;;;SY)S:NO_ACCESS_CONTROL",
     "O:SYG:SYD:PAI(A;;FA;;;SY)S:AI(AU;SAFA;FA;;;WD)",
@@ -39,8 +39,25 @@ def test_there_and_back(text: str) -> None:
     assert decode(encode(text)) == text
 
 
-def test_names_of_rights_are_understood() -> None:
-    assert decode(encode("O:SYG:SYD:(A;;GXGR;;;BU)")) == "O:SYG:SYD:(A;;0xa0000000;;;BU)"
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("GRGX", "GXGR"),
+        ("RPWPCCDCLCSWRCWDWOGA", "CCDCLCSWRPWPRCWDWOGA"),
+        ("0x1f01ff", "FA"),
+        ("0x3", "CCDC"),
+        ("0x1200a9", "0x1200a9"),
+        ("0x0", "0x0"),
+    ],
+)
+def test_rights_are_shown_by_their_names_if_all_have_one(given: str, shown: str) -> None:
+    assert decode(encode(f"O:SYG:SYD:(A;;{given};;;BU)")) == f"O:SYG:SYD:(A;;{shown};;;BU)"
+
+
+def test_sids_of_every_machine_are_shown_by_their_names() -> None:
+    assert decode(encode("O:S-1-5-32-548G:S-1-5-21-1-2-3-512D:(A;;FA;;;S-1-1-0)")) == (
+        "O:AOG:S-1-5-21-1-2-3-512D:(A;;FA;;;WD)"
+    )
 
 
 def test_a_system_list_comes_first_and_is_announced() -> None:

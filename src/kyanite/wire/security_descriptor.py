@@ -56,8 +56,10 @@ _SIDS = {
     "IU": "S-1-5-4",
     "SU": "S-1-5-6",
     "AN": "S-1-5-7",
+    "ED": "S-1-5-9",
     "PS": "S-1-5-10",
     "AU": "S-1-5-11",
+    "RC": "S-1-5-12",
     "SY": "S-1-5-18",
     "LS": "S-1-5-19",
     "NS": "S-1-5-20",
@@ -65,12 +67,51 @@ _SIDS = {
     "BU": "S-1-5-32-545",
     "BG": "S-1-5-32-546",
     "PU": "S-1-5-32-547",
+    "AO": "S-1-5-32-548",
+    "SO": "S-1-5-32-549",
+    "PO": "S-1-5-32-550",
     "BO": "S-1-5-32-551",
+    "RE": "S-1-5-32-552",
     "RU": "S-1-5-32-554",
     "RD": "S-1-5-32-555",
+    "NO": "S-1-5-32-556",
+    "MU": "S-1-5-32-558",
+    "LU": "S-1-5-32-559",
+    "IS": "S-1-5-32-568",
+    "CY": "S-1-5-32-569",
+    "ER": "S-1-5-32-573",
+    "CD": "S-1-5-32-574",
+    "RA": "S-1-5-32-575",
+    "ES": "S-1-5-32-576",
+    "MS": "S-1-5-32-577",
+    "HA": "S-1-5-32-578",
+    "AA": "S-1-5-32-579",
+    "RM": "S-1-5-32-580",
+    "WR": "S-1-5-33",
+    "AC": "S-1-15-2-1",
 }
-_RIGHT_NAMES = {mask: name for name, mask in list(_RIGHTS.items())[:8]}
-"""A mask that is exactly one of these has a name; every other is written as a number."""
+"""Those of every machine; the names of a domain's own groups mean nothing without the domain."""
+_WHOLE_NAMES = {_RIGHTS[name]: name for name in ("GA", "GX", "GW", "GR", "FA", "FR", "FW", "FX")}
+_BIT_NAMES = (
+    "CC",
+    "DC",
+    "LC",
+    "SW",
+    "RP",
+    "WP",
+    "DT",
+    "LO",
+    "CR",
+    "SD",
+    "RC",
+    "WD",
+    "WO",
+    "GA",
+    "GX",
+    "GW",
+    "GR",
+)
+"""A mask is written as one name, or as the names of its bits in this order, or as a number if a bit has none."""
 _SID_NAMES = {sid: name for name, sid in _SIDS.items()}
 _LIST = rf"(?:([A-Z]*?)({_NO_LIST}|(?:\([^()]*\))*))"
 _TEXT = re.compile(rf"O:([^:()]+?)G:([^:()]+?)D:{_LIST}(?:S:{_LIST})?")
@@ -148,9 +189,15 @@ def _decode_acl(data: bytes, at: int) -> Iterable[str]:
         if kind not in names or size < _ACE.size:
             raise InvalidDescriptorError(data)
         shown = "".join(name for name, bit in _FLAGS.items() if flags & bit)
-        rights = _RIGHT_NAMES.get(mask, f"0x{mask:x}")
-        yield f"({names[kind]};{shown};{rights};;;{_decode_sid(data, at + _ACE.size)})"
+        yield f"({names[kind]};{shown};{_show_mask(mask)};;;{_decode_sid(data, at + _ACE.size)})"
         at += size
+
+
+def _show_mask(mask: int) -> str:
+    if mask in _WHOLE_NAMES:
+        return _WHOLE_NAMES[mask]
+    names = [name for name in _BIT_NAMES if mask & _RIGHTS[name]]
+    return "".join(names) if mask and _sum(names, _RIGHTS) == mask else f"0x{mask:x}"
 
 
 def _encode_ace(text: str) -> bytes:
