@@ -390,9 +390,12 @@ async def test_ids_stay_and_tell_the_parent(files: Harness) -> None:
     made = await make(files, "d/f")
     assert made["x-ms-file-parent-id"] == directory.headers["x-ms-file-id"]
     assert (await make(files, "d/f"))["x-ms-file-id"] == made["x-ms-file-id"]
-    listed = await files("GET", "/box/d?restype=directory&comp=list&include=Attributes")
-    assert listed.xml.findtext("Entries/File/FileId") == made["x-ms-file-id"]
-    assert listed.xml.findtext("DirectoryId") == directory.headers["x-ms-file-id"]
+    for query in ("", "&include=Attributes"):
+        listed = await files("GET", f"/box/d?restype=directory&comp=list{query}")
+        assert listed.xml.findtext("Entries/File/FileId") == made["x-ms-file-id"]
+        assert listed.xml.findtext("DirectoryId") == directory.headers["x-ms-file-id"]
+    old = await files("GET", "/box/d?restype=directory&comp=list", {"x-ms-version": "2019-02-02"})
+    assert [each.tag for each in old.xml.iter()].count("FileId") == 0
 
 
 async def test_a_lease_keeps_others_from_writing(files: Harness) -> None:

@@ -131,6 +131,42 @@ async def test_a_snapshot_that_never_was(files: Harness, headers: dict[str, str]
     assert (refused.status, refused.code) == (409, "PreviousSnapshotNotFound")
 
 
+async def test_ranges_come_in_pages_to_who_knows_of_pages(
+    files: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kyanite.services.files.ranges._RANGES_MAX", 2)
+    await make(files, headers={"x-ms-content-length": "10240"})
+    for first in range(0, 10240, 2048):
+        await write(files, "f", b"x" * 512, first)
+    whole = [f"{first}..{first + 511}" for first in range(0, 10240, 2048)]
+    assert told(await files("GET", "/box/f?comp=rangelist")) == whole
+    found, marker = [], "0"
+    while marker:
+        asked = f"/box/f?comp=rangelist&marker={marker}"
+        page = await files("GET", asked, {"x-ms-version": "2026-10-06"})
+        marker = page.xml.findtext("NextMarker") or ""
+        found.append([each.findtext("Start") for each in page.xml.findall("Range")])
+    assert found == [["0", "2048"], ["4096", "6144"], ["8192"]]
+    one = await files("GET", "/box/f?comp=rangelist&maxresults=1")
+    assert (one.xml.findtext("Range/Start"), one.xml.findtext("NextMarker")) == ("0", "2048")
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("maxresults=0", "OutOfRangeQueryParameterValue"),
+        ("maxresults=-1", "OutOfRangeQueryParameterValue"),
+        ("maxresults=few", "InvalidQueryParameterValue"),
+        ("marker=here", "InvalidQueryParameterValue"),
+        ("prevsharesnapshot=yesterday", "InvalidQueryParameterValue"),
+    ],
+)
+async def test_pages_that_cannot_be(files: Harness, query: str, code: str) -> None:
+    await make(files, data=b"x")
+    refused = await files("GET", f"/box/f?comp=rangelist&{query}")
+    assert (refused.status, refused.code) == (400, code)
+
+
 async def test_renames_matter_only_to_a_comparison(files: Harness) -> None:
     await make(files, data=b"x")
     refused = await files("GET", "/box/f?comp=rangelist", RENAMES)

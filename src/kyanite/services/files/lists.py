@@ -22,6 +22,7 @@ from kyanite.wire.malformed import bad_parameter
 from kyanite.wire.xml import escape_attribute, name_element, speakable
 
 _SHARE_PARTS = frozenset({"metadata", "snapshots", "deleted"})
+_IDS_SINCE = "2020-10-02"
 _ENTRY_PARTS = frozenset({"timestamps", "etag", "attributes", "permissionkey"})
 
 
@@ -95,9 +96,10 @@ async def list_directories_and_files(exchange: Exchange) -> Response:
     limit = max_results_of(parameters)
     ask = Listing(prefix=parameters.get("prefix", ""), first=marker_of(parameters), limit=limit)
     page = await file_listing.list_directory(exchange.environment.engine, readable_path_of(exchange), ask)
-    is_extended = bool(parts) or flag_of(exchange.headers, "x-ms-file-extended-info")
-    item = _item_writer(parts, is_extended)
-    directory_id = f"<DirectoryId>{page.directory.id}</DirectoryId>" if is_extended else ""
+    flag_of(exchange.headers, "x-ms-file-extended-info")
+    with_ids = exchange.version >= _IDS_SINCE
+    item = _item_writer(parts, with_ids=with_ids)
+    directory_id = f"<DirectoryId>{page.directory.id}</DirectoryId>" if with_ids else ""
     snapshot = parameters.get("sharesnapshot")
     taken = f' ShareSnapshot="{escape_attribute(snapshot)}"' if snapshot else ""
     directory_path = escape_attribute(speakable(exchange.object_name.removesuffix("/")))
@@ -111,11 +113,12 @@ async def list_directories_and_files(exchange: Exchange) -> Response:
     )
 
 
-def _item_writer(parts: frozenset[str], is_extended: bool) -> Callable[[Entry], str]:
+def _item_writer(parts: frozenset[str], *, with_ids: bool) -> Callable[[Entry], str]:
+    """Ids are told without being asked for; whether the request wants more than that is told by its parts."""
     with_times, with_etag = "timestamps" in parts, "etag" in parts
     with_attributes, with_permission = "attributes" in parts, "permissionkey" in parts
-    if not is_extended:
-        return _plain_item
+    if not parts:
+        return _item_with_id if with_ids else _plain_item
 
     def write(entry: Entry) -> str:
         properties = "" if entry.is_directory else f"<Content-Length>{entry.length}</Content-Length>"
@@ -135,6 +138,15 @@ def _item_writer(parts: frozenset[str], is_extended: bool) -> Callable[[Entry], 
         )
 
     return write
+
+
+def _item_with_id(entry: Entry) -> str:
+    if entry.is_directory:
+        return f"<Directory>{name_element(entry.name)}<FileId>{entry.id}</FileId><Properties /></Directory>"
+    return (
+        f"<File>{name_element(entry.name)}<FileId>{entry.id}</FileId><Properties>"
+        f"<Content-Length>{entry.length}</Content-Length></Properties></File>"
+    )
 
 
 def _plain_item(entry: Entry) -> str:

@@ -1,6 +1,7 @@
 """The bytes of files over REST: Put Range, Get File, List Ranges."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from kyanite.engine.api import Snapshot
 from kyanite.model import file, file_ranges
@@ -28,11 +29,19 @@ from kyanite.services.files.file import ENCRYPTED, MIB, property_headers
 from kyanite.services.files.properties import Headers, version_headers
 from kyanite.wire import crc64, iso_time, ranges, xml
 from kyanite.wire.http import Response
-from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
+from kyanite.wire.malformed import (
+    Malformed,
+    bad_header,
+    bad_parameter,
+    missing_header,
+    parameter_out_of_range,
+)
 from kyanite.wire.ranges import ByteRange
 
 _WRITE_MAX_BYTES = 4 * MIB
 _RANGES_MAX = 10_000
+_UNPAGED_MAX = 500_000
+_PAGED_SINCE = "2026-10-06"
 _TO_THE_END = 1 << 62
 _THROUGH_RENAMES = "x-ms-file-support-rename"
 
@@ -99,24 +108,32 @@ async def get_file(exchange: Exchange) -> Response:
 
 
 async def list_ranges(exchange: Exchange) -> Response:
+    """A page, for who knows of pages; to others all ranges at once, up to very many."""
     asked = ranges.from_headers(exchange.headers) or ByteRange(0, None)
     since = instant_of(exchange, "prevsharesnapshot")
     through_renames = flag_of(exchange.headers, _THROUGH_RENAMES)
     if through_renames and since is None:
         raise bad_header(_THROUGH_RENAMES, exchange.headers[_THROUGH_RENAMES])
-    found = await file_ranges.list_ranges(
+    list_page = partial(
+        file_ranges.list_ranges,
         exchange.environment.engine,
         readable_path_of(exchange),
         lease_id_of(exchange.headers),
-        first=max(asked.first, _number_of(exchange.parameters, "marker", 0)),
         last=asked.last,
         limit=min(_number_of(exchange.parameters, "maxresults", _RANGES_MAX, least=1), _RANGES_MAX),
         since=since,
         through_renames=through_renames,
     )
-    items = "".join(_item(each.start, each.end, each.is_clear) for each in found.page.ranges)
-    more = "" if found.page.next_start is None else str(found.page.next_start)
-    if more or "maxresults" in exchange.parameters:
+    found = await list_page(first=max(asked.first, _number_of(exchange.parameters, "marker", 0)))
+    listed, next_start = list(found.page.ranges), found.page.next_start
+    is_paged = exchange.version >= _PAGED_SINCE or "maxresults" in exchange.parameters
+    while next_start is not None and not is_paged and len(listed) < _UNPAGED_MAX:
+        page = (await list_page(first=next_start)).page
+        listed += page.ranges
+        next_start = page.next_start
+    items = "".join(_item(each.start, each.end, each.is_clear) for each in listed)
+    more = "" if next_start is None else str(next_start)
+    if more or is_paged:
         items += f"<NextMarker>{more}</NextMarker>"
     headers = version_headers(found.entry)
     headers += [("Content-Type", "application/xml"), ("x-ms-content-length", str(found.entry.length))]
@@ -143,6 +160,8 @@ def _number_of(parameters: Mapping[str, str], name: str, usual: int, *, least: i
     text = parameters.get(name)
     if not text:
         return usual
-    if not (text.isascii() and text.isdecimal()) or int(text) < least:
+    if not (text.isascii() and text.removeprefix("-").isdecimal()):
         raise bad_parameter(name, text)
+    if int(text) < least:
+        raise parameter_out_of_range(name, text, least, _TO_THE_END)
     return int(text)
