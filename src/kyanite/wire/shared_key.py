@@ -27,21 +27,11 @@ from kyanite.wire.uri import SECONDARY, Query, Target
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-_SIGNED_HEADERS = (
-    "content-encoding",
-    "content-language",
-    "content-length",
-    "content-md5",
-    "content-type",
-    "date",
-    "if-modified-since",
-    "if-match",
-    "if-none-match",
-    "if-unmodified-since",
-    "range",
-)
 _ZERO_LENGTH_UNSIGNED_SINCE = "2015-02-21"
 _EMPTY_HEADERS_SIGNED_SINCE = "2016-05-31"
+
+_SCHEMES = {"sharedkey": False, "sharedkeylite": True}
+"""The two schemes, and whether each is the lite one."""
 
 _WHITE_SPACE = re.compile(r"[ \t\r\n]{2,}|[\t\r\n]")
 
@@ -67,14 +57,13 @@ class Bearer(NamedTuple):
 
 def decode_authorization(value: str) -> SharedKey | Bearer:
     scheme, _, credentials = value.strip().partition(" ")
-    credentials = credentials.strip()
-    match scheme.lower():
-        case "sharedkey" | "sharedkeylite" as name:
-            account, _, signature = credentials.partition(":")
-            if account and signature:
-                return SharedKey(name == "sharedkeylite", account, signature)
-        case "bearer" if credentials:
-            return Bearer(credentials)
+    scheme, credentials = scheme.lower(), credentials.strip()
+    if scheme in _SCHEMES:
+        account, _, signature = credentials.partition(":")
+        if account and signature:
+            return SharedKey(_SCHEMES[scheme], account, signature)
+    elif scheme == "bearer" and credentials:
+        return Bearer(credentials)
     raise Malformed("InvalidAuthenticationInfo")
 
 
@@ -164,31 +153,36 @@ def _other_texts(signable: Signable, lite: bool, extras: list[tuple[str, str]]) 
 
 
 def _text(signable: Signable, lite: bool, extras: Sequence[tuple[str, str]], path: str) -> str:
-    resource = f"/{signable.target.account}{path or '/'}"
-    if signable.target.service == "table":
+    """The text, with the extra headers as they are given. One list, since it is made for every request."""
+    target = signable.target
+    resource = f"/{target.account}{path or '/'}"
+    if target.service == "table":
         return _table_text(signable, lite, resource)
-    lines = _lite_lines(signable) if lite else _full_lines(signable)
-    lines += [f"{name}:{value}" for name, value in extras]
-    lines.append(resource)
-    if signable.query.pairs:
-        lines[-1] += _comp(signable.query) if lite else _parameters(signable.query)
-    return "\n".join(lines)
-
-
-def _full_lines(signable: Signable) -> list[str]:
-    get = signable.headers.get
-    lines = [signable.method, *[get(name, "") for name in _SIGNED_HEADERS]]
-    if lines[3] == "0" and signable.version >= _ZERO_LENGTH_UNSIGNED_SINCE:
-        lines[3] = ""
-    if "x-ms-date" in signable.headers:
-        lines[6] = ""
-    return lines
-
-
-def _lite_lines(signable: Signable) -> list[str]:
     get = signable.headers.get
     date = "" if "x-ms-date" in signable.headers else get("date", "")
-    return [signable.method, get("content-md5", ""), get("content-type", ""), date]
+    if lite:
+        lines = [signable.method, get("content-md5", ""), get("content-type", ""), date]
+    else:
+        length = get("content-length", "")
+        lines = [
+            signable.method,
+            get("content-encoding", ""),
+            get("content-language", ""),
+            "" if length == "0" and signable.version >= _ZERO_LENGTH_UNSIGNED_SINCE else length,
+            get("content-md5", ""),
+            get("content-type", ""),
+            date,
+            get("if-modified-since", ""),
+            get("if-match", ""),
+            get("if-none-match", ""),
+            get("if-unmodified-since", ""),
+            get("range", ""),
+        ]
+    lines += [f"{name}:{value}" for name, value in extras]
+    if signable.query.pairs:
+        resource += _comp(signable.query) if lite else _parameters(signable.query)
+    lines.append(resource)
+    return "\n".join(lines)
 
 
 def _table_text(signable: Signable, lite: bool, resource: str) -> str:

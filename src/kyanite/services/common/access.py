@@ -66,11 +66,10 @@ def by_header(exchange: Exchange, query: Query) -> Grant:
     signable = Signable(
         exchange.request.method, exchange.target, query, exchange.headers, exchange.version or "2009-09-19"
     )
-    if authorization.account != exchange.account.name or not shared_key.verify(
-        authorization, exchange.account.keys, signable
-    ):
-        raise _failed(_mismatch(authorization, signable))
-    return OWNER
+    account = exchange.account
+    if authorization.account == account.name and shared_key.verify(authorization, account.keys, signable):
+        return OWNER
+    raise _failed(_mismatch(authorization, signable))
 
 
 async def without_header(
