@@ -165,6 +165,41 @@ check("append blobs grow at their end", async () => {
   assert.equal((await blob.downloadToBuffer()).toString(), "first second copied");
 });
 
+check("a sealed append blob takes no more", async () => {
+  const blob = container.getAppendBlobClient("sealed");
+  await blob.create();
+  await blob.appendBlock("all", 3);
+  assert.equal((await blob.seal({ conditions: { appendPosition: 3 } })).isSealed, true);
+  await refused(409, "BlobIsSealed", () => blob.appendBlock("more", 4));
+  const [listed] = await all(container.listBlobsFlat({ prefix: "sealed" }));
+  assert.equal(listed.properties.isSealed, true);
+});
+
+check("tiers are set, and the archive keeps its blobs to itself", async () => {
+  const blob = container.getBlockBlobClient("tiered");
+  await blob.upload("data", 4, { tier: "Cool" });
+  assert.equal((await blob.getProperties()).accessTier, "Cool");
+  await blob.setAccessTier("Archive");
+  await refused(409, "BlobArchived", () => blob.download());
+  await blob.setAccessTier("Hot", { rehydratePriority: "High" });
+  const found = await blob.getProperties();
+  assert.deepEqual([found.accessTier, found.archiveStatus], ["Archive", "rehydrate-pending-to-hot"]);
+});
+
+check("batches set tiers and delete", async () => {
+  const names = ["batch/a", "batch/b c", "batch/ü"];
+  const blobs = names.map((name) => container.getBlockBlobClient(name));
+  for (const blob of blobs) await blob.upload("data", 4);
+  const tiered = await service.getBlobBatchClient().setBlobsAccessTier(blobs, "Cold");
+  assert.equal(tiered.subResponsesSucceededCount, 3);
+  assert.equal((await blobs[2].getProperties()).accessTier, "Cold");
+  const gone = [...blobs, container.getBlockBlobClient("batch/none")];
+  const deleted = await container.getBlobBatchClient().deleteBlobs(gone);
+  assert.deepEqual([deleted.subResponsesSucceededCount, deleted.subResponsesFailedCount], [3, 1]);
+  assert.equal(deleted.subResponses[3].errorCode, "BlobNotFound");
+  assert.deepEqual(await all(container.listBlobsFlat({ prefix: "batch/" })), []);
+});
+
 check("page blobs are written anywhere", async () => {
   const blob = container.getPageBlobClient("disk");
   const source = container.getBlockBlobClient("pages");

@@ -68,7 +68,7 @@ async def make(blobs: Harness, *names: str) -> None:
         assert (await blobs("PUT", f"/box/{name}", BLOCK, b"data")).status == 201
 
 
-@pytest.mark.parametrize("scope", [ACCOUNT_SCOPE, BOX_SCOPE])
+@pytest.mark.parametrize("scope", [ACCOUNT_SCOPE, "?restype=container&comp=batch", BOX_SCOPE])
 @pytest.mark.parametrize("root", ["", "/acme", "http://localhost:10000/acme"])
 async def test_blobs_are_deleted(blobs: Harness, scope: str, root: str) -> None:
     await make(blobs, "a", "b/c", "kept")

@@ -120,9 +120,11 @@ _PARTS = Dialect(
 )
 """The Blob service as far as a batch may ask for it."""
 
+# The JavaScript client takes the account in a path-style URL for a container, hence the second row.
 # fmt: off
 OPERATIONS = (
     Op("Blob Batch", "POST", Resource.SERVICE, query(comp="batch"), blob_batch, _ANY_TOKEN, writes=True),
+    Op("Blob Batch", "POST", Resource.SERVICE, query("container", "batch"), blob_batch, _ANY_TOKEN, writes=True),
     Op("Blob Batch", "POST", Resource.CONTAINER, query("container", "batch"), blob_batch, _ANY_TOKEN, writes=True),
 )
 # fmt: on
