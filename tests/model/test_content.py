@@ -1,6 +1,6 @@
 """Content: what every step costs and leaves in the engine. That the bytes are right is for the machine to show."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -10,8 +10,8 @@ from kyanite.engine.api import Transaction
 from kyanite.engine.extents import Extent
 from kyanite.model import content, hold
 from kyanite.model.content import INLINE_MAX, NO_CONTENT, Content, Part, Plan, Zeros
-from kyanite.values import Instant
 from tests.model.content_world import OWNER, World
+from tests.model.counted import Counted
 
 T = TypeVar("T")
 
@@ -28,45 +28,6 @@ def world() -> World:
 
 def extent(start: int, length: int) -> Extent:
     return Extent(SEGMENT, start, length, 0)
-
-
-class Counted:
-    """A transaction that counts the rows that pass through it."""
-
-    def __init__(self, tx: Transaction) -> None:
-        self._tx = tx
-        self.rows = 0
-
-    @property
-    def now(self) -> Instant:
-        return self._tx.now
-
-    def get(self, key: bytes) -> bytes | None:
-        self.rows += 1
-        return self._tx.get(key)
-
-    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        self.rows += len(keys)
-        return self._tx.get_many(keys)
-
-    def scan(
-        self, start: bytes, end: bytes, *, reverse: bool = False, limit: int | None = None
-    ) -> Iterator[tuple[bytes, bytes]]:
-        self.rows += 1
-        for row in self._tx.scan(start, end, reverse=reverse, limit=limit):
-            self.rows += 1
-            yield row
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self.rows += 1
-        self._tx.put(key, value)
-
-    def delete(self, key: bytes) -> None:
-        self.rows += 1
-        self._tx.delete(key)
-
-    def ring(self, topic: bytes) -> None:
-        self._tx.ring(topic)
 
 
 def counting(world: World, body: Callable[[Transaction], T]) -> tuple[T, int]:

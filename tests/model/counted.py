@@ -1,0 +1,73 @@
+"""What something costs, in rows."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, TypeVar, cast
+
+from kyanite.engine.api import Scope, Snapshot, Transaction
+from kyanite.engine.memory import MemoryEngine
+from kyanite.values import Instant
+
+T = TypeVar("T")
+
+
+class Counted:
+    """A transaction that counts the rows that pass through it."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self.rows = 0
+
+    @property
+    def now(self) -> Instant:
+        return self._tx.now
+
+    def get(self, key: bytes) -> bytes | None:
+        self.rows += 1
+        return self._tx.get(key)
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        self.rows += len(keys)
+        return self._tx.get_many(keys)
+
+    def scan(
+        self, start: bytes, end: bytes, *, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        self.rows += 1
+        for row in self._tx.scan(start, end, reverse=reverse, limit=limit):
+            self.rows += 1
+            yield row
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self.rows += 1
+        self._tx.put(key, value)
+
+    def delete(self, key: bytes) -> None:
+        self.rows += 1
+        self._tx.delete(key)
+
+    def ring(self, topic: bytes) -> None:
+        self._tx.ring(topic)
+
+
+class CountingEngine(MemoryEngine):
+    """Keeps what each transaction and each reading cost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.costs: list[int] = []
+
+    def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]:
+        return super().read(self._counting(cast(Callable[[Transaction], T], body)))
+
+    def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
+        return super().run(self._counting(body), *scopes, durable=durable)
+
+    def _counting(self, body: Callable[[Transaction], T]) -> Callable[[Any], T]:
+        def counted_body(tx: Transaction) -> T:
+            counted = Counted(tx)
+            try:
+                return body(counted)
+            finally:
+                self.costs.append(counted.rows)
+
+        return counted_body
