@@ -34,7 +34,8 @@ it is one small transaction, and a name that is used again can never show what w
     T       table id                                a deleted table, to be taken apart
     F       account 0 share name                    share record
     S       share id, instant                       share record as it was at a snapshot
-    N       share id, directory id, folded name     file or directory; the root has the id 0 and no name
+    N       share id, directory id, folded name     file or directory; the root has the id 0 and no name, and a file
+                                                    with several names its own id and none
     V       share id, directory id, name 0 instant  the same as it was until that snapshot, set aside since
     P       share id, key (16 bytes)                security descriptor
     U       share id, shard (1)                     how many bytes the files of a share have, in parts
