@@ -399,3 +399,12 @@ async def test_resource_types_and_services_bound_an_account_token(sdk: Sdk) -> N
     with refused(403, "AuthorizationServiceMismatch"):
         await read(client("sco", services=Services(queue=True, fileshare=True)))
     await read(client("sco", services=Services(blob=True, queue=True)))
+
+
+async def test_a_key_counts_and_not_the_token_beside_it(sdk: Sdk) -> None:
+    container = await sdk.new_container()
+    await done(container.upload_blob("blob", b"data"))
+    url = f"{container.url}/blob?{blob_sas(sdk, container.container_name, 'blob', 'r')}"
+    await done(sdk.blob_at(url, sdk.key).set_blob_metadata({"a": "1"}))
+    with refused(403, "AuthenticationFailed", ClientAuthenticationError):
+        await content(sdk.blob_at(url, OTHER_KEY))

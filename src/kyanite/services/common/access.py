@@ -56,9 +56,11 @@ async def authenticate(
 
 
 def by_header(exchange: Exchange, query: Query) -> Grant:
-    """The grant of a request with an Authorization header: nothing has to be looked up for it."""
-    if "sig" in query.first:
-        raise _failed("A request may not carry both an Authorization header and a signature in its URL.")
+    """The grant of a request with an Authorization header: nothing has to be looked up for it.
+
+    A token in the URL is left alone. The clients send it along with the key that they prefer to it: the Python library
+    says so, and the Azure CLI does it for a URL with a token beside a connection string.
+    """
     authorization = shared_key.decode_authorization(exchange.headers["authorization"])
     if isinstance(authorization, Bearer):
         raise _failed("OAuth tokens are not supported by this server.")
