@@ -282,6 +282,11 @@ async def test_nothing_is_written_to_a_snapshot(files: Harness) -> None:
     assert (await files("GET", "/box/f?sharesnapshot=yesterday")).code == "InvalidQueryParameterValue"
 
 
+async def test_protocol_settings_are_there_from_the_start(files: Harness) -> None:
+    seen = (await files("GET", "/?restype=service&comp=properties")).xml
+    assert seen.findtext("ProtocolSettings/SMB/Multichannel/Enabled") == "false"
+
+
 async def test_protocol_settings_are_kept_beside_others(files: Harness) -> None:
     path = "/?restype=service&comp=properties"
     smb = b"<ProtocolSettings><SMB><Multichannel><Enabled>true</Enabled></Multichannel></SMB></ProtocolSettings>"

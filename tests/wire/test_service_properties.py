@@ -57,8 +57,8 @@ FULL = ServiceProperties(
     ],
 )
 def test_both_ways(properties: ServiceProperties) -> None:
-    document = service_properties.encode(properties, BLOB_ELEMENTS)
-    assert service_properties.decode(document, BLOB_ELEMENTS) == properties
+    document = service_properties.encode(properties, BLOB_ELEMENTS | FILE_ELEMENTS)
+    assert service_properties.decode(document, BLOB_ELEMENTS | FILE_ELEMENTS) == properties
 
 
 def test_the_text() -> None:

@@ -114,8 +114,9 @@ INITIAL = ServiceProperties(
     cors=(),
     delete_retention=DeleteRetention(),
     static_website=StaticWebsite(),
+    protocols=ProtocolSettings(smb_multichannel=False),
 )
-"""What an account starts with: everything off."""
+"""What an account starts with: everything off. The Azure CLI cannot do without the settings of SMB."""
 
 
 def decode(document: bytes, elements: frozenset[str]) -> ServiceProperties:

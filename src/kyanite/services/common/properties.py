@@ -46,4 +46,4 @@ async def load(exchange: Exchange, service: str) -> ServiceProperties:
 @lru_cache(maxsize=64)
 def _decoded(document: bytes | None) -> ServiceProperties:
     """A pure function of what was just read, so that remembering it is safe."""
-    return INITIAL if document is None else wire.decode(document, _EVERY_ELEMENT)
+    return INITIAL if document is None else INITIAL.updated(wire.decode(document, _EVERY_ELEMENT))
