@@ -12,6 +12,7 @@ _STATUS_LINES = {
     if status.value >= 200
 }
 _UNSAFE = str.maketrans(dict.fromkeys("\r\n\0", " "))
+_PAIR, _BREAK = ": ", "\r\n"
 _NO_CONTENT = 204
 _NOT_MODIFIED = 304
 
@@ -33,10 +34,11 @@ def is_chunked(response: Response, *, http_1_0: bool) -> bool:
 
 def encode_head(response: Response, *, http_1_0: bool, keep_alive: bool) -> bytes:
     """Everything up to the empty line, that included."""
-    headers = response.headers
-    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
-    if lines.count("\n") != len(headers) or lines.count("\r") != len(headers) or "\0" in lines:
+    lines = [*map(_PAIR.join, response.headers)]
+    said = "".join(lines)
+    if "\n" in said or "\r" in said or "\0" in said:
         raise AnswerError("a header holds a line break")
+    lines.append("")
     if not keep_alive:
         connection = "Connection: close\r\n"
     else:
@@ -44,7 +46,7 @@ def encode_head(response: Response, *, http_1_0: bool, keep_alive: bool) -> byte
     status_line = _STATUS_LINES.get(response.status) if response.reason is None else None
     if status_line is None:
         status_line = _own_status_line(response.status, response.reason)
-    head = f"{status_line}{lines}{_date()}{_length_line(response, http_1_0)}{connection}\r\n"
+    head = f"{status_line}{_BREAK.join(lines)}{_date()}{_length_line(response, http_1_0)}{connection}\r\n"
     try:
         return head.encode("latin-1")
     except UnicodeEncodeError as error:
