@@ -100,7 +100,11 @@ async def test_service_properties_come_back_as_they_were_set(sdk: Sdk) -> None:
     logging = QueueAnalyticsLogging(read=True, write=True, delete=True, retention_policy=kept)
     metrics = Metrics(enabled=True, include_apis=True, retention_policy=kept)
     rule = CorsRule(["http://a.example"], ["GET", "PUT"], allowed_headers=["x-ms-*"], max_age_in_seconds=60)
-    await done(service.set_service_properties(analytics_logging=logging, hour_metrics=metrics, cors=[rule]))
+    await done(
+        service.set_service_properties(
+            analytics_logging=logging, hour_metrics=metrics, minute_metrics=Metrics(), cors=[rule]
+        )
+    )
     found = await done(service.get_service_properties())
     assert (found["analytics_logging"].read, found["analytics_logging"].retention_policy.days) == (True, 5)
     assert (found["hour_metrics"].enabled, found["minute_metrics"].enabled) == (True, False)
