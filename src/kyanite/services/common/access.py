@@ -20,7 +20,7 @@ from kyanite.wire.shared_key import Bearer, SharedKey, Signable
 from kyanite.wire.uri import Query
 
 _CLOCK_SKEW = 15 * 60 * TICKS_PER_SECOND
-NO_OVERRIDES: Mapping[str, str] = {}
+_NO_OVERRIDES: Mapping[str, str] = {}
 
 
 class NamedPolicy(Policy, Protocol):
@@ -46,17 +46,36 @@ class Guardian(Protocol):
     def __call__(self, exchange: Exchange) -> Awaitable[Policed | None]: ...
 
 
-async def authenticate(
-    exchange: Exchange, query: Query, service: str, guardian: Guardian
-) -> tuple[Grant, Mapping[str, str]]:
-    """The grant, and the headers of a GET answer that its token replaces."""
+Admission = tuple[Grant, Mapping[str, str]]
+"""A grant, and the headers of a GET answer that its token replaces."""
+
+
+async def authenticate(exchange: Exchange, query: Query, service: str, guardian: Guardian) -> Admission:
+    return at_once(exchange, query, service) or await looked_up(exchange, query, service, guardian)
+
+
+def at_once(exchange: Exchange, query: Query, service: str) -> Admission | None:
+    """How a request is admitted by a key or an account SAS; None when something has to be looked up for it."""
     if "authorization" in exchange.headers:
-        return by_header(exchange, query), NO_OVERRIDES
-    return await without_header(exchange, query, service, guardian)
+        return _by_header(exchange, query), _NO_OVERRIDES
+    token = sas.decode(query, service)
+    if isinstance(token, AccountSas):
+        return _by_account_sas(exchange, query, service, token), _NO_OVERRIDES
+    return None
 
 
-def by_header(exchange: Exchange, query: Query) -> Grant:
-    """The grant of a request with an Authorization header: nothing has to be looked up for it.
+async def looked_up(exchange: Exchange, query: Query, service: str, guardian: Guardian) -> Admission:
+    match sas.decode(query, service):
+        case None:
+            return await _anonymous(exchange, service, guardian), _NO_OVERRIDES
+        case ServiceSas() as token:
+            return await _by_service_sas(exchange, token, guardian), _overrides(token)
+        case _:
+            raise _failed("User delegation keys are not supported by this server.")
+
+
+def _by_header(exchange: Exchange, query: Query) -> Grant:
+    """The grant of a request with an Authorization header.
 
     A token in the URL is left alone. The clients send it along with the key that they prefer to it: the Python library
     says so, and the Azure CLI does it for a URL with a token beside a connection string.
@@ -72,20 +91,6 @@ def by_header(exchange: Exchange, query: Query) -> Grant:
     if authorization.account == account.name and shared_key.verify(authorization, account.keys, signable):
         return OWNER
     raise _failed(_mismatch(authorization, signable))
-
-
-async def without_header(
-    exchange: Exchange, query: Query, service: str, guardian: Guardian
-) -> tuple[Grant, Mapping[str, str]]:
-    match sas.decode(query, service):
-        case None:
-            return await _anonymous(exchange, service, guardian), NO_OVERRIDES
-        case AccountSas() as token:
-            return _by_account_sas(exchange, query, service, token), NO_OVERRIDES
-        case ServiceSas() as token:
-            return await _by_service_sas(exchange, token, guardian), _overrides(token)
-        case _:
-            raise _failed("User delegation keys are not supported by this server.")
 
 
 def _mismatch(authorization: SharedKey, signable: Signable) -> str:
@@ -173,7 +178,7 @@ async def _anonymous(exchange: Exchange, service: str, guardian: Guardian) -> Gr
 def _overrides(token: ServiceSas) -> Mapping[str, str]:
     given = token.overrides
     if given is None:
-        return NO_OVERRIDES
+        return _NO_OVERRIDES
     values = {
         "cache-control": given.cache_control,
         "content-disposition": given.content_disposition,

@@ -13,7 +13,7 @@ from kyanite.engine.api import EngineBusy, EngineError, EngineFull
 from kyanite.rules import permissions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.common import cors
-from kyanite.services.common.access import NO_OVERRIDES, Guardian, by_header, without_header
+from kyanite.services.common.access import Guardian, at_once, looked_up
 from kyanite.services.common.environment import Environment
 from kyanite.services.common.errors import WireError
 from kyanite.services.common.exchange import Exchange, Resource
@@ -77,54 +77,58 @@ class Service:
         exchange.version = request.headers.get("x-ms-version", "")
         exchange.resource = Resource.SERVICE
         try:
-            response = await self._answer(exchange)
-        except Refused as refusal:
-            response = self._error(
-                exchange, self._dialect.reasons[exchange.resource][refusal.reason], refusal.detail
-            )
-        except Malformed as malformed:
-            response = self._error(exchange, self._dialect.codes[malformed.code], malformed.detail)
-        except Unverified as unverified:
-            response = self._unverified(exchange, unverified.cause)
-        except EngineFull:
-            response = self._error(exchange, self._dialect.codes["InsufficientStorage"], {})
-        except EngineBusy:
-            response = self._error(exchange, self._dialect.codes["ServerBusy"], {})
-        except EngineError:
-            _log.exception("the engine failed; request %s", exchange.request_id)
-            response = self._error(exchange, self._dialect.codes["InternalError"], {})
-        except BodyError:
-            response = self._error(exchange, self._dialect.codes["RequestTimeout"], {})
-        except Exception:
-            _log.exception("a request broke; request %s", exchange.request_id)
-            response = self._error(exchange, self._dialect.codes["InternalError"], {})
+            self._address(exchange)
+            if request.method == "OPTIONS":
+                response = await cors.preflight(exchange, self._dialect.word)
+            else:
+                query = uri.decode_query(request.query)
+                op = self._find(exchange, query)
+                exchange.grant, exchange.overrides = at_once(
+                    exchange, query, self._dialect.word
+                ) or await looked_up(exchange, query, self._dialect.word, self._dialect.guardian)
+                permissions.check(exchange.grant, op.access)
+                if op.writes and exchange.target.secondary:
+                    raise Refused(Reason.WRITE_ON_SECONDARY)
+                response = await op.handle(exchange)
+                if self._decorate.is_needed(exchange):
+                    await self._decorate(exchange, response)
+        except Exception as error:
+            response = self._answer_to(error, exchange)
         self._finish(exchange, response)
         return response
 
-    async def _answer(self, exchange: Exchange) -> Response:
+    def _find(self, exchange: Exchange, query: uri.Query) -> Op:
+        """Find out what is asked for."""
         request = exchange.request
-        self._address(exchange)
-        if request.method == "OPTIONS":
-            return await cors.preflight(exchange, self._dialect.word)
-        query = uri.decode_query(request.query)
         exchange.parameters = query.first
         exchange.version = version_of(request.headers, query.first) or self._version
         exchange.resource = self._dialect.locate(exchange)
         op = self._router.find(exchange.resource, request.method, query.first, request.headers)
         request.operation = op.name
-        if "authorization" in request.headers:
-            exchange.grant, exchange.overrides = by_header(exchange, query), NO_OVERRIDES
-        else:
-            exchange.grant, exchange.overrides = await without_header(
-                exchange, query, self._dialect.word, self._dialect.guardian
-            )
-        permissions.check(exchange.grant, op.access)
-        if op.writes and exchange.target.secondary:
-            raise Refused(Reason.WRITE_ON_SECONDARY)
-        response = await op.handle(exchange)
-        if self._decorate.is_needed(exchange):
-            await self._decorate(exchange, response)
-        return response
+        return op
+
+    def _answer_to(self, error: Exception, exchange: Exchange) -> Response:
+        """The answer that an error amounts to. One that is nobody's but ours is logged."""
+        codes = self._dialect.codes
+        match error:
+            case Refused():
+                reasons = self._dialect.reasons[exchange.resource]
+                return self._error(exchange, reasons[error.reason], error.detail)
+            case Malformed():
+                return self._error(exchange, codes[error.code], error.detail)
+            case Unverified():
+                return self._unverified(exchange, error.cause)
+            case EngineFull():
+                return self._error(exchange, codes["InsufficientStorage"], {})
+            case EngineBusy():
+                return self._error(exchange, codes["ServerBusy"], {})
+            case BodyError():
+                return self._error(exchange, codes["RequestTimeout"], {})
+            case EngineError():
+                _log.exception("the engine failed; request %s", exchange.request_id)
+            case _:
+                _log.exception("a request broke; request %s", exchange.request_id)
+        return self._error(exchange, codes["InternalError"], {})
 
     def _address(self, exchange: Exchange) -> None:
         """Find the account that the request is for. That it does not exist looks like a wrong key, as it should."""
