@@ -22,7 +22,7 @@ class Az:
             "AZURE_STORAGE_CONNECTION_STRING": place.connection_string,
         }
 
-    def __call__(self, group: str, verb: str, *more: str, **options: str) -> Any:
+    def __call__(self, group: str, verb: str, /, *more: str, **options: str) -> Any:
         arguments = [
             part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)
         ]
@@ -30,7 +30,7 @@ class Az:
         output = run([self._command, *words], self._environment)
         return json.loads(output) if output.strip() else None
 
-    def refuses(self, code: str, group: str, verb: str, *more: str, **options: str) -> None:
+    def refuses(self, code: str, group: str, verb: str, /, *more: str, **options: str) -> None:
         try:
             self(group, verb, *more, **options)
         except CommandFailed as failure:

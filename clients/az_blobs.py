@@ -76,6 +76,12 @@ def blobs(az: Az, report: Report) -> None:
         again = {"container_name": name, "name": "a.txt", "file": source, "overwrite": "true"}
         az.refuses("LeaseIdMissing", "blob", "upload", **again)
         az("blob lease", "release", container_name=name, blob_name="a.txt", lease_id=lease)
+
+
+def copies(az: Az, report: Report) -> None:
+    name, folder = az.place.new_name(), az.place.new_folder(TREE)
+    az("container", "create", name=name)
+    az("blob", "upload", container_name=name, name="a.txt", file=str(folder / "a.txt"))
     with report.check("blob copy start, and rewrite from a URL"):
         az(
             "blob copy",
@@ -91,6 +97,16 @@ def blobs(az: Az, report: Report) -> None:
         url = az("blob", "generate-sas", "--full-uri", container_name=name, name="a.txt", **terms)
         az("blob", "rewrite", container_name=name, name="c2", source_uri=url)
         expect(az("blob", "show", container_name=name, name="c2")["properties"]["contentLength"], 5)
+    with report.check("blob show by a URL with a token, beside a connection string"):
+        expect(az("blob", "show", blob_url=url)["name"], "a.txt")
+    with report.check("blob set-tier, to the archive and back"):
+        place = {"container_name": name, "name": "c2"}
+        for tier in ("Cool", "Archive"):
+            az("blob", "set-tier", **place, tier=tier)
+            expect(az("blob", "show", **place)["properties"]["blobTier"], tier)
+        az.refuses("BlobArchived", "blob", "download", **place, file=str(folder / "back"))
+        az("blob", "set-tier", **place, tier="Hot", rehydrate_priority="High")
+        expect(az("blob", "show", **place)["properties"]["rehydrationStatus"], "rehydrate-pending-to-hot")
 
 
 def trees(az: Az, report: Report) -> None:
@@ -106,3 +122,14 @@ def trees(az: Az, report: Report) -> None:
     with report.check("blob upload-batch by a pattern"):
         az("blob", "upload-batch", destination=name, source=str(folder), pattern="a*")
         expect([each["name"] for each in az("blob", "list", container_name=name)], ["a.txt"])
+    with report.check("blob copy start-batch, and lists by pages and folders"):
+        az("blob", "upload-batch", destination=name, source=str(folder), overwrite="true")
+        other = az.place.new_name()
+        az("container", "create", name=other)
+        az("blob copy", "start-batch", source_container=name, destination_container=other)
+        first = az("blob", "list", "--show-next-marker", container_name=other, num_results="3")
+        marker = first[-1]["nextMarker"]
+        rest = az("blob", "list", container_name=other, num_results="3", marker=marker)
+        expect([each["name"] for each in first[:-1] + rest], sorted(TREE))
+        above = az("blob", "list", container_name=other, delimiter="/")
+        expect(sorted(each["name"] for each in above), ["a.txt", "empty", "sub/"])

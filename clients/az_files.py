@@ -1,5 +1,7 @@
 """``az storage share|directory|file``."""
 
+from azure.storage.fileshare import ShareServiceClient
+
 from clients.az import TREE, Az
 from clients.place import expect, expect_same, tree_in
 from clients.report import Report
@@ -31,6 +33,12 @@ def shares(az: Az, report: Report) -> None:
         az("share policy", "create", share_name=name, name="p", permissions="r", expiry="2099-01-01T00:00Z")
         expect(list(az("share policy", "list", share_name=name)), ["p"])
         expect(az("share", "delete", name=name, delete_snapshots="include"), {"deleted": True})
+    with report.check("service properties: cors and metrics"):
+        az("cors", "add", services="f", methods="GET", origins="*", max_age="5")
+        expect(len(az("cors", "list", services="f")), 1)
+        az("cors", "clear", services="f")
+        az("metrics", "update", services="f", hour="true", api="true", retention="3")
+        expect(az("metrics", "show", services="f")["file"]["hour"]["retentionPolicy"]["days"], 3)
 
 
 def files(az: Az, report: Report) -> None:
@@ -74,3 +82,23 @@ def files(az: Az, report: Report) -> None:
         expect_same(tree_in(below), TREE)
         az("file", "delete-batch", source=own)
         expect([each["name"] for each in az("file", "list", share_name=own)], ["sub"], "what is left")
+
+
+def links(az: Az, report: Report) -> None:
+    """On a share that speaks NFS, which the command itself cannot make without an account's management."""
+    name, folder = az.place.new_name(), az.place.new_folder(TREE)
+    ShareServiceClient.from_connection_string(az.place.connection_string).create_share(name, protocols="NFS")
+    with report.check("owners and modes"):
+        owned = {"owner": "1000", "group": "100", "file_mode": "0640"}
+        az("file", "upload", share_name=name, source=str(folder / "a.txt"), path="a.txt", **owned)
+        shown = az("file", "show", share_name=name, path="a.txt")
+        expect((shown["owner"], shown["group"], shown["fileMode"]), ("1000", "100", "0640"))
+    with report.check("file hard-link create"):
+        az("file hard-link", "create", share_name=name, path="hard.txt", target="a.txt")
+        expect(az("file", "show", share_name=name, path="a.txt")["linkCount"], 2)
+        az("file", "delete", share_name=name, path="a.txt")
+        az("file", "download", share_name=name, path="hard.txt", dest=str(folder / "back.txt"))
+        expect((folder / "back.txt").read_bytes(), TREE["a.txt"])
+    with report.check("file symbolic-link create, show"):
+        az("file symbolic-link", "create", share_name=name, path="soft.txt", target="hard.txt")
+        expect(az("file symbolic-link", "show", share_name=name, path="soft.txt")["link_text"], "hard.txt")

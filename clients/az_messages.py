@@ -35,6 +35,11 @@ def queues(az: Az, report: Report) -> None:
         az("queue policy", "create", queue_name=name, name="p", permissions="r", expiry="2099-01-01T00:00Z")
         expect(list(az("queue policy", "list", queue_name=name)), ["p"])
         expect(az("queue", "delete", name=name), {"deleted": True})
+    with report.check("logging of three services at once"):
+        az("logging", "update", services="bqt", log="rwd", retention="3")
+        kept = [each["retentionPolicy"]["days"] for each in az("logging", "show", services="bqt").values()]
+        expect(kept, [3, 3, 3])
+        az("logging", "off", services="bqt")
 
 
 def tables(az: Az, report: Report) -> None:
@@ -77,6 +82,14 @@ def tables(az: Az, report: Report) -> None:
         az("entity", "delete", table_name=name, partition_key="p", row_key="b")
         found = az("entity", "query", table_name=name, num_results="1")
         expect(len(found["items"]), 1)
+    with report.check("entity insert where there is one already"):
+        keys = ("PartitionKey=p", "RowKey=c")
+        az("entity", "insert", "--entity", *keys, "More=2", table_name=name, if_exists="merge")
+        shown = az("entity", "show", table_name=name, partition_key="p", row_key="c")
+        expect((shown["Text"], shown["More"]), ("ä b", 2))
+        az("entity", "insert", "--entity", *keys, "Only=3", table_name=name, if_exists="replace")
+        shown = az("entity", "show", table_name=name, partition_key="p", row_key="c")
+        expect((shown.get("Text"), shown["Only"]), (None, 3))
     with report.check("table policies and delete"):
         az("table policy", "create", table_name=name, name="p", permissions="r", expiry="2099-01-01T00:00Z")
         expect(list(az("table policy", "list", table_name=name)), ["p"])

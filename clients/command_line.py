@@ -8,11 +8,13 @@ from clients.report import Report
 _CHECKS = (
     ("blob", az_blobs.containers),
     ("blob", az_blobs.blobs),
+    ("blob", az_blobs.copies),
     ("blob", az_blobs.trees),
     ("queue", az_messages.queues),
     ("table", az_messages.tables),
     ("file", az_files.shares),
     ("file", az_files.files),
+    ("file", az_files.links),
 )
 
 

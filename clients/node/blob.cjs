@@ -1,7 +1,12 @@
-// @azure/storage-blob: uploads and downloads, conditions, leases, snapshots, copies, the three kinds of blob, tokens.
+// @azure/storage-blob: uploads and downloads, conditions, leases, snapshots, copies, the three kinds of blob, tiers,
+// batches, tokens.
 "use strict";
 
 const { createHash, randomBytes } = require("node:crypto");
+const { mkdtempSync, readFileSync, rmSync } = require("node:fs");
+const { tmpdir } = require("node:os");
+const { dirname, join } = require("node:path");
+const { Readable } = require("node:stream");
 const {
   BlobServiceClient,
   BlobSASPermissions,
@@ -218,6 +223,27 @@ check("page blobs are written anywhere", async () => {
   await blob.updateSequenceNumber("update", 7);
   const found = await blob.getProperties();
   assert.deepEqual([found.contentLength, found.blobSequenceNumber], [8192, 7]);
+});
+
+check("streams and files go up and come down", async () => {
+  const data = randomBytes(5 * 1024 * 1024 + 3);
+  const streamed = container.getBlockBlobClient("streamed");
+  await streamed.uploadStream(Readable.from([data.subarray(0, 100), data.subarray(100)]), 1024 * 1024, 4);
+  const file = join(mkdtempSync(join(tmpdir(), "blob-")), "back");
+  await streamed.downloadToFile(file);
+  assert.ok(data.equals(readFileSync(file)));
+  const filed = container.getBlockBlobClient("filed");
+  await filed.uploadFile(file, { blockSize: 1024 * 1024, maxSingleShotSize: 1024, concurrency: 3 });
+  assert.ok(data.equals(await filed.downloadToBuffer()));
+  rmSync(dirname(file), { recursive: true });
+});
+
+check("what is not there yet says so", async () => {
+  const blob = container.getBlockBlobClient("described");
+  await refused(501, "NotImplemented", () => blob.setTags({ a: "1" }));
+  await refused(501, "NotImplemented", () => blob.upload("x", 1, { conditions: { tagConditions: "a = '1'" } }));
+  await refused(501, "NotImplemented", () => blob.setLegalHold(true));
+  await refused(501, "NotImplemented", () => all(service.findBlobsByTags("a = '1'")));
 });
 
 check("tokens allow exactly what they say", async () => {

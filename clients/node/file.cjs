@@ -1,8 +1,15 @@
-// @azure/storage-file-share: shares, directories, files, ranges, leases, snapshots, copies.
+// @azure/storage-file-share: shares, directories, files, ranges, leases, snapshots, copies, links.
 "use strict";
 
 const { randomBytes } = require("node:crypto");
-const { FileSASPermissions, FileSystemAttributes, ShareFileClient, ShareServiceClient } = require("@azure/storage-file-share");
+const {
+  FileSASPermissions,
+  FileSystemAttributes,
+  ShareFileClient,
+  ShareServiceClient,
+  parseOctalFileMode,
+  toOctalFileMode,
+} = require("@azure/storage-file-share");
 const { all, assert, check, connectionString, inAnHour, newName, refused, run } = require("./checks.cjs");
 
 const options = { retryOptions: { maxTries: 1 } };
@@ -98,6 +105,36 @@ check("a snapshot of the share keeps what was", async () => {
   const past = share.withSnapshot(snapshot).rootDirectoryClient.getFileClient("copy");
   assert.equal((await past.downloadToBuffer()).toString(), "bcc");
   await refused(409, "ShareHasSnapshots", () => share.delete());
+});
+
+check("ranges are compared with a snapshot", async () => {
+  const file = share.rootDirectoryClient.getFileClient("compared");
+  await file.create(4096);
+  await file.uploadRange(Buffer.alloc(512, "x"), 0, 512);
+  const { snapshot } = await share.createSnapshot();
+  await file.uploadRange(Buffer.alloc(512, "y"), 1024, 512);
+  await file.clearRange(0, 512);
+  const changes = await file.getRangeListDiff(snapshot);
+  assert.deepEqual([changes.ranges, changes.clearRanges], [[{ start: 1024, end: 1535 }], [{ start: 0, end: 511 }]]);
+});
+
+check("a share that speaks NFS has owners, modes and links", async () => {
+  const nfs = service.getShareClient(newName());
+  await nfs.create({ protocols: { nfsEnabled: true } });
+  const file = nfs.rootDirectoryClient.getFileClient("file");
+  await file.create(5, { posixProperties: { owner: "7", group: "8", fileMode: parseOctalFileMode("0640") } });
+  await file.uploadRange("hello", 0, 5);
+  const hard = nfs.rootDirectoryClient.getFileClient("hard");
+  await hard.createHardLink("file");
+  const found = (await hard.getProperties()).posixProperties;
+  assert.deepEqual([found.owner, found.group, toOctalFileMode(found.fileMode), found.linkCount], ["7", "8", "0640", 2]);
+  await file.delete();
+  assert.equal((await hard.downloadToBuffer()).toString(), "hello");
+  const soft = nfs.rootDirectoryClient.getFileClient("soft");
+  await soft.createSymbolicLink("hard");
+  assert.equal((await soft.getSymbolicLink()).linkText, "hard");
+  assert.equal((await soft.getProperties()).posixProperties.fileType, "SymLink");
+  await nfs.delete();
 });
 
 check("a token allows to read one file", async () => {
