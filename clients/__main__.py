@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.server_process import ServerProcess
 
-from clients import azcopy, command_line, installs, node
+from clients import command_line, installs, node, transfers
 from clients.installs import UnavailableError
 from clients.place import CommandFailed, Place
 from clients.report import Report
@@ -16,7 +16,7 @@ from clients.report import Report
 Suite = Callable[[Place, Report], None]
 
 SUITES: Mapping[str, Suite] = {
-    "azcopy": azcopy.suite,
+    "azcopy": transfers.suite,
     "node-blob": node.suite("blob"),
     "node-queue": node.suite("queue"),
     "node-table": node.suite("table"),

@@ -1,0 +1,22 @@
+"""AzCopy, service by service."""
+
+from clients import azcopy_blobs, azcopy_shares
+from clients.azcopy import AzCopy
+from clients.place import Place
+from clients.report import Report
+
+_CHECKS = (
+    ("blob", azcopy_blobs.up_and_down),
+    ("blob", azcopy_blobs.in_step),
+    ("blob", azcopy_blobs.between_containers),
+    ("file", azcopy_shares.shares),
+)
+
+
+def suite(place: Place, report: Report) -> None:
+    azcopy = AzCopy(place)
+    for service in {service for service, _ in _CHECKS if not place.offers(service)}:
+        report.not_there(service)
+    for service, checks in _CHECKS:
+        if place.offers(service):
+            checks(azcopy, report)
