@@ -39,8 +39,12 @@ async def test_owners_and_modes_are_kept(files: Harness) -> None:
     assert [each.tag for each in listed.xml.find("Entries/File") or ()] == ["Name", "FileId", "Properties"]
     changed = await files("PUT", "/box/f?comp=properties", {"x-ms-group": "9"})
     assert (changed.headers["x-ms-group"], changed.headers["x-ms-owner"]) == ("9", "5")
-    directory = await files("PUT", "/box/d?restype=directory")
-    assert directory.headers["x-ms-mode"] == "0755"
+    await files("PUT", "/box/d?restype=directory")
+    for place in ("/box", "/box/d"):
+        usual = await files("HEAD", f"{place}?restype=directory")
+        assert (usual.headers["x-ms-mode"], usual.headers["x-ms-owner"]) == ("0755", "0"), place
+        changed = await files("PUT", f"{place}?restype=directory&comp=properties", {"x-ms-mode": "0700"})
+        assert (changed.status, changed.headers["x-ms-mode"]) == (200, "0700"), place
     odd = await files("PUT", "/box/g", FILE | {"x-ms-content-length": "0", "x-ms-mode": "9999"})
     assert odd.code == "InvalidHeaderValue"
 

@@ -8,18 +8,19 @@ from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import file_tree, handle, permission
 from kyanite.model.file_entry import DIRECTORY, Entry
-from kyanite.model.file_properties import SmbProperties, changed, new_entry
+from kyanite.model.file_properties import USUAL_OF_DIRECTORIES, SmbProperties, changed, new_entry
 from kyanite.model.file_tree import ROOT_ID, FilePath
 from kyanite.model.permission import PermissionAsk
 from kyanite.model.records import encode
+from kyanite.model.share import ShareRecord
 from kyanite.rules import sddl
 from kyanite.rules.file_attributes import Attributes, is_read_only
 from kyanite.rules.refusals import Reason, Refused
 
 
-def found_root(tx: Transaction, share_id: int) -> None:
+def found_root(tx: Transaction, share: ShareRecord) -> None:
     """Make the root directory of a new share."""
-    granted = permission.grant(tx, share_id, PermissionAsk(sddl.ROOT), to_directory=True)
+    granted = permission.grant(tx, share.id, PermissionAsk(sddl.ROOT), to_directory=True)
     root = Entry(
         name="",
         id=ROOT_ID,
@@ -32,10 +33,11 @@ def found_root(tx: Transaction, share_id: int) -> None:
         attributes=int(Attributes.DIRECTORY),
         permission=granted.own,
         metadata={},
+        posix=USUAL_OF_DIRECTORIES if share.speaks_nfs else None,
         for_files=granted.for_files,
         for_directories=granted.for_directories,
     )
-    tx.put(keys.entry(share_id, ROOT_ID, ""), encode(root))
+    tx.put(keys.entry(share.id, ROOT_ID, ""), encode(root))
 
 
 def create(

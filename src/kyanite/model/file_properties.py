@@ -15,6 +15,10 @@ from kyanite.values import Instant
 NOW = Instant(-1)
 """Stands for the instant of the transaction."""
 
+USUAL_OF_FILES = Posix("0664", "0", "0")
+USUAL_OF_DIRECTORIES = Posix("0755", "0", "0")
+"""On shares that speak NFS."""
+
 
 class SmbProperties(msgspec.Struct, frozen=True, gc=False):
     """What a request says. None is left to the operation: the usual value of something new, else as it was."""
@@ -65,8 +69,7 @@ def _posix(place: Place, asked: Posix | None, is_directory: bool) -> Posix | Non
         if asked is not None:
             raise Refused(Reason.SHARE_PROTOCOL_MISMATCH)
         return None
-    asked = asked or Posix()
-    return Posix(asked.mode or ("0755" if is_directory else "0664"), asked.owner or "0", asked.group or "0")
+    return _changed_posix(USUAL_OF_DIRECTORIES if is_directory else USUAL_OF_FILES, asked)
 
 
 def _granted(tx: Transaction, place: Place, parent: Entry, ask: SmbProperties, is_directory: bool) -> Granted:

@@ -104,16 +104,16 @@ def create(
     key: ShareKey,
     metadata: dict[str, str],
     settings: ShareSettings,
-    found_root: Callable[[Transaction, int], None],
+    found_root: Callable[[Transaction, ShareRecord], None],
 ) -> Awaitable[ShareRecord]:
-    """``found_root`` makes the root directory of a share of this id."""
+    """``found_root`` makes the root directory of a share."""
 
     def body(tx: Transaction) -> ShareRecord:
         if tx.get(key.key) is not None:
             raise Refused(Reason.SHARE_ALREADY_EXISTS)
         record = ShareRecord(tx.now, tx.now, tx.now, metadata, settings)
         tx.put(key.key, encode(record))
-        found_root(tx, record.id)
+        found_root(tx, record)
         return record
 
     return engine.run(body)
