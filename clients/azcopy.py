@@ -1,7 +1,11 @@
 """AzCopy as a function, and its view of both sides."""
 
+import os
 import random
 import re
+import signal
+import subprocess
+from typing import Any
 
 from azure.storage.blob import BlobServiceClient, ContainerClient
 from azure.storage.fileshare import ShareClient, ShareDirectoryClient, ShareServiceClient
@@ -10,6 +14,8 @@ from clients import installs
 from clients.place import CommandFailed, Place, Tree, run
 
 MIB = 1024 * 1024
+_BEFORE_INTERRUPTION_SECONDS = 3
+_STOP_SECONDS = 60
 
 _COMPLAINT = re.compile(
     r"RESPONSE \d+: |ERROR CODE|ERR: |RESPONSE Status: [45]|UPLOADFAILED|COPYFAILED|FAILED:"
@@ -34,6 +40,26 @@ class AzCopy:
         except CommandFailed as failure:
             raise CommandFailed(f"{failure}\n{self._complaints()}") from None
 
+    def interrupted(self, verb: str, *arguments: str) -> str:
+        """The id of a job that was begun and, a few seconds later, interrupted as from a keyboard."""
+        command = [self._binary, verb, *arguments]
+        with subprocess.Popen(
+            command,
+            env={**os.environ, **self._environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as job:
+            try:
+                job.wait(_BEFORE_INTERRUPTION_SECONDS)
+            except subprocess.TimeoutExpired:
+                job.send_signal(signal.SIGINT)
+            said, _ = job.communicate(timeout=_STOP_SECONDS)
+        found = re.search(r"Job ([0-9a-f-]{36})", said)
+        if found is None or "Cancelled" not in said:
+            raise CommandFailed(f"it was not interrupted:\n{said[-1500:]}")
+        return found[1]
+
     def _complaints(self) -> str:
         """What AzCopy wrote of it into its newest log, which says more than it prints."""
         logs = sorted((self.place.folder / "log").glob("*.log"), key=lambda log: log.stat().st_mtime)
@@ -49,15 +75,18 @@ class AzCopy:
         service = BlobServiceClient.from_connection_string(self.place.connection_string)
         return service.create_container(self.place.new_name())
 
-    def new_share(self) -> ShareClient:
-        service = ShareServiceClient.from_connection_string(self.place.connection_string)
-        return service.create_share(self.place.new_name())
+    def new_share(self, **options: Any) -> ShareClient:
+        """Its client leaves dots at the end of names alone."""
+        service = ShareServiceClient.from_connection_string(
+            self.place.connection_string, allow_trailing_dot=True
+        )
+        return service.create_share(self.place.new_name(), **options)
 
     def url_of(self, container: ContainerClient, path: str = "") -> str:
         return self.place.url("blob", f"{container.container_name}{path}")
 
-    def share_url_of(self, share: ShareClient) -> str:
-        return self.place.url("file", share.share_name)
+    def share_url_of(self, share: ShareClient, path: str = "") -> str:
+        return self.place.url("file", f"{share.share_name}{path}")
 
 
 def some_tree() -> Tree:

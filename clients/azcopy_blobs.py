@@ -104,3 +104,66 @@ def between_containers(azcopy: AzCopy, report: Report) -> None:
         expect_same(tree_in_container(target), tree_in_container(there))
         kinds = {each.name: each.blob_type for each in target.list_blobs()}
         expect(kinds, {"disk": "PageBlob", "log": "AppendBlob"})
+    with report.check("blobs change their kind on the way"):
+        target, whole = azcopy.new_container(), azcopy.url_of(source, "/kinds")
+        data = random.Random(9).randbytes(3 * MIB)
+        source.upload_blob("kinds", data)
+        for kind in ("PageBlob", "AppendBlob"):
+            own = azcopy.url_of(target, f"/{kind}")
+            azcopy("copy", whole, own, "--from-to=BlobBlob", f"--blob-type={kind}")
+        expect_same(tree_in_container(target), {"PageBlob": data, "AppendBlob": data})
+
+
+def choices(azcopy: AzCopy, report: Report) -> None:
+    tree, container = some_tree(), azcopy.new_container()
+    folder, url = azcopy.place.new_folder(tree), azcopy.url_of(container)
+    azcopy.copy(str(folder), url, "LocalBlob")
+    with report.check("some of a tree comes down, by pattern and by path"):
+        for option, chosen in (
+            ("--include-pattern=*.txt", [name for name in tree if name.endswith(".txt")]),
+            ("--exclude-path=sub;odd", ["a.txt", "empty"]),
+            ("--include-after=2099-01-01T00:00:00Z", []),
+        ):
+            below = azcopy.place.new_folder({})
+            azcopy.copy(url, str(below), "BlobLocal", option)
+            expect(sorted(tree_in(below)), sorted(chosen), option)
+    with report.check("properties are set: tier and metadata"):
+        azcopy("set-properties", url, "--from-to=BlobNone", "--recursive", "--block-blob-tier=Cool")
+        expect({each.blob_tier for each in container.list_blobs()}, {"Cool"})
+        azcopy("set-properties", azcopy.url_of(container, "/a.txt"), "--from-to=BlobNone", "--metadata=a=1")
+        expect(container.get_blob_client("a.txt").get_blob_properties().metadata, {"a": "1"})
+    with report.check("a snapshot comes down, and goes with its blob"):
+        blob, below = container.get_blob_client("a.txt"), azcopy.place.new_folder({})
+        taken = blob.create_snapshot()["snapshot"]
+        blob.upload_blob(b"later", overwrite=True)
+        own = azcopy.url_of(container, "/a.txt")
+        azcopy("copy", f"{own}&snapshot={taken}", str(below / "then"), "--from-to=BlobLocal")
+        expect(tree_in(below), {"then": tree["a.txt"]})
+        azcopy("remove", own, "--from-to=BlobTrash", "--delete-snapshots=include")
+    with report.check("some of a tree is removed, by list and by pattern"):
+        names = azcopy.place.new_folder({"names": b"odd\nempty\n"}) / "names"
+        azcopy("remove", url, "--from-to=BlobTrash", "--recursive", f"--list-of-files={names}")
+        azcopy("remove", url, "--from-to=BlobTrash", "--recursive", "--include-pattern=*.bin")
+        expect(
+            sorted(tree_in_container(container)),
+            sorted(name for name in tree if name[:4] == "sub/" and name[-4:] == ".txt"),
+        )
+    with report.check("a thousand small files go up, across and down"):
+        small = {f"{number % 9}/{number}": b"%d" % number for number in range(1000)}
+        target, below = azcopy.new_container(), azcopy.place.new_folder({})
+        azcopy.copy(str(azcopy.place.new_folder(small)), azcopy.url_of(container, "/small"), "LocalBlob")
+        azcopy.copy(azcopy.url_of(container, "/small"), azcopy.url_of(target), "BlobBlob")
+        azcopy.copy(azcopy.url_of(target), str(below), "BlobLocal")
+        expect_same(tree_in(below), small)
+
+
+def resumption(azcopy: AzCopy, report: Report) -> None:
+    data, container = random.Random(5).randbytes(96 * MIB), azcopy.new_container()
+    source = azcopy.place.new_folder({"large": data}) / "large"
+    with report.check("a job that was interrupted is resumed"):
+        url = azcopy.url_of(container, "/large")
+        slowly = ("--from-to=LocalBlob", "--block-size-mb=1", "--cap-mbps=100")
+        job = azcopy.interrupted("copy", str(source), url, *slowly)
+        expect(container.get_blob_client("large").exists(), False, "there before the end")
+        azcopy("jobs", "resume", job, f"--destination-sas={url.partition('?')[2]}")
+        expect(container.download_blob("large").readall() == data, True, "the same bytes")

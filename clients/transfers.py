@@ -9,7 +9,11 @@ _CHECKS = (
     ("blob", azcopy_blobs.up_and_down),
     ("blob", azcopy_blobs.in_step),
     ("blob", azcopy_blobs.between_containers),
+    ("blob", azcopy_blobs.choices),
+    ("blob", azcopy_blobs.resumption),
     ("file", azcopy_shares.shares),
+    ("file", azcopy_shares.properties),
+    ("file", azcopy_shares.links),
 )
 
 
