@@ -286,3 +286,10 @@ async def test_the_hash_of_a_blob_that_is_put_whole_must_be_right(box: Harness, 
         answer = await box("PUT", "/box/c", BLOCK | headers, data)
         assert (answer.status, answer.code) == (400, "Md5Mismatch")
     assert (await box("HEAD", "/box/c")).headers["etag"] == kept.headers["etag"]
+
+
+@pytest.mark.parametrize(("text", "status"), [("30", 200), ("0", 200), ("-1", 400), ("soon", 400), ("", 400)])
+async def test_a_time_limit_is_a_number_of_seconds(blobs: Harness, text: str, status: int) -> None:
+    await blobs("PUT", "/box?restype=container")
+    answer = await blobs("GET", f"/box?restype=container&timeout={text}")
+    assert (answer.status, answer.code) == (status, "" if status == 200 else "InvalidQueryParameterValue")

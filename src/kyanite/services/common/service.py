@@ -23,7 +23,7 @@ from kyanite.services.common.versions import version_of
 from kyanite.wire import uri, xml
 from kyanite.wire.http import BodyError, Request, Response
 from kyanite.wire.iso_time import encode as encode_time
-from kyanite.wire.malformed import Malformed
+from kyanite.wire.malformed import Malformed, bad_parameter
 
 _IN_HEADERS = frozenset({"Content-Range", "ETag"})
 """Details of an error that are told in a header and not in its body."""
@@ -105,6 +105,8 @@ class Service:
         exchange.resource = self._dialect.locate(exchange)
         op = self._router.find(exchange.resource, request.method, query.first, request.headers)
         request.operation = op.name
+        if "timeout" in query.first:
+            _check_timeout(query.first["timeout"])
         return op
 
     def _answer_to(self, error: Exception, exchange: Exchange) -> Response:
@@ -192,6 +194,12 @@ class Service:
             and client_id.isprintable()
         ):
             headers.append(("x-ms-client-request-id", client_id))
+
+
+def _check_timeout(text: str) -> None:
+    """How long a client would wait at most, in seconds. All answers come sooner, so only its form counts."""
+    if not (text.isascii() and text.isdecimal()):
+        raise bad_parameter("timeout", text)
 
 
 _CHALLENGE = (
