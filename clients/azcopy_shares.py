@@ -80,7 +80,8 @@ def links(azcopy: AzCopy, report: Report) -> None:
     share, other = azcopy.new_share(protocols="NFS"), azcopy.new_share(protocols="NFS")
     folder, below = azcopy.place.new_folder({"a": b"1", "sub/b": b"2"}), azcopy.place.new_folder({})
     (folder / "a").chmod(0o640)
-    (folder / "soft").symlink_to("a")
+    (folder / "soft").symlink_to("sub/../a")
+    (folder / "odd").symlink_to("not there, 100 % ä")
     with report.check("modes and symbolic links go up, across and down"):
         kept = ("--preserve-info", "--preserve-permissions", "--preserve-symlinks")
         azcopy.copy(str(folder), azcopy.share_url_of(share), "LocalFileNFS", *kept)
@@ -88,7 +89,8 @@ def links(azcopy: AzCopy, report: Report) -> None:
         azcopy.copy(azcopy.share_url_of(share), azcopy.share_url_of(other), "FileNFSFileNFS", *kept)
         azcopy.copy(azcopy.share_url_of(other), str(below), "FileNFSLocal", *kept)
         expect_same(tree_in(below), tree_in(folder))
-        expect((below / "soft").readlink(), Path("a"))
+        expect((below / "soft").readlink(), Path("sub/../a"))
+        expect((below / "odd").readlink(), Path("not there, 100 % ä"))
         expect((below / "a").stat().st_mode & 0o777, 0o640)
 
 

@@ -1,9 +1,8 @@
 """Symbolic and hard links, for shares that speak NFS.
 
-The text of a symbolic link travels percent-encoded, the path of the file that gets a further name may.
+The text of a symbolic link is kept as it was sent, which is how AzCopy expects it back: who encodes it decodes it. The
+path of the file that gets a further name may be percent-encoded.
 """
-
-from urllib.parse import quote
 
 from kyanite.model import hard_link, symbolic_link
 from kyanite.model.file_tree import FilePath
@@ -21,9 +20,9 @@ _TARGET = "x-ms-file-target-file"
 
 
 async def create_symbolic_link(exchange: Exchange) -> Response:
-    target = decode_percent(required(exchange.headers, _TEXT))
-    if len(target) > _TEXT_MAX_CHARACTERS or "\0" in target:
-        raise bad_header(_TEXT, exchange.headers[_TEXT])
+    target = required(exchange.headers, _TEXT)
+    if len(target) > _TEXT_MAX_CHARACTERS:
+        raise bad_header(_TEXT, target)
     entry, parent_id = await symbolic_link.create(
         exchange.environment.engine,
         path_of(exchange),
@@ -36,7 +35,7 @@ async def create_symbolic_link(exchange: Exchange) -> Response:
 
 async def read_symbolic_link(exchange: Exchange) -> Response:
     entry = await symbolic_link.see(exchange.environment.engine, readable_path_of(exchange))
-    return Response(200, [*version_headers(entry), (_TEXT, quote(entry.target))])
+    return Response(200, [*version_headers(entry), (_TEXT, entry.target)])
 
 
 async def create_hard_link(exchange: Exchange) -> Response:
