@@ -135,6 +135,13 @@ async def test_a_file_has_several_names(files: Harness) -> None:
     assert (await files("GET", "/box/h")).code == "ResourceNotFound"
 
 
+@pytest.mark.parametrize("target", ["50%25%20%C3%A4", "50%25 \xc3\xa4", "50% \xe4"])
+async def test_a_further_name_is_asked_for_in_any_encoding(files: Harness, target: str) -> None:
+    await files("PUT", "/box?restype=share", NFS)
+    await files("PUT", "/box/50%25%20%C3%A4", FILE | {"x-ms-content-length": "0"})
+    assert (await files("PUT", "/box/h?restype=hardlink", to(target))).status == 201
+
+
 async def test_a_directory_is_listed_page_by_page_in_the_order_of_its_names(files: Harness) -> None:
     await files("PUT", "/box?restype=share", NFS)
     for name in "aBcD":

@@ -1,7 +1,7 @@
 """Symbolic and hard links, for shares that speak NFS.
 
 The text of a symbolic link is kept as it was sent, which is how AzCopy expects it back: who encodes it decodes it. The
-path of the file that gets a further name may be percent-encoded.
+path of the file that gets a further name may be percent-encoded or bare: some clients do nothing to it.
 """
 
 from kyanite.model import hard_link, symbolic_link
@@ -11,7 +11,7 @@ from kyanite.services.common.file_paths import names_of, path_of, readable_path_
 from kyanite.services.common.headers import lease_id_of, metadata_of, required
 from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
 from kyanite.wire.http import Response
-from kyanite.wire.malformed import bad_header
+from kyanite.wire.malformed import Malformed, bad_header
 from kyanite.wire.uri import decode_percent
 
 _TEXT = "x-ms-link-text"
@@ -39,9 +39,16 @@ async def read_symbolic_link(exchange: Exchange) -> Response:
 
 
 async def create_hard_link(exchange: Exchange) -> Response:
-    path, target = path_of(exchange), decode_percent(required(exchange.headers, _TARGET))
-    names = names_of(exchange, target.removeprefix("/"))
+    path, target = path_of(exchange), required(exchange.headers, _TARGET)
+    names = names_of(exchange, _decoded(target).removeprefix("/"))
     entry, parent_id = await hard_link.create(
         exchange.environment.engine, path, FilePath(path.share, names), lease_id_of(exchange.headers)
     )
     return Response(201, version_headers(entry) + smb_headers(entry, parent_id))
+
+
+def _decoded(path: str) -> str:
+    try:
+        return decode_percent(path)
+    except Malformed:
+        return path
