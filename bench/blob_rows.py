@@ -103,8 +103,10 @@ def _blocks_row(lanes: int, *bars: AtLeast) -> Row:
     container = f"blocks-{lanes}"
 
     def check(server: Server) -> None:
-        head = server.site.head("HEAD", f"/{container}/0-0-0")
-        ask(server.site, head, 200)
+        last = _BLOCKS * _BLOCK.size - 1
+        head = server.site.head("GET", f"/{container}/0-0-0", headers=f"Range: bytes={last}-\r\n")
+        if ask(server.site, head, 206) != _BLOCK.piece[-1:]:
+            raise RuntimeError(f"{server.name} gave back something else than was put")
 
     return Row(
         name=f"upload-blocks/{lanes}",
