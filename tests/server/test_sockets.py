@@ -16,6 +16,8 @@ def test_address_for_this_machine(host: str, shown: str) -> None:
     try:
         listener = listen(host, 0, "a test")
     except Failure:
+        if ":" not in host:
+            raise
         pytest.skip("this machine has no IPv6")
     with listener:
         name, port = address_of(listener)

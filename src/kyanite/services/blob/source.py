@@ -1,6 +1,6 @@
 """What is copied into a blob: what ``x-ms-copy-source`` names, or a range of it as if that had been sent."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import NamedTuple
@@ -16,7 +16,14 @@ from kyanite.services.common import blob_paths, file_paths
 from kyanite.services.common.download import Stream
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import conditions_of, content_length_of
-from kyanite.services.common.intake import Expected, Taken, expected_of, hash_headers, take_body
+from kyanite.services.common.intake import (
+    Expected,
+    PiecedBody,
+    Taken,
+    expected_of,
+    hash_headers,
+    take_body,
+)
 from kyanite.services.common.limits import most_of
 from kyanite.services.common.source_kinds import BLOB_SOURCE, FILE_SOURCE
 from kyanite.services.common.sources import COPY_SOURCE, Unverified, kind_of, source_of
@@ -77,7 +84,7 @@ async def take_source(
         if opened.length > most:
             raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
         async with aclosing(stream.data()) as pieces:
-            body = _SourceBody(pieces, opened.length)
+            body = PiecedBody(pieces, opened.length)
             taken = await take_body(exchange.environment, body, opened.length, expected)
         return TakenSource(opened.record, taken)
     except Refused as refusal:
@@ -133,19 +140,3 @@ def _told(url: str) -> str:
     parts = urlsplit(url)
     kept = "&".join(part for part in parts.query.split("&") if part.startswith(_MOMENTS))
     return parts._replace(query=kept).geturl()
-
-
-class _SourceBody:
-    """The bytes of a source as the body of an upload."""
-
-    def __init__(self, pieces: AsyncIterator[bytes], length: int) -> None:
-        self._pieces = pieces
-        self.length = length
-
-    async def read(self) -> bytes:
-        return await anext(self._pieces, b"")
-
-    async def read_all(self, limit: int) -> bytes | None:
-        if self.length > limit:
-            return None
-        return b"".join([piece async for piece in self._pieces])

@@ -7,7 +7,7 @@ gathered at a time: beyond the budget middling bodies stream too, so many slow c
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -45,6 +45,24 @@ class _Gathering:
 
 _gathering = _Gathering()
 _settling: set[asyncio.Future[Any]] = set()
+
+
+class PiecedBody:
+    """Bytes that come in pieces from within the server, as the body of an upload."""
+
+    __slots__ = ("_pieces", "length")
+
+    def __init__(self, pieces: AsyncIterator[bytes], length: int) -> None:
+        self._pieces = pieces
+        self.length = length
+
+    async def read(self) -> bytes:
+        return await anext(self._pieces, b"")
+
+    async def read_all(self, limit: int) -> bytes | None:
+        if self.length > limit:
+            return None
+        return b"".join([piece async for piece in self._pieces])
 
 
 class Expected(NamedTuple):

@@ -1,10 +1,10 @@
 """Taking in a body that may come with checksums inside, as it is or structured."""
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import content_length_of, number_of, required
-from kyanite.services.common.intake import Taken, expected_of, take, take_body
+from kyanite.services.common.intake import PiecedBody, Taken, expected_of, take, take_body
 from kyanite.wire import structured_message
 from kyanite.wire.malformed import bad_header
 
@@ -33,26 +33,12 @@ def take_data(exchange: Exchange, length: int, *, md5: bytes | None = None) -> A
     expected = expected_of(request.headers, "content-md5", "x-ms-content-crc64")
     if expected.md5 is not None or expected.crc64 is not None:
         raise bad_header(_HEADER, exchange.headers[_HEADER])
-    body = _Data(structured_message.decode(request.body.read, content_length_of(request), length), length)
+    body = PiecedBody(
+        structured_message.decode(request.body.read, content_length_of(request), length), length
+    )
     return take_body(environment, body, length, expected._replace(md5=md5))
 
 
 def structured_headers(exchange: Exchange) -> list[tuple[str, str]]:
     """An answer says that the checksums were looked at."""
     return [(_HEADER, structured_message.FORM)] if is_structured(exchange) else []
-
-
-class _Data:
-    """The data of a structured body as a body of its own."""
-
-    def __init__(self, pieces: AsyncIterator[bytes], length: int) -> None:
-        self._pieces = pieces
-        self.length = length
-
-    async def read(self) -> bytes:
-        return await anext(self._pieces, b"")
-
-    async def read_all(self, limit: int) -> bytes | None:
-        if self.length > limit:
-            return None
-        return b"".join([piece async for piece in self._pieces])
