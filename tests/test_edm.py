@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kyanite.edm import ordinal, text_of_ordinal, utf16_units
-from kyanite.engine import keys
+from kyanite.model import keys
 
 INTERESTING = "a b\x20\x7f\u0080\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff"
 TEXTS = st.text(st.sampled_from(INTERESTING), max_size=6) | st.text(max_size=6)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from kyanite.engine.extents import Extent
-from kyanite.engine.local_extents import LocalExtents
+from kyanite.extents.api import Extent
+from kyanite.extents.local.store import LocalExtents
 
 PIECE = 100_000
 

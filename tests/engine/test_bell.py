@@ -6,7 +6,7 @@ import gc
 import pytest
 
 from kyanite.engine.api import EngineClosed
-from kyanite.engine.bell import Bell
+from kyanite.engine.notifications import Bell
 
 
 async def test_topics_that_nobody_listens_to_any_more_take_no_memory() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kyanite.engine.api import EngineError, EngineFull
-from kyanite.engine.disk import Buffer, Disk, failure
+from kyanite.extents.local.file_system import Buffer, Disk, failure
 
 
 def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ import apsw
 import pytest
 import uvloop
 
-from kyanite.engine import sqlite_store
 from kyanite.engine.api import (
     Engine,
     EngineBusy,
@@ -27,10 +26,11 @@ from kyanite.engine.api import (
     Snapshot,
     Transaction,
 )
-from kyanite.engine.board import Board
 from kyanite.engine.clock import wall_clock
-from kyanite.engine.embedded import EmbeddedEngine
-from kyanite.engine.group_commit import Limits
+from kyanite.engine.sqlite import database
+from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.group_commit import Limits
+from kyanite.engine.sqlite.shared_state import Board
 from kyanite.values import Instant
 
 from .spoiled_files import SYNC, WRITE, SpoiledFiles, io_error, spoiled_files
@@ -306,7 +306,7 @@ class TestSnapshots:
 def wait_until_visible(folder: Path, key: bytes, value: bytes) -> None:
     """As another process would see it, while the caller's loop stands still."""
     until = time.monotonic() + PATIENCE_SECONDS
-    connection = sqlite_store.connect(folder, read_only=True)
+    connection = database.connect(folder, read_only=True)
     while connection.execute("SELECT value FROM kv WHERE key = ?", (key,)).get != value:
         assert time.monotonic() < until
         time.sleep(0.001)

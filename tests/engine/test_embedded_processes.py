@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from kyanite.engine.board import Board
-from kyanite.engine.embedded import EmbeddedEngine
+from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.shared_state import Board
 
 from . import worker
 from .suite import counter_value, everything

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kyanite.engine.extents import Damaged, Extent
-from kyanite.engine.local_extents import LocalExtents
-from kyanite.engine.memory import MemoryEngine
+from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.extents.api import Damaged, Extent
+from kyanite.extents.local.store import LocalExtents
 from kyanite.model import content
 from kyanite.model.content import Content
 from kyanite.model.sweep import Sweeper

@@ -7,7 +7,7 @@ import pytest
 
 from kyanite.engine.api import Engine, EngineBusy, OutcomeUnknown, Snapshot, Transaction
 from kyanite.engine.faulty import Call, Delay, Fail, FaultyEngine, Plan, Repeat
-from kyanite.engine.memory import MemoryEngine
+from kyanite.engine.memory.engine import MemoryEngine
 
 
 def append(text: bytes) -> Callable[[Transaction], bytes]:

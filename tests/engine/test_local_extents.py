@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from kyanite.engine.api import EngineError, EngineFull
-from kyanite.engine.crc64 import crc64
-from kyanite.engine.disk import Buffer, Disk
-from kyanite.engine.extents import EXTENT_MAX, Damaged, Extent, Extents, Stretch
-from kyanite.engine.local_extents import LocalExtents
+from kyanite.extents.api import EXTENT_MAX, Damaged, Extent, Extents, Stretch
+from kyanite.extents.crc64 import crc64
+from kyanite.extents.local.file_system import Buffer, Disk
+from kyanite.extents.local.store import LocalExtents
 
 KIB = 1024
 MIB = 1024 * KIB

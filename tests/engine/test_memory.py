@@ -6,7 +6,7 @@ import pytest
 
 from kyanite.engine.api import Engine
 from kyanite.engine.clock import wall_clock
-from kyanite.engine.memory import MemoryEngine
+from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.values import Instant
 
 from .suite import EngineSuite, Opener

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from kyanite.engine import open_files
 from kyanite.engine.api import EngineBusy
-from kyanite.engine.open_files import OpenFiles
+from kyanite.extents.local import descriptor_cache
+from kyanite.extents.local.descriptor_cache import OpenFiles
 
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenFiles:
-    monkeypatch.setattr(open_files, "IDLE_MAX", 2)
-    monkeypatch.setattr(open_files, "IN_USE_MAX", 3)
+    monkeypatch.setattr(descriptor_cache, "IDLE_MAX", 2)
+    monkeypatch.setattr(descriptor_cache, "IN_USE_MAX", 3)
     for number in range(5):
         (tmp_path / f"{number}").write_text(f"{number}")
     return OpenFiles(lambda segment: tmp_path / segment.decode())

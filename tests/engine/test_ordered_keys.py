@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from kyanite.engine.ordered_keys import OrderedKeys
+from kyanite.engine.memory.sorted_keys import OrderedKeys
 
 
 def filled(keys: list[bytes]) -> OrderedKeys:

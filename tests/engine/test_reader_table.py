@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kyanite.engine import reader_table
-from kyanite.engine.reader_table import ReaderTable
+from kyanite.extents.local import reader_table
+from kyanite.extents.local.reader_table import ReaderTable
 
 MS = 1_000_000
 

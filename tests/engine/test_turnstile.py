@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 
-from kyanite.engine.board import Board
-from kyanite.engine.turnstile import Turnstile
+from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.sqlite.write_lock import Turnstile
 
 ROUNDS = 50
 PATIENCE_SECONDS = 20.0

@@ -17,7 +17,7 @@ from typing import Any
 import uvloop
 
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.engine.embedded import EmbeddedEngine
+from kyanite.engine.sqlite.engine import EmbeddedEngine
 from kyanite.values import Instant
 
 START_SECONDS = 60

@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 from kyanite.engine.api import Engine, EngineError, Transaction
-from kyanite.engine.embedded import EmbeddedEngine
+from kyanite.engine.sqlite.engine import EmbeddedEngine
 from tests.engine.suite import counter_value, everything
 
 from .power_cut import Named, RecordedSQLite, Synced, Tape, put_on_disk, recorded_sqlite

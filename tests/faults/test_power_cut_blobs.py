@@ -17,9 +17,9 @@ import pytest
 import uvloop
 
 from kyanite.engine.api import Engine, EngineError
-from kyanite.engine.disk import Buffer, Disk
-from kyanite.engine.embedded import EmbeddedEngine
-from kyanite.engine.local_extents import LocalExtents
+from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.extents.local.file_system import Buffer, Disk
+from kyanite.extents.local.store import LocalExtents
 from kyanite.model.sweep import Sweeper
 from kyanite.services.blob.service import blob_service
 from kyanite.values import instant_from_unix_seconds

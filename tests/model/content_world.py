@@ -10,12 +10,11 @@ from typing import TypeVar
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.engine.crc64 import crc64
-from kyanite.engine.extents import Extent, Mark, Stretch
-from kyanite.engine.memory import MemoryEngine
-from kyanite.model import layer
+from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.extents.api import Extent, Mark, Stretch
+from kyanite.extents.crc64 import crc64
+from kyanite.model import keys, layer
 from kyanite.model.content import Content, Part, Zeros, read_plan
 from kyanite.model.interval import Interval
 from kyanite.model.references import decode_extent

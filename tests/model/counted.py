@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 from kyanite.engine.api import Scope, Snapshot, Transaction
-from kyanite.engine.memory import MemoryEngine
+from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.values import Instant
 
 T = TypeVar("T")

@@ -3,10 +3,9 @@
 Everything is driven synchronously: nothing in here ever waits.
 """
 
-from kyanite.engine import keys
 from kyanite.engine.api import Snapshot
-from kyanite.engine.memory import MemoryEngine
-from kyanite.model import message, queue
+from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.model import keys, message, queue
 from kyanite.model.message import Draft, Message, Receipt
 from kyanite.model.queue import QueueKey
 from kyanite.model.spent_messages import SpentMessages

@@ -7,7 +7,7 @@ from typing import TypeVar
 import pytest
 
 from kyanite.engine.api import Transaction
-from kyanite.engine.extents import Extent
+from kyanite.extents.api import Extent
 from kyanite.model import content, hold
 from kyanite.model.content import INLINE_MAX, NO_CONTENT, Content, Part, Plan, Zeros
 from tests.model.content_world import OWNER, World

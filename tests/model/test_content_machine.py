@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kyanite.engine.extents import Extent
+from kyanite.extents.api import Extent
 from kyanite.model import chores, content, hold, layer, runs
 from kyanite.model.content import NO_CONTENT, Content
 from tests.model.content_world import OWNER, World

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from kyanite.engine import keys
 from kyanite.engine.api import MAX_VALUE_BYTES, Engine, EngineBusy
 from kyanite.engine.faulty import Call, Fail, FaultyEngine, Repeat
-from kyanite.engine.memory import MemoryEngine
-from kyanite.model import deleted_tables, entity, entity_query, table
+from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.model import deleted_tables, entity, entity_query, keys, table
 from kyanite.model.deleted_tables import DeletedTables
 from kyanite.model.entity import Change, ChangeRefused
 from kyanite.model.entity_query import Ask

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kyanite.edm import KeyRange
 from kyanite.engine.api import Engine, Snapshot
-from kyanite.engine.memory import MemoryEngine
+from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import entity, entity_query, table
 from kyanite.model.entity import Change
 from kyanite.model.entity_query import MAX_BYTES, MAX_LOOKED_AT, Ask, EntityPage

@@ -15,10 +15,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kyanite.engine import keys
 from kyanite.engine.api import Snapshot
-from kyanite.engine.memory import MemoryEngine
-from kyanite.model import chores, content, directory, file, hard_link, share, share_snapshot, share_usage
+from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.model import (
+    chores,
+    content,
+    directory,
+    file,
+    hard_link,
+    keys,
+    share,
+    share_snapshot,
+    share_usage,
+)
 from kyanite.model.file import FileDraft, RangeWrite
 from kyanite.model.file_entry import DIRECTORY, FILE, Entry
 from kyanite.model.file_listing import Listing, list_directory

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kyanite.engine import keys, snapshot
-from kyanite.model import message, queue
+from kyanite.engine import transaction
+from kyanite.model import keys, message, queue
 from kyanite.model.message import GONE_AT_ONCE, SHORT_TEXT_BYTES
 from kyanite.model.queue import QueueKey
 from kyanite.model.spent_messages import ROWS_AT_ONCE, WALK_EVERY_SECONDS
@@ -37,7 +37,7 @@ def test_a_request_costs_the_same_beside_any_number_of_messages(
     for number in range(MANY):
         world.put(f"{number}")
     held = world.get(32, timeout=600)
-    monkeypatch.setattr(snapshot, "MAX_BODY_ROWS", 8)
+    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 8)
     put = world.put("one more")
     world.delete("one more", put.receipt)
     (got,) = world.get()
@@ -45,11 +45,11 @@ def test_a_request_costs_the_same_beside_any_number_of_messages(
     world.delete(got.id, updated.receipt)
     world.delete(held[-1].id, held[-1].receipt)
     assert len(world.peek(4)) == 4
-    monkeypatch.setattr(snapshot, "MAX_BODY_ROWS", 1 + queue.COUNT_SHARDS)
+    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 1 + queue.COUNT_SHARDS)
     assert world.count() == MANY - 2
-    monkeypatch.setattr(snapshot, "MAX_BODY_ROWS", 1 + 3 * 32)
+    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 1 + 3 * 32)
     assert len(world.get(32)) == 32
-    monkeypatch.setattr(snapshot, "MAX_BODY_ROWS", 4)
+    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 4)
     world.clear()
     assert world.peek() == []
     outcome(queue.delete(world.engine, QUEUE))
@@ -91,7 +91,7 @@ def test_expired_messages_are_cleared_away_a_bounded_number_at_a_time(
         world.put(f"{number}", life=10)
     world.put("alive", life=100)
     world.second = 11
-    monkeypatch.setattr(snapshot, "MAX_BODY_ROWS", 5 * GONE_AT_ONCE)
+    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 5 * GONE_AT_ONCE)
     assert [one.id for one in world.get()] == ["alive"]
 
 
@@ -117,7 +117,7 @@ def test_what_was_cleared_or_deleted_is_swept_in_pieces(
     for number in range(MANY):
         world.put(f"{number}")
     outcome(queue.delete(world.engine, QUEUE))
-    monkeypatch.setattr(snapshot, "MAX_BODY_ROWS", 3 * ROWS_AT_ONCE)
+    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 3 * ROWS_AT_ONCE)
     world.sweep()
     left = [key for prefix in b"qmabz" for key, _ in world.rows(bytes([prefix]))]
     assert left == []

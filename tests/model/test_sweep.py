@@ -6,10 +6,9 @@ from typing import TypeVar
 
 import pytest
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, EngineError, Scope, Snapshot, Transaction
-from kyanite.engine.extents import Extent, Stretch
-from kyanite.model import content, handle, hold
+from kyanite.extents.api import Extent, Stretch
+from kyanite.model import content, handle, hold, keys
 from kyanite.model.content import Content
 from kyanite.model.graves import GRAVES_AT_ONCE
 from kyanite.model.handle import Handle

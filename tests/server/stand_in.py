@@ -14,8 +14,8 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.engine.board import Board
-from kyanite.engine.turnstile import Turnstile
+from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.sqlite.write_lock import Turnstile
 from kyanite.server import child, supervisor
 from kyanite.server.main import main
 from kyanite.server.service_table import SERVICES, Factory

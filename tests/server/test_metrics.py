@@ -1,6 +1,6 @@
 """Counting, adding up and printing figures."""
 
-from kyanite.engine.group_commit import Commits
+from kyanite.engine.sqlite.group_commit import Commits
 from kyanite.server import metrics
 from kyanite.server.http_limits import Stats
 from kyanite.server.metrics import RequestMeter

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from kyanite.engine.local_extents import LocalExtents
-from kyanite.engine.memory import MemoryEngine
+from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.extents.local.store import LocalExtents
 from kyanite.services.blob.service import blob_service
 from kyanite.services.common.environment import Account, Environment
 from kyanite.services.common.service import Service

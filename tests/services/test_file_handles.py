@@ -7,9 +7,8 @@ from itertools import count
 
 import pytest
 
-from kyanite.engine import keys
 from kyanite.engine.api import Transaction
-from kyanite.model import handle, share
+from kyanite.model import handle, keys, share
 from kyanite.model.handle import Handle
 from kyanite.model.share import ShareKey
 from kyanite.rules.byte_locks import Lock

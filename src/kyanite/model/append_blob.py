@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
-from kyanite.engine.extents import Extent
+from kyanite.extents.api import Extent
 from kyanite.model import content
 from kyanite.model.blob import BlobKey, Guard, load_for_write, scope_of
 from kyanite.model.records import APPEND_BLOB, BlobRecord, encode

@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
-from kyanite.model import container
+from kyanite.model import container, keys
 from kyanite.model.container import ContainerKey
 from kyanite.model.lease import LeaseAsk, Outcome, act
 from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders, decode_blob, encode

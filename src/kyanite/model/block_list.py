@@ -4,9 +4,8 @@ from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import blocks, container, destination, staging
+from kyanite.model import blocks, container, destination, keys, staging
 from kyanite.model.blob import BlobKey, Guard, load, scope_of
 from kyanite.model.blocks import Block
 from kyanite.model.content import Content

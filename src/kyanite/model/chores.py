@@ -15,9 +15,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Transaction
-from kyanite.model import layer, references, runs
+from kyanite.model import keys, layer, references, runs
 from kyanite.model.interval import ENDLESS, Interval, clip, cut, gaps
 from kyanite.model.layer import DEPTH_MAX, Chore, Head, Task
 from kyanite.model.references import Source

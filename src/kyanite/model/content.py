@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.engine.extents import PACK_MAX, Extent
-from kyanite.model import layer, references, runs
+from kyanite.extents.api import PACK_MAX, Extent
+from kyanite.model import keys, layer, references, runs
 from kyanite.model.interval import ENDLESS, Interval, clip, cut, lay_out
 from kyanite.model.references import Source
 from kyanite.model.stack import Stack

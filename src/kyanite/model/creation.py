@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 import msgspec
 
 from kyanite.engine.api import Engine, Transaction
-from kyanite.engine.extents import Extent
+from kyanite.extents.api import Extent
 from kyanite.model import content, destination
 from kyanite.model.blob import BlobKey, Guard, scope_of
 from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders

@@ -6,8 +6,8 @@ several processes at once.
 
 from functools import partial
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import keys
 
 ROWS_AT_ONCE = 500
 

@@ -3,9 +3,8 @@
 from collections.abc import Awaitable
 from enum import Enum
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model import container, content, staging
+from kyanite.model import container, content, keys, staging
 from kyanite.model.blob import BlobKey, Guard, key_of, load, scope_of
 from kyanite.model.records import BlobRecord, decode_blob
 from kyanite.rules import leases, preconditions, tiers

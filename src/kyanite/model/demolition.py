@@ -6,9 +6,8 @@ in the background, and any number of processes may do it at once: a row is dropp
 
 from functools import partial
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import content, staging
+from kyanite.model import content, keys, staging
 from kyanite.model.records import decode_blob
 
 _ROWS_AT_ONCE = 200

@@ -9,9 +9,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Transaction
-from kyanite.model import container, content, staging
+from kyanite.model import container, content, keys, staging
 from kyanite.model.blob import BlobKey, Guard, check_online
 from kyanite.model.content import NO_CONTENT, Content
 from kyanite.model.records import BlobRecord, decode_blob, encode

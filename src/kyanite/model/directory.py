@@ -4,9 +4,8 @@ from collections.abc import Awaitable
 
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import file_tree, handle, permission
+from kyanite.model import file_tree, handle, keys, permission
 from kyanite.model.file_entry import DIRECTORY, Entry
 from kyanite.model.file_properties import USUAL_OF_DIRECTORIES, SmbProperties, changed, new_entry
 from kyanite.model.file_tree import ROOT_ID, FilePath

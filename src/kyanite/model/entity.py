@@ -7,9 +7,8 @@ changes in their order, and is there as a whole or not at all. All it writes has
 from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import entity_text, table
+from kyanite.model import entity_text, keys, table
 from kyanite.model.entity_text import Stamp
 from kyanite.model.table import TableKey
 from kyanite.rules import entities

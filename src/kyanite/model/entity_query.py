@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 
 from kyanite.edm import And, Filter, KeyRange, Not, Or, text_of_ordinal
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot
-from kyanite.model import entity_text, table
+from kyanite.model import entity_text, keys, table
 from kyanite.model.entity_filter import Predicate, compile_filter
 from kyanite.model.key_region import ALL, EVERYTHING, Set, Strip, bounds_of, region_of, strips_of
 from kyanite.model.table import TableKey

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import MAX_VALUE_BYTES, Snapshot, Transaction
+from kyanite.model import keys
 from kyanite.rules.entities import Properties
 from kyanite.values import Instant, iso_text
 

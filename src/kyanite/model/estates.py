@@ -11,10 +11,9 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.engine.extents import SEGMENT_BYTES, Mark, Stretch, Sweepable
-from kyanite.model import handle, hold
+from kyanite.extents.api import SEGMENT_BYTES, Mark, Stretch, Sweepable
+from kyanite.model import handle, hold, keys
 from kyanite.model.references import decode_extent
 
 SEGMENTS_AT_ONCE = 64

@@ -9,10 +9,9 @@ from collections.abc import Awaitable
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
-from kyanite.engine.extents import Extent
-from kyanite.model import content, file_tree, handle, share_usage
+from kyanite.extents.api import Extent
+from kyanite.model import content, file_tree, handle, keys, share_usage
 from kyanite.model.content import Content
 from kyanite.model.file_entry import FILE, Entry
 from kyanite.model.file_properties import SmbProperties, changed, new_entry

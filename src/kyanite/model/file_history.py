@@ -8,8 +8,8 @@ from bisect import bisect_left
 
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Snapshot, Transaction
+from kyanite.model import keys
 from kyanite.model.file_entry import Entry, Former, decode_entry
 from kyanite.model.file_tree import Place
 from kyanite.model.share_snapshot import instants

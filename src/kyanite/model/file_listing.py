@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Iterator
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot
-from kyanite.model import file_tree, handle
+from kyanite.model import file_tree, handle, keys
 from kyanite.model.file_entry import DIRECTORY, NAME, Entry, decode_entry
 from kyanite.model.file_tree import FilePath, Tree
 from kyanite.values import Instant

@@ -13,9 +13,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.model import content, share, share_usage
+from kyanite.model import content, keys, share, share_usage
 from kyanite.model.file_entry import DIRECTORY, NAME, Entry, decode_entry, name_entry
 from kyanite.model.records import encode
 from kyanite.model.share import ShareKey, ShareRecord

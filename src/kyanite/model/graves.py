@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.engine.extents import SEGMENT_BYTES, Mark, Stretch, Sweepable
+from kyanite.extents.api import SEGMENT_BYTES, Mark, Stretch, Sweepable
+from kyanite.model import keys
 
 GRAVES_AT_ONCE = 256
 

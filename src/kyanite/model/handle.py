@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Snapshot, Transaction
+from kyanite.model import keys
 from kyanite.rules import byte_locks, share_modes
 from kyanite.rules.byte_locks import Lock
 from kyanite.rules.file_names import fold

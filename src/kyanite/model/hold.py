@@ -18,9 +18,8 @@ from functools import partial
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model import layer
+from kyanite.model import keys, layer
 from kyanite.model.content import Content, Piece, Plan, read_plan
 
 _encode = msgspec.msgpack.Encoder().encode

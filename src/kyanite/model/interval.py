@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kyanite.engine.extents import Extent
+from kyanite.extents.api import Extent
 
 ENDLESS = 1 << 62
 """Beyond any offset."""

@@ -15,9 +15,8 @@ from enum import IntEnum
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.model import runs
+from kyanite.model import keys, runs
 from kyanite.model.interval import Interval
 
 DEPTH_MAX = 8

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import NamedTuple
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot
+from kyanite.model import keys
 from kyanite.model.container import ContainerKey, load
 from kyanite.model.records import BlobRecord, decode_blob
 from kyanite.values import Instant

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import content
+from kyanite.model import content, keys
 from kyanite.model.content import Content
 from kyanite.model.queue import QueueKey, count_key, counted, load
 from kyanite.model.records import encode

@@ -4,9 +4,8 @@ from collections.abc import Awaitable, Iterator
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import file_tree
+from kyanite.model import file_tree, keys
 from kyanite.model.file_entry import Entry
 from kyanite.model.file_tree import FilePath, Place
 from kyanite.model.handle import Handle, close, decode

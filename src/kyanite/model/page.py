@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from kyanite.engine import keys
 from kyanite.engine.api import Snapshot
+from kyanite.model import keys
 from kyanite.values import Instant
 
 R = TypeVar("R")

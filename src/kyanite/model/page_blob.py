@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.engine.extents import Extent
-from kyanite.model import container, content, ranges
+from kyanite.extents.api import Extent
+from kyanite.model import container, content, keys, ranges
 from kyanite.model.blob import BlobKey, Guard, load_for_read, load_for_write, scope_of
 from kyanite.model.content import Content
 from kyanite.model.records import PAGE_BLOB, BlobRecord, HttpHeaders, decode_blob, encode

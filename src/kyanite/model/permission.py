@@ -4,9 +4,8 @@ import hashlib
 from collections.abc import Awaitable
 from typing import NamedTuple
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import share
+from kyanite.model import keys, share
 from kyanite.model.share import ShareKey
 from kyanite.rules import sddl
 from kyanite.rules.refusals import Reason, Refused

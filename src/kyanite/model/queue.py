@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import keys
 from kyanite.model.page import Page, page_by_name
 from kyanite.model.records import Policy, encode
 from kyanite.rules.refusals import Reason, Refused

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Transaction
-from kyanite.engine.extents import Extent
+from kyanite.extents.api import Extent
+from kyanite.model import keys
 from kyanite.model.interval import Interval
 
 Source = Extent | int

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import keys
 from kyanite.model.records import encode
 from kyanite.model.share import ShareKey, ShareRecord
 from kyanite.rules.leases import NO_LEASE

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Snapshot, Transaction
+from kyanite.model import keys
 from kyanite.model.interval import Interval, cut
 from kyanite.model.references import Source, count
 

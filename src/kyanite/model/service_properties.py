@@ -6,8 +6,8 @@ wins, but a writer that leaves parts out keeps the others' parts, so setting is 
 
 from collections.abc import Awaitable, Callable
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import keys
 
 
 def load(engine: Engine, account: str, service: str) -> Awaitable[bytes | None]:

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import keys
 from kyanite.model.lease import LeaseAsk, Outcome, act
 from kyanite.model.records import Policy, encode
 from kyanite.rules import leases

@@ -7,9 +7,8 @@ transaction that deletes it, so any number of processes may do it at once.
 from bisect import bisect_left
 from functools import partial
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import content, retired_share
+from kyanite.model import content, keys, retired_share
 from kyanite.model.file_entry import decode_entry
 from kyanite.model.share_snapshot import instants
 from kyanite.values import Instant, later

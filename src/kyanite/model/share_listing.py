@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot
+from kyanite.model import keys
 from kyanite.model.retired_share import RetiredShare, retired
 from kyanite.model.share import ShareRecord, decode_share
 from kyanite.model.share_snapshot import snapshots

@@ -5,8 +5,8 @@ from enum import Enum
 
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import keys
 from kyanite.model.records import encode
 from kyanite.model.retired_share import retire
 from kyanite.model.share import NEVER, ShareKey, ShareRecord, decode_share, load, load_any

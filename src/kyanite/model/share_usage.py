@@ -6,9 +6,8 @@ lengths of files count, holes included; snapshots do not.
 
 from collections.abc import Awaitable
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import share
+from kyanite.model import keys, share
 from kyanite.model.share import ShareKey, ShareRecord
 from kyanite.rules import leases
 from kyanite.rules.refusals import Reason, Refused

@@ -4,9 +4,8 @@ from collections.abc import Awaitable
 
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model import container, content
+from kyanite.model import container, content, keys
 from kyanite.model.blob import BlobKey, Guard, check_online, load, scope_of
 from kyanite.model.records import BlobRecord, encode
 from kyanite.rules import leases, preconditions

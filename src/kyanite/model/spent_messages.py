@@ -8,9 +8,8 @@ are walked through now and then, a bounded number of rows at a time. Every step 
 from functools import partial
 from itertools import groupby
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import content
+from kyanite.model import content, keys
 from kyanite.model.message import Row, clear_away, decode_message
 from kyanite.rules import visibility
 from kyanite.values import Instant, later

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.engine.extents import Extent
-from kyanite.model import container, content
+from kyanite.extents.api import Extent
+from kyanite.model import container, content, keys
 from kyanite.model.blob import BlobKey, scope_of
 from kyanite.model.content import Content
 from kyanite.model.records import BLOCK_BLOB, decode_blob, encode

@@ -11,10 +11,9 @@ anywhere.
 
 from functools import partial
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot
-from kyanite.engine.extents import Sweepable
-from kyanite.model import chores
+from kyanite.extents.api import Sweepable
+from kyanite.model import chores, keys
 from kyanite.model.estates import Executor
 from kyanite.model.graves import GraveDigger
 

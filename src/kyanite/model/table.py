@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine import keys
 from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import keys
 from kyanite.model.records import Policy, encode
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant

@@ -2,7 +2,7 @@
 
 import logging
 
-from kyanite.engine.group_commit import Commits
+from kyanite.engine.sqlite.group_commit import Commits
 from kyanite.server import metrics
 from kyanite.server.http_limits import Stats
 from kyanite.server.metrics import RequestMeter, Samples

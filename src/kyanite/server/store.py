@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kyanite.engine.api import EngineError
-from kyanite.engine.board import Board
-from kyanite.engine.embedded import EmbeddedEngine
-from kyanite.engine.group_commit import Commits
-from kyanite.engine.local_extents import LocalExtents
-from kyanite.engine.memory import MemoryEngine
+from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.group_commit import Commits
+from kyanite.engine.sqlite.shared_state import Board
+from kyanite.extents.local.store import LocalExtents
 from kyanite.model.deleted_tables import DeletedTables
 from kyanite.model.demolition import Demolition
 from kyanite.model.share_demolition import ShareDemolition

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Protocol
 
-from kyanite.engine.board import Turn
+from kyanite.engine.sqlite.shared_state import Turn
 from kyanite.server.child import Child
 from kyanite.server.failures import Failure
 from kyanite.server.processes import Role

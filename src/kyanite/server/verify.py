@@ -7,9 +7,9 @@ from pathlib import Path
 
 import uvloop
 
-from kyanite.engine import keys
 from kyanite.engine.api import Snapshot
-from kyanite.engine.extents import SEGMENT_BYTES, Damaged, Extent
+from kyanite.extents.api import SEGMENT_BYTES, Damaged, Extent
+from kyanite.model import keys
 from kyanite.model.references import decode_extent
 from kyanite.server.failures import Failure
 from kyanite.server.store import Store, open_store

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Mapping
 from typing import NamedTuple
 
-from kyanite.engine.extents import Extent
+from kyanite.extents.api import Extent
 from kyanite.model import creation, page_blob
 from kyanite.model.blob import BlobKey, Guard
 from kyanite.model.creation import Draft

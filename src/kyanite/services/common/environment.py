@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kyanite.engine.api import Engine
-from kyanite.engine.extents import Extents
+from kyanite.extents.api import Extents
 from kyanite.values import Instant
 
 

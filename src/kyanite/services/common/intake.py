@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from kyanite.engine.api import EngineBusy, EngineFull
-from kyanite.engine.extents import Extent, Extents
+from kyanite.extents.api import Extent, Extents
 from kyanite.model.content import INLINE_MAX, PACK_MAX
 from kyanite.rules.refusals import Refused
 from kyanite.services.common.environment import Environment

@@ -19,16 +19,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from kyanite.engine.api import EngineBusy
-from kyanite.engine.crc64 import crc64
-from kyanite.engine.disk import Disk
-from kyanite.engine.extents import EXTENT_MAX, OWNER_BYTES, Damaged, Extent, Observer, Span, Stretch
-from kyanite.engine.local_upload import LocalUpload
-from kyanite.engine.open_files import OpenFile, OpenFiles
-from kyanite.engine.owner import Owner, dead_owners, forget, is_alive
-from kyanite.engine.packer import Packer
-from kyanite.engine.reader_table import ReaderTable
-from kyanite.engine.segment import aligned
-from kyanite.engine.segments_in_hand import SegmentsInHand
+from kyanite.extents.api import EXTENT_MAX, Damaged, Extent, Observer, Span, Stretch
+from kyanite.extents.crc64 import crc64
+from kyanite.extents.local.batch_writer import Packer
+from kyanite.extents.local.descriptor_cache import OpenFile, OpenFiles
+from kyanite.extents.local.file_system import Disk
+from kyanite.extents.local.open_segments import SegmentsInHand
+from kyanite.extents.local.reader_table import ReaderTable
+from kyanite.extents.local.segment import aligned
+from kyanite.extents.local.upload import LocalUpload
+from kyanite.membership.api import OWNER_BYTES
+from kyanite.membership.local import Owner, dead_owners, forget, is_alive
 
 _THREADS = 8
 _PIECE_BYTES = 256 * 1024

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kyanite.engine.api import EngineBusy
-from kyanite.engine.extents import OWNER_BYTES, Mark
+from kyanite.extents.api import Mark
+from kyanite.membership.api import OWNER_BYTES
 
 _SLOTS = 1024
 _SLOT_BYTES = 32

@@ -20,9 +20,9 @@ from threading import Event, Thread
 
 import apsw
 
-from kyanite.engine.board import Board
-from kyanite.engine.sqlite_store import PAGE_BYTES
-from kyanite.engine.turnstile import Turnstile
+from kyanite.engine.sqlite.database import PAGE_BYTES
+from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.sqlite.write_lock import Turnstile
 
 LOG_BYTES = 16 * 1024 * 1024
 """How much of the log may wait to be copied."""

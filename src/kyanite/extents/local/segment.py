@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kyanite.engine.api import EngineError
-from kyanite.engine.disk import Buffer, Disk
+from kyanite.extents.local.file_system import Buffer, Disk
 
 BLOCK = 4096
 

@@ -28,8 +28,6 @@ from kyanite.engine.api import EngineError
 SEGMENT_BYTES = 16
 """How long the name of a segment is: twelve bytes for the owner, four for the count of its segments."""
 
-OWNER_BYTES = 12
-
 PACK_MAX = 1024 * 1024
 """A body up to this size is best gathered in memory and given to ``put``."""
 

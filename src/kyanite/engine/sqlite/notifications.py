@@ -13,8 +13,8 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
-from kyanite.engine.bell import Bell, Listener
-from kyanite.engine.board import Board
+from kyanite.engine.notifications import Bell, Listener
+from kyanite.engine.sqlite.shared_state import Board
 
 _DIGEST_BYTES = 8
 _ATOMIC_WRITE_BYTES = 512  # What every system writes to a pipe in one piece.

@@ -13,7 +13,7 @@ from typing import Any, cast
 import apsw
 
 from kyanite.engine.api import BODY_PREFIX
-from kyanite.engine.snapshot import Row
+from kyanite.engine.transaction import Row
 
 SCHEMA = """
 CREATE TABLE kv (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID;

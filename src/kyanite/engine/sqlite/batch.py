@@ -7,8 +7,8 @@ from typing import Any
 import apsw
 
 from kyanite.engine.api import EngineError, Transaction
-from kyanite.engine.rows import Rows
-from kyanite.engine.snapshot import Bodies, BufferedTransaction, Clock, Row
+from kyanite.engine.sqlite.rows import Rows
+from kyanite.engine.transaction import Bodies, BufferedTransaction, Clock, Row
 from kyanite.values import Instant
 
 _SMALL_BYTES = 4096

@@ -9,11 +9,11 @@ from itertools import islice
 from typing import TypeVar
 
 from kyanite.engine.api import EngineClosed, Scope, Snapshot, Transaction
-from kyanite.engine.bell import Bell
 from kyanite.engine.clock import wall_clock
-from kyanite.engine.ordered_keys import OrderedKeys
+from kyanite.engine.memory.sorted_keys import OrderedKeys
+from kyanite.engine.notifications import Bell
 from kyanite.engine.outcome import Done, Failed
-from kyanite.engine.snapshot import Bodies, BufferedTransaction, Clock, Row, View
+from kyanite.engine.transaction import Bodies, BufferedTransaction, Clock, Row, View
 from kyanite.values import Instant
 
 T = TypeVar("T")

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from kyanite.engine.disk import Disk
-from kyanite.engine.extents import Extent
-from kyanite.engine.segment import Segment
+from kyanite.extents.api import Extent
+from kyanite.extents.local.file_system import Disk
+from kyanite.extents.local.segment import Segment
 
 
 class SegmentsInHand:

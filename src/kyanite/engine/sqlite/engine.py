@@ -14,17 +14,17 @@ from typing import TypeVar
 
 import apsw
 
-from kyanite.engine import sqlite_store
 from kyanite.engine.api import EngineClosed, EngineError, Scope, Snapshot, Transaction
-from kyanite.engine.board import Board
-from kyanite.engine.checkpoint import LOG_BYTES, Checkpointer
 from kyanite.engine.clock import wall_clock
-from kyanite.engine.fifo_bell import FifoBell
-from kyanite.engine.group_commit import DEFAULT_LIMITS, GroupCommit, Limits
 from kyanite.engine.outcome import Done, Failed
-from kyanite.engine.reader import Reader
-from kyanite.engine.snapshot import Bodies, Clock
-from kyanite.engine.turnstile import Turnstile
+from kyanite.engine.sqlite import database as sqlite_store
+from kyanite.engine.sqlite.checkpoint import LOG_BYTES, Checkpointer
+from kyanite.engine.sqlite.group_commit import DEFAULT_LIMITS, GroupCommit, Limits
+from kyanite.engine.sqlite.notifications import FifoBell
+from kyanite.engine.sqlite.reader import Reader
+from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.sqlite.write_lock import Turnstile
+from kyanite.engine.transaction import Bodies, Clock
 from kyanite.values import Instant
 
 T = TypeVar("T")

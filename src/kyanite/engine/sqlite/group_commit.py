@@ -33,13 +33,13 @@ from kyanite.engine.api import (
     OutcomeUnknown,
     Transaction,
 )
-from kyanite.engine.batch import Batch, Waiting
-from kyanite.engine.board import Board
 from kyanite.engine.outcome import Failed
-from kyanite.engine.rows import Rows
-from kyanite.engine.snapshot import Bodies, Clock
-from kyanite.engine.sqlite_store import save_last_instant
-from kyanite.engine.turnstile import Turnstile
+from kyanite.engine.sqlite.batch import Batch, Waiting
+from kyanite.engine.sqlite.database import save_last_instant
+from kyanite.engine.sqlite.rows import Rows
+from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.sqlite.write_lock import Turnstile
+from kyanite.engine.transaction import Bodies, Clock
 
 T = TypeVar("T")
 

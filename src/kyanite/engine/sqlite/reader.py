@@ -14,9 +14,9 @@ from typing import TypeVar
 import apsw
 
 from kyanite.engine.api import Snapshot
-from kyanite.engine.board import Board
-from kyanite.engine.rows import Rows
-from kyanite.engine.snapshot import Bodies, Clock, View
+from kyanite.engine.sqlite.rows import Rows
+from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.transaction import Bodies, Clock, View
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ import os
 import time
 from pathlib import Path
 
-from kyanite.engine.board import Board
+from kyanite.engine.sqlite.shared_state import Board
 
 _TURNSTILE_FILE = "turnstile.lock"
 _TURN_FILE = "turn.lock"

@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
 from kyanite.engine.api import EngineError
-from kyanite.engine.crc64 import crc64
-from kyanite.engine.disk import Buffer, failure
-from kyanite.engine.extents import Extent
-from kyanite.engine.segment import BLOCK, Segment, aligned
+from kyanite.extents.api import Extent
+from kyanite.extents.crc64 import crc64
+from kyanite.extents.local.file_system import Buffer, failure
+from kyanite.extents.local.segment import BLOCK, Segment, aligned
 
 SEGMENT_FULL_BYTES = 256 * 1024 * 1024
 _ALLOCATE_BYTES = 16 * 1024 * 1024

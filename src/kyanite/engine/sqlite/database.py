@@ -22,8 +22,8 @@ from pathlib import Path
 import apsw
 
 from kyanite.engine.api import EngineError
-from kyanite.engine.board import Board
-from kyanite.engine.rows import SCHEMA
+from kyanite.engine.sqlite.rows import SCHEMA
+from kyanite.engine.sqlite.shared_state import Board
 from kyanite.values import Instant
 
 FORMAT = 1

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kyanite.engine.api import EngineError
-from kyanite.engine.crc64 import crc64
-from kyanite.engine.disk import Buffer, failure
-from kyanite.engine.extents import EXTENT_MAX, PACK_MAX, Extent, Observer
-from kyanite.engine.packer import Packer, Segments
-from kyanite.engine.segment import Segment, aligned
+from kyanite.extents.api import EXTENT_MAX, PACK_MAX, Extent, Observer
+from kyanite.extents.crc64 import crc64
+from kyanite.extents.local.batch_writer import Packer, Segments
+from kyanite.extents.local.file_system import Buffer, failure
+from kyanite.extents.local.segment import Segment, aligned
 
 SHARED_MAX = 4 * 1024 * 1024
 """Bodies up to this size, if it is known, share a segment; larger ones get a segment of their own."""

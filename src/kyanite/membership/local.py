@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from kyanite.engine.extents import OWNER_BYTES
+from kyanite.membership.api import OWNER_BYTES
 
 _NEW = ".new"
 
