@@ -12,9 +12,9 @@ import pytest
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.api import Damaged, Extent
 from kyanite.extents.local.store import LocalExtents
-from kyanite.model import content
-from kyanite.model.content import Content
-from kyanite.model.sweep import Sweeper
+from kyanite.model.content import content
+from kyanite.model.content.content import Content
+from kyanite.model.maintenance.garbage_collection import Sweeper
 from tests.engine.extents_process import decode
 
 ROOT = Path(__file__).parents[2]

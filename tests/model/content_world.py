@@ -14,12 +14,13 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.api import Extent, Mark, Stretch
 from kyanite.extents.crc64 import crc64
-from kyanite.model import keys, layer
-from kyanite.model.content import Content, Part, Zeros, read_plan
-from kyanite.model.interval import Interval
-from kyanite.model.references import decode_extent
-from kyanite.model.runs import scan
-from kyanite.model.sweep import Sweeper
+from kyanite.model import keys
+from kyanite.model.content import layers
+from kyanite.model.content.content import Content, Part, Zeros, read_plan
+from kyanite.model.content.interval_rows import scan
+from kyanite.model.content.intervals import Interval
+from kyanite.model.content.references import decode_extent
+from kyanite.model.maintenance.garbage_collection import Sweeper
 
 T = TypeVar("T")
 
@@ -166,7 +167,7 @@ class World:
         assert shared == {keys.sharing(body): count for body, count in bodies.items() if count > 1}
 
     def _check_layers(self, snapshot: Snapshot, contents: list[Content]) -> None:
-        heads = {each: layer.load(snapshot, each) for each in _layers(snapshot)}
+        heads = {each: layers.load(snapshot, each) for each in _layers(snapshot)}
         held = [msgspec.msgpack.decode(row) for _, row in snapshot.scan(b"h", b"i")]
         records = Counter([stored.layer for stored in contents if stored.layer] + held)
         uppers = Counter(head.below for head in heads.values() if head.below)

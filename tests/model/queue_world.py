@@ -5,10 +5,11 @@ Everything is driven synchronously: nothing in here ever waits.
 
 from kyanite.engine.api import Snapshot
 from kyanite.engine.memory.engine import MemoryEngine
-from kyanite.model import keys, message, queue
-from kyanite.model.message import Draft, Message, Receipt
-from kyanite.model.queue import QueueKey
-from kyanite.model.spent_messages import SpentMessages
+from kyanite.model import keys
+from kyanite.model.maintenance.spent_messages import SpentMessages
+from kyanite.model.queues import message, queue
+from kyanite.model.queues.message import Draft, Message, Receipt
+from kyanite.model.queues.queue import QueueKey
 from kyanite.values import TICKS_PER_SECOND, Instant
 from tests.model.content_world import outcome
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from kyanite.model import blocks, content
-from kyanite.model.blocks import Block
-from kyanite.model.content import NO_CONTENT, Content
+from kyanite.model.content import blocks, content
+from kyanite.model.content.blocks import Block
+from kyanite.model.content.content import NO_CONTENT, Content
 from tests.model.content_world import World
 from tests.model.test_content import counting, extent
 

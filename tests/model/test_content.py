@@ -8,8 +8,8 @@ import pytest
 
 from kyanite.engine.api import Transaction
 from kyanite.extents.api import Extent
-from kyanite.model import content, hold
-from kyanite.model.content import INLINE_MAX, NO_CONTENT, Content, Part, Plan, Zeros
+from kyanite.model.content import content, pinned_reads
+from kyanite.model.content.content import INLINE_MAX, NO_CONTENT, Content, Part, Plan, Zeros
 from tests.model.content_world import OWNER, World
 from tests.model.counted import Counted
 
@@ -234,11 +234,11 @@ def test_a_long_plan_stops_short_and_goes_on_under_a_hold(
     assert first.end == 100
 
     def hold_and_plan(tx: Transaction) -> Plan:
-        hold.take(tx, stored, OWNER, 7)
+        pinned_reads.take(tx, stored, OWNER, 7)
         return content.read_plan(tx, stored, 5, 995)
 
     read = b""
-    reading = hold.pieces(world.engine, stored, world.run(hold_and_plan), 1000)
+    reading = pinned_reads.pieces(world.engine, stored, world.run(hold_and_plan), 1000)
     written = stored
     for number in range(1000):
         try:
@@ -249,8 +249,8 @@ def test_a_long_plan_stops_short_and_goes_on_under_a_hold(
         read += world.segments.read(*piece)
         written = world.run(_writing(written, number * 9, b"other"))
     assert read == whole[5:]
-    world.run(lambda tx: hold.release(tx, OWNER, 7))
-    world.run(lambda tx: hold.release(tx, OWNER, 7))
+    world.run(lambda tx: pinned_reads.release(tx, OWNER, 7))
+    world.run(lambda tx: pinned_reads.release(tx, OWNER, 7))
     world.check_counts([written])
     world.sweep_all()
     assert len(world.rows(b"l")) == 1

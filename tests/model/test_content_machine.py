@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kyanite.extents.api import Extent
-from kyanite.model import chores, content, hold, layer, runs
-from kyanite.model.content import NO_CONTENT, Content
+from kyanite.model.content import content, interval_rows, layers, pinned_reads
+from kyanite.model.content.content import NO_CONTENT, Content
+from kyanite.model.maintenance import compaction
 from tests.model.content_world import OWNER, World
 
 SPACE = 120
@@ -93,14 +94,14 @@ class Contents(RuleBasedStateMachine):
         self.next_hold += 1
         number = self.next_hold
         if held.layer:
-            self.world.run(lambda tx: hold.take(tx, held, OWNER, number))
+            self.world.run(lambda tx: pinned_reads.take(tx, held, OWNER, number))
             self.held.append((number, held, bytes(self.expected[self.pick(index)])))
 
     @precondition(lambda self: self.held)
     @rule()
     def release_hold(self) -> None:
         number, _, _ = self.held.pop()
-        self.world.run(lambda tx: hold.release(tx, OWNER, number))
+        self.world.run(lambda tx: pinned_reads.release(tx, OWNER, number))
 
     @rule(steps=st.integers(1, 4))
     def sweep(self, steps: int) -> None:
@@ -155,11 +156,11 @@ class Contents(RuleBasedStateMachine):
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits so small that a few steps reach them."""
-    monkeypatch.setattr(runs, "RUN_MAX", 3)
+    monkeypatch.setattr(interval_rows, "RUN_MAX", 3)
     monkeypatch.setattr(content, "SHORT_MAX", 2)
     monkeypatch.setattr(content, "_SPLICE_RUNS_MAX", 3)
-    monkeypatch.setattr(chores, "RUNS_PER_STEP", 2)
-    for module in (layer, chores):
+    monkeypatch.setattr(compaction, "RUNS_PER_STEP", 2)
+    for module in (layers, compaction):
         monkeypatch.setattr(module, "DEPTH_MAX", 2)
 
 

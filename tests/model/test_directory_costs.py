@@ -2,15 +2,15 @@
 
 import pytest
 
-from kyanite.model import directory, file, share, share_snapshot
-from kyanite.model.file import FileDraft
-from kyanite.model.file_entry import DIRECTORY
-from kyanite.model.file_listing import Listing, list_directory
-from kyanite.model.file_properties import SmbProperties
-from kyanite.model.file_rename import Rename, rename
-from kyanite.model.file_tree import FilePath
+from kyanite.model.files import directory, file, share, share_snapshots
+from kyanite.model.files.entry import DIRECTORY
+from kyanite.model.files.file import FileDraft
+from kyanite.model.files.listing import Listing, list_directory
+from kyanite.model.files.properties import SmbProperties
+from kyanite.model.files.rename import Rename, rename
+from kyanite.model.files.share import ShareKey, ShareSettings
+from kyanite.model.files.tree import FilePath
 from kyanite.model.records import HttpHeaders
-from kyanite.model.share import ShareKey, ShareSettings
 from tests.model.content_world import outcome
 from tests.model.counted import CountingEngine
 
@@ -38,7 +38,7 @@ def costs(entries: int, *, keeps_snapshot: bool) -> dict[str, int]:
     engine = filled(entries)
     key = SHARE
     if keeps_snapshot:
-        instant, _ = outcome(share_snapshot.take(engine, SHARE, {}))
+        instant, _ = outcome(share_snapshots.take(engine, SHARE, {}))
         key = ShareKey("acme", "share", instant)
     steps = {
         "first page": list_directory(engine, FilePath(key, ("d",)), Listing(limit=PAGE)),
@@ -50,7 +50,7 @@ def costs(entries: int, *, keeps_snapshot: bool) -> dict[str, int]:
         outcome(step)
     outcome(rename(engine, Rename(path("d"), path("e"), DIRECTORY)))
     outcome(file.delete(engine, path("e", "00007"), None))
-    outcome(share_snapshot.take(engine, SHARE, {}))
+    outcome(share_snapshots.take(engine, SHARE, {}))
     names = (["snapshot"] if keeps_snapshot else []) + [*steps, "rename", "delete", "another snapshot"]
     return dict(zip(names, engine.costs, strict=True))
 

@@ -8,11 +8,13 @@ import pytest
 from kyanite.engine.api import MAX_VALUE_BYTES, Engine, EngineBusy
 from kyanite.engine.faulty import Call, Fail, FaultyEngine, Repeat
 from kyanite.engine.memory.engine import MemoryEngine
-from kyanite.model import deleted_tables, entity, entity_query, keys, table
-from kyanite.model.deleted_tables import DeletedTables
-from kyanite.model.entity import Change, ChangeRefused
-from kyanite.model.entity_query import Ask
-from kyanite.model.table import TableKey
+from kyanite.model import keys
+from kyanite.model.maintenance import deleted_tables
+from kyanite.model.maintenance.deleted_tables import DeletedTables
+from kyanite.model.tables import entity, query, table
+from kyanite.model.tables.entity import Change, ChangeRefused
+from kyanite.model.tables.query import Ask
+from kyanite.model.tables.table import TableKey
 from kyanite.rules.entities import Act
 from kyanite.rules.refusals import Reason, Refused
 
@@ -80,7 +82,7 @@ async def with_old_ones() -> MemoryEngine:
 
 
 async def everything(engine: Engine) -> dict[str, Any]:
-    page = await entity_query.query(engine, TABLE, Ask(entity_query.plan(None)))
+    page = await query.query(engine, TABLE, Ask(query.plan(None)))
     return {each["RowKey"]: each for each in map(json.loads, page.texts)}
 
 
@@ -145,7 +147,7 @@ async def test_a_large_entity_takes_several_rows_and_looks_like_any_other() -> N
     pieces = keys.entity_pieces((await table.see(engine, TABLE)).id)
     assert await rows(engine, pieces) == 2
     await change(engine, Act.INSERT, "s", small=1)
-    page = await entity_query.query(engine, TABLE, Ask(entity_query.plan(None)))
+    page = await query.query(engine, TABLE, Ask(query.plan(None)))
     assert [json.loads(each)["RowKey"] for each in page.texts] == ["r", "s"]
     etag = await change(engine, Act.MERGE, "r", etag, t00="short")
     assert await see(engine, "r") == {**large("a"), "t00": "short"}

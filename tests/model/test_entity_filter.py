@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kyanite.model.entity_filter import compile_filter
+from kyanite.model.tables.filter import compile_filter
 from kyanite.wire.edm import decode_entity
 from kyanite.wire.odata import decode_filter
 from tests.model.table_world import (

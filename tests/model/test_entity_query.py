@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from kyanite.edm import KeyRange
 from kyanite.engine.api import Engine, Snapshot
 from kyanite.engine.memory.engine import MemoryEngine
-from kyanite.model import entity, entity_query, table
-from kyanite.model.entity import Change
-from kyanite.model.entity_query import MAX_BYTES, MAX_LOOKED_AT, Ask, EntityPage
-from kyanite.model.table import TableKey
+from kyanite.model.tables import entity, query, table
+from kyanite.model.tables.entity import Change
+from kyanite.model.tables.query import MAX_BYTES, MAX_LOOKED_AT, Ask, EntityPage
+from kyanite.model.tables.table import TableKey
 from kyanite.rules.entities import Act
 from kyanite.values import Instant
 from kyanite.wire.edm import decode_entity
@@ -56,11 +56,11 @@ async def insert(engine: Engine, body: bytes) -> None:
 
 async def find_all(engine: Engine, text: str, limit: int = 1000, within: KeyRange | None = None) -> list[Any]:
     """All pages of a query, and how the entities in them are called."""
-    plan = entity_query.plan(decode_filter(text))
+    plan = query.plan(decode_filter(text))
     found: list[Any] = []
     first: tuple[str, str] | None = None
     for _ in range(200):
-        page = await entity_query.query(engine, TABLE, Ask(plan, first, within, limit))
+        page = await query.query(engine, TABLE, Ask(plan, first, within, limit))
         assert len(page.texts) <= limit
         found += [json.loads(each) for each in page.texts]
         first = page.next_keys
@@ -90,14 +90,14 @@ def test_a_filter_finds_what_it_means(
     """However few entities a page may have, and however few it may look at."""
     engine = at_once(filled(entities))
     expected = [each for each in in_order(entities) if holds(wanted, each)]
-    with patch.object(entity_query, "MAX_LOOKED_AT", looked_at):
+    with patch.object(query, "MAX_LOOKED_AT", looked_at):
         assert at_once(find_all(engine, written(wanted), limit)) == keys_of(expected)
 
 
 @settings(max_examples=100)
 @given(ENTITIES, KEY_FILTERS)
 def test_a_filter_over_keys_alone_looks_at_no_entity(entities: list[Entity], wanted: Any) -> None:
-    plan = entity_query.plan(decode_filter(written(wanted)))
+    plan = query.plan(decode_filter(written(wanted)))
     assert plan.matches is None
     engine = at_once(filled(entities))
     expected = [each for each in in_order(entities) if holds(wanted, each)]
@@ -221,8 +221,8 @@ async def test_keys_are_sought_and_not_scanned(text: str, found: int, most: int)
 
 async def test_a_page_ends_when_it_has_looked_at_enough() -> None:
     watched = await twenty_partitions()
-    plan = entity_query.plan(decode_filter(" or ".join(["n eq -1"] * 200)))
-    page = await entity_query.query(watched, TABLE, Ask(plan))
+    plan = query.plan(decode_filter(" or ".join(["n eq -1"] * 200)))
+    page = await query.query(watched, TABLE, Ask(plan))
     assert page.texts == []
     assert page.next_keys is not None
     assert watched.rows < MAX_LOOKED_AT / 10
@@ -234,20 +234,20 @@ async def test_a_page_ends_when_it_is_large() -> None:
     properties = {f"t{number}": "x" * 30_000 for number in range(16)}
     for row in range(40):
         await entity.apply(engine, TABLE, [Change(Act.INSERT, "p", f"{row:02}", properties)])
-    page: EntityPage = await entity_query.query(engine, TABLE, Ask(entity_query.plan(None)))
+    page: EntityPage = await query.query(engine, TABLE, Ask(query.plan(None)))
     assert 0 < len(page.texts) < 40
     assert sum(map(len, page.texts)) < MAX_BYTES + 1024 * 1024
     assert len(await find_all(engine, "")) == 40
     # Large ones that are only read over count as well.
-    ask = Ask(entity_query.plan(decode_filter("RowKey eq '00' or RowKey eq '39'")))
-    page = await entity_query.query(engine, TABLE, ask)
+    ask = Ask(query.plan(decode_filter("RowKey eq '00' or RowKey eq '39'")))
+    page = await query.query(engine, TABLE, ask)
     assert len(await find_all(engine, "RowKey eq '00' or RowKey eq '39'")) == 2
-    ask = Ask(entity_query.plan(decode_filter("PartitionKey ge 'a' and RowKey eq 'x'")))
+    ask = Ask(query.plan(decode_filter("PartitionKey ge 'a' and RowKey eq 'x'")))
     for row in range(6):
         await entity.apply(engine, TABLE, [Change(Act.INSERT, f"q{row}", "large", properties)])
         await entity.apply(engine, TABLE, [Change(Act.INSERT, f"r{row}", "large", properties)])
     await insert(engine, b'{"PartitionKey":"z","RowKey":"x"}')
-    page = await entity_query.query(engine, TABLE, ask)
+    page = await query.query(engine, TABLE, ask)
     assert page.next_keys is not None
     assert await find_all(engine, "PartitionKey ge 'a' and RowKey eq 'x'") == [("z", "x")]
 
@@ -257,12 +257,12 @@ async def test_a_page_is_one_snapshot_and_goes_on_at_a_key() -> None:
     await table.create(engine, TABLE)
     for row in ("a", "c", "e"):
         await insert(engine, json.dumps({"PartitionKey": "p", "RowKey": row}).encode())
-    ask = Ask(entity_query.plan(None), limit=2)
-    page = await entity_query.query(engine, TABLE, ask)
+    ask = Ask(query.plan(None), limit=2)
+    page = await query.query(engine, TABLE, ask)
     assert page.next_keys == ("p", "e")
     await insert(engine, b'{"PartitionKey":"p","RowKey":"b"}')
     await insert(engine, b'{"PartitionKey":"p","RowKey":"f"}')
-    rest = await entity_query.query(engine, TABLE, Ask(ask.plan, page.next_keys))
+    rest = await query.query(engine, TABLE, Ask(ask.plan, page.next_keys))
     assert [json.loads(text)["RowKey"] for text in rest.texts] == ["e", "f"]
 
 

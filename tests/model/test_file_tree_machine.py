@@ -17,28 +17,21 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kyanite.engine.api import Snapshot
 from kyanite.engine.memory.engine import MemoryEngine
-from kyanite.model import (
-    chores,
-    content,
-    directory,
-    file,
-    hard_link,
-    keys,
-    share,
-    share_snapshot,
-    share_usage,
-)
-from kyanite.model.file import FileDraft, RangeWrite
-from kyanite.model.file_entry import DIRECTORY, FILE, Entry
-from kyanite.model.file_listing import Listing, list_directory
-from kyanite.model.file_properties import SmbProperties
-from kyanite.model.file_ranges import list_ranges
-from kyanite.model.file_rename import Rename, rename
-from kyanite.model.file_tree import FilePath
+from kyanite.model import keys
+from kyanite.model.content import content
+from kyanite.model.files import directory, file, hard_link, share, share_snapshots, usage
+from kyanite.model.files.entry import DIRECTORY, FILE, Entry
+from kyanite.model.files.file import FileDraft, RangeWrite
+from kyanite.model.files.listing import Listing, list_directory
+from kyanite.model.files.properties import SmbProperties
+from kyanite.model.files.ranges import list_ranges
+from kyanite.model.files.rename import Rename, rename
+from kyanite.model.files.share import ShareKey, ShareSettings
+from kyanite.model.files.share_snapshots import Snapshots
+from kyanite.model.files.tree import FilePath
+from kyanite.model.maintenance import compaction
+from kyanite.model.maintenance.deleted_shares import ShareDemolition
 from kyanite.model.records import HttpHeaders
-from kyanite.model.share import ShareKey, ShareSettings
-from kyanite.model.share_demolition import ShareDemolition
-from kyanite.model.share_snapshot import Snapshots
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
 
@@ -200,14 +193,14 @@ class Trees(RuleBasedStateMachine):
     @precondition(lambda self: len(self.snapshots) < 4)
     @rule()
     def snapshot(self) -> None:
-        instant, _ = run(share_snapshot.take(self.engine, SHARE, {}))
+        instant, _ = run(share_snapshots.take(self.engine, SHARE, {}))
         self.snapshots[instant] = deepcopy(self.world)
 
     @precondition(lambda self: self.snapshots)
     @rule(nth=st.integers(0, 3))
     def delete_snapshot(self, nth: int) -> None:
         instant = sorted(self.snapshots)[nth % len(self.snapshots)]
-        run(share_snapshot.delete(self.engine, ShareKey("acme", "share", instant), None))
+        run(share_snapshots.delete(self.engine, ShareKey("acme", "share", instant), None))
         del self.snapshots[instant]
 
     @rule()
@@ -218,7 +211,7 @@ class Trees(RuleBasedStateMachine):
     @invariant()
     def the_share_is_what_it_should_be(self) -> None:
         self.check(SHARE, self.world)
-        used = run(self.engine.read(lambda snap: share_usage.used_bytes(snap, share.load(snap, SHARE).id)))
+        used = run(self.engine.read(lambda snap: usage.used_bytes(snap, share.load(snap, SHARE).id)))
         assert used == sum(len(held.data) for held in {*self.world.values()} if held is not None)
 
     @invariant()
@@ -293,10 +286,10 @@ class Trees(RuleBasedStateMachine):
         return run(self.engine.read(body))
 
     def teardown(self) -> None:
-        run(share_snapshot.delete(self.engine, SHARE, None, Snapshots.INCLUDE_LEASED))
+        run(share_snapshots.delete(self.engine, SHARE, None, Snapshots.INCLUDE_LEASED))
         self.sweep()
         while (layer := run(self.engine.read(_first_chore))) is not None:
-            run(self.engine.run(partial(chores.step, layer_id=layer)))
+            run(self.engine.run(partial(compaction.step, layer_id=layer)))
         left = run(self.engine.read(lambda snap: [key for key, _ in snap.scan(b"\0", b"\xff")]))
         assert left == []
 

@@ -3,10 +3,11 @@
 import pytest
 
 from kyanite.engine import transaction
-from kyanite.model import keys, message, queue
-from kyanite.model.message import GONE_AT_ONCE, SHORT_TEXT_BYTES
-from kyanite.model.queue import QueueKey
-from kyanite.model.spent_messages import ROWS_AT_ONCE, WALK_EVERY_SECONDS
+from kyanite.model import keys
+from kyanite.model.maintenance.spent_messages import ROWS_AT_ONCE, WALK_EVERY_SECONDS
+from kyanite.model.queues import message, queue
+from kyanite.model.queues.message import GONE_AT_ONCE, SHORT_TEXT_BYTES
+from kyanite.model.queues.queue import QueueKey
 from kyanite.rules.refusals import Reason, Refused
 from tests.model.content_world import outcome
 from tests.model.queue_world import QUEUE, QueueWorld

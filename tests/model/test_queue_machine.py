@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from kyanite.model import keys
-from kyanite.model.message import SHORT_TEXT_BYTES, Message, Receipt
+from kyanite.model.queues.message import SHORT_TEXT_BYTES, Message, Receipt
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import TICKS_PER_SECOND
 from tests.model.queue_world import START, QueueWorld

@@ -7,9 +7,10 @@ from random import Random
 import pytest
 
 from kyanite.engine.api import Snapshot
-from kyanite.model import chores, content, layer, ranges, runs
-from kyanite.model.content import NO_CONTENT, Content
-from kyanite.model.ranges import Page, Range
+from kyanite.model.content import content, interval_rows, layers, ranges
+from kyanite.model.content.content import NO_CONTENT, Content
+from kyanite.model.content.ranges import Page, Range
+from kyanite.model.maintenance import compaction
 from tests.model.content_world import World
 
 SPACE = 300
@@ -22,11 +23,11 @@ def world() -> World:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "RUN_MAX", 3)
+    monkeypatch.setattr(interval_rows, "RUN_MAX", 3)
     monkeypatch.setattr(content, "SHORT_MAX", 2)
     monkeypatch.setattr(content, "_SPLICE_RUNS_MAX", 3)
-    monkeypatch.setattr(chores, "RUNS_PER_STEP", 2)
-    for module in (layer, chores):
+    monkeypatch.setattr(compaction, "RUNS_PER_STEP", 2)
+    for module in (layers, compaction):
         monkeypatch.setattr(module, "DEPTH_MAX", 2)
 
 

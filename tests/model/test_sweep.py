@@ -8,12 +8,14 @@ import pytest
 
 from kyanite.engine.api import Engine, EngineError, Scope, Snapshot, Transaction
 from kyanite.extents.api import Extent, Stretch
-from kyanite.model import content, handle, hold, keys
-from kyanite.model.content import Content
-from kyanite.model.graves import GRAVES_AT_ONCE
-from kyanite.model.handle import Handle
-from kyanite.model.stack import layers
-from kyanite.model.sweep import Sweeper
+from kyanite.model import keys
+from kyanite.model.content import content, pinned_reads
+from kyanite.model.content.content import Content
+from kyanite.model.content.layer_view import layers
+from kyanite.model.files import handles
+from kyanite.model.files.handles import Handle
+from kyanite.model.maintenance.freed_extents import GRAVES_AT_ONCE
+from kyanite.model.maintenance.garbage_collection import Sweeper
 from kyanite.values import Instant
 from tests.model.content_world import OWNER, Segments, World, outcome
 
@@ -135,8 +137,8 @@ def test_the_estate_of_a_dead_process_is_settled(world: World) -> None:
     committed = segments.put(b"committed", b"not", b"this too")
     what = world.run(lambda tx: content.create(tx, [committed[0], committed[2]]))
     layered = world.run(lambda tx: content.create(tx, segments.put(*[b"."] * 10)))
-    world.run(lambda tx: hold.take(tx, layered, DEAD, 1))
-    world.run(lambda tx: hold.take(tx, layered, OWNER, 1))
+    world.run(lambda tx: pinned_reads.take(tx, layered, DEAD, 1))
+    world.run(lambda tx: pinned_reads.take(tx, layered, OWNER, 1))
     segments.dead[DEAD] = [uncommitted[0].segment, committed[0].segment]
     pin = segments.pin()
     assert world.sweep()
@@ -156,7 +158,7 @@ def test_the_estate_of_a_dead_process_is_settled(world: World) -> None:
 def test_what_a_dead_process_had_open_is_closed(world: World) -> None:
     def opened(owner: bytes, number: int, *, goes: bool) -> None:
         held = Handle(number, owner, 1, 7, "d/f", 3, 2, 1, "127.0.0.1", Instant(1), goes)
-        world.run(lambda tx: tx.put(keys.handle(1, 3, number), handle.encode(held)))
+        world.run(lambda tx: tx.put(keys.handle(1, 3, number), handles.encode(held)))
 
     opened(DEAD, 1, goes=True)
     opened(OWNER, 2, goes=False)

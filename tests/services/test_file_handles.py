@@ -8,9 +8,10 @@ from itertools import count
 import pytest
 
 from kyanite.engine.api import Transaction
-from kyanite.model import handle, keys, share
-from kyanite.model.handle import Handle
-from kyanite.model.share import ShareKey
+from kyanite.model import keys
+from kyanite.model.files import handles, share
+from kyanite.model.files.handles import Handle
+from kyanite.model.files.share import ShareKey
 from kyanite.rules.byte_locks import Lock
 from kyanite.rules.share_modes import EVERYTHING, Rights
 from kyanite.values import Instant
@@ -55,7 +56,7 @@ async def put_handle(
 
     def body(tx: Transaction) -> None:
         share_id = share.load(tx, ShareKey("acme", "box")).id
-        tx.put(keys.handle(share_id, int(file_id), number), handle.encode(opened))
+        tx.put(keys.handle(share_id, int(file_id), number), handles.encode(opened))
         if is_delete_pending:
             name = path.rpartition("/")[2].upper()
             tx.put(keys.pending_delete(share_id, int(parent_id), name), b"")

@@ -5,7 +5,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from kyanite.model.share_demolition import ShareDemolition
+from kyanite.model.maintenance.deleted_shares import ShareDemolition
 from kyanite.values import later
 from tests.services.harness import Harness
 

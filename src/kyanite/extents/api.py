@@ -2,7 +2,7 @@
 
 An extent is a stretch of a *segment*: a file, or an object of an object store. A segment belongs to one
 incarnation of one process, its *owner*, and the name of the segment says which. Nothing here knows who refers
-to an extent; that is counted in the engine by ``model/content.py``, and ``model/sweep.py`` gives space back.
+to an extent; that is counted in the engine by ``model/content``, and ``model/maintenance`` gives space back.
 Three promises make that safe:
 
 *Bytes on their way in* are the caller's. ``Upload.finish`` and ``put`` hand extents out; the caller then

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kyanite.model.content import Content
+from kyanite.model.content.content import Content
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.tiers import Rehydration, Tiering
 from kyanite.values import ETag, Instant, etag_of

@@ -13,11 +13,11 @@ from kyanite.engine.sqlite.engine import EmbeddedEngine
 from kyanite.engine.sqlite.group_commit import Commits
 from kyanite.engine.sqlite.shared_state import Board
 from kyanite.extents.local.store import LocalExtents
-from kyanite.model.deleted_tables import DeletedTables
-from kyanite.model.demolition import Demolition
-from kyanite.model.share_demolition import ShareDemolition
-from kyanite.model.spent_messages import SpentMessages
-from kyanite.model.sweep import Sweeper
+from kyanite.model.maintenance.deleted_containers import Demolition
+from kyanite.model.maintenance.deleted_shares import ShareDemolition
+from kyanite.model.maintenance.deleted_tables import DeletedTables
+from kyanite.model.maintenance.garbage_collection import Sweeper
+from kyanite.model.maintenance.spent_messages import SpentMessages
 from kyanite.server.failures import Failure
 from kyanite.server.upkeep import Step
 

@@ -10,7 +10,7 @@ import uvloop
 from kyanite.engine.api import Snapshot
 from kyanite.extents.api import SEGMENT_BYTES, Damaged, Extent
 from kyanite.model import keys
-from kyanite.model.references import decode_extent
+from kyanite.model.content.references import decode_extent
 from kyanite.server.failures import Failure
 from kyanite.server.store import Store, open_store
 from kyanite.server.store_format import check_format, is_store

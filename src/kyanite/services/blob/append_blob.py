@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from kyanite.model import append_blob, creation
-from kyanite.model.append_blob import AppendDraft
-from kyanite.model.blob import BlobKey, Guard
-from kyanite.model.creation import Draft
+from kyanite.model.blobs import append_blob, put
+from kyanite.model.blobs.append_blob import AppendDraft
+from kyanite.model.blobs.blob import BlobKey, Guard
+from kyanite.model.blobs.put import Draft
 from kyanite.model.records import APPEND_BLOB
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import SEALED, Headers, blob_key_of, guard_of, version_headers
@@ -35,7 +35,7 @@ async def put_append_blob(exchange: Exchange) -> Response:
         metadata=metadata_of(exchange.request),
         kind=APPEND_BLOB,
     )
-    record = await creation.put(
+    record = await put.put(
         exchange.environment.engine,
         blob_key_of(exchange),
         draft,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kyanite.model import blob, deletion, snapshot
-from kyanite.model.blob import UNGUARDED, BlobKey, Guard
-from kyanite.model.deletion import Snapshots
+from kyanite.model.blobs import blob, delete, snapshots
+from kyanite.model.blobs.blob import UNGUARDED, BlobKey, Guard
+from kyanite.model.blobs.delete import Snapshots
 from kyanite.model.records import APPEND_BLOB, PAGE_BLOB, BlobRecord, CopyState, HttpHeaders
 from kyanite.rules import leases
 from kyanite.rules.leases import Lease
@@ -141,7 +141,7 @@ async def set_blob_tier(exchange: Exchange) -> Response:
 
 
 async def snapshot_blob(exchange: Exchange) -> Response:
-    taken_at, record = await snapshot.take(
+    taken_at, record = await snapshots.take(
         exchange.environment.engine,
         blob_key_of(exchange),
         metadata_of(exchange.request),
@@ -155,7 +155,7 @@ async def delete_blob(exchange: Exchange) -> Response:
     wish = one_of(exchange.headers, "x-ms-delete-snapshots", ("include", "only"))
     if wish and key.snapshot is not None:
         raise bad_header("x-ms-delete-snapshots", wish)
-    await deletion.delete(
+    await delete.delete(
         exchange.environment.engine,
         key,
         guard_of(exchange.headers),

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from kyanite.model import creation
-from kyanite.model.creation import Draft
+from kyanite.model.blobs import put
+from kyanite.model.blobs.put import Draft
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
@@ -48,9 +48,7 @@ async def put_blob(exchange: Exchange) -> Response:
     record = await commit(
         exchange.environment,
         taken,
-        creation.put(
-            exchange.environment.engine, key, draft, guard, may_overwrite=may_overwrite(exchange.grant)
-        ),
+        put.put(exchange.environment.engine, key, draft, guard, may_overwrite=may_overwrite(exchange.grant)),
     )
     answer = version_headers(record)
     answer += [

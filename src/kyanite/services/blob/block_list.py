@@ -4,10 +4,10 @@ import base64
 import binascii
 from collections.abc import Awaitable, Iterable
 
-from kyanite.model import block_list, staging
-from kyanite.model.blob import BlobKey
-from kyanite.model.block_list import BlockListDraft, From
-from kyanite.model.staging import BlockDraft
+from kyanite.model.blobs import block_list, staged_blocks
+from kyanite.model.blobs.blob import BlobKey
+from kyanite.model.blobs.block_list import BlockListDraft, From
+from kyanite.model.blobs.staged_blocks import BlockDraft
 from kyanite.rules.permissions import may_overwrite
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.blob.blob import blob_key_of, found_key_of, guard_of, version_headers
@@ -71,7 +71,7 @@ def _stage(
     exchange: Exchange, key: BlobKey, block_id: bytes, taken: Taken, lease_id: LeaseId | None
 ) -> Awaitable[None]:
     draft = BlockDraft(block_id, taken.payload, taken.length)
-    putting = staging.put_block(exchange.environment.engine, key, draft, lease_id)
+    putting = staged_blocks.put_block(exchange.environment.engine, key, draft, lease_id)
     return commit(exchange.environment, taken, putting)
 
 

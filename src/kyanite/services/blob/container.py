@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
-from kyanite.model import container
-from kyanite.model.container import ContainerKey
+from kyanite.model.blobs import container
+from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.records import ContainerRecord
 from kyanite.rules import leases
 from kyanite.rules.preconditions import Conditions

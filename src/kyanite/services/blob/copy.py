@@ -3,11 +3,11 @@
 from typing import TypeVar
 
 from kyanite.engine.api import Engine
-from kyanite.model import copy, creation
-from kyanite.model.blob import BlobKey, Guard
-from kyanite.model.copy import CopyAsk, PutFromAsk
-from kyanite.model.creation import Draft
-from kyanite.model.interval import ENDLESS
+from kyanite.model.blobs import copy, put
+from kyanite.model.blobs.blob import BlobKey, Guard
+from kyanite.model.blobs.copy import CopyAsk, PutFromAsk
+from kyanite.model.blobs.put import Draft
+from kyanite.model.content.intervals import ENDLESS
 from kyanite.model.records import BlobRecord
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import Headers, blob_key_of, guard_of, set_http_headers_of, version_headers
@@ -83,7 +83,7 @@ async def put_blob_from_url(exchange: Exchange) -> Response:
             metadata=ask.metadata or read.record.metadata,
             tier=ask.tier,
         )
-        putting = creation.put(*_onto(exchange, draft), may_overwrite=may_overwrite(exchange.grant))
+        putting = put.put(*_onto(exchange, draft), may_overwrite=may_overwrite(exchange.grant))
         record = await commit(exchange.environment, read.taken, putting)
         hashes = source_hash_headers(headers, read.taken)
     return Response(201, [*version_headers(record), *hashes, ("x-ms-request-server-encrypted", "true")])

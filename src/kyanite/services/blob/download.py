@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from kyanite.model.blob import load_to_be_read
-from kyanite.model.reading import Opened, Reading
+from kyanite.model.blobs.blob import load_to_be_read
+from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.records import BlobRecord
 from kyanite.services.blob.blob import found_key_of, guard_of, property_headers
 from kyanite.services.blob.tiering import tier_headers

@@ -8,8 +8,8 @@ from binascii import b2a_base64
 from collections.abc import Mapping
 from functools import lru_cache
 
-from kyanite.model import container, listing
-from kyanite.model.listing import Item, Listing, Place
+from kyanite.model.blobs import container, listing
+from kyanite.model.blobs.listing import Item, Listing, Place
 from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, ContainerRecord, CopyState
 from kyanite.rules import leases, tiers
 from kyanite.rules.leases import NO_LEASE, Lease

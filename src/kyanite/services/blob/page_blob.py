@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Mapping
 from typing import NamedTuple
 
 from kyanite.extents.api import Extent
-from kyanite.model import creation, page_blob
-from kyanite.model.blob import BlobKey, Guard
-from kyanite.model.creation import Draft
-from kyanite.model.page_blob import PageBlobChange, PageWrite, SequenceCondition
+from kyanite.model.blobs import page_blob, put
+from kyanite.model.blobs.blob import BlobKey, Guard
+from kyanite.model.blobs.page_blob import PageBlobChange, PageWrite, SequenceCondition
+from kyanite.model.blobs.put import Draft
 from kyanite.model.records import PAGE_BLOB, BlobRecord
 from kyanite.rules.permissions import may_overwrite
 from kyanite.rules.sequence_numbers import LARGEST, Action, Change
@@ -50,7 +50,7 @@ async def put_page_blob(exchange: Exchange) -> Response:
         kind=PAGE_BLOB,
         sequence_number=number_of(headers, "x-ms-blob-sequence-number", LARGEST) or 0,
     )
-    record = await creation.put(
+    record = await put.put(
         exchange.environment.engine,
         blob_key_of(exchange),
         draft,

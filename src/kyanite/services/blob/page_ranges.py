@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from kyanite.model import page_blob
-from kyanite.model.ranges import Range
+from kyanite.model.blobs import page_blob
+from kyanite.model.content.ranges import Range
 from kyanite.services.blob.blob import found_key_of, guard_of, version_headers
 from kyanite.services.common.exchange import Exchange
 from kyanite.values import Instant

@@ -6,9 +6,9 @@ from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from kyanite.model import copy_source
-from kyanite.model.copy_source import SourceKey
-from kyanite.model.reading import Reading
+from kyanite.model import copy_sources
+from kyanite.model.content.reading import Reading
+from kyanite.model.copy_sources import SourceKey
 from kyanite.model.records import BlobRecord
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
@@ -120,7 +120,7 @@ def check_no_body(exchange: Exchange) -> None:
 
 
 def _reading_of(source: Source, asked: ByteRange | None) -> Reading[BlobRecord]:
-    load = partial(copy_source.load, source=source.key, conditions=source.conditions)
+    load = partial(copy_sources.load, source=source.key, conditions=source.conditions)
     if asked is None:
         return Reading(load)
     return Reading(partial(load, first=asked.first, last=asked.last), asked.first, asked.last, is_whole=False)

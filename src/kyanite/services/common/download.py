@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from itertools import count
 from typing import Generic, TypeVar
 
-from kyanite.model import hold
-from kyanite.model.content import Part, Plan, Zeros
-from kyanite.model.reading import Opened, Readable, Reading, let_go, open_held, open_once
+from kyanite.model.content import pinned_reads
+from kyanite.model.content.content import Part, Plan, Zeros
+from kyanite.model.content.reading import Opened, Readable, Reading, let_go, open_held, open_once
 from kyanite.services.common.environment import Environment
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import base64_text, flag_of
@@ -218,7 +218,7 @@ class Stream(Generic[R]):
     def _planned(self) -> AsyncIterator[Zeros | Part | bytes]:
         opened = self._opened
         end = opened.offset + opened.length
-        return hold.pieces(self._environment.engine, opened.record.content, opened.plan, end)
+        return pinned_reads.pieces(self._environment.engine, opened.record.content, opened.plan, end)
 
     async def _bytes_of(self, piece: Zeros | Part | bytes) -> AsyncIterator[bytes]:
         if isinstance(piece, bytes):

@@ -1,8 +1,8 @@
 """What the paths of the File service mean, and who guards what they name: also asked where a file is copied from."""
 
-from kyanite.model import share
-from kyanite.model.file_tree import FilePath
-from kyanite.model.share import ShareKey
+from kyanite.model.files import share
+from kyanite.model.files.share import ShareKey
+from kyanite.model.files.tree import FilePath
 from kyanite.rules import file_names, names
 from kyanite.services.common.access import Policed
 from kyanite.services.common.exchange import Exchange, Resource

@@ -15,7 +15,7 @@ import msgspec
 
 from kyanite.engine.api import EngineBusy, EngineFull
 from kyanite.extents.api import Extent, Extents
-from kyanite.model.content import INLINE_MAX, PACK_MAX
+from kyanite.model.content.content import INLINE_MAX, PACK_MAX
 from kyanite.rules.refusals import Refused
 from kyanite.services.common.environment import Environment
 from kyanite.services.common.headers import base64_text, crc64_of, md5_of

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from kyanite.model import service_properties as stored
+from kyanite.model import settings as stored
 from kyanite.services.common.exchange import Exchange
 from kyanite.wire import service_properties as wire
 from kyanite.wire.http import Response

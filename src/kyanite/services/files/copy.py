@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from kyanite.engine.api import Snapshot
-from kyanite.model import file, file_copy
-from kyanite.model.blob import UNGUARDED, BlobKey, load_to_be_read
-from kyanite.model.file import RangeWrite
-from kyanite.model.file_copy import FileCopy
-from kyanite.model.file_tree import FilePath
-from kyanite.model.reading import Readable, Reading
+from kyanite.model.blobs.blob import UNGUARDED, BlobKey, load_to_be_read
+from kyanite.model.content.reading import Readable, Reading
+from kyanite.model.files import copy, file
+from kyanite.model.files.copy import FileCopy
+from kyanite.model.files.file import RangeWrite
+from kyanite.model.files.tree import FilePath
 from kyanite.rules.permissions import may_overwrite
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.common import blob_paths, file_paths, intake
@@ -68,7 +68,7 @@ async def copy_file(exchange: Exchange) -> Response:
         ignores_read_only=flag_of(headers, "x-ms-file-copy-ignore-readonly"),
         sets_archive=flag_of(headers, "x-ms-file-copy-set-archive"),
     )
-    entry = await file_copy.copy(
+    entry = await copy.copy(
         exchange.environment.engine,
         path_of(exchange),
         ask,
@@ -87,9 +87,7 @@ async def abort_copy_file(exchange: Exchange) -> Response:
         raise Malformed("MissingRequiredQueryParameter", QueryParameterName="copyid")
     if not _COPY_ID.fullmatch(copy_id):
         raise bad_parameter("copyid", copy_id)
-    await file_copy.abort(
-        exchange.environment.engine, path_of(exchange), copy_id, lease_id_of(exchange.headers)
-    )
+    await copy.abort(exchange.environment.engine, path_of(exchange), copy_id, lease_id_of(exchange.headers))
     return Response(204)
 
 

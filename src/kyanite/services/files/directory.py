@@ -1,6 +1,6 @@
 """Directories over REST."""
 
-from kyanite.model import directory
+from kyanite.model.files import directory
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import path_of, readable_path_of
 from kyanite.services.common.headers import metadata_headers, metadata_of, one_of

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from functools import partial
 
-from kyanite.model import file
-from kyanite.model.file import FileChange, FileDraft
-from kyanite.model.file_entry import Entry
+from kyanite.model.files import file
+from kyanite.model.files.entry import Entry
+from kyanite.model.files.file import FileChange, FileDraft
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.common.exchange import Exchange

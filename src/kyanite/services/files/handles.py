@@ -1,7 +1,7 @@
 """List Handles and Force Close Handles, of files and directories alike."""
 
-from kyanite.model import open_files
-from kyanite.model.handle import Handle
+from kyanite.model.files import open_files
+from kyanite.model.files.handles import Handle
 from kyanite.rules.share_modes import Rights
 from kyanite.services.common.enumeration import enumeration
 from kyanite.services.common.exchange import Exchange

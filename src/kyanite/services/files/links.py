@@ -4,8 +4,8 @@ The text of a symbolic link is kept as it was sent, which is how AzCopy expects 
 path of the file that gets a further name may be percent-encoded or bare: some clients do nothing to it.
 """
 
-from kyanite.model import hard_link, symbolic_link
-from kyanite.model.file_tree import FilePath
+from kyanite.model.files import hard_link, links
+from kyanite.model.files.tree import FilePath
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import names_of, path_of, readable_path_of
 from kyanite.services.common.headers import lease_id_of, metadata_of, required
@@ -23,7 +23,7 @@ async def create_symbolic_link(exchange: Exchange) -> Response:
     target = required(exchange.headers, _TEXT)
     if len(target) > _TEXT_MAX_CHARACTERS:
         raise bad_header(_TEXT, target)
-    entry, parent_id = await symbolic_link.create(
+    entry, parent_id = await links.create(
         exchange.environment.engine,
         path_of(exchange),
         target,
@@ -34,7 +34,7 @@ async def create_symbolic_link(exchange: Exchange) -> Response:
 
 
 async def read_symbolic_link(exchange: Exchange) -> Response:
-    entry = await symbolic_link.see(exchange.environment.engine, readable_path_of(exchange))
+    entry = await links.see(exchange.environment.engine, readable_path_of(exchange))
     return Response(200, [*version_headers(entry), (_TEXT, entry.target)])
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from kyanite.model import file_listing, share_listing
-from kyanite.model.file_entry import Entry
-from kyanite.model.file_listing import Listing
-from kyanite.model.share_listing import Item, Place
+from kyanite.model.files import listing, share_listing
+from kyanite.model.files.entry import Entry
+from kyanite.model.files.listing import Listing
+from kyanite.model.files.share_listing import Item, Place
 from kyanite.rules import file_attributes, leases
 from kyanite.services.common.enumeration import echo_of, enumeration, metadata_element
 from kyanite.services.common.exchange import Exchange
@@ -95,7 +95,7 @@ async def list_directories_and_files(exchange: Exchange) -> Response:
     parts = includes_of(parameters, _ENTRY_PARTS)
     limit = max_results_of(parameters)
     ask = Listing(prefix=parameters.get("prefix", ""), first=marker_of(parameters), limit=limit)
-    page = await file_listing.list_directory(exchange.environment.engine, readable_path_of(exchange), ask)
+    page = await listing.list_directory(exchange.environment.engine, readable_path_of(exchange), ask)
     flag_of(exchange.headers, "x-ms-file-extended-info")
     with_ids = exchange.version >= _IDS_SINCE
     item = _item_writer(parts, with_ids=with_ids)

@@ -2,7 +2,7 @@
 
 import json
 
-from kyanite.model import permission
+from kyanite.model.files import security_descriptors
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import share_of
@@ -26,7 +26,7 @@ _DESCRIPTOR_MAX_BYTES = 64 * 1024
 async def create_permission(exchange: Exchange) -> Response:
     key = share_of(exchange)
     text = await _descriptor_of(exchange)
-    stored = await permission.create(exchange.environment.engine, key, text)
+    stored = await security_descriptors.create(exchange.environment.engine, key, text)
     return Response(
         201,
         [
@@ -39,7 +39,7 @@ async def create_permission(exchange: Exchange) -> Response:
 async def get_permission(exchange: Exchange) -> Response:
     key = decode_permission_key(required(exchange.headers, "x-ms-file-permission-key"))
     form = one_of(exchange.headers, "x-ms-file-permission-format", FORMS, FORMS[0])
-    text = await permission.get(exchange.environment.engine, share_of(exchange), key)
+    text = await security_descriptors.get(exchange.environment.engine, share_of(exchange), key)
     if form == "Binary":
         text = base64_text(_bytes_of(text))
     body = json.dumps({"permission": text, "format": form.lower()}).encode()

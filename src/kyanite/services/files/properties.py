@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from kyanite.model.file_entry import DIRECTORY, FILE, SYMBOLIC_LINK, Entry, Posix
-from kyanite.model.file_properties import NOW, SmbProperties
-from kyanite.model.permission import KEY_BYTES, PermissionAsk
+from kyanite.model.files.entry import DIRECTORY, FILE, SYMBOLIC_LINK, Entry, Posix
+from kyanite.model.files.properties import NOW, SmbProperties
+from kyanite.model.files.security_descriptors import KEY_BYTES, PermissionAsk
 from kyanite.rules import file_attributes, leases, sddl
 from kyanite.rules.leases import Lease
 from kyanite.rules.refusals import Reason, Refused

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from functools import partial
 
 from kyanite.engine.api import Snapshot
-from kyanite.model import file, file_ranges
-from kyanite.model.file import RangeWrite, Seen
-from kyanite.model.file_entry import Entry
-from kyanite.model.reading import Opened, Reading
+from kyanite.model.content.reading import Opened, Reading
+from kyanite.model.files import file
+from kyanite.model.files import ranges as file_ranges
+from kyanite.model.files.entry import Entry
+from kyanite.model.files.file import RangeWrite, Seen
 from kyanite.services.common.download import download, download_structured
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import instant_of, path_of, readable_path_of

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from kyanite.model import file_rename
-from kyanite.model.file_entry import DIRECTORY, FILE
-from kyanite.model.file_rename import Rename
-from kyanite.model.file_tree import FilePath
+from kyanite.model.files import rename
+from kyanite.model.files.entry import DIRECTORY, FILE
+from kyanite.model.files.rename import Rename
+from kyanite.model.files.tree import FilePath
 from kyanite.rules.permissions import Access
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import names_of, path_of, share_of
@@ -47,6 +47,6 @@ async def _rename(exchange: Exchange, kind: int) -> Response:
         metadata=metadata_of(exchange.request),
         content_type=headers.get("x-ms-content-type", ""),
     )
-    entry, parent_id = await file_rename.rename(exchange.environment.engine, ask)
+    entry, parent_id = await rename.rename(exchange.environment.engine, ask)
     answer = [*version_headers(entry), ("x-ms-request-server-encrypted", "true")]
     return Response(200, answer + smb_headers(entry, parent_id))

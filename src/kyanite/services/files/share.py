@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from kyanite.model import directory, retired_share, share, share_snapshot, share_usage
-from kyanite.model.share import ShareKey, ShareRecord, ShareSettings
-from kyanite.model.share_snapshot import Snapshots
+from kyanite.model.files import deleted_shares, directory, share, share_snapshots, usage
+from kyanite.model.files.share import ShareKey, ShareRecord, ShareSettings
+from kyanite.model.files.share_snapshots import Snapshots
 from kyanite.services.common import properties
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.file_paths import readable_share_of, share_of
@@ -111,7 +111,7 @@ async def set_share_acl(exchange: Exchange) -> Response:
 
 async def get_share_stats(exchange: Exchange) -> Response:
     """The lengths of all files together; before 2018-03-28 in GiB, rounded up."""
-    record, used = await share_usage.see(
+    record, used = await usage.see(
         exchange.environment.engine, share_of(exchange), lease_id_of(exchange.headers)
     )
     if exchange.version >= "2018-03-28":
@@ -131,7 +131,7 @@ async def lease_share(exchange: Exchange) -> Response:
 async def snapshot_share(exchange: Exchange) -> Response:
     """Of the share as it is: a snapshot that the request names does not matter, as it does not to the service."""
     key = ShareKey(exchange.account.name, exchange.container)
-    taken_at, record = await share_snapshot.take(
+    taken_at, record = await share_snapshots.take(
         exchange.environment.engine, key, metadata_of(exchange.request)
     )
     return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(taken_at))])
@@ -143,7 +143,7 @@ async def delete_share(exchange: Exchange) -> Response:
     if wish and key.snapshot is not None:
         raise bad_header("x-ms-delete-snapshots", wish)
     retention = (await properties.load(exchange, "file")).share_retention
-    await share_snapshot.delete(
+    await share_snapshots.delete(
         exchange.environment.engine,
         key,
         lease_id_of(exchange.headers),
@@ -159,7 +159,7 @@ async def restore_share(exchange: Exchange) -> Response:
     if name != exchange.container:
         raise bad_header("x-ms-deleted-share-name", name)
     version = required(exchange.headers, "x-ms-deleted-share-version")
-    record = await retired_share.restore(
+    record = await deleted_shares.restore(
         exchange.environment.engine, share_of(exchange), _decode_version(version)
     )
     return Response(201, version_headers(record))

@@ -1,7 +1,7 @@
 """List Queues: the parameters in, the XML out."""
 
-from kyanite.model import queue
-from kyanite.model.queue import QueueRecord
+from kyanite.model.queues import queue
+from kyanite.model.queues.queue import QueueRecord
 from kyanite.services.common.enumeration import echo_of, enumeration, metadata_element
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.paging import encode_marker, includes_of, marker_of, max_results_of

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from kyanite.model import message, queue
-from kyanite.model.message import Draft, Message, Receipt
+from kyanite.model.queues import message, queue
+from kyanite.model.queues.message import Draft, Message, Receipt
 from kyanite.rules.visibility import DEFAULT_TIME_TO_LIVE_SECONDS, FOREVER
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.queue.queue import key_of

@@ -1,6 +1,6 @@
 """What the paths of the Queue service mean, and who guards what they name."""
 
-from kyanite.model import queue
+from kyanite.model.queues import queue
 from kyanite.rules import names
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.common.access import Policed

@@ -1,7 +1,7 @@
 """Queues over REST. They have no ETags and take no conditions: the last writer wins."""
 
-from kyanite.model import queue
-from kyanite.model.queue import QueueKey
+from kyanite.model.queues import queue
+from kyanite.model.queues.queue import QueueKey
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.headers import metadata_headers, metadata_of
 from kyanite.services.common.policies import policies_document, policies_of

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from copy import copy
 from typing import NamedTuple
 
-from kyanite.model import entity
-from kyanite.model.entity import Change, ChangeRefused, Written
-from kyanite.model.table import TableKey
+from kyanite.model.tables import entity
+from kyanite.model.tables.entity import Change, ChangeRefused, Written
+from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities, permissions
 from kyanite.rules.entities import Act
 from kyanite.rules.permissions import Access

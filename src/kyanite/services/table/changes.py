@@ -6,7 +6,7 @@ those in the body of an update.
 
 from collections.abc import Mapping
 
-from kyanite.model.entity import Change
+from kyanite.model.tables.entity import Change
 from kyanite.rules import entities
 from kyanite.rules.entities import ANY, Act
 from kyanite.rules.permissions import Access, Grant, ServiceGrant

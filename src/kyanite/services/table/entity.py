@@ -2,9 +2,9 @@
 
 from functools import lru_cache
 
-from kyanite.model import entity, entity_query, entity_text, table
-from kyanite.model.entity import Change, Written
-from kyanite.model.entity_query import Ask, Plan
+from kyanite.model.tables import entity, query, stored_entity, table
+from kyanite.model.tables.entity import Change, Written
+from kyanite.model.tables.query import Ask, Plan
 from kyanite.rules import entities
 from kyanite.rules.permissions import ServiceGrant
 from kyanite.rules.refusals import Reason, Refused
@@ -81,7 +81,7 @@ async def get_entity(exchange: Exchange) -> Response:
         exchange.environment.engine, table_key(exchange), partition_key, row_key
     )
     headers = json_headers(level)
-    headers.append(etag_header(entity_text.etag_of(text)))
+    headers.append(etag_header(stored_entity.etag_of(text)))
     return Response(200, headers, entity_body(exchange, table_name, text, level, selected))
 
 
@@ -96,7 +96,7 @@ async def query_entities(exchange: Exchange) -> Response:
         within=grant.keys if isinstance(grant, ServiceGrant) else None,
         limit=top_of(parameters),
     )
-    page = await entity_query.query(exchange.environment.engine, table_key(exchange), ask)
+    page = await query.query(exchange.environment.engine, table_key(exchange), ask)
     headers = json_headers(level)
     if page.next_keys is not None:
         partition_key, row_key = page.next_keys
@@ -138,7 +138,7 @@ def _plan(text: str) -> Plan:
 
 
 def _make_plan(text: str) -> Plan:
-    return entity_query.plan(odata.decode_filter(text))
+    return query.plan(odata.decode_filter(text))
 
 
 _remembered_plan = lru_cache(maxsize=256)(_make_plan)

@@ -16,8 +16,8 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from kyanite.model import table
-from kyanite.model.table import TableKey
+from kyanite.model.tables import table
+from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
 from kyanite.services.common.access import Policed
 from kyanite.services.common.exchange import Exchange, Resource

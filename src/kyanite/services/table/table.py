@@ -5,9 +5,9 @@ from collections.abc import Callable
 import msgspec
 
 from kyanite.edm import And, Comparison, Filter, Literal, Not, Or
-from kyanite.model import table
-from kyanite.model.entity_filter import compile_filter
-from kyanite.model.table import TableKey
+from kyanite.model.tables import table
+from kyanite.model.tables.filter import compile_filter
+from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
 from kyanite.services.common.exchange import Exchange
 from kyanite.services.common.policies import policies_document, policies_of

@@ -1,0 +1,137 @@
+"""Page blobs: pages of 512 bytes, written and cleared anywhere, and a sequence number of the client's own."""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.extents.api import Extent
+from kyanite.model import keys
+from kyanite.model.blobs import container
+from kyanite.model.blobs.blob import BlobKey, Guard, load_for_read, load_for_write, scope_of
+from kyanite.model.content import content, ranges
+from kyanite.model.content.content import Content
+from kyanite.model.records import PAGE_BLOB, BlobRecord, HttpHeaders, decode_blob, encode
+from kyanite.rules import preconditions, sequence_numbers
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.sequence_numbers import Change
+from kyanite.values import Instant
+
+_HISTORY_MAX = 100
+"""So many snapshots are looked at beside the two that are compared: they only tell of what came and went."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceCondition:
+    le: int | None = None
+    lt: int | None = None
+    eq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageWrite:
+    offset: int
+    length: int
+    payload: bytes | tuple[Extent, ...] | None
+    """None to clear the range."""
+    sequence: SequenceCondition = SequenceCondition()
+
+
+@dataclass(frozen=True, slots=True)
+class PageBlobChange:
+    """What Set Blob Properties may change of a page blob; None is left as it is."""
+
+    http: HttpHeaders | None = None
+    length: int | None = None
+    sequence: Change | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageRanges:
+    record: BlobRecord
+    page: ranges.Page
+
+
+def write(engine: Engine, blob: BlobKey, ask: PageWrite, guard: Guard) -> Awaitable[BlobRecord]:
+    def body(tx: Transaction) -> BlobRecord:
+        key, record = load_for_write(tx, blob, guard, kind=PAGE_BLOB)
+        wanted = ask.sequence
+        preconditions.check_sequence_number(record.sequence_number, le=wanted.le, lt=wanted.lt, eq=wanted.eq)
+        if ask.offset + ask.length > record.length:
+            raise Refused(Reason.INVALID_PAGE_RANGE)
+        written = replace(record, modified_at=tx.now, content=_written(tx, record.content, ask))
+        tx.put(key, encode(written))
+        return written
+
+    return engine.run(body, scope_of(blob))
+
+
+def _written(tx: Transaction, old: Content, ask: PageWrite) -> Content:
+    if ask.payload is None:
+        return content.clear(tx, old, ask.offset, ask.length)
+    return content.write(tx, old, ask.offset, ask.payload)
+
+
+def change(engine: Engine, blob: BlobKey, ask: PageBlobChange, guard: Guard) -> Awaitable[BlobRecord]:
+    """Resize the blob, change its sequence number, or both. What a blob grows by reads as zeros."""
+
+    def body(tx: Transaction) -> BlobRecord:
+        key, record = load_for_write(tx, blob, guard, kind=PAGE_BLOB)
+        changed = replace(record, modified_at=tx.now)
+        if ask.http is not None:
+            changed = replace(changed, http=ask.http)
+        if ask.sequence is not None:
+            number = sequence_numbers.apply(record.sequence_number, ask.sequence)
+            changed = replace(changed, sequence_number=number)
+        if ask.length is not None:
+            kept = record.content
+            if ask.length < record.length:
+                kept = content.truncate(tx, kept, ask.length)
+            changed = replace(changed, length=ask.length, content=kept)
+        tx.put(key, encode(changed))
+        return changed
+
+    return engine.run(body, scope_of(blob))
+
+
+def page_ranges(
+    engine: Engine,
+    blob: BlobKey,
+    guard: Guard,
+    *,
+    first: int,
+    last: int | None,
+    limit: int,
+    since: Instant | None = None,
+) -> Awaitable[PageRanges]:
+    """Which pages hold data, from byte ``first`` to byte ``last``; or what has changed there ``since`` a snapshot."""
+
+    def body(snap: Snapshot) -> PageRanges:
+        record = load_for_read(snap, blob, guard)
+        if record.kind != PAGE_BLOB:
+            raise Refused(Reason.INVALID_BLOB_TYPE)
+        if first and first >= record.length:
+            raise Refused(Reason.INVALID_RANGE, **{"Content-Range": f"bytes */{record.length}"})
+        end = record.length if last is None else min(last + 1, record.length)
+        if since is None:
+            return PageRanges(record, ranges.data_ranges(snap, record.content, first, end, limit=limit))
+        versions = [*_load_history(snap, blob, since), record.content]
+        return PageRanges(record, ranges.changed_ranges(snap, versions, first, end, limit=limit))
+
+    return engine.read(body)
+
+
+def _load_history(snap: Snapshot, blob: BlobKey, since: Instant) -> list[Content]:
+    """What the snapshot holds, and what the next ones after it hold: pages that only they show were cleared later."""
+    if blob.snapshot is not None and since > blob.snapshot:
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NEWER)
+    container_id = container.load(snap, blob.container).id
+    start = keys.version(container_id, blob.name, since)
+    end = keys.after(keys.versions_of(container_id, blob.name))
+    if blob.snapshot is not None:
+        end = keys.version(container_id, blob.name, blob.snapshot) + b"\0"
+    rows = list(snap.scan(start, end, limit=_HISTORY_MAX))
+    if not rows or rows[0][0] != start:
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
+    return [decode_blob(value).content for _, value in rows]

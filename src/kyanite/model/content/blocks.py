@@ -1,0 +1,87 @@
+"""Block lists: content that is made of blocks, each of them intervals that begin with its tag.
+
+A block on its way is content of its own (``content.create`` with a tag). Committing a list moves the
+intervals of the blocks into the content of the blob; the bytes stay where they are, and the references change
+only for what is no longer, or newly, or more often in the list.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from kyanite.engine.api import Snapshot, Transaction
+from kyanite.model.content import interval_rows, layers, references
+from kyanite.model.content.content import Content, drop, listed, short_list, visible
+from kyanite.model.content.intervals import ENDLESS, Interval
+from kyanite.model.content.layers import Head
+from kyanite.model.content.references import Source
+
+
+class Block(NamedTuple):
+    tag: bytes
+    intervals: tuple[Interval, ...]
+
+    @property
+    def length(self) -> int:
+        return sum(interval.length for interval in self.intervals)
+
+
+def blocks_of(snapshot: Snapshot, content: Content) -> Iterator[Block]:
+    """The blocks of a content in order. Content that was not made of blocks is one block without a tag."""
+    gathered: list[Interval] = []
+    for interval in visible(snapshot, content, 0, ENDLESS):
+        if interval.tag and gathered:
+            yield Block(gathered[0].tag, tuple(gathered))
+            gathered = []
+        gathered.append(interval)
+    if gathered:
+        yield Block(gathered[0].tag, tuple(gathered))
+
+
+def compose(
+    tx: Transaction, old: Content, staged: Iterable[Content], blocks: Sequence[Block], *, nth: int = 0
+) -> Content:
+    """Content that is exactly these blocks, each from ``blocks_of(old)`` or from the staged contents.
+
+    The old content and all staged ones are given up, whether their blocks are in the list or not.
+    """
+    intervals = list(_in_a_row(blocks))
+    differences = references.count({}, intervals, 1)
+    for content in staged:
+        references.count(differences, short_list(tx, content), -1)
+    if old.layer and _is_own(layers.load(tx, old.layer)):
+        composed = _rewrite(tx, old.layer, intervals, differences)
+    else:
+        if old.layer:
+            drop(tx, old)
+        else:
+            references.count(differences, short_list(tx, old), -1)
+        composed = listed(tx, intervals, nth)
+    references.change(tx, differences)
+    return composed
+
+
+def _is_own(head: Head) -> bool:
+    """Whether the layer belongs to one record alone, with nothing below."""
+    return head.records == 1 and not head.uppers and not head.below
+
+
+def _rewrite(
+    tx: Transaction, layer_id: int, intervals: Sequence[Interval], differences: dict[Source, int]
+) -> Content:
+    loaded = list(interval_rows.scan(tx, layer_id))
+    for run in loaded:
+        references.count(differences, run.intervals, -1)
+    interval_rows.store(tx, layer_id, loaded, intervals, fill=True)
+    return Content(layer=layer_id)
+
+
+def _in_a_row(blocks: Iterable[Block]) -> Iterator[Interval]:
+    offset = 0
+    for block in blocks:
+        tag = block.tag
+        for interval in block.intervals:
+            yield msgspec.structs.replace(interval, offset=offset, tag=tag)
+            offset += interval.length
+            tag = b""

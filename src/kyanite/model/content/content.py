@@ -1,0 +1,316 @@
+"""What lies where in a blob or file.
+
+A ``Content`` is the part of a record that says where the bytes are: in one inline body, in a short list of
+intervals, or in a layer. It knows no length: what is not stored reads as zeros, and where a blob ends is its
+record's business. All functions work on a transaction or a snapshot and touch no file; each costs the same
+whatever the size.
+
+A function that changes content returns the new value, for the caller to store in its record; the old value
+must not be used again. A transaction that makes several contents gives each a number of its own, ``nth``.
+
+How this is laid out, and why, is told in ``docs/decisions/0002-content-in-extents-and-layers.md``.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from kyanite.engine.api import Snapshot, Transaction
+from kyanite.extents.api import PACK_MAX, Extent
+from kyanite.model import keys
+from kyanite.model.content import interval_rows, layers, references
+from kyanite.model.content.intervals import ENDLESS, Interval, clip, cut, lay_out
+from kyanite.model.content.layer_view import Stack
+from kyanite.model.content.references import Source
+
+__all__ = [
+    "INLINE_MAX",
+    "NO_CONTENT",
+    "PACK_MAX",
+    "Content",
+    "Part",
+    "Piece",
+    "Plan",
+    "Zeros",
+    "clear",
+    "create",
+    "drop",
+    "read_plan",
+    "share",
+    "truncate",
+    "visible",
+    "write",
+]
+
+INLINE_MAX = 16 * 1024
+"""Up to this size a body is kept in the engine and costs one commit and no file."""
+
+SHORT_MAX = 4
+"""Up to so many intervals are kept in the record itself."""
+
+NTH_MAX = 8
+"""How many contents one transaction can make."""
+
+_SPLICE_RUNS_MAX = 8
+"""A splice that overlaps more runs than this goes into a layer of its own, and the rest is left to the
+background."""
+
+_PLAN_PIECES = 4096
+_PLAN_INLINE_BYTES = 4 * 1024 * 1024
+
+
+class Content(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Where the bytes of one blob or file are. Stored: fields are only ever added at the end.
+
+    At most one of the fields is set; none, when all is zeros.
+    """
+
+    body: int = 0
+    """The number of an inline body that nothing else refers to, and that begins at offset 0."""
+    intervals: tuple[Interval, ...] = ()
+    layer: int = 0
+
+
+NO_CONTENT = Content()
+
+
+class Zeros(NamedTuple):
+    length: int
+
+
+class Part(NamedTuple):
+    """Bytes of an extent."""
+
+    extent: Extent
+    offset: int
+    length: int
+
+
+Piece = Zeros | Part | bytes
+
+
+class Plan(NamedTuple):
+    """Where the bytes of a range come from, in order."""
+
+    pieces: list[Piece]
+    end: int
+    """How far the plan goes: short of what was asked for when it would have become too long."""
+
+
+# Whole contents
+
+
+def create(tx: Transaction, payload: bytes | Sequence[Extent], *, tag: bytes = b"", nth: int = 0) -> Content:
+    """New content. With a tag it is one block: a list of intervals, however many, to be composed into a blob."""
+    if isinstance(payload, bytes) and not tag:
+        if not payload:
+            return NO_CONTENT
+        return Content(body=_store_body(tx, payload, nth))
+    intervals = _store(tx, payload, 0, tag, nth)
+    return Content(intervals=tuple(intervals)) if tag else listed(tx, intervals, nth)
+
+
+def share(tx: Transaction, content: Content, *, nth: int = 0) -> Content:
+    """The same bytes for another record: a snapshot or a copy."""
+    if content.body:
+        return Content(body=_store_body(tx, _load_body(tx, content.body), nth))
+    if content.layer:
+        layers.share(tx, content.layer)
+    else:
+        references.add(tx, content.intervals)
+    return content
+
+
+def drop(tx: Transaction, content: Content) -> None:
+    """Its record is gone, or has other content now."""
+    if content.body:
+        tx.delete(keys.body(content.body))
+    elif content.layer:
+        layers.drop(tx, content.layer)
+    elif content.intervals:
+        references.drop(tx, content.intervals)
+
+
+def listed(tx: Transaction, intervals: Sequence[Interval], nth: int) -> Content:
+    """Content of these intervals, whose references have been counted."""
+    if len(intervals) <= SHORT_MAX:
+        return Content(intervals=tuple(intervals))
+    number = _number(tx, nth)
+    layers.found(tx, number, intervals)
+    return Content(layer=number)
+
+
+def short_list(snapshot: Snapshot, content: Content) -> list[Interval]:
+    """The intervals of content that has no layer."""
+    if content.body:
+        return [Interval(0, len(_load_body(snapshot, content.body)), body=content.body)]
+    return list(content.intervals)
+
+
+# Splices
+
+
+def write(
+    tx: Transaction,
+    content: Content,
+    offset: int,
+    payload: bytes | Sequence[Extent],
+    *,
+    tag: bytes = b"",
+    nth: int = 0,
+) -> Content:
+    """Put these bytes at the offset, in place of what was there."""
+    new = _store(tx, payload, offset, tag, nth)
+    return _splice(tx, content, offset, new[-1].end, new, nth) if new else content
+
+
+def clear(tx: Transaction, content: Content, offset: int, length: int, *, nth: int = 0) -> Content:
+    """Let this range read as zeros and take no space."""
+    return (
+        _splice(tx, content, offset, offset + length, [Interval(offset, length)], nth) if length else content
+    )
+
+
+def truncate(tx: Transaction, content: Content, length: int, *, nth: int = 0) -> Content:
+    """Let everything from this offset on read as zeros, also if the blob should grow again."""
+    return clear(tx, content, length, ENDLESS - length, nth=nth)
+
+
+def _splice(
+    tx: Transaction, content: Content, start: int, end: int, new: list[Interval], nth: int
+) -> Content:
+    """Put the new intervals, data just stored or one hole, in place of the range."""
+    differences: dict[Source, int] = {}
+    references.count(differences, new, -1)
+    if content.layer:
+        content = _splice_layer(tx, content.layer, start, end, new, differences, nth)
+    else:
+        content = _splice_list(tx, content, start, end, new, differences, nth)
+    references.change(tx, differences)
+    return content
+
+
+def _splice_list(
+    tx: Transaction,
+    content: Content,
+    start: int,
+    end: int,
+    new: list[Interval],
+    differences: dict[Source, int],
+    nth: int,
+) -> Content:
+    new = _without_holes(new)
+    parts = cut(short_list(tx, content), start, end)
+    references.count(differences, parts.touched, -1)
+    references.count(differences, parts.remains, 1)
+    references.count(differences, new, 1)
+    return listed(tx, [*parts.before, *new, *parts.behind], nth)
+
+
+def _splice_layer(
+    tx: Transaction,
+    layer_id: int,
+    start: int,
+    end: int,
+    new: list[Interval],
+    differences: dict[Source, int],
+    nth: int,
+) -> Content:
+    head = layers.load(tx, layer_id)
+    is_shared = head.records > 1 or head.uppers > 0
+    loaded = [] if is_shared else interval_rows.load(tx, layer_id, start, end, limit=_SPLICE_RUNS_MAX + 1)
+    if is_shared or len(loaded) > _SPLICE_RUNS_MAX:
+        loaded, layer_id, below = [], _number(tx, nth), layer_id
+        head = layers.put_on_top(tx, below, layer_id)
+    if not head.below:
+        new = _without_holes(new)
+    interval_rows.replace(tx, layer_id, loaded, start, end, new, differences)
+    return Content(layer=layer_id)
+
+
+def _without_holes(intervals: list[Interval]) -> list[Interval]:
+    """Holes need to be stored only where they hide something."""
+    return [interval for interval in intervals if not interval.is_hole]
+
+
+# Reading
+
+
+def visible(snapshot: Snapshot, content: Content, start: int, end: int) -> Iterator[Interval]:
+    """The data within the range, clipped to it and in order. What lies between is zeros."""
+    if content.layer:
+        for interval in Stack(snapshot, content.layer).intervals(start, end):
+            if not interval.is_hole:
+                yield interval
+        return
+    for interval in short_list(snapshot, content):
+        if interval.offset < end and interval.end > start:
+            yield clip(interval, start, end)
+
+
+def read_plan(snapshot: Snapshot, content: Content, offset: int, length: int) -> Plan:
+    """How to read the range. Whoever reads extents by it has pinned them before the snapshot was taken.
+
+    The plan stops short of the end (``Plan.end``) when it would get too long. To go on in another snapshot,
+    the content has to be held, for it may change: see ``pinned_reads.py``.
+    """
+    if content.body:
+        return Plan([_body_range(snapshot, content.body, offset, length)] if length else [], offset + length)
+    pieces: list[Piece] = []
+    at, end, inline_bytes = offset, offset + length, 0
+    for interval in visible(snapshot, content, offset, end):
+        if len(pieces) >= _PLAN_PIECES or inline_bytes >= _PLAN_INLINE_BYTES:
+            return Plan(pieces, at)
+        if interval.offset > at:
+            pieces.append(Zeros(interval.offset - at))
+        at = interval.end
+        if interval.extent is not None:
+            pieces.append(Part(interval.extent, interval.skip, interval.length))
+        else:
+            pieces.append(_body_range(snapshot, interval.body, interval.skip, interval.length))
+            inline_bytes += interval.length
+    if at < end:
+        pieces.append(Zeros(end - at))
+    return Plan(pieces, end)
+
+
+# Inline bodies
+
+
+def _store(
+    tx: Transaction, payload: bytes | Sequence[Extent], offset: int, tag: bytes, nth: int
+) -> list[Interval]:
+    """New bytes, referred to once: by the intervals that are returned."""
+    if not isinstance(payload, bytes):
+        references.begin(tx, payload)
+        return lay_out(payload, offset, tag)
+    if not payload:
+        return []
+    return [Interval(offset, len(payload), body=_store_body(tx, payload, nth), tag=tag)]
+
+
+def _store_body(tx: Transaction, data: bytes, nth: int) -> int:
+    number = _number(tx, nth)
+    tx.put(keys.body(number), data)
+    return number
+
+
+def _load_body(snapshot: Snapshot, number: int) -> bytes:
+    data = snapshot.get(keys.body(number))
+    assert data is not None, "Content refers to an inline body that is not there."
+    return data
+
+
+def _body_range(snapshot: Snapshot, number: int, offset: int, length: int) -> bytes:
+    data = _load_body(snapshot, number)
+    if offset == 0 and length == len(data):
+        return data
+    return data[offset : offset + length].ljust(length, b"\0")
+
+
+def _number(tx: Transaction, nth: int) -> int:
+    """A number for a new body or layer: instants of transactions are unique, so this is."""
+    if not 0 <= nth < NTH_MAX:
+        raise ValueError("Too many contents in one transaction.")
+    return tx.now * NTH_MAX + nth

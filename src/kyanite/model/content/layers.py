@@ -1,0 +1,125 @@
+"""Layers: sets of intervals that lie on each other, shared by snapshots and copies.
+
+What a layer does not cover is what the layer below it shows there; below the lowest there are zeros. Only a
+layer that one record refers to, and on which no other lies, is ever written by a splice. Everybody else puts
+a new layer on top first. So a snapshot is one more reference, whatever the size, and sees the same bytes for
+ever.
+
+The head of a layer counts who refers to it. When nobody does, the layer becomes a chore: to be taken apart.
+When only one other layer does, it is a chore to fold the two into one, or deleted snapshots would keep their
+bytes.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+
+import msgspec
+
+from kyanite.engine.api import Snapshot, Transaction
+from kyanite.model import keys
+from kyanite.model.content import interval_rows
+from kyanite.model.content.intervals import Interval
+
+DEPTH_MAX = 8
+"""A layer with more below it is folded with all of them, in the background, so that reads stay short."""
+
+
+class Head(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    below: int = 0
+    """The layer it lies on, or 0."""
+    depth: int = 0
+    """How many are below; may have become less."""
+    records: int = 1
+    """How many records and holds refer to it."""
+    uppers: int = 0
+    """How many layers lie on it."""
+    generation: int = 0
+    """Counts the steps by which it took over what was below it."""
+
+
+class Task(IntEnum):
+    TAKE_APART = 0
+    FOLD = 1
+    """Take over the layer below for as long as nothing else needs it."""
+    FLATTEN = 2
+    """Take over all that is below."""
+
+
+class Chore(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Background work on one layer, and how far it has come."""
+
+    task: Task
+    below: int = 0
+    generation: int = 0
+    """Of the layer below: when that changes, the work on it begins again."""
+    cursor: int = 0
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode_head: Callable[[bytes], Head] = msgspec.msgpack.Decoder(Head).decode
+decode_chore: Callable[[bytes], Chore] = msgspec.msgpack.Decoder(Chore).decode
+
+
+def load(snapshot: Snapshot, layer: int) -> Head:
+    stored = snapshot.get(keys.layer(layer))
+    assert stored is not None, "Something refers to a layer that is not there."
+    return decode_head(stored)
+
+
+def save(tx: Transaction, layer: int, head: Head) -> None:
+    """Store the head, and note what its references ask for."""
+    tx.put(keys.layer(layer), encode(head))
+    if head.records:
+        return
+    if not head.uppers:
+        tx.put(keys.chore(layer), encode(Chore(Task.TAKE_APART)))
+    elif head.uppers == 1:
+        edges = keys.edges(layer)
+        for key, _ in tx.scan(edges, keys.after(edges), limit=1):
+            _ask(tx, int.from_bytes(key[len(edges) :], "big"), Task.FOLD)
+
+
+def found(tx: Transaction, layer: int, intervals: Sequence[Interval]) -> None:
+    """A new layer with nothing below, for one record. The references of the intervals are counted already."""
+    tx.put(keys.layer(layer), encode(Head()))
+    interval_rows.store(tx, layer, [], intervals, fill=True)
+
+
+def put_on_top(tx: Transaction, below: int, layer: int) -> Head:
+    """Put a new, empty layer on another. The record that referred to that one refers to the new one instead."""
+    lower = load(tx, below)
+    head = Head(below=below, depth=lower.depth + 1)
+    tx.put(keys.layer(layer), encode(head))
+    tx.put(keys.edge(below, layer), b"")
+    if head.depth > DEPTH_MAX:
+        _ask(tx, layer, Task.FLATTEN)
+    save(tx, below, change(lower, records=-1, uppers=1))
+    return head
+
+
+def share(tx: Transaction, layer: int) -> None:
+    """One more record refers to the layer."""
+    save(tx, layer, change(load(tx, layer), records=1))
+
+
+def drop(tx: Transaction, layer: int) -> None:
+    """A record no longer refers to the layer."""
+    save(tx, layer, change(load(tx, layer), records=-1))
+
+
+def leave(tx: Transaction, below: int, layer: int) -> None:
+    """A layer no longer lies on the one that was below it."""
+    tx.delete(keys.edge(below, layer))
+    save(tx, below, change(load(tx, below), uppers=-1))
+
+
+def change(head: Head, *, records: int = 0, uppers: int = 0) -> Head:
+    assert head.records + records >= 0, "A layer was dropped more often than it was referred to."
+    return msgspec.structs.replace(head, records=head.records + records, uppers=head.uppers + uppers)
+
+
+def _ask(tx: Transaction, layer: int, task: Task) -> None:
+    """Note a chore, unless there is one for this layer that does as much."""
+    stored = tx.get(keys.chore(layer))
+    if stored is None or Task.TAKE_APART < decode_chore(stored).task < task:
+        tx.put(keys.chore(layer), encode(Chore(task)))

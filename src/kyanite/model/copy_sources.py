@@ -1,0 +1,76 @@
+"""What blobs are copied from: blobs and files, found in the snapshot or transaction that reads them."""
+
+from collections.abc import Callable
+
+from kyanite.engine.api import Snapshot
+from kyanite.model.blobs import blob
+from kyanite.model.blobs.blob import BlobKey
+from kyanite.model.content.intervals import ENDLESS
+from kyanite.model.files import file
+from kyanite.model.files.entry import Entry
+from kyanite.model.files.tree import FilePath
+from kyanite.model.records import BLOCK_BLOB, BlobRecord
+from kyanite.rules import preconditions
+from kyanite.rules.preconditions import Conditions
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import ETag, Instant
+
+CheckSource = Callable[[Conditions, ETag, Instant], None]
+SourceKey = BlobKey | FilePath
+
+_MISSING = frozenset(
+    (
+        Reason.BLOB_NOT_FOUND,
+        Reason.CONTAINER_NOT_FOUND,
+        Reason.PARENT_NOT_FOUND,
+        Reason.PATH_NOT_FOUND,
+        Reason.PATH_TYPE_MISMATCH,
+        Reason.SHARE_NOT_FOUND,
+        Reason.SHARE_SNAPSHOT_NOT_FOUND,
+    )
+)
+
+
+def load(
+    snap: Snapshot,
+    source: SourceKey,
+    conditions: Conditions,
+    *,
+    first: int = 0,
+    last: int | None = None,
+    check: CheckSource = preconditions.check_source_read,
+    may_be_archived: bool = False,
+) -> BlobRecord:
+    """The source as a blob; a file is one of blocks. Refused when it may not be read now, or not on these conditions.
+
+    ``first`` and ``last`` are the bytes that will be read: of a file, others may be locked.
+    """
+    try:
+        found = _find(snap, source, first, ENDLESS if last is None else last + 1)
+        if not may_be_archived:
+            blob.check_online(snap, found)
+    except Refused as refusal:
+        is_missing = refusal.reason in _MISSING
+        reason = Reason.COPY_SOURCE_NOT_FOUND if is_missing else Reason.COPY_SOURCE_NOT_AVAILABLE
+        raise Refused(reason) from None
+    check(conditions, found.etag, found.modified_at)
+    return found
+
+
+def _find(snap: Snapshot, source: SourceKey, start: int, end: int) -> BlobRecord:
+    if isinstance(source, BlobKey):
+        return blob.load(snap, blob.key_of(snap, source))
+    _, entry = file.load_for_read(snap, source, None, start=start, length=end - start)
+    return _as_blob(entry)
+
+
+def _as_blob(entry: Entry) -> BlobRecord:
+    return BlobRecord(
+        modified_at=entry.modified_at,
+        created_at=entry.created_at,
+        kind=BLOCK_BLOB,
+        length=entry.length,
+        content=entry.content,
+        http=entry.http,
+        metadata=entry.metadata,
+    )

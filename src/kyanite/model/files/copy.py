@@ -1,0 +1,159 @@
+"""Copying into a file, from a file or a blob of this store: by reference and in one transaction."""
+
+from collections.abc import Awaitable
+
+import msgspec
+from msgspec.structs import replace
+
+from kyanite.engine.api import Engine, Transaction
+from kyanite.model.blobs import blob
+from kyanite.model.blobs.blob import UNGUARDED, BlobKey
+from kyanite.model.content import content
+from kyanite.model.content.content import Content
+from kyanite.model.files import file, security_descriptors, tree, usage
+from kyanite.model.files.entry import FILE, Entry, Posix
+from kyanite.model.files.properties import SmbProperties, new_entry
+from kyanite.model.files.security_descriptors import PermissionAsk
+from kyanite.model.files.tree import FilePath
+from kyanite.model.records import CopyState, HttpHeaders
+from kyanite.rules import leases
+from kyanite.rules.file_attributes import archived
+from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant, LeaseId
+
+_TARGET_NTH = 1
+
+
+class FileCopy(msgspec.Struct, frozen=True, gc=False):
+    source: FilePath | BlobKey
+    source_url: str
+    copy_id: str
+    metadata: dict[str, str]
+    """Replaces the source's; empty takes that over."""
+    properties: SmbProperties
+    taken_over: frozenset[str] = frozenset()
+    """The fields of ``properties`` that the source decides, if it is a file; of owner and group, ``owner``."""
+    ignores_read_only: bool = False
+    sets_archive: bool = False
+
+
+class _Source(msgspec.Struct, frozen=True, gc=False):
+    content: Content
+    length: int
+    http: HttpHeaders
+    metadata: dict[str, str]
+    entry: Entry | None = None
+    share_id: int = 0
+
+
+def copy(
+    engine: Engine, path: FilePath, ask: FileCopy, lease_id: LeaseId | None, *, may_overwrite: bool
+) -> Awaitable[Entry]:
+    def body(tx: Transaction) -> Entry:
+        source = _load_source(tx, ask.source, path.share.account)
+        place = tree.place_of(tx, tree.open_tree(tx, path.share), path.names)
+        place, there = tree.look(tx, place)
+        shared = content.share(tx, source.content, nth=_TARGET_NTH)
+        file_id, lease, old_length = tx.now, NO_LEASE, 0
+        if there is None:
+            leases.check_write(NO_LEASE, lease_id, tx.now)
+        else:
+            lease = file.check_replaceable(
+                tx,
+                place,
+                there,
+                lease_id,
+                may_overwrite=may_overwrite,
+                ignores_read_only=ask.ignores_read_only,
+            )
+            tree.give_up(tx, place, there)
+            file_id, old_length = Instant(there.id), there.length
+        usage.change(tx, place.tree.share, file_id, source.length - old_length)
+        entry = new_entry(
+            tx,
+            place,
+            tree.parent_of(tx, place),
+            _properties(tx, ask, source),
+            kind=FILE,
+            entry_id=file_id,
+            metadata=ask.metadata or source.metadata,
+        )
+        entry = replace(
+            entry,
+            length=source.length,
+            content=shared,
+            http=source.http,
+            lease=lease,
+            attributes=archived(entry.attributes) if ask.sets_archive else entry.attributes,
+            copy=CopyState(ask.copy_id, ask.source_url, tx.now, source.length),
+        )
+        return tree.save(tx, place, file.in_place_of(there, entry))
+
+    return engine.run(body, file.scope_of(path))
+
+
+def _load_source(tx: Transaction, key: FilePath | BlobKey, account: str) -> _Source:
+    """A file of the same account that is not there is said to be so; any other source cannot be verified."""
+    try:
+        if isinstance(key, BlobKey):
+            record = blob.load_to_be_read(tx, key, UNGUARDED)
+            return _Source(record.content, record.length, record.http, record.metadata)
+        place, entry = file.load_for_read(tx, key, None, length=1)
+        return _Source(entry.content, entry.length, entry.http, entry.metadata, entry, place.tree.id)
+    except Refused as refusal:
+        if refusal.reason in _MISSING:
+            is_own = isinstance(key, FilePath) and key.share.account == account
+            raise Refused(Reason.PATH_NOT_FOUND if is_own else Reason.COPY_SOURCE_NOT_FOUND) from None
+        if isinstance(key, BlobKey):
+            raise Refused(Reason.COPY_SOURCE_NOT_AVAILABLE) from None
+        raise
+
+
+_MISSING = frozenset(
+    (
+        Reason.BLOB_NOT_FOUND,
+        Reason.CONTAINER_NOT_FOUND,
+        Reason.PARENT_NOT_FOUND,
+        Reason.PATH_NOT_FOUND,
+        Reason.SHARE_NOT_FOUND,
+        Reason.SHARE_SNAPSHOT_NOT_FOUND,
+    )
+)
+
+
+def _properties(tx: Transaction, ask: FileCopy, source: _Source) -> SmbProperties:
+    """What the request says, and what it leaves to the source."""
+    entry = source.entry
+    if entry is None:
+        return ask.properties
+    values: dict[str, object] = {name: getattr(entry, name) for name in ask.taken_over - _BY_THEMSELVES}
+    if entry.posix is not None and ask.taken_over & {"mode", "owner"}:
+        values["posix"] = _posix(ask, entry.posix)
+    if "permission" in ask.taken_over:
+        # The key means nothing in another share, the text does.
+        values["permission"] = PermissionAsk(security_descriptors.load(tx, source.share_id, entry.permission))
+    return msgspec.structs.replace(ask.properties, **values)
+
+
+_BY_THEMSELVES = frozenset(("permission", "mode", "owner"))
+
+
+def _posix(ask: FileCopy, source: Posix) -> Posix:
+    own = ask.properties.posix or Posix()
+    mode = source.mode if "mode" in ask.taken_over else own.mode
+    owner, group = (source.owner, source.group) if "owner" in ask.taken_over else (own.owner, own.group)
+    return Posix(mode, owner, group)
+
+
+def abort(engine: Engine, path: FilePath, copy_id: str, lease_id: LeaseId | None) -> Awaitable[None]:
+    """Every copy is complete as soon as it is there, so none can be aborted; which refusal that is can differ."""
+
+    def body(tx: Transaction) -> None:
+        _, entry = tree.load(tx, path, FILE)
+        leases.check_write(entry.lease, lease_id, tx.now)
+        if entry.copy is not None and entry.copy.id != copy_id:
+            raise Refused(Reason.COPY_ID_MISMATCH)
+        raise Refused(Reason.NO_PENDING_COPY_OPERATION)
+
+    return engine.run(body)

@@ -1,0 +1,88 @@
+"""The stored form of files and directories: one row each, in the directory that holds it."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from kyanite.model.content.content import NO_CONTENT, Content
+from kyanite.model.records import CopyState, HttpHeaders
+from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.values import ETag, Instant, etag_of
+
+DIRECTORY = 0
+FILE = 1
+SYMBOLIC_LINK = 2
+NAME = 3
+"""One of several names of a file, whose row is elsewhere: see ``file_tree.look``."""
+
+NO_HEADERS = HttpHeaders()
+
+
+class Posix(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What a share that speaks NFS keeps instead of attributes."""
+
+    mode: str = ""
+    owner: str = ""
+    group: str = ""
+
+
+class Former(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A place that a file left, up to the latest snapshot that shows it there."""
+
+    until: Instant
+    directory_id: int
+    folded_name: str
+
+
+class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Fields are only ever added at the end, with a default."""
+
+    name: str
+    """As it was given; the key has it folded."""
+    id: int
+    """Stays when the entry is renamed."""
+    kind: int
+    written_at: Instant
+    """When this row was written, for whatever reason: what tells which snapshots it belongs to."""
+    modified_at: Instant
+    """What ETag and Last-Modified show: leases leave it alone."""
+    created_at: Instant
+    last_write_at: Instant
+    changed_at: Instant
+    attributes: int
+    permission: bytes
+    """The key of its security descriptor."""
+    metadata: dict[str, str]
+    length: int = 0
+    content: Content = NO_CONTENT
+    http: HttpHeaders = NO_HEADERS
+    lease: Lease = NO_LEASE
+    copy: CopyState | None = None
+    posix: Posix | None = None
+    target: str = ""
+    """Of a symbolic link: where it leads."""
+    for_files: bytes = b""
+    """Of a directory: the key of the descriptor that files in it inherit."""
+    for_directories: bytes = b""
+    links: int = 1
+    """Of a file: how many names it has."""
+    former: tuple[Former, ...] = ()
+    """Of a file: where snapshots show it, the oldest first, if it was renamed since."""
+    placed_at: Instant = Instant(0)
+    """Of a file: when it was last renamed, if it ever was."""
+
+    @property
+    def etag(self) -> ETag:
+        return etag_of(self.modified_at)
+
+    @property
+    def is_directory(self) -> bool:
+        return self.kind == DIRECTORY
+
+
+decode_entry: Callable[[bytes], Entry] = msgspec.msgpack.Decoder(Entry).decode
+
+
+def name_entry(name: str, file_id: int, now: Instant) -> Entry:
+    """The row of one of several names: everything else is the file's."""
+    return Entry(name, file_id, NAME, now, now, now, now, now, attributes=0, permission=b"", metadata={})

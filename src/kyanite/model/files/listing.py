@@ -1,0 +1,116 @@
+"""Listing a directory, now or at a snapshot, in the order of the folded names.
+
+A page is one snapshot of the engine and goes on at a name, so it costs the same wherever in the directory it begins,
+and what is neither made nor removed between two pages appears exactly once. Of a snapshot of the share, live rows and
+rows set aside are merged; a page that has looked at very many rows without filling ends early.
+"""
+
+from collections.abc import Awaitable, Iterator
+
+import msgspec
+
+from kyanite.engine.api import Engine, Snapshot
+from kyanite.model import keys
+from kyanite.model.files import handles
+from kyanite.model.files import tree as file_tree
+from kyanite.model.files.entry import DIRECTORY, NAME, Entry, decode_entry
+from kyanite.model.files.tree import FilePath, Tree
+from kyanite.values import Instant
+
+_LOOKED_AT_MAX = 20_000
+_INSTANT_BYTES = 8
+_FIRST = "\x01"
+"""Before every name, and behind the empty one that the root has."""
+
+
+class Listing(msgspec.Struct, frozen=True, gc=False):
+    prefix: str = ""
+    first: str = ""
+    """The folded name at which the page begins."""
+    limit: int = 5000
+
+
+class DirectoryPage(msgspec.Struct, frozen=True, gc=False):
+    directory: Entry
+    entries: list[Entry]
+    next_name: str | None
+    """The folded name at which the next page begins, or None when this was the last."""
+
+
+def list_directory(engine: Engine, path: FilePath, ask: Listing) -> Awaitable[DirectoryPage]:
+    def body(snap: Snapshot) -> DirectoryPage:
+        place, directory = file_tree.load(snap, path, DIRECTORY)
+        tree = place.tree
+        if tree.at is None:
+            return _live(snap, tree, directory, ask)
+        return _at_snapshot(snap, tree, directory, ask, tree.at)
+
+    return engine.read(body)
+
+
+def _bounds(base: bytes, tree: Tree, ask: Listing) -> tuple[bytes, bytes]:
+    within = base + tree.fold(ask.prefix).encode()
+    return max(within, base + (ask.first or _FIRST).encode()), keys.after(within)
+
+
+def _live(snap: Snapshot, tree: Tree, directory: Entry, ask: Listing) -> DirectoryPage:
+    base = keys.entries(tree.id, directory.id)
+    start, end = _bounds(base, tree, ask)
+    pending = handles.pending_names(snap, tree.id, directory.id)
+    rows = list(snap.scan(start, end, limit=ask.limit + 1))
+    next_name = rows.pop()[0][len(base) :].decode() if len(rows) > ask.limit else None
+    if pending:
+        rows = [row for row in rows if row[0][len(base) :].decode() not in pending]
+    return _page(snap, tree, directory, [decode_entry(value) for _, value in rows], next_name)
+
+
+def _page(
+    snap: Snapshot, tree: Tree, directory: Entry, rows: list[Entry], next_name: str | None
+) -> DirectoryPage:
+    entries = [file_tree.follow(snap, tree, row) if row.kind == NAME else row for row in rows]
+    return DirectoryPage(directory, entries, next_name)
+
+
+def _at_snapshot(snap: Snapshot, tree: Tree, directory: Entry, ask: Listing, at: Instant) -> DirectoryPage:
+    found: list[Entry] = []
+    for looked_at, (name, entry) in enumerate(_candidates(snap, tree, directory.id, ask, at)):
+        if len(found) == ask.limit or looked_at >= _LOOKED_AT_MAX:
+            return _page(snap, tree, directory, found, name.decode())
+        if entry.written_at <= at:
+            found.append(entry)
+    return _page(snap, tree, directory, found, None)
+
+
+def _candidates(
+    snap: Snapshot, tree: Tree, directory_id: int, ask: Listing, at: Instant
+) -> Iterator[tuple[bytes, Entry]]:
+    """For each name the row that tells what was there at the snapshot, if anything was."""
+    asides = _asides(snap, tree, directory_id, ask, at)
+    aside = next(asides, None)
+    base = keys.entries(tree.id, directory_id)
+    for key, value in snap.scan(*_bounds(base, tree, ask)):
+        name = key[len(base) :]
+        while aside is not None and aside[0] < name:
+            yield aside
+            aside = next(asides, None)
+        if aside is not None and aside[0] == name:
+            yield aside
+            aside = next(asides, None)
+        else:
+            yield name, decode_entry(value)
+    while aside is not None:
+        yield aside
+        aside = next(asides, None)
+
+
+def _asides(
+    snap: Snapshot, tree: Tree, directory_id: int, ask: Listing, at: Instant
+) -> Iterator[tuple[bytes, Entry]]:
+    """Of each name the first row set aside at or after the snapshot."""
+    base = keys.aside_entries(tree.id, directory_id)
+    last = b""
+    for key, value in snap.scan(*_bounds(base, tree, ask)):
+        name = key[len(base) : -_INSTANT_BYTES - 1]
+        if name != last and int.from_bytes(key[-_INSTANT_BYTES:], "big") >= at:
+            last = name
+            yield name, decode_entry(value)

@@ -1,0 +1,72 @@
+"""Where a file holds data, and what has changed in it since an earlier snapshot of its share."""
+
+from collections.abc import Awaitable
+
+import msgspec
+
+from kyanite.engine.api import Engine, Snapshot
+from kyanite.model.content import ranges
+from kyanite.model.files import history, tree
+from kyanite.model.files.entry import FILE, Entry
+from kyanite.model.files.file import BLOCK, load_for_read
+from kyanite.model.files.share import ShareKey
+from kyanite.model.files.share_snapshots import instants
+from kyanite.model.files.tree import FilePath, Place
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant, LeaseId
+
+
+class FileRanges(msgspec.Struct, frozen=True, gc=False):
+    entry: Entry
+    page: ranges.Page
+
+
+def list_ranges(
+    engine: Engine,
+    path: FilePath,
+    lease_id: LeaseId | None,
+    *,
+    first: int,
+    last: int | None,
+    limit: int,
+    since: Instant | None = None,
+    through_renames: bool = False,
+) -> Awaitable[FileRanges]:
+    """Where a file holds data, or what has changed in it since an earlier snapshot of the share, by blocks."""
+
+    def body(snap: Snapshot) -> FileRanges:
+        place, entry = load_for_read(snap, path, lease_id, start=first, length=0)
+        end = entry.length if last is None else min(last + 1, entry.length)
+        if since is None:
+            page = ranges.data_ranges(snap, entry.content, first, end, limit=limit, block=BLOCK)
+            return FileRanges(entry, page)
+        if not through_renames:
+            _check_same(snap, path, entry, since)
+        rows = _versions(snap, path, place, entry, since)
+        contents = [row.content for row in rows]
+        return FileRanges(entry, ranges.changed_ranges(snap, contents, first, end, limit=limit, block=BLOCK))
+
+    return engine.read(body)
+
+
+def _check_same(snap: Snapshot, path: FilePath, entry: Entry, since: Instant) -> None:
+    """Refuse to compare with a snapshot that shows another file of this name, or none."""
+    key = ShareKey(path.share.account, path.share.name, since)
+    try:
+        _, old = tree.load(snap, FilePath(key, path.names), FILE)
+    except Refused:
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND) from None
+    if old.id != entry.id:
+        raise Refused(Reason.FILE_GENERATION_MISMATCH)
+
+
+def _versions(snap: Snapshot, path: FilePath, place: Place, entry: Entry, since: Instant) -> list[Entry]:
+    """The file as it was at the snapshot, and as it was seen from then on."""
+    if path.share.snapshot is not None and since > path.share.snapshot:
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NEWER)
+    if since not in instants(snap, place.tree.id):
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
+    rows = history.versions(snap, place, entry, since)
+    if rows[0].written_at > since:
+        raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
+    return rows

@@ -1,0 +1,99 @@
+"""Snapshots of a share, and its end: what is deleted here is taken apart in the background."""
+
+from collections.abc import Awaitable
+from enum import Enum
+
+from msgspec.structs import replace
+
+from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import keys
+from kyanite.model.files.deleted_shares import retire
+from kyanite.model.files.share import NEVER, ShareKey, ShareRecord, decode_share, load, load_any
+from kyanite.model.records import encode
+from kyanite.rules import leases
+from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant, LeaseId
+
+MAX_SNAPSHOTS = 200
+
+
+class Snapshots(Enum):
+    """What deleting a share does about its snapshots: without a word, a share that has some is not deleted."""
+
+    REFUSE = ""
+    INCLUDE = "include"
+    INCLUDE_LEASED = "include-leased"
+
+
+def take(engine: Engine, key: ShareKey, metadata: dict[str, str]) -> Awaitable[tuple[Instant, ShareRecord]]:
+    """Keep the share as it is now: one row, whatever is in it."""
+
+    def body(tx: Transaction) -> tuple[Instant, ShareRecord]:
+        record = load(tx, key)
+        if len(instants(tx, record.id)) >= MAX_SNAPSHOTS:
+            raise Refused(Reason.SHARE_SNAPSHOT_COUNT_EXCEEDED)
+        kept = replace(record, lease=NO_LEASE, latest_snapshot=NEVER)
+        if metadata:
+            kept = replace(kept, metadata=metadata)
+        tx.put(keys.share_snapshot(record.id, tx.now), encode(kept))
+        tx.put(key.key, encode(replace(record, latest_snapshot=tx.now)))
+        return tx.now, kept
+
+    return engine.run(body)
+
+
+def snapshots(snap: Snapshot, share_id: int) -> list[tuple[Instant, ShareRecord]]:
+    """The oldest first."""
+    base = keys.share_snapshots(share_id)
+    return [
+        (Instant(int.from_bytes(key[len(base) :], "big")), decode_share(value))
+        for key, value in snap.scan(base, keys.after(base))
+    ]
+
+
+def instants(snap: Snapshot, share_id: int) -> list[Instant]:
+    base = keys.share_snapshots(share_id)
+    return [Instant(int.from_bytes(key[len(base) :], "big")) for key, _ in snap.scan(base, keys.after(base))]
+
+
+def delete(
+    engine: Engine,
+    key: ShareKey,
+    lease_id: LeaseId | None,
+    wish: Snapshots = Snapshots.REFUSE,
+    *,
+    retention_days: int | None = None,
+) -> Awaitable[None]:
+    """Delete the share, or the one snapshot that the key names. For so many days a share can be restored."""
+
+    def body(tx: Transaction) -> None:
+        record = load_any(tx, key)
+        leases.check_write(record.lease, lease_id, tx.now)
+        if key.snapshot is not None:
+            _delete_snapshot(tx, key, key.snapshot)
+            return
+        _check_snapshots(tx, record.id, wish)
+        tx.delete(key.key)
+        if retention_days:
+            retire(tx, key, record, retention_days)
+        else:
+            tx.put(keys.deleted_share(record.id), b"")
+
+    return engine.run(body)
+
+
+def _delete_snapshot(tx: Transaction, key: ShareKey, instant: Instant) -> None:
+    record = load(tx, key)
+    tx.delete(keys.share_snapshot(record.id, instant))
+    left = [each for each in instants(tx, record.id) if each != instant]
+    tx.put(key.key, encode(replace(record, latest_snapshot=left[-1] if left else NEVER)))
+    tx.put(keys.loose_asides(record.id), b"")
+
+
+def _check_snapshots(tx: Transaction, share_id: int, wish: Snapshots) -> None:
+    kept = snapshots(tx, share_id)
+    if kept and wish is Snapshots.REFUSE:
+        raise Refused(Reason.SHARE_HAS_SNAPSHOTS)
+    if wish is Snapshots.INCLUDE and any(leases.is_locked(record.lease, tx.now) for _, record in kept):
+        raise Refused(Reason.SHARE_SNAPSHOT_LEASED)

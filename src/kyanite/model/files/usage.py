@@ -1,0 +1,47 @@
+"""How many bytes the files of a share have, and whether there may be more.
+
+Counted in several rows, each for the files whose id falls to it, so that writers of different files seldom meet. The
+lengths of files count, holes included; snapshots do not.
+"""
+
+from collections.abc import Awaitable
+
+from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import keys
+from kyanite.model.files import share
+from kyanite.model.files.share import ShareKey, ShareRecord
+from kyanite.rules import leases
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import LeaseId
+
+SHARDS = 16
+_GIB = 1 << 30
+
+
+def see(engine: Engine, key: ShareKey, lease_id: LeaseId | None) -> Awaitable[tuple[ShareRecord, int]]:
+    """A share and how many bytes its files have."""
+
+    def body(snap: Snapshot) -> tuple[ShareRecord, int]:
+        record = share.load(snap, key)
+        leases.check_read(record.lease, lease_id, snap.now)
+        return record, used_bytes(snap, record.id)
+
+    return engine.read(body)
+
+
+def used_bytes(snap: Snapshot, share_id: int) -> int:
+    base = keys.usages(share_id)
+    return sum(int.from_bytes(value, "big", signed=True) for _, value in snap.scan(base, keys.after(base)))
+
+
+def change(tx: Transaction, record: ShareRecord, file_id: int, difference: int) -> None:
+    """A file has become so much longer or shorter. Refused when it is more than the share may hold."""
+    if not difference:
+        return
+    quota = record.settings.quota_gib * _GIB
+    if difference > 0 and used_bytes(tx, record.id) + difference > quota:
+        raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
+    key = keys.usage(record.id, file_id % SHARDS)
+    stored = tx.get(key)
+    used = (0 if stored is None else int.from_bytes(stored, "big", signed=True)) + difference
+    tx.put(key, used.to_bytes(8, "big", signed=True))

@@ -1,0 +1,275 @@
+"""Messages of a queue.
+
+A message is one row, kept in the order of delivery: under its queue's generation, by the instant at which it becomes
+visible and then by the instant at which it was put. To hide a message is to move its row. So whoever gets messages
+reads a few rows at the head, whatever lies behind them, and a pop receipt that tells where the row was finds it at
+once or, when somebody has moved it since, not at all.
+
+Rows of expired messages are cleared away by whoever comes across them at the head, a bounded number at a time, and in
+the background (``spent_messages.py``). Long texts are kept apart, so that moving a message does not copy them.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import keys
+from kyanite.model.content import content
+from kyanite.model.content.content import Content
+from kyanite.model.queues.queue import QueueKey, count_key, counted, load
+from kyanite.model.records import encode
+from kyanite.rules import visibility
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.visibility import Standing
+from kyanite.values import Instant
+
+SHORT_TEXT_BYTES = 2048
+"""Up to this size a text is part of its message's row."""
+
+GONE_AT_ONCE = 512
+"""How many expired messages one transaction clears away."""
+
+_ROWS_AT_ONCE = 64
+
+
+class Draft(NamedTuple):
+    """A message as a client wants to put it."""
+
+    id: str
+    text: str
+    delay_seconds: int
+    time_to_live_seconds: int | None
+    """None leaves it to the service."""
+    secret: bytes
+
+
+class Receipt(NamedTuple):
+    """Where a message was when the receipt was given out, and the secret that it was given."""
+
+    visible_at: Instant
+    put_at: Instant
+    secret: bytes
+
+
+class Message(NamedTuple):
+    """A message as it is handed out."""
+
+    id: str
+    put_at: Instant
+    standing: Standing
+    text: str
+
+    @property
+    def receipt(self) -> Receipt:
+        return Receipt(self.standing.visible_at, self.put_at, self.standing.secret)
+
+
+class MessageRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    id: str
+    standing: Standing
+    text: str
+    long_text: Content = content.NO_CONTENT
+    """Where the text is if it is not here."""
+
+
+Row = tuple[bytes, MessageRecord]
+
+decode_message: Callable[[bytes], MessageRecord] = msgspec.msgpack.Decoder(MessageRecord).decode
+
+
+class Head(NamedTuple):
+    """The messages at the head of a queue."""
+
+    visible: list[Row]
+    gone: list[Row]
+    """Expired messages that were in the way."""
+    cut_short: bool
+    """There were so many of them that the rest was not looked at."""
+
+
+def put(engine: Engine, queue: QueueKey, draft: Draft) -> Awaitable[Message]:
+    def body(tx: Transaction) -> Message:
+        generation, now = load(tx, queue).generation, tx.now
+        standing = visibility.put(
+            delay_seconds=draft.delay_seconds,
+            time_to_live_seconds=draft.time_to_live_seconds,
+            secret=draft.secret,
+            now=now,
+        )
+        save(tx, generation, now, _record(tx, draft.id, standing, draft.text))
+        count = count_key(generation, now)
+        tx.put(count, counted(tx.get(count), 1))
+        return Message(draft.id, now, standing, draft.text)
+
+    return engine.run(body)
+
+
+async def get(
+    engine: Engine, queue: QueueKey, *, count: int, timeout_seconds: int, secret: bytes
+) -> list[Message]:
+    """Take up to so many visible messages, each hidden from everybody else for the timeout."""
+
+    def body(tx: Transaction) -> tuple[list[Message], bool]:
+        generation, now = load(tx, queue).generation, tx.now
+        head = look(tx, generation, count, now)
+        clear_away(tx, generation, head.gone)
+        taken = []
+        for (key, record), text in zip(head.visible, _texts(tx, head.visible), strict=True):
+            standing = visibility.get(
+                record.standing, timeout_seconds=timeout_seconds, secret=secret, now=now
+            )
+            put_at = put_at_of(key)
+            tx.delete(key)
+            save(tx, generation, put_at, msgspec.structs.replace(record, standing=standing))
+            taken.append(Message(record.id, put_at, standing, text))
+        return taken, head.cut_short
+
+    scope = keys.queue_scope(queue.account, queue.name)
+    while True:
+        taken, cut_short = await engine.run(body, scope)
+        if taken or not cut_short:
+            return taken
+
+
+async def peek(engine: Engine, queue: QueueKey, *, count: int) -> list[Message]:
+    """Up to so many visible messages, as they are."""
+
+    def body(snap: Snapshot) -> tuple[list[Message], bool]:
+        head = look(snap, load(snap, queue).generation, count, snap.now)
+        seen = [
+            Message(record.id, put_at_of(key), record.standing, text)
+            for (key, record), text in zip(head.visible, _texts(snap, head.visible), strict=True)
+        ]
+        return seen, head.cut_short
+
+    def make_way(tx: Transaction) -> None:
+        generation = load(tx, queue).generation
+        clear_away(tx, generation, look(tx, generation, count, tx.now).gone)
+
+    while True:
+        seen, cut_short = await engine.read(body)
+        if seen or not cut_short:
+            return seen
+        await engine.run(make_way, keys.queue_scope(queue.account, queue.name))
+
+
+def update(
+    engine: Engine,
+    queue: QueueKey,
+    message_id: str,
+    receipt: Receipt,
+    *,
+    text: str | None,
+    timeout_seconds: int,
+    secret: bytes,
+) -> Awaitable[Message]:
+    """Hide the message anew, or show it, and give out another receipt. Without a text it keeps the one it has."""
+
+    def body(tx: Transaction) -> Message:
+        generation, now = load(tx, queue).generation, tx.now
+        key = keys.message(generation, receipt.visible_at, receipt.put_at)
+        record = _found(tx.get(key), message_id)
+        standing = visibility.update(
+            record.standing, receipt.secret, timeout_seconds=timeout_seconds, secret=secret, now=now
+        )
+        if text is None:
+            changed = msgspec.structs.replace(record, standing=standing)
+        else:
+            content.drop(tx, record.long_text)
+            changed = _record(tx, message_id, standing, text)
+        tx.delete(key)
+        save(tx, generation, receipt.put_at, changed)
+        return Message(message_id, receipt.put_at, standing, "")
+
+    return engine.run(body)
+
+
+def delete(engine: Engine, queue: QueueKey, message_id: str, receipt: Receipt) -> Awaitable[None]:
+    def body(tx: Transaction) -> None:
+        generation = load(tx, queue).generation
+        key = keys.message(generation, receipt.visible_at, receipt.put_at)
+        count = count_key(generation, receipt.put_at)
+        stored, stored_count = tx.get_many((key, count))
+        record = _found(stored, message_id)
+        visibility.check_receipt(record.standing, receipt.secret, tx.now)
+        tx.delete(key)
+        content.drop(tx, record.long_text)
+        tx.put(count, counted(stored_count, -1))
+
+    return engine.run(body)
+
+
+# Rows
+
+
+def look(snap: Snapshot, generation: int, count: int, now: Instant) -> Head:
+    """The first visible messages, up to so many, and the expired ones among them, bounded."""
+    start, end = keys.messages(generation), keys.messages_visible_from(generation, now + 1)
+    visible: list[Row] = []
+    gone: list[Row] = []
+    limit = count
+    while True:
+        key = b""
+        rows = 0
+        for key, value in snap.scan(start, end, limit=limit):
+            rows += 1
+            record = decode_message(value)
+            (gone if visibility.is_gone(record.standing, now) else visible).append((key, record))
+            if len(visible) == count:
+                return Head(visible, gone, cut_short=False)
+        if rows < limit or len(gone) >= GONE_AT_ONCE:
+            return Head(visible, gone, cut_short=rows == limit)
+        start, limit = key + b"\0", _ROWS_AT_ONCE
+
+
+def save(tx: Transaction, generation: int, put_at: Instant, record: MessageRecord) -> None:
+    tx.put(keys.message(generation, record.standing.visible_at, put_at), encode(record))
+
+
+def clear_away(tx: Transaction, generation: int, rows: Sequence[Row]) -> None:
+    if not rows:
+        return
+    for key, record in rows:
+        tx.delete(key)
+        content.drop(tx, record.long_text)
+    gone = Counter(count_key(generation, put_at_of(key)) for key, _ in rows)
+    counts = list(gone)
+    for count, stored in zip(counts, tx.get_many(counts), strict=True):
+        tx.put(count, counted(stored, -gone[count]))
+
+
+def put_at_of(key: bytes) -> Instant:
+    return Instant(int.from_bytes(key[-8:], "big"))
+
+
+def _texts(snap: Snapshot, rows: Sequence[Row]) -> list[str]:
+    """The text of each message, those that are kept apart in one round trip."""
+    texts = [record.text for _, record in rows]
+    long = [index for index, (_, record) in enumerate(rows) if record.long_text.body]
+    if long:
+        stored = snap.get_many([keys.body(rows[index][1].long_text.body) for index in long])
+        for index, text in zip(long, stored, strict=True):
+            assert text is not None, "A message refers to a text that is not there."
+            texts[index] = text.decode()
+    return texts
+
+
+def _record(tx: Transaction, message_id: str, standing: Standing, text: str) -> MessageRecord:
+    if len(text) <= SHORT_TEXT_BYTES // 4:
+        return MessageRecord(message_id, standing, text)
+    stored = text.encode()
+    if len(stored) <= SHORT_TEXT_BYTES:
+        return MessageRecord(message_id, standing, text)
+    return MessageRecord(message_id, standing, "", content.create(tx, stored))
+
+
+def _found(stored: bytes | None, message_id: str) -> MessageRecord:
+    if stored is None:
+        raise Refused(Reason.MESSAGE_NOT_FOUND)
+    record = decode_message(stored)
+    if record.id != message_id:
+        raise Refused(Reason.MESSAGE_NOT_FOUND)
+    return record
