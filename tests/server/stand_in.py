@@ -19,7 +19,7 @@ from kyanite.engine.sqlite.write_lock import Turnstile
 from kyanite.server import child, supervisor
 from kyanite.server.main import main
 from kyanite.server.service_table import SERVICES, Factory
-from kyanite.services.common.environment import Environment
+from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request, Response
 
 PROGRAM = (sys.executable, __file__, "serve")

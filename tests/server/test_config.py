@@ -7,7 +7,7 @@ import pytest
 
 from kyanite.server import config
 from kyanite.server.failures import BadUsage
-from kyanite.services.common.environment import Account
+from kyanite.services.rest.environment import Account
 
 KEY = base64.b64encode(b"a key of an account").decode()
 OTHER = base64.b64encode(b"another").decode()

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.local.store import LocalExtents
 from kyanite.services.blob.service import blob_service
-from kyanite.services.common.environment import Account, Environment
-from kyanite.services.common.service import Service
+from kyanite.services.rest.environment import Account, Environment
+from kyanite.services.rest.service import Service
 from kyanite.values import Instant, instant_from_unix_seconds
 from kyanite.wire import http_date, shared_key
 from kyanite.wire.http import FileSpan, Request, Response

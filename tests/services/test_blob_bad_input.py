@@ -3,8 +3,8 @@
 import pytest
 
 from kyanite.services.blob.service import DIALECT
-from kyanite.services.common.exchange import Resource
-from kyanite.services.common.operations import Op
+from kyanite.services.rest.context import Resource
+from kyanite.services.rest.operations import Op
 from tests.services.harness import Harness
 
 JUNK = [

@@ -7,8 +7,8 @@ import pytest
 
 import kyanite
 from kyanite.rules.refusals import Reason
-from kyanite.services.common.exchange import Resource
 from kyanite.services.files.errors import REASONS
+from kyanite.services.rest.context import Resource
 
 ROOT = Path(kyanite.__file__).parent
 MET = [

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from azure.storage.queue import generate_account_sas, generate_queue_sas
 
-from kyanite.services.common.environment import Account
+from kyanite.services.rest.environment import Account
 from tests.services.harness import ACCOUNT, Answer, Harness
 from tests.services.test_queue_messages import document
 

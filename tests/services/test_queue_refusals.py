@@ -3,9 +3,9 @@
 import pytest
 
 from kyanite.rules.refusals import Reason
-from kyanite.services.common import errors as common
-from kyanite.services.common.exchange import Resource
 from kyanite.services.queue import errors
+from kyanite.services.rest import errors as common
+from kyanite.services.rest.context import Resource
 from kyanite.values import later
 from tests.services.harness import Harness
 from tests.services.test_queue_messages import document, get, put, texts, use

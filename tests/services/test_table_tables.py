@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kyanite.rules.refusals import Reason
-from kyanite.services.common.exchange import Resource
+from kyanite.services.rest.context import Resource
 from kyanite.services.table import errors
 from kyanite.wire import batch, edm, odata
 from tests.services.harness import VERSION, Harness

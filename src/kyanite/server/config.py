@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kyanite.server.failures import BadUsage
 from kyanite.server.service_table import SERVICES, offered
-from kyanite.services.common.environment import Account
+from kyanite.services.rest.environment import Account
 
 DEFAULT_LOCATION = Path("kyanite-data")
 MOST_WORKERS_BY_DEFAULT = 8

@@ -18,7 +18,7 @@ from kyanite.server.config import Config, parse_account
 from kyanite.server.failures import BadUsage, Failure
 from kyanite.server.logs import LEVELS
 from kyanite.server.service_table import SERVICES
-from kyanite.services.common.environment import Account
+from kyanite.services.rest.environment import Account
 
 _PORT = click.IntRange(0, 65535)
 _FILE = click.Path(path_type=Path)

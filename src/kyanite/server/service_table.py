@@ -8,7 +8,7 @@ one is a service that the options know already and this version does not have.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kyanite.services.common.environment import Environment
+from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Handler
 
 Factory = Callable[[Environment], Handler]

@@ -29,7 +29,7 @@ from kyanite.server.service_table import SERVICES
 from kyanite.server.store import Store, open_store
 from kyanite.server.turns import TurnTakingServer
 from kyanite.server.upkeep import keep_up
-from kyanite.services.common.environment import Environment
+from kyanite.services.rest.environment import Environment
 from kyanite.values import Instant, instant_from_unix_ns
 from kyanite.wire.http import Handler
 

@@ -1,21 +1,21 @@
 """The Blob service of an account over REST: its properties, its stats, and what kind of account it is."""
 
-from kyanite.services.common import properties
-from kyanite.services.common.exchange import Exchange
+from kyanite.services.rest import service_properties
+from kyanite.services.rest.context import Exchange
 from kyanite.wire.http import Response
 from kyanite.wire.service_properties import BLOB_ELEMENTS
 
 
 async def get_properties(exchange: Exchange) -> Response:
-    return await properties.get_properties(exchange, "blob", BLOB_ELEMENTS)
+    return await service_properties.get_properties(exchange, "blob", BLOB_ELEMENTS)
 
 
 async def set_properties(exchange: Exchange) -> Response:
-    return await properties.set_properties(exchange, "blob", BLOB_ELEMENTS)
+    return await service_properties.set_properties(exchange, "blob", BLOB_ELEMENTS)
 
 
 async def get_stats(exchange: Exchange) -> Response:
-    return await properties.get_stats(exchange)
+    return await service_properties.get_stats(exchange)
 
 
 async def get_information(_: Exchange) -> Response:

@@ -12,11 +12,11 @@ from kyanite.services.blob.blob import SEALED, Headers, blob_key_of, guard_of, v
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, take_range
 from kyanite.services.blob.tiering import check_no_tier
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import content_length_of, metadata_of, number_of, stored_md5_of
-from kyanite.services.common.intake import Taken, commit, hash_headers
-from kyanite.services.common.limits import check_body_length
-from kyanite.services.common.structured import data_length_of, structured_headers, take_data
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.headers import content_length_of, metadata_of, number_of, stored_md5_of
+from kyanite.services.rest.limits import check_body_length
+from kyanite.services.rest.structured import data_length_of, structured_headers, take_data
+from kyanite.services.rest.uploads import Taken, commit, hash_headers
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
 

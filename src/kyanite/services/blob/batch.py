@@ -11,10 +11,10 @@ from typing import NamedTuple
 from kyanite.rules.permissions import Access
 from kyanite.services.blob import errors
 from kyanite.services.blob.operations import OPERATIONS as EVERY_OPERATION
-from kyanite.services.common.blob_paths import guardian, locate
-from kyanite.services.common.exchange import Exchange, Resource
-from kyanite.services.common.operations import Op, query
-from kyanite.services.common.service import Dialect, Service
+from kyanite.services.rest.blob_paths import guardian, locate
+from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.operations import Op, query
+from kyanite.services.rest.service import Dialect, Service
 from kyanite.wire import uri
 from kyanite.wire.batch import (
     MULTIPART,

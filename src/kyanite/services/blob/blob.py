@@ -1,4 +1,4 @@
-"""Blobs of any kind over REST: properties, metadata, delete. Reading their bytes is in ``download.py``."""
+"""Blobs of any kind over REST: properties, metadata, delete. Reading their bytes is in ``downloads.py``."""
 
 from collections.abc import Mapping
 
@@ -15,9 +15,9 @@ from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.lists import BLOB_TYPES
 from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of, tier_times_of
-from kyanite.services.common.blob_paths import readable_key_of
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import (
+from kyanite.services.rest.blob_paths import readable_key_of
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.headers import (
     base64_text,
     conditions_of,
     lease_id_of,
@@ -27,7 +27,7 @@ from kyanite.services.common.headers import (
     required,
     stored_md5_of,
 )
-from kyanite.services.common.lease import lease_answer, lease_ask_of
+from kyanite.services.rest.leases import lease_answer, lease_ask_of
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response

@@ -8,16 +8,11 @@ from kyanite.model.records import HttpHeaders
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
 from kyanite.services.blob.tiering import tier_of
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import (
-    base64_text,
-    md5_of,
-    metadata_of,
-    required,
-)
-from kyanite.services.common.intake import commit
-from kyanite.services.common.limits import check_body_length
-from kyanite.services.common.structured import data_length_of, structured_headers, take_data
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.headers import base64_text, md5_of, metadata_of, required
+from kyanite.services.rest.limits import check_body_length
+from kyanite.services.rest.structured import data_length_of, structured_headers, take_data
+from kyanite.services.rest.uploads import commit
 from kyanite.wire import crc64
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header

@@ -14,16 +14,11 @@ from kyanite.services.blob.blob import blob_key_of, found_key_of, guard_of, vers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, take_range
 from kyanite.services.blob.tiering import tier_of
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import (
-    base64_text,
-    lease_id_of,
-    metadata_of,
-    stored_md5_of,
-)
-from kyanite.services.common.intake import Taken, check_hashes, commit, hash_headers
-from kyanite.services.common.limits import check_body_length
-from kyanite.services.common.structured import data_length_of, structured_headers, take_data
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.headers import base64_text, lease_id_of, metadata_of, stored_md5_of
+from kyanite.services.rest.limits import check_body_length
+from kyanite.services.rest.structured import data_length_of, structured_headers, take_data
+from kyanite.services.rest.uploads import Taken, check_hashes, commit, hash_headers
 from kyanite.values import LeaseId
 from kyanite.wire import crc64, xml
 from kyanite.wire.http import Response

@@ -8,16 +8,10 @@ from kyanite.model.records import ContainerRecord
 from kyanite.rules import leases
 from kyanite.rules.preconditions import Conditions
 from kyanite.services.blob import features
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import (
-    conditions_of,
-    lease_id_of,
-    metadata_headers,
-    metadata_of,
-    one_of,
-)
-from kyanite.services.common.lease import lease_answer, lease_ask_of
-from kyanite.services.common.policies import policies_document, policies_of
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.headers import conditions_of, lease_id_of, metadata_headers, metadata_of, one_of
+from kyanite.services.rest.leases import lease_answer, lease_ask_of
+from kyanite.services.rest.policies import policies_document, policies_of
 from kyanite.values import ETag, Instant
 from kyanite.wire import http_date
 from kyanite.wire.http import Response

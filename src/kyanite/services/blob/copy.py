@@ -20,9 +20,9 @@ from kyanite.services.blob.source import (
     take_source,
 )
 from kyanite.services.blob.tiering import priority_of, tier_of
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import flag_of, lease_id_of, metadata_of, required
-from kyanite.services.common.intake import commit
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.headers import flag_of, lease_id_of, metadata_of, required
+from kyanite.services.rest.uploads import commit
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header
 

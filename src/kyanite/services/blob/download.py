@@ -9,10 +9,10 @@ from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.records import BlobRecord
 from kyanite.services.blob.blob import found_key_of, guard_of, property_headers
 from kyanite.services.blob.tiering import tier_headers
-from kyanite.services.common.download import Headers, download, download_structured
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import base64_text
-from kyanite.services.common.structured import is_structured
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.downloads import Headers, download, download_structured
+from kyanite.services.rest.headers import base64_text
+from kyanite.services.rest.structured import is_structured
 from kyanite.wire import ranges
 from kyanite.wire.http import Response
 

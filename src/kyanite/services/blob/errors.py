@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from kyanite.rules.refusals import Reason
-from kyanite.services.common import errors as common
-from kyanite.services.common import lease_errors
-from kyanite.services.common.errors import WireError
-from kyanite.services.common.exchange import Resource
+from kyanite.services.rest import errors as common
+from kyanite.services.rest import lease_errors
+from kyanite.services.rest.context import Resource
+from kyanite.services.rest.errors import WireError
 
 _ANYWHERE: Mapping[Reason, WireError] = {
     **common.REASONS,

@@ -3,7 +3,7 @@
 They are refused: left out in silence, a condition would not hold, a key would not encrypt, a tag would be lost.
 """
 
-from kyanite.services.common.exchange import Exchange
+from kyanite.services.rest.context import Exchange
 from kyanite.wire.malformed import Malformed
 
 _HEADERS = frozenset(

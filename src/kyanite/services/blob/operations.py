@@ -19,8 +19,8 @@ from kyanite.services.blob import (
     page_blob,
     page_ranges,
 )
-from kyanite.services.common.exchange import Resource
-from kyanite.services.common.operations import Op, not_yet
+from kyanite.services.rest.context import Resource
+from kyanite.services.rest.operations import Op, not_yet
 
 SERVICE, CONTAINER, BLOB = Resource.SERVICE, Resource.CONTAINER, Resource.OBJECT
 

@@ -15,8 +15,8 @@ from kyanite.services.blob.blob import Headers, blob_key_of, guard_of, set_http_
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import RANGE, source_hash_headers, source_range_of, take_range
 from kyanite.services.blob.tiering import check_no_tier
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import (
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.headers import (
     content_length_of,
     metadata_of,
     number_of,
@@ -24,8 +24,8 @@ from kyanite.services.common.headers import (
     required,
     stored_md5_of,
 )
-from kyanite.services.common.intake import commit, hash_headers
-from kyanite.services.common.structured import data_length_of, structured_headers, take_data
+from kyanite.services.rest.structured import data_length_of, structured_headers, take_data
+from kyanite.services.rest.uploads import commit, hash_headers
 from kyanite.wire import ranges
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, missing_header

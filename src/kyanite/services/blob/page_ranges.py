@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from kyanite.model.blobs import page_blob
 from kyanite.model.content.ranges import Range
 from kyanite.services.blob.blob import found_key_of, guard_of, version_headers
-from kyanite.services.common.exchange import Exchange
+from kyanite.services.rest.context import Exchange
 from kyanite.values import Instant
 from kyanite.wire import iso_time, ranges, uri, xml
 from kyanite.wire.http import Response

@@ -2,9 +2,9 @@
 
 from kyanite.services.blob import batch, errors
 from kyanite.services.blob.operations import OPERATIONS
-from kyanite.services.common.blob_paths import guardian, locate
-from kyanite.services.common.environment import Environment
-from kyanite.services.common.service import Dialect, Service
+from kyanite.services.rest.blob_paths import guardian, locate
+from kyanite.services.rest.environment import Environment
+from kyanite.services.rest.service import Dialect, Service
 
 
 def blob_service(environment: Environment) -> Service:

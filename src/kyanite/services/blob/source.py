@@ -12,21 +12,14 @@ from kyanite.model.copy_sources import SourceKey
 from kyanite.model.records import BlobRecord
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.common import blob_paths, file_paths
-from kyanite.services.common.download import Stream
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import conditions_of, content_length_of
-from kyanite.services.common.intake import (
-    Expected,
-    PiecedBody,
-    Taken,
-    expected_of,
-    hash_headers,
-    take_body,
-)
-from kyanite.services.common.limits import most_of
-from kyanite.services.common.source_kinds import BLOB_SOURCE, FILE_SOURCE
-from kyanite.services.common.sources import COPY_SOURCE, Unverified, kind_of, source_of
+from kyanite.services.rest import blob_paths, file_paths
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.downloads import Stream
+from kyanite.services.rest.headers import conditions_of, content_length_of
+from kyanite.services.rest.limits import most_of
+from kyanite.services.rest.source_kinds import BLOB_SOURCE, FILE_SOURCE
+from kyanite.services.rest.sources import COPY_SOURCE, Unverified, kind_of, source_of
+from kyanite.services.rest.uploads import Expected, PiecedBody, Taken, expected_of, hash_headers, take_body
 from kyanite.wire import ranges
 from kyanite.wire.malformed import Malformed, bad_header
 from kyanite.wire.ranges import ByteRange

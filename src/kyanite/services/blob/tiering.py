@@ -7,7 +7,7 @@ from kyanite.rules import tiers
 from kyanite.rules.preconditions import NONE, Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tiers import PRIORITIES, SMART, TIERS, Tiering
-from kyanite.services.common.headers import conditions_of, one_of
+from kyanite.services.rest.headers import conditions_of, one_of
 from kyanite.values import Instant
 from kyanite.wire import http_date
 

@@ -1,14 +1,14 @@
 """The File service of an account over REST: its properties."""
 
-from kyanite.services.common import properties
-from kyanite.services.common.exchange import Exchange
+from kyanite.services.rest import service_properties
+from kyanite.services.rest.context import Exchange
 from kyanite.wire.http import Response
 from kyanite.wire.service_properties import FILE_ELEMENTS
 
 
 async def get_properties(exchange: Exchange) -> Response:
-    return await properties.get_properties(exchange, "file", FILE_ELEMENTS)
+    return await service_properties.get_properties(exchange, "file", FILE_ELEMENTS)
 
 
 async def set_properties(exchange: Exchange) -> Response:
-    return await properties.set_properties(exchange, "file", FILE_ELEMENTS)
+    return await service_properties.set_properties(exchange, "file", FILE_ELEMENTS)

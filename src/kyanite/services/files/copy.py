@@ -13,11 +13,14 @@ from kyanite.model.files.file import RangeWrite
 from kyanite.model.files.tree import FilePath
 from kyanite.rules.permissions import may_overwrite
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.common import blob_paths, file_paths, intake
-from kyanite.services.common.download import read_bytes
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.file_paths import path_of
-from kyanite.services.common.headers import (
+from kyanite.services.files.file import MIB
+from kyanite.services.files.properties import smb_properties_of, version_headers
+from kyanite.services.files.ranges import range_of, written_headers
+from kyanite.services.rest import blob_paths, file_paths, uploads
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.downloads import read_bytes
+from kyanite.services.rest.file_paths import path_of
+from kyanite.services.rest.headers import (
     content_length_of,
     flag_of,
     lease_id_of,
@@ -25,11 +28,8 @@ from kyanite.services.common.headers import (
     one_of,
     required,
 )
-from kyanite.services.common.source_kinds import BLOB_SOURCE, FILE_SOURCE
-from kyanite.services.common.sources import kind_of, source_of
-from kyanite.services.files.file import MIB
-from kyanite.services.files.properties import smb_properties_of, version_headers
-from kyanite.services.files.ranges import range_of, written_headers
+from kyanite.services.rest.source_kinds import BLOB_SOURCE, FILE_SOURCE
+from kyanite.services.rest.sources import kind_of, source_of
 from kyanite.wire import crc64, ranges
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
@@ -109,9 +109,9 @@ async def put_range_from_url(exchange: Exchange) -> Response:
     source = await _source_of(exchange, with_own_key=False)
     data = await _read(exchange, source, from_source.first, length)
     checksum = _check_source(headers, data)
-    taken = await intake.keep(exchange.environment, data)
+    taken = await uploads.keep(exchange.environment, data)
     ask = RangeWrite(asked.first, length, taken.payload, keeps)
-    entry = await intake.commit(
+    entry = await uploads.commit(
         exchange.environment, taken, file.write_range(exchange.environment.engine, path, ask, lease_id)
     )
     answer = [("x-ms-content-crc64", crc64.encode(checksum))]

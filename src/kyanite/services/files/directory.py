@@ -1,10 +1,10 @@
 """Directories over REST."""
 
 from kyanite.model.files import directory
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.file_paths import path_of, readable_path_of
-from kyanite.services.common.headers import metadata_headers, metadata_of, one_of
 from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.file_paths import path_of, readable_path_of
+from kyanite.services.rest.headers import metadata_headers, metadata_of, one_of
 from kyanite.wire.http import Response
 
 _ENCRYPTED = ("x-ms-request-server-encrypted", "true")

@@ -8,21 +8,6 @@ from kyanite.model.files.entry import Entry
 from kyanite.model.files.file import FileChange, FileDraft
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules.permissions import may_overwrite
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.file_paths import path_of, readable_path_of
-from kyanite.services.common.headers import (
-    base64_text,
-    lease_id_of,
-    metadata_headers,
-    metadata_of,
-    number_of,
-    required,
-    stored_md5_of,
-)
-from kyanite.services.common.intake import commit, hash_headers
-from kyanite.services.common.lease import lease_answer, lease_ask_of
-from kyanite.services.common.limits import check_body_length
-from kyanite.services.common.structured import data_length_of, structured_headers, take_data
 from kyanite.services.files.properties import (
     Headers,
     lease_headers,
@@ -31,6 +16,21 @@ from kyanite.services.files.properties import (
     smb_properties_of,
     version_headers,
 )
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.file_paths import path_of, readable_path_of
+from kyanite.services.rest.headers import (
+    base64_text,
+    lease_id_of,
+    metadata_headers,
+    metadata_of,
+    number_of,
+    required,
+    stored_md5_of,
+)
+from kyanite.services.rest.leases import lease_answer, lease_ask_of
+from kyanite.services.rest.limits import check_body_length
+from kyanite.services.rest.structured import data_length_of, structured_headers, take_data
+from kyanite.services.rest.uploads import commit, hash_headers
 from kyanite.values import Instant
 from kyanite.wire import http_date
 from kyanite.wire.http import Response

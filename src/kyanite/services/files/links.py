@@ -6,10 +6,10 @@ path of the file that gets a further name may be percent-encoded or bare: some c
 
 from kyanite.model.files import hard_link, links
 from kyanite.model.files.tree import FilePath
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.file_paths import names_of, path_of, readable_path_of
-from kyanite.services.common.headers import lease_id_of, metadata_of, required
 from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.file_paths import names_of, path_of, readable_path_of
+from kyanite.services.rest.headers import lease_id_of, metadata_of, required
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header
 from kyanite.wire.uri import decode_percent

@@ -7,14 +7,14 @@ from kyanite.model.files.entry import Entry
 from kyanite.model.files.listing import Listing
 from kyanite.model.files.share_listing import Item, Place
 from kyanite.rules import file_attributes, leases
-from kyanite.services.common.enumeration import echo_of, enumeration, metadata_element
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.file_paths import readable_path_of
-from kyanite.services.common.headers import flag_of
-from kyanite.services.common.paging import encode_marker, includes_of, marker_of, max_results_of
 from kyanite.services.files import provisioning
 from kyanite.services.files.properties import encode_permission_key
 from kyanite.services.files.share import TIERS, encode_version
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.enumeration import echo_of, enumeration, metadata_element
+from kyanite.services.rest.file_paths import readable_path_of
+from kyanite.services.rest.headers import flag_of
+from kyanite.services.rest.paging import encode_marker, includes_of, marker_of, max_results_of
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response

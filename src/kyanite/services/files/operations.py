@@ -5,8 +5,6 @@ that differ only by a header stand in the order in which the service tells them 
 """
 
 from kyanite.rules.permissions import Access
-from kyanite.services.common.exchange import Resource
-from kyanite.services.common.operations import Op, not_yet
 from kyanite.services.files import (
     account,
     copy,
@@ -20,6 +18,8 @@ from kyanite.services.files import (
     rename,
     share,
 )
+from kyanite.services.rest.context import Resource
+from kyanite.services.rest.operations import Op, not_yet
 
 SERVICE, SHARE, PATH = Resource.SERVICE, Resource.CONTAINER, Resource.OBJECT
 

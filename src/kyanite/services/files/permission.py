@@ -4,9 +4,6 @@ import json
 
 from kyanite.model.files import security_descriptors
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.file_paths import share_of
-from kyanite.services.common.headers import base64_text, one_of, required
 from kyanite.services.files.properties import (
     PERMISSION_FORMS as FORMS,
 )
@@ -15,6 +12,9 @@ from kyanite.services.files.properties import (
     decode_permission_key,
     encode_permission_key,
 )
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.file_paths import share_of
+from kyanite.services.rest.headers import base64_text, one_of, required
 from kyanite.wire import security_descriptor
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed

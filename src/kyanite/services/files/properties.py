@@ -12,7 +12,7 @@ from kyanite.model.files.security_descriptors import KEY_BYTES, PermissionAsk
 from kyanite.rules import file_attributes, leases, sddl
 from kyanite.rules.leases import Lease
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.common.headers import one_of
+from kyanite.services.rest.headers import one_of
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, security_descriptor
 from kyanite.wire.malformed import bad_header

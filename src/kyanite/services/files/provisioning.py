@@ -9,7 +9,7 @@ share's creation.
 from collections.abc import Mapping
 
 from kyanite.model.files.share import ShareRecord, ShareSettings
-from kyanite.services.common.headers import flag_of, number_of
+from kyanite.services.rest.headers import flag_of, number_of
 from kyanite.wire import http_date
 from kyanite.wire.malformed import Malformed
 

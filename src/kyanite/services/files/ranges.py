@@ -9,25 +9,14 @@ from kyanite.model.files import file
 from kyanite.model.files import ranges as file_ranges
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.file import RangeWrite, Seen
-from kyanite.services.common.download import download, download_structured
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.file_paths import instant_of, path_of, readable_path_of
-from kyanite.services.common.headers import (
-    base64_text,
-    flag_of,
-    lease_id_of,
-    one_of,
-    required,
-)
-from kyanite.services.common.intake import commit
-from kyanite.services.common.structured import (
-    data_length_of,
-    is_structured,
-    structured_headers,
-    take_data,
-)
 from kyanite.services.files.file import ENCRYPTED, MIB, property_headers
 from kyanite.services.files.properties import Headers, version_headers
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.downloads import download, download_structured
+from kyanite.services.rest.file_paths import instant_of, path_of, readable_path_of
+from kyanite.services.rest.headers import base64_text, flag_of, lease_id_of, one_of, required
+from kyanite.services.rest.structured import data_length_of, is_structured, structured_headers, take_data
+from kyanite.services.rest.uploads import commit
 from kyanite.wire import crc64, iso_time, ranges, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import (

@@ -7,12 +7,12 @@ from kyanite.model.files.entry import DIRECTORY, FILE
 from kyanite.model.files.rename import Rename
 from kyanite.model.files.tree import FilePath
 from kyanite.rules.permissions import Access
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.file_paths import names_of, path_of, share_of
-from kyanite.services.common.headers import flag_of, lease_id_of, metadata_of
-from kyanite.services.common.source_kinds import FILE_SOURCE
-from kyanite.services.common.sources import source_of
 from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.file_paths import names_of, path_of, share_of
+from kyanite.services.rest.headers import flag_of, lease_id_of, metadata_of
+from kyanite.services.rest.source_kinds import FILE_SOURCE
+from kyanite.services.rest.sources import source_of
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
 

@@ -1,10 +1,10 @@
 """The File service: its tables put together."""
 
-from kyanite.services.common.environment import Environment
-from kyanite.services.common.file_paths import guardian, locate
-from kyanite.services.common.service import Dialect, Service
 from kyanite.services.files import errors
 from kyanite.services.files.operations import OPERATIONS
+from kyanite.services.rest.environment import Environment
+from kyanite.services.rest.file_paths import guardian, locate
+from kyanite.services.rest.service import Dialect, Service
 
 
 def file_service(environment: Environment) -> Service:

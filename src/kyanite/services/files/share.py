@@ -8,10 +8,12 @@ from msgspec.structs import replace
 from kyanite.model.files import deleted_shares, directory, share, share_snapshots, usage
 from kyanite.model.files.share import ShareKey, ShareRecord, ShareSettings
 from kyanite.model.files.share_snapshots import Snapshots
-from kyanite.services.common import properties
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.file_paths import readable_share_of, share_of
-from kyanite.services.common.headers import (
+from kyanite.services.files import provisioning
+from kyanite.services.files.properties import Headers, lease_headers
+from kyanite.services.rest import service_properties
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.file_paths import readable_share_of, share_of
+from kyanite.services.rest.headers import (
     lease_id_of,
     metadata_headers,
     metadata_of,
@@ -19,10 +21,8 @@ from kyanite.services.common.headers import (
     one_of,
     required,
 )
-from kyanite.services.common.lease import lease_answer, lease_ask_of
-from kyanite.services.common.policies import policies_document, policies_of
-from kyanite.services.files import provisioning
-from kyanite.services.files.properties import Headers, lease_headers
+from kyanite.services.rest.leases import lease_answer, lease_ask_of
+from kyanite.services.rest.policies import policies_document, policies_of
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, xml
 from kyanite.wire.http import Response
@@ -142,7 +142,7 @@ async def delete_share(exchange: Exchange) -> Response:
     wish = one_of(exchange.headers, "x-ms-delete-snapshots", ("include", "include-leased"))
     if wish and key.snapshot is not None:
         raise bad_header("x-ms-delete-snapshots", wish)
-    retention = (await properties.load(exchange, "file")).share_retention
+    retention = (await service_properties.load(exchange, "file")).share_retention
     await share_snapshots.delete(
         exchange.environment.engine,
         key,

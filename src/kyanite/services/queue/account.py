@@ -1,18 +1,18 @@
 """The Queue service of an account over REST: its properties and its stats."""
 
-from kyanite.services.common import properties
-from kyanite.services.common.exchange import Exchange
+from kyanite.services.rest import service_properties
+from kyanite.services.rest.context import Exchange
 from kyanite.wire.http import Response
 from kyanite.wire.service_properties import QUEUE_ELEMENTS
 
 
 async def get_properties(exchange: Exchange) -> Response:
-    return await properties.get_properties(exchange, "queue", QUEUE_ELEMENTS)
+    return await service_properties.get_properties(exchange, "queue", QUEUE_ELEMENTS)
 
 
 async def set_properties(exchange: Exchange) -> Response:
-    return await properties.set_properties(exchange, "queue", QUEUE_ELEMENTS)
+    return await service_properties.set_properties(exchange, "queue", QUEUE_ELEMENTS)
 
 
 async def get_stats(exchange: Exchange) -> Response:
-    return await properties.get_stats(exchange)
+    return await service_properties.get_stats(exchange)

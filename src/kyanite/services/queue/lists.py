@@ -2,9 +2,9 @@
 
 from kyanite.model.queues import queue
 from kyanite.model.queues.queue import QueueRecord
-from kyanite.services.common.enumeration import echo_of, enumeration, metadata_element
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.paging import encode_marker, includes_of, marker_of, max_results_of
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.enumeration import echo_of, enumeration, metadata_element
+from kyanite.services.rest.paging import encode_marker, includes_of, marker_of, max_results_of
 from kyanite.wire.http import Response
 
 _PARTS = frozenset({"metadata"})

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from kyanite.model.queues import message, queue
 from kyanite.model.queues.message import Draft, Message, Receipt
 from kyanite.rules.visibility import DEFAULT_TIME_TO_LIVE_SECONDS, FOREVER
-from kyanite.services.common.exchange import Exchange
 from kyanite.services.queue.queue import key_of
+from kyanite.services.rest.context import Exchange
 from kyanite.wire import http_date, pop_receipt, queue_message
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_parameter, missing_parameter, parameter_out_of_range

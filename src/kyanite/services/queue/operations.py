@@ -5,9 +5,9 @@ that differ only by a parameter stand in the order in which the service tells th
 """
 
 from kyanite.rules.permissions import Access
-from kyanite.services.common.exchange import Resource
-from kyanite.services.common.operations import Op, not_yet, query
 from kyanite.services.queue import account, lists, message, queue
+from kyanite.services.rest.context import Resource
+from kyanite.services.rest.operations import Op, not_yet, query
 
 SERVICE, QUEUE, MESSAGES, MESSAGE = Resource.SERVICE, Resource.CONTAINER, Resource.MESSAGES, Resource.OBJECT
 

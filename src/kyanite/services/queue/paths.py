@@ -3,9 +3,9 @@
 from kyanite.model.queues import queue
 from kyanite.rules import names
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.common.access import Policed
-from kyanite.services.common.exchange import Exchange, Resource
 from kyanite.services.queue.queue import key_of
+from kyanite.services.rest.access import Policed
+from kyanite.services.rest.context import Exchange, Resource
 from kyanite.wire.malformed import Malformed
 
 _MESSAGES = "messages"

@@ -2,9 +2,9 @@
 
 from kyanite.model.queues import queue
 from kyanite.model.queues.queue import QueueKey
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import metadata_headers, metadata_of
-from kyanite.services.common.policies import policies_document, policies_of
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.headers import metadata_headers, metadata_of
+from kyanite.services.rest.policies import policies_document, policies_of
 from kyanite.wire.http import Response
 
 _PERMISSIONS = "raup"

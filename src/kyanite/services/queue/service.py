@@ -1,10 +1,10 @@
 """The Queue service: its tables put together."""
 
-from kyanite.services.common.environment import Environment
-from kyanite.services.common.service import Dialect, Service
 from kyanite.services.queue import errors
 from kyanite.services.queue.operations import OPERATIONS
 from kyanite.services.queue.paths import guardian, locate
+from kyanite.services.rest.environment import Environment
+from kyanite.services.rest.service import Dialect, Service
 
 
 def queue_service(environment: Environment) -> Service:

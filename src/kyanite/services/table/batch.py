@@ -16,8 +16,8 @@ from kyanite.rules import entities, permissions
 from kyanite.rules.entities import Act
 from kyanite.rules.permissions import Access
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.common.errors import WireError
-from kyanite.services.common.exchange import Exchange, Resource
+from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.errors import WireError
 from kyanite.services.table import errors
 from kyanite.services.table.changes import (
     ACCESS,

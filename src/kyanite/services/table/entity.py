@@ -8,7 +8,7 @@ from kyanite.model.tables.query import Ask, Plan
 from kyanite.rules import entities
 from kyanite.rules.permissions import ServiceGrant
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.common.exchange import Exchange
+from kyanite.services.rest.context import Exchange
 from kyanite.services.table.changes import (
     MAX_BODY_BYTES,
     act_of,

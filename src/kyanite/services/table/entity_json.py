@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from kyanite.edm import ANNOTATION
 from kyanite.model.tables.stored_entity import BEHIND_ETAG
-from kyanite.services.common.exchange import Exchange
+from kyanite.services.rest.context import Exchange
 from kyanite.services.table.formats import Level
 from kyanite.services.table.paths import entity_path
 

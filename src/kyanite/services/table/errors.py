@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import msgspec
 
 from kyanite.rules.refusals import Reason
-from kyanite.services.common import errors as common
-from kyanite.services.common.errors import WireError
-from kyanite.services.common.exchange import Exchange, Resource
-from kyanite.services.common.service import xml_error_body
+from kyanite.services.rest import errors as common
+from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.errors import WireError
+from kyanite.services.rest.service import xml_error_body
 from kyanite.wire import xml
 
 _ERROR_TYPE = "application/json;odata=minimalmetadata;streaming=true;charset=utf-8"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 
-from kyanite.services.common.exchange import Exchange
+from kyanite.services.rest.context import Exchange
 from kyanite.wire.malformed import Malformed
 
 NO_CONTENT = "return-no-content"

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from kyanite.rules.entities import Act
 from kyanite.rules.permissions import Access
-from kyanite.services.common.exchange import Resource
-from kyanite.services.common.operations import Op
+from kyanite.services.rest.context import Resource
+from kyanite.services.rest.operations import Op
 from kyanite.services.table import account, batch, entity, table
 from kyanite.services.table.changes import ACCESS
 

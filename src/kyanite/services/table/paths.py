@@ -19,8 +19,8 @@ from urllib.parse import quote
 from kyanite.model.tables import table
 from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
-from kyanite.services.common.access import Policed
-from kyanite.services.common.exchange import Exchange, Resource
+from kyanite.services.rest.access import Policed
+from kyanite.services.rest.context import Exchange, Resource
 from kyanite.wire.malformed import Malformed
 
 _BATCH = "$batch"

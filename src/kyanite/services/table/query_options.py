@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kyanite.services.common.exchange import Exchange
+from kyanite.services.rest.context import Exchange
 from kyanite.wire.malformed import Malformed, bad_parameter, parameter_out_of_range
 
 MAX_TOP = 1000

@@ -1,7 +1,7 @@
 """The Table service: its tables put together."""
 
-from kyanite.services.common.environment import Environment
-from kyanite.services.common.service import Dialect, Service
+from kyanite.services.rest.environment import Environment
+from kyanite.services.rest.service import Dialect, Service
 from kyanite.services.table import errors
 from kyanite.services.table.operations import OPERATIONS
 from kyanite.services.table.paths import guardian, locate

@@ -9,8 +9,8 @@ from kyanite.model.tables import table
 from kyanite.model.tables.filter import compile_filter
 from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.policies import policies_document, policies_of
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.policies import policies_document, policies_of
 from kyanite.services.table.continuation import encode_key, key_of
 from kyanite.services.table.formats import (
     NO_CONTENT,

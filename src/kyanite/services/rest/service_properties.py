@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from kyanite.model import settings as stored
-from kyanite.services.common.exchange import Exchange
+from kyanite.services.rest.context import Exchange
 from kyanite.wire import service_properties as wire
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from kyanite.rules.permissions import Grant
-from kyanite.services.common.environment import Account, Environment
+from kyanite.services.rest.environment import Account, Environment
 from kyanite.wire.http import Request
 from kyanite.wire.uri import Target
 

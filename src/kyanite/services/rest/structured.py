@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable
 
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import content_length_of, number_of, required
-from kyanite.services.common.intake import PiecedBody, Taken, expected_of, take, take_body
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.headers import content_length_of, number_of, required
+from kyanite.services.rest.uploads import PiecedBody, Taken, expected_of, take, take_body
 from kyanite.wire import structured_message
 from kyanite.wire.malformed import bad_header
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from kyanite.rules.permissions import Access
-from kyanite.services.common.exchange import Exchange, Resource
+from kyanite.services.rest.context import Exchange, Resource
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_parameter
 

@@ -4,8 +4,8 @@ from kyanite.model.blobs import container
 from kyanite.model.blobs.blob import BlobKey
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.rules import names
-from kyanite.services.common.access import Policed
-from kyanite.services.common.exchange import Exchange, Resource
+from kyanite.services.rest.access import Policed
+from kyanite.services.rest.context import Exchange, Resource
 from kyanite.wire import iso_time
 from kyanite.wire.malformed import Malformed, bad_parameter
 

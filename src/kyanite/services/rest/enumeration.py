@@ -6,7 +6,7 @@ made needs none.
 
 from collections.abc import Mapping
 
-from kyanite.services.common.exchange import Exchange
+from kyanite.services.rest.context import Exchange
 from kyanite.wire.http import Response
 from kyanite.wire.xml import escape, escape_attribute, speakable
 

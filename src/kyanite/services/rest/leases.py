@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from kyanite.model.lease import Action, LeaseAsk, Outcome
 from kyanite.rules.leases import INFINITE
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import lease_id_of, required
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.headers import lease_id_of, required
 from kyanite.values import LeaseId
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header, missing_header

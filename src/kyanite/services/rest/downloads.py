@@ -13,9 +13,9 @@ from typing import Generic, TypeVar
 from kyanite.model.content import pinned_reads
 from kyanite.model.content.content import Part, Plan, Zeros
 from kyanite.model.content.reading import Opened, Readable, Reading, let_go, open_held, open_once
-from kyanite.services.common.environment import Environment
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import base64_text, flag_of
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.environment import Environment
+from kyanite.services.rest.headers import base64_text, flag_of
 from kyanite.wire import crc64, ranges, structured_message
 from kyanite.wire.http import FileSpan, Piece, Response
 from kyanite.wire.malformed import bad_header, missing_header

@@ -4,9 +4,9 @@ from kyanite.model.files import share
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath
 from kyanite.rules import file_names, names
-from kyanite.services.common.access import Policed
-from kyanite.services.common.exchange import Exchange, Resource
-from kyanite.services.common.headers import flag_of
+from kyanite.services.rest.access import Policed
+from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.headers import flag_of
 from kyanite.values import Instant
 from kyanite.wire import iso_time
 from kyanite.wire.malformed import bad_parameter

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from kyanite.model.records import Policy
-from kyanite.services.common.exchange import Exchange
+from kyanite.services.rest.context import Exchange
 from kyanite.wire import acl
 from kyanite.wire.malformed import Malformed
 

@@ -17,8 +17,8 @@ from kyanite.engine.api import EngineBusy, EngineFull
 from kyanite.extents.api import Extent, Extents
 from kyanite.model.content.content import INLINE_MAX, PACK_MAX
 from kyanite.rules.refusals import Refused
-from kyanite.services.common.environment import Environment
-from kyanite.services.common.headers import base64_text, crc64_of, md5_of
+from kyanite.services.rest.environment import Environment
+from kyanite.services.rest.headers import base64_text, crc64_of, md5_of
 from kyanite.wire import crc64
 from kyanite.wire.http import Body, BodyError, Request
 from kyanite.wire.malformed import Malformed

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from kyanite.engine.api import EngineBusy, EngineError, EngineFull
 from kyanite.rules import permissions
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.common import cors
-from kyanite.services.common.access import Guardian, at_once, looked_up
-from kyanite.services.common.environment import Environment
-from kyanite.services.common.errors import WireError
-from kyanite.services.common.exchange import Exchange, Resource
-from kyanite.services.common.operations import Op, Router
-from kyanite.services.common.sources import Unverified
-from kyanite.services.common.versions import version_of
+from kyanite.services.rest import cors
+from kyanite.services.rest.access import Guardian, at_once, looked_up
+from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.environment import Environment
+from kyanite.services.rest.errors import WireError
+from kyanite.services.rest.operations import Op, Router
+from kyanite.services.rest.sources import Unverified
+from kyanite.services.rest.versions import version_of
 from kyanite.wire import uri, xml
 from kyanite.wire.http import BodyError, Request, Response
 from kyanite.wire.iso_time import encode as encode_time

@@ -5,9 +5,9 @@ told that answers vary is asked of every read, so that is remembered for a secon
 """
 
 from kyanite.rules import cors
-from kyanite.services.common import properties
-from kyanite.services.common.exchange import Exchange
-from kyanite.services.common.headers import required
+from kyanite.services.rest import service_properties
+from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.headers import required
 from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire.cors_rules import CorsRule
 from kyanite.wire.http import Response
@@ -87,4 +87,4 @@ class Decorator:
 
 
 async def _rules(exchange: Exchange, service: str) -> tuple[CorsRule, ...]:
-    return (await properties.load(exchange, service)).cors or ()
+    return (await service_properties.load(exchange, service)).cors or ()

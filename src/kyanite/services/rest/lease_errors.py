@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kyanite.rules.refusals import Reason
-from kyanite.services.common.errors import WireError
+from kyanite.services.rest.errors import WireError
 
 ACTIONS: Mapping[Reason, WireError] = {
     Reason.LEASE_ALREADY_PRESENT: WireError(409, "LeaseAlreadyPresent", "There is already a lease present."),

@@ -12,9 +12,9 @@ from urllib.parse import SplitResult, urlsplit
 from kyanite.rules import permissions
 from kyanite.rules.permissions import OWNER, Access
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.common.access import Guardian, authenticate
-from kyanite.services.common.exchange import Exchange, Resource
-from kyanite.services.common.headers import required
+from kyanite.services.rest.access import Guardian, authenticate
+from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.headers import required
 from kyanite.wire import uri
 from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed, bad_header
