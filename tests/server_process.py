@@ -24,7 +24,7 @@ from typing import IO, Self
 
 from kyanite.server.service_table import SERVICES
 
-SERVE = (sys.executable, "-m", "kyanite.server.main", "serve")
+SERVE = (sys.executable, "-m", "kyanite.server.cli", "serve")
 DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 START_SECONDS = 60.0

@@ -197,7 +197,7 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_there_by_half(tmp_pat
 
 
 def _verify(server: ServerProcess) -> None:
-    command = [sys.executable, "-m", "kyanite.server.main", "verify", "--location", str(server.location)]
+    command = [sys.executable, "-m", "kyanite.server.cli", "verify", "--location", str(server.location)]
     verified = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     print(verified.stdout)
     assert verified.returncode == 0, verified.stdout + verified.stderr

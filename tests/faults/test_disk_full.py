@@ -116,7 +116,7 @@ async def test_nothing_is_lost_and_reads_go_on_and_space_makes_it_well(disk: Sma
             for (connection,) in workers.values():
                 await check_held(connection, held, refused)
         assert server.stop() == 0
-        verify = [*disk.enter, sys.executable, "-m", "kyanite.server.main", "verify"]
+        verify = [*disk.enter, sys.executable, "-m", "kyanite.server.cli", "verify"]
         subprocess.run([*verify, "--location", str(server.location)], check=True, timeout=60)
     finally:
         server.close()

@@ -14,9 +14,9 @@ from typing import Any, Self, TypeVar
 
 import uvloop
 
-from kyanite.server.http import HttpServer, serve
-from kyanite.server.http_connection import HttpConnection, OnError, OnExchange
-from kyanite.server.http_limits import Limits
+from kyanite.server.http.connection import HttpConnection, OnError, OnExchange
+from kyanite.server.http.limits import Limits
+from kyanite.server.http.server import HttpServer, serve
 from kyanite.wire.http import FileSpan, Handler, Piece, Request, Response
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from urllib.parse import parse_qs
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.engine.sqlite.shared_state import Board
 from kyanite.engine.sqlite.write_lock import Turnstile
-from kyanite.server import child, supervisor
-from kyanite.server.main import main
+from kyanite.server.cli import main
+from kyanite.server.processes import child, supervisor
 from kyanite.server.service_table import SERVICES, Factory
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request, Response

@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from kyanite.server import admin as admin_port
-from kyanite.server import metrics
-from kyanite.server.admin import Admin
-from kyanite.server.http_body import NO_BODY
-from kyanite.server.roster import Roster, State
+from kyanite.server.http.request_body import NO_BODY
+from kyanite.server.observability import admin as admin_port
+from kyanite.server.observability import metrics
+from kyanite.server.observability.admin import Admin
+from kyanite.server.processes.process_table import Roster, State
 from kyanite.wire.http import Request, Response
 
 

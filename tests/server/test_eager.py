@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from kyanite.server import eager
+from kyanite.server.http import eager
 
 
 class Steps:

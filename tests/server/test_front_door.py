@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from kyanite.server.front_door import FrontDoor
-from kyanite.server.http_body import NO_BODY
+from kyanite.server.dispatch import FrontDoor
+from kyanite.server.http.request_body import NO_BODY
 from kyanite.wire.http import Handler, Request, Response
 
 

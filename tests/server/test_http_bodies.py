@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kyanite.server.http_limits import Limits
+from kyanite.server.http.limits import Limits
 from kyanite.wire.http import BodyError, Request, Response
 from tests.server.live_http import (
     LiveHttp,

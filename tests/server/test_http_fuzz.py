@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
-from kyanite.server.http_limits import Limits
-from kyanite.server.http_reader import IncomingRequest, RequestReader
+from kyanite.server.http.limits import Limits
+from kyanite.server.http.request_parser import IncomingRequest, RequestReader
 from tests.server.live_http import LiveHttp, describe, statuses
 from tests.server.test_http_reader import StillFlow
 

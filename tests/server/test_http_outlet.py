@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from kyanite.server.http_limits import Limits, Stats
-from kyanite.server.http_outlet import Outlet
+from kyanite.server.http.limits import Limits, Stats
+from kyanite.server.http.response_writer import Outlet
 from tests.server.live_http import Pieces
 
 

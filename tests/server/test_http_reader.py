@@ -2,8 +2,8 @@
 
 import pytest
 
-from kyanite.server.http_limits import Limits
-from kyanite.server.http_reader import SLICE_BYTES, RequestReader
+from kyanite.server.http.limits import Limits
+from kyanite.server.http.request_parser import SLICE_BYTES, RequestReader
 from kyanite.wire.http import BodyError
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kyanite.server.http_limits import Limits
+from kyanite.server.http.limits import Limits
 from tests.server.live_http import LiveHttp, describe, read_to_end, statuses, undated
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n"

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kyanite.server.http_limits import Limits, Progress
+from kyanite.server.http.limits import Limits, Progress
 from kyanite.wire.http import BodyError, Request, Response
 from tests.server.live_http import (
     LiveHttp,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kyanite.server.http_limits import Limits
+from kyanite.server.http.limits import Limits
 from kyanite.wire.http import BodyError, FileSpan, Request, Response
 from tests.server.live_http import LiveHttp, Pieces, describe, read_some, read_to_end, statuses, until
 

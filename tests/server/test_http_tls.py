@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kyanite.server.http_limits import Limits
+from kyanite.server.http.limits import Limits
 from kyanite.wire.http import FileSpan, Request, Response
 from tests.server.live_http import (
     LiveHttp,

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from kyanite.server.logs import JsonLines, cut_query, cut_secrets
+from kyanite.server.observability.logs import JsonLines, cut_query, cut_secrets
 
 
 def line_of(message: str, *arguments: object, **fields: object) -> dict[str, object]:

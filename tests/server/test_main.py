@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kyanite.server import main as command_line
+from kyanite.server import cli as command_line
 
 KEY = "a2V5"
 CASES = [

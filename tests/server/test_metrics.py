@@ -1,11 +1,11 @@
 """Counting, adding up and printing figures."""
 
 from kyanite.engine.sqlite.group_commit import Commits
-from kyanite.server import metrics
-from kyanite.server.http_limits import Stats
-from kyanite.server.metrics import RequestMeter
-from kyanite.server.publication import Publication
-from kyanite.server.roster import Roster
+from kyanite.server.http.limits import Stats
+from kyanite.server.observability import metrics
+from kyanite.server.observability.metrics import RequestMeter
+from kyanite.server.observability.published_metrics import Publication
+from kyanite.server.processes.process_table import Roster
 
 
 def test_requests_are_counted_by_service_operation_and_status() -> None:

@@ -2,7 +2,7 @@
 
 import os
 
-from kyanite.server.roster import FIGURES_BYTES, Roster, State
+from kyanite.server.processes.process_table import FIGURES_BYTES, Roster, State
 
 
 def test_a_slot_from_start_to_end() -> None:

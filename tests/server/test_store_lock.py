@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kyanite.server import store_lock
 from kyanite.server.failures import Failure
-from kyanite.server.store_lock import take_store_lock
+from kyanite.server.store import lock as store_lock
+from kyanite.server.store.lock import take_store_lock
 
 
 def test_a_store_is_locked_once(tmp_path: Path) -> None:

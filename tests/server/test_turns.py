@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kyanite.server import turns
-from kyanite.server.roster import Roster, Slot, State
-from kyanite.server.turns import STEPS_BACK_SECONDS, FairListener
+from kyanite.server import fair_accept
+from kyanite.server.fair_accept import STEPS_BACK_SECONDS, FairListener
+from kyanite.server.processes.process_table import Roster, Slot, State
 
 
 class Listener(socket.socket):
@@ -85,7 +85,7 @@ def test_stepping_back(
 def test_accepting_goes_on_after_a_failure(
     failure: int, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "_EXHAUSTED_SECONDS", 0.01)
+    monkeypatch.setattr(fair_accept, "_EXHAUSTED_SECONDS", 0.01)
     listener.failures = [failure]
     pair = slots(0, 0, State.SERVING)
     assert asyncio.run(steps_back(listener, *pair, monkeypatch)) == (failure in (errno.EMFILE, errno.ENOBUFS))

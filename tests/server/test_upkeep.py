@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from kyanite.engine.api import EngineBusy, EngineClosed
-from kyanite.server import upkeep
-from kyanite.server.upkeep import keep_up
+from kyanite.server.store import maintenance
+from kyanite.server.store.maintenance import keep_up
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         rested.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr("kyanite.server.upkeep.asyncio.sleep", note)
+    monkeypatch.setattr("kyanite.server.store.maintenance.asyncio.sleep", note)
     return rested
 
 
@@ -39,9 +39,10 @@ def run(*outcomes: bool | Exception) -> None:
 
 def test_at_once_while_there_is_work_and_seldom_when_there_is_none(rests: list[float]) -> None:
     run(True, True, False, True)
-    assert rests[2] == upkeep.IDLE_SECONDS
+    assert rests[2] == maintenance.IDLE_SECONDS
     assert all(
-        upkeep.BUSY_SECONDS_MIN <= rest < upkeep.IDLE_SECONDS for rest in (rests[0], rests[1], rests[3])
+        maintenance.BUSY_SECONDS_MIN <= rest < maintenance.IDLE_SECONDS
+        for rest in (rests[0], rests[1], rests[3])
     )
 
 
@@ -50,5 +51,5 @@ def test_trouble_is_logged_and_waited_out(
     trouble: Exception, rests: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     run(True, trouble, False)
-    assert rests[1:] == [upkeep.TROUBLE_SECONDS, upkeep.IDLE_SECONDS]
+    assert rests[1:] == [maintenance.TROUBLE_SECONDS, maintenance.IDLE_SECONDS]
     assert len(caplog.records) == 1

@@ -11,7 +11,7 @@ from tests.server_process import ServerProcess
 
 
 def verify(location: Path) -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "kyanite.server.main", "verify", "--location", str(location)]
+    command = [sys.executable, "-m", "kyanite.server.cli", "verify", "--location", str(location)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     return ended.returncode, ended.stdout, ended.stderr
 

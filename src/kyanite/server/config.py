@@ -1,6 +1,6 @@
 """What a server was asked to be, read and checked before anything is opened.
 
-The command line (``main.py``) hands in texts and numbers; what comes out is a ``Config`` in which nothing
+The command line (``cli.py``) hands in texts and numbers; what comes out is a ``Config`` in which nothing
 contradicts anything else. Whatever is wrong is one ``BadUsage``. Keys are secrets: no message ever holds one.
 """
 

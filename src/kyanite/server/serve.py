@@ -14,20 +14,20 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
-from kyanite.server import logs
-from kyanite.server.admin_process import AdminProcess
 from kyanite.server.config import Config
-from kyanite.server.files_limit import raise_files_limit
-from kyanite.server.processes import Role
-from kyanite.server.roster import Roster
+from kyanite.server.http.tls import tls_context
+from kyanite.server.observability import logs
+from kyanite.server.processes.admin_process import AdminProcess
+from kyanite.server.processes.descriptor_limit import raise_files_limit
+from kyanite.server.processes.process import Role
+from kyanite.server.processes.process_table import Roster
+from kyanite.server.processes.supervisor import Supervisor
+from kyanite.server.processes.worker import Worker
 from kyanite.server.service_table import SERVICES
 from kyanite.server.sockets import address_of, listen
-from kyanite.server.store import engine_board
-from kyanite.server.store_format import check_format, make_folder
-from kyanite.server.store_lock import take_store_lock
-from kyanite.server.supervisor import Supervisor
-from kyanite.server.tls import tls_context
-from kyanite.server.worker import Worker
+from kyanite.server.store.format import check_format, make_folder
+from kyanite.server.store.lock import take_store_lock
+from kyanite.server.store.store import engine_board
 
 _WORKER = "worker {}"
 _ADMIN = "admin"

@@ -1,6 +1,6 @@
 """An HTTP exchange as a service sees it: a head, a body that streams in, an answer that streams out.
 
-No sockets and no parsing here: ``server/http.py`` fills these in and sends them off. Header names keep their case in
+No sockets and no parsing here: ``server/http`` fills these in and sends them off. Header names keep their case in
 ``raw_headers``, because metadata names do, and paths stay as they came, because signatures are made over them.
 """
 

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from kyanite.server.http_limits import Limits, Progress, Stats
-from kyanite.server.http_sender import TransportSender, send_pieces
-from kyanite.server.sendfile import DirectSender
+from kyanite.server.http.limits import Limits, Progress, Stats
+from kyanite.server.http.sendfile import DirectSender
+from kyanite.server.http.streaming import TransportSender, send_pieces
 from kyanite.wire.http import Piece
 
 _BUFFER_BYTES = 512 * 1024

@@ -23,10 +23,10 @@ from types import FrameType
 from typing import Protocol
 
 from kyanite.engine.sqlite.shared_state import Turn
-from kyanite.server.child import Child
 from kyanite.server.failures import Failure
-from kyanite.server.processes import Role
-from kyanite.server.roster import Roster
+from kyanite.server.processes.child import Child
+from kyanite.server.processes.process import Role
+from kyanite.server.processes.process_table import Roster
 
 TICK_SECONDS = 1.0
 TURN_TICKS_MAX = 20

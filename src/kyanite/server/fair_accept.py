@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from ssl import SSLContext
 
-from kyanite.server.http import HttpServer
-from kyanite.server.http_connection import HttpConnection, OnExchange
-from kyanite.server.http_limits import Limits
-from kyanite.server.roster import Slot, State
+from kyanite.server.http.connection import HttpConnection, OnExchange
+from kyanite.server.http.limits import Limits
+from kyanite.server.http.server import HttpServer
+from kyanite.server.processes.process_table import Slot, State
 from kyanite.wire.http import Handler
 
 STEPS_BACK_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016)

@@ -6,10 +6,10 @@ there is none, and the cost is nothing.
 
 import logging
 
-from kyanite.server.front_door import FrontDoor
-from kyanite.server.http_connection import OnExchange
-from kyanite.server.logs import cut_query
-from kyanite.server.metrics import RequestMeter
+from kyanite.server.dispatch import FrontDoor
+from kyanite.server.http.connection import OnExchange
+from kyanite.server.observability.logs import cut_query
+from kyanite.server.observability.metrics import RequestMeter
 from kyanite.wire.http import Request
 
 _log = logging.getLogger("kyanite.requests")

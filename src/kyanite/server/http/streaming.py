@@ -5,7 +5,7 @@ import os
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from kyanite.server.sendfile import SpanError
+from kyanite.server.http.sendfile import SpanError
 from kyanite.wire.http import FileSpan, Piece
 
 _READ_BYTES = 512 * 1024

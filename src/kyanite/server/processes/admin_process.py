@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import uvloop
 
-from kyanite.server.admin import Admin
-from kyanite.server.http import serve
-from kyanite.server.http_limits import Limits
-from kyanite.server.processes import Post, until_stopped
-from kyanite.server.roster import Slot
+from kyanite.server.http.limits import Limits
+from kyanite.server.http.server import serve
+from kyanite.server.observability.admin import Admin
+from kyanite.server.processes.process import Post, until_stopped
+from kyanite.server.processes.process_table import Slot
 
 _LIMITS = Limits(connections=64)
 _STOP_SECONDS = 1.0

@@ -3,10 +3,10 @@
 import logging
 
 from kyanite.engine.sqlite.group_commit import Commits
-from kyanite.server import metrics
-from kyanite.server.http_limits import Stats
-from kyanite.server.metrics import RequestMeter, Samples
-from kyanite.server.roster import Slot
+from kyanite.server.http.limits import Stats
+from kyanite.server.observability import metrics
+from kyanite.server.observability.metrics import RequestMeter, Samples
+from kyanite.server.processes.process_table import Slot
 
 _log = logging.getLogger("kyanite.metrics")
 

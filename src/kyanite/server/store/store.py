@@ -19,7 +19,7 @@ from kyanite.model.maintenance.deleted_tables import DeletedTables
 from kyanite.model.maintenance.garbage_collection import Sweeper
 from kyanite.model.maintenance.spent_messages import SpentMessages
 from kyanite.server.failures import Failure
-from kyanite.server.upkeep import Step
+from kyanite.server.store.maintenance import Step
 
 _ENGINE = "engine"
 _EXTENTS = "extents"

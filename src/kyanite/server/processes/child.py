@@ -6,8 +6,8 @@ import signal
 import time
 from collections.abc import Callable
 
-from kyanite.server.processes import READY, Post, Role, live
-from kyanite.server.roster import Slot, State
+from kyanite.server.processes.process import READY, Post, Role, live
+from kyanite.server.processes.process_table import Slot, State
 
 SILENT_TICKS_MAX = 30
 """Heartbeats are counted in ticks of the supervisor and not in seconds: a machine that was suspended blames nobody."""

@@ -14,8 +14,8 @@ from collections import deque
 
 import httptools
 
-from kyanite.server.http_body import NO_BODY, Flow, IncomingBody
-from kyanite.server.http_limits import Limits
+from kyanite.server.http.limits import Limits
+from kyanite.server.http.request_body import NO_BODY, Flow, IncomingBody
 from kyanite.wire.http import Body, BodyError, Request
 
 SLICE_BYTES = 8 * 1024

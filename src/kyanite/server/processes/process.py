@@ -18,9 +18,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
-from kyanite.server import logs
 from kyanite.server.failures import Failure
-from kyanite.server.roster import Slot, State
+from kyanite.server.observability import logs
+from kyanite.server.processes.process_table import Slot, State
 
 READY = b"ready\n"
 BEAT_SECONDS = 0.5

@@ -12,9 +12,9 @@ from kyanite.extents.api import SEGMENT_BYTES, Damaged, Extent
 from kyanite.model import keys
 from kyanite.model.content.references import decode_extent
 from kyanite.server.failures import Failure
-from kyanite.server.store import Store, open_store
-from kyanite.server.store_format import check_format, is_store
-from kyanite.server.store_lock import take_store_lock
+from kyanite.server.store.format import check_format, is_store
+from kyanite.server.store.lock import take_store_lock
+from kyanite.server.store.store import Store, open_store
 
 _PAGE = 1000
 

@@ -16,19 +16,19 @@ from pathlib import Path
 import uvloop
 
 from kyanite.server.config import Config
-from kyanite.server.files_limit import connections_max
-from kyanite.server.front_door import FrontDoor
+from kyanite.server.dispatch import FrontDoor
+from kyanite.server.fair_accept import TurnTakingServer
 from kyanite.server.guids import FreshGuids
-from kyanite.server.http_limits import Limits
-from kyanite.server.metrics import RequestMeter
-from kyanite.server.observation import observer
-from kyanite.server.processes import Post, until_stopped
-from kyanite.server.publication import Publication
-from kyanite.server.roster import Slot
+from kyanite.server.http.limits import Limits
+from kyanite.server.observability.metrics import RequestMeter
+from kyanite.server.observability.observer import observer
+from kyanite.server.observability.published_metrics import Publication
+from kyanite.server.processes.descriptor_limit import connections_max
+from kyanite.server.processes.process import Post, until_stopped
+from kyanite.server.processes.process_table import Slot
 from kyanite.server.service_table import SERVICES
-from kyanite.server.store import Store, open_store
-from kyanite.server.turns import TurnTakingServer
-from kyanite.server.upkeep import keep_up
+from kyanite.server.store.maintenance import keep_up
+from kyanite.server.store.store import Store, open_store
 from kyanite.services.rest.environment import Environment
 from kyanite.values import Instant, instant_from_unix_ns
 from kyanite.wire.http import Handler

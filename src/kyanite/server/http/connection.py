@@ -14,12 +14,12 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Protocol, cast
 
-from kyanite.server import eager
-from kyanite.server.http_body import IncomingBody
-from kyanite.server.http_head import AnswerError, encode_head, has_body, is_chunked
-from kyanite.server.http_limits import Limits, Stats
-from kyanite.server.http_outlet import Outlet
-from kyanite.server.http_reader import IncomingRequest, RequestReader
+from kyanite.server.http import eager
+from kyanite.server.http.limits import Limits, Stats
+from kyanite.server.http.request_body import IncomingBody
+from kyanite.server.http.request_parser import IncomingRequest, RequestReader
+from kyanite.server.http.response_head import AnswerError, encode_head, has_body, is_chunked
+from kyanite.server.http.response_writer import Outlet
 from kyanite.wire.http import BodyError, Handler, Piece, Request, Response
 
 CLIENT_WENT_AWAY = 499

@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from typing import Protocol
 
-from kyanite.server.http_limits import Limits, Progress
+from kyanite.server.http.limits import Limits, Progress
 from kyanite.wire.http import BodyError
 
 

@@ -11,8 +11,8 @@ import logging
 import socket
 from ssl import SSLContext
 
-from kyanite.server.http_connection import HttpConnection, OnError, OnExchange
-from kyanite.server.http_limits import Limits, Stats
+from kyanite.server.http.connection import HttpConnection, OnError, OnExchange
+from kyanite.server.http.limits import Limits, Stats
 from kyanite.wire.http import BodyError, Handler, Request, Response
 
 _BACKLOG = 1024

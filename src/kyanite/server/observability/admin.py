@@ -8,9 +8,9 @@ import os
 import time
 from collections.abc import Mapping
 
-from kyanite.server import metrics
-from kyanite.server.metrics import Samples
-from kyanite.server.roster import Slot, State
+from kyanite.server.observability import metrics
+from kyanite.server.observability.metrics import Samples
+from kyanite.server.processes.process_table import Slot, State
 from kyanite.wire.http import Request, Response
 
 SILENT_SECONDS = 3.0

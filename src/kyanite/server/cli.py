@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from kyanite.server import config as configuration
 from kyanite.server.config import Config, parse_account
 from kyanite.server.failures import BadUsage, Failure
-from kyanite.server.logs import LEVELS
+from kyanite.server.observability.logs import LEVELS
 from kyanite.server.service_table import SERVICES
 from kyanite.services.rest.environment import Account
 
@@ -122,7 +122,7 @@ def serve(context: click.Context, /, **options: Any) -> None:
 @kyanite.command(help="Read everything a stopped store holds and check it.")
 @_location_option
 def verify(location: Path) -> None:
-    from kyanite.server.verify import verify as run
+    from kyanite.server.store.verify import verify as run
 
     run(location)
 
