@@ -25,8 +25,7 @@ from kyanite.engine.api import (
     Transaction,
 )
 from kyanite.values import Instant
-
-from .dictionary import check_against_a_dictionary
+from tests.engine.dictionary import check_against_a_dictionary
 
 START = Instant(638_000_000_000_000_000)
 PATIENCE_SECONDS = 20

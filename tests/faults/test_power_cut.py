@@ -13,8 +13,7 @@ import uvloop
 from kyanite.engine.api import Engine, EngineError, Transaction
 from kyanite.engine.sqlite.engine import EmbeddedEngine
 from tests.engine.suite import counter_value, everything
-
-from .power_cut import Named, RecordedSQLite, Synced, Tape, put_on_disk, recorded_sqlite
+from tests.faults.power_cut import Named, RecordedSQLite, Synced, Tape, put_on_disk, recorded_sqlite
 
 SESSIONS = 2
 ROUNDS = 2

@@ -10,7 +10,7 @@ from kyanite.engine.faulty import Call, Fail, FaultyEngine, Plan, Repeat
 from kyanite.services.queue.service import queue_service
 from kyanite.values import later
 from tests.services.harness import Harness
-from tests.services.test_queue_messages import document, get, put, texts, use
+from tests.services.queue.test_message import document, get, put, texts, use
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from kyanite.server.service_table import SERVICES, Factory
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request, Response
 
-PROGRAM = (sys.executable, __file__, "serve")
+PROGRAM = (sys.executable, "-P", __file__, "serve")
 
 
 class StandIn:

@@ -1,0 +1,602 @@
+"""The embedded engine keeps the engine's promises, and those that only it makes."""
+
+import asyncio
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import apsw
+import pytest
+import uvloop
+
+from kyanite.engine.api import (
+    Engine,
+    EngineBusy,
+    EngineError,
+    EngineFailed,
+    EngineFull,
+    OutcomeUnknown,
+    Snapshot,
+    Transaction,
+)
+from kyanite.engine.clock import wall_clock
+from kyanite.engine.sqlite import database
+from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.group_commit import Limits
+from kyanite.engine.sqlite.shared_state import Board
+from kyanite.values import Instant
+from tests.engine.sqlite.faulty_files import SYNC, WRITE, SpoiledFiles, io_error, spoiled_files
+from tests.engine.suite import (
+    PATIENCE_SECONDS,
+    START,
+    BodyError,
+    Clock,
+    EngineSuite,
+    Opener,
+    add_one,
+    body_key,
+    everything,
+    get,
+    put,
+)
+
+
+@pytest.fixture
+def opener(tmp_path: Path) -> Opener:
+    numbers = count()
+
+    def open_engine(clock: Callable[[], Instant] | None = None) -> Engine:
+        return EmbeddedEngine.open(tmp_path / f"store-{next(numbers)}", clock=clock or wall_clock)
+
+    return open_engine
+
+
+class TestEmbeddedEngine(EngineSuite):
+    pass
+
+
+@pytest.fixture
+def files() -> Iterator[SpoiledFiles]:
+    with spoiled_files() as files:
+        yield files
+
+
+def on_loop(main: Coroutine[Any, Any, None]) -> None:
+    async def patiently() -> None:
+        await asyncio.wait_for(main, PATIENCE_SECONDS)
+
+    uvloop.run(patiently())
+
+
+def raising(tx: Transaction) -> None:
+    tx.get(b"k")
+    raise BodyError
+
+
+class TestReopening:
+    def test_everything_is_there_again(self, tmp_path: Path) -> None:
+        rows = [(b"a", b"1"), (body_key(3), b"x" * 20_000), (b"z" * 8000, b"2")]
+
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path / "a" / "store")
+            await put(engine, *rows)
+            await engine.close()
+            engine = EmbeddedEngine.open(tmp_path / "a" / "store")
+            assert await everything(engine) == rows
+            await engine.close()
+
+        on_loop(main())
+
+    def test_instants_grow_on_although_the_clock_went_back(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            clock = Clock()
+            engine = EmbeddedEngine.open(tmp_path, clock=clock)
+            before = [await engine.run(add_stamp) for _ in range(3)]
+            await engine.close()
+            clock.at = Instant(START - 864_000_000_000)
+            engine = EmbeddedEngine.open(tmp_path, clock=clock)
+            assert await engine.read(lambda state: state.now) >= before[-1]
+            assert await engine.run(add_stamp) > before[-1]
+            await engine.close()
+
+        on_loop(main())
+
+    def test_a_newer_format_is_refused_in_so_many_words(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            await EmbeddedEngine.open(tmp_path).close()
+            with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
+                connection.execute("UPDATE meta SET value = 99 WHERE name = 'format'")
+            connection.close()
+            with pytest.raises(EngineError, match=r"format 99 .* newer version"):
+                EmbeddedEngine.open(tmp_path)
+
+        on_loop(main())
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            "DELETE FROM meta WHERE name = 'format'",
+            "UPDATE meta SET value = 'x' WHERE name = 'last_instant'",
+            "UPDATE meta SET value = 0 WHERE name = 'format'",
+        ],
+    )
+    def test_a_damaged_store_is_refused(self, tmp_path: Path, damage: str) -> None:
+        async def main() -> None:
+            await EmbeddedEngine.open(tmp_path).close()
+            with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
+                connection.execute(damage)
+            connection.close()
+            with pytest.raises(EngineError, match="damaged"):
+                EmbeddedEngine.open(tmp_path)
+
+        on_loop(main())
+
+    def test_what_is_not_a_store_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "store.sqlite3").write_bytes(b"something else entirely " * 1000)
+
+        async def main() -> None:
+            with pytest.raises(EngineError, match="not a database"):
+                EmbeddedEngine.open(tmp_path)
+
+        on_loop(main())
+
+    def test_a_failed_opening_leaves_no_descriptor_open(self, tmp_path: Path) -> None:
+        (tmp_path / "store.sqlite3").write_bytes(b"something else entirely " * 1000)
+
+        async def main() -> None:
+            before = len(os.listdir("/dev/fd"))
+            for _ in range(3):
+                with pytest.raises(EngineError):
+                    EmbeddedEngine.open(tmp_path)
+            assert len(os.listdir("/dev/fd")) == before
+
+        on_loop(main())
+
+    def test_two_engines_of_one_process_share_a_store(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            first = EmbeddedEngine.open(tmp_path)
+            second = EmbeddedEngine.open(tmp_path)
+            rings = second.listen(b"topic")
+            await first.run(ringing)
+            assert await get(second, b"k") == b"v"
+            await asyncio.wait_for(anext(rings), PATIENCE_SECONDS)
+            await first.close()
+            await asyncio.gather(*(second.run(add_one(b"n")) for _ in range(10)))
+            first = EmbeddedEngine.open(tmp_path)
+            assert await first.run(add_one(b"n")) == 11
+            await first.close()
+            await second.close()
+
+        on_loop(main())
+
+
+def ringing(tx: Transaction) -> None:
+    tx.put(b"k", b"v")
+    tx.ring(b"topic")
+
+
+def add_stamp(tx: Transaction) -> Instant:
+    tx.put(b"stamp", tx.now.to_bytes(8, "big"))
+    return tx.now
+
+
+def commit_elsewhere(folder: Path) -> None:
+    """As another process would, while the caller's loop stands still."""
+
+    async def main() -> None:
+        engine = EmbeddedEngine.open(folder)
+        await engine.run(add_stamp)
+        await engine.close()
+
+    thread = Thread(target=uvloop.run, args=(main(),))
+    thread.start()
+    thread.join(PATIENCE_SECONDS)
+    assert not thread.is_alive()
+
+
+class TestSnapshots:
+    """What happens when somebody else commits in the middle of a read."""
+
+    def test_the_state_stays_the_same(self, tmp_path: Path) -> None:
+        def body(state: Snapshot) -> None:
+            stamp = state.get(b"stamp")
+            rows = state.scan(b"", b"z")
+            assert next(rows) == (b"stamp", stamp)
+            commit_elsewhere(tmp_path)
+            assert state.get(b"stamp") == stamp
+            assert list(state.scan(b"", b"z")) == [(b"stamp", stamp)]
+
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path)
+            before = await engine.run(add_stamp)
+            await engine.read(body)
+            after = await get(engine, b"stamp")
+            assert int.from_bytes(after or b"", "big") > before
+            await engine.close()
+
+        on_loop(main())
+
+    def test_the_state_is_never_younger_than_its_time(self, tmp_path: Path) -> None:
+        def body(state: Snapshot) -> None:
+            now = state.now
+            commit_elsewhere(tmp_path)
+            assert int.from_bytes(state.get(b"stamp") or b"", "big") < now
+
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path)
+            await engine.run(add_stamp)
+            await engine.read(body)
+            await engine.close()
+
+        on_loop(main())
+
+    def test_no_snapshot_is_used_on_when_a_younger_state_can_be_seen(
+        self, tmp_path: Path, files: SpoiledFiles, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whoever commits may stop for long between the commit and whatever it does next to tell the others."""
+        entered, go_on, tell = Event(), Event(), Event()
+
+        def hook(what: str, file: str) -> None:
+            if what == SYNC and file.endswith("-wal"):
+                entered.set()
+                assert go_on.wait(PATIENCE_SECONDS)
+
+        end_commit = Board.end_commit
+
+        def told_late(board: Board) -> None:
+            assert tell.wait(PATIENCE_SECONDS)
+            end_commit(board)
+
+        async def main() -> None:
+            writing = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            reading = EmbeddedEngine.open(tmp_path)
+            await put(writing, (b"k", b"old"))
+            files.hook = hook
+            monkeypatch.setattr(Board, "end_commit", told_late)
+            written = asyncio.ensure_future(put(writing, (b"k", b"new")))
+            assert await asyncio.to_thread(entered.wait, PATIENCE_SECONDS)
+            # From here to the end of the turn nothing is awaited that takes the loop any further.
+            assert await get(reading, b"k") == b"old"
+            go_on.set()
+            wait_until_visible(tmp_path, b"k", b"new")
+            assert await get(reading, b"k") == b"new"
+            tell.set()
+            await written
+            await reading.close()
+            await writing.close()
+
+        try:
+            on_loop(main())
+        finally:
+            go_on.set()
+            tell.set()
+
+    def test_reads_of_one_turn_of_the_loop_share_a_snapshot_while_nothing_is_committed(
+        self, tmp_path: Path
+    ) -> None:
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path)
+            await put(engine, (b"k", b"old"))
+            begun: list[str] = []
+
+            def trace(_cursor: apsw.Cursor, statement: str, _values: object) -> bool:
+                begun.append(statement)
+                return True
+
+            engine._reader._cursor.exec_trace = trace
+            for _ in range(5):
+                assert await get(engine, b"k") == b"old"
+            assert begun.count("BEGIN") == 1
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert begun.count("COMMIT") == 1
+            await engine.close()
+
+        on_loop(main())
+
+
+def wait_until_visible(folder: Path, key: bytes, value: bytes) -> None:
+    """As another process would see it, while the caller's loop stands still."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    connection = database.connect(folder, read_only=True)
+    while connection.execute("SELECT value FROM kv WHERE key = ?", (key,)).get != value:
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    connection.close()
+
+
+class TestGroupCommit:
+    def test_no_outcome_is_released_before_the_commit_is_on_disk(
+        self, tmp_path: Path, files: SpoiledFiles
+    ) -> None:
+        """Not even a refusal; and reads go on meanwhile, seeing what was there before."""
+        entered, go_on = Event(), Event()
+
+        def hook(what: str, file: str) -> None:
+            if what == SYNC and file.endswith("-wal"):
+                entered.set()
+                assert go_on.wait(PATIENCE_SECONDS)
+
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            files.hook = hook
+            written = asyncio.ensure_future(put(engine, (b"k", b"v")))
+            refused = asyncio.ensure_future(engine.run(raising))
+            try:
+                assert await asyncio.to_thread(entered.wait, PATIENCE_SECONDS)
+                await asyncio.sleep(0.02)
+                assert not written.done()
+                assert not refused.done()
+                assert await get(engine, b"k") is None
+            finally:
+                go_on.set()
+            await written
+            with pytest.raises(BodyError):
+                await refused
+            assert await get(engine, b"k") == b"v"
+            await engine.close()
+
+        on_loop(main())
+
+    def test_whoever_comes_while_a_commit_is_in_flight_shares_the_next(
+        self, tmp_path: Path, files: SpoiledFiles
+    ) -> None:
+        syncs = 0
+
+        def hook(what: str, file: str) -> None:
+            nonlocal syncs
+            syncs += what == SYNC and file.endswith("-wal")
+
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            files.hook = hook
+            calls = [asyncio.ensure_future(engine.run(add_one(b"n"))) for _ in range(100)]
+            await calls[0]
+            calls += [asyncio.ensure_future(engine.run(add_one(b"n"))) for _ in range(100)]
+            await asyncio.gather(*calls)
+            assert 2 <= syncs <= 6
+            await engine.close()
+
+        on_loop(main())
+
+    def test_only_durable_transactions_wait_for_the_disk(self, tmp_path: Path, files: SpoiledFiles) -> None:
+        syncs: list[str] = []
+
+        def hook(what: str, file: str) -> None:
+            if what == SYNC:
+                syncs.append(file)
+
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            await put(engine, (b"k", b"v"))
+            files.hook = hook
+            for _ in range(5):
+                await engine.run(add_one(b"n"), durable=False)
+            assert syncs == []
+            await engine.run(add_one(b"n"))
+            assert len(syncs) == 1
+            assert await engine.run(add_one(b"n"), durable=False) == 7
+            assert len(syncs) == 1
+            await engine.close()
+
+        on_loop(main())
+
+    def test_what_writes_nothing_does_not_wait_for_the_disk(
+        self, tmp_path: Path, files: SpoiledFiles
+    ) -> None:
+        def hook(what: str, file: str) -> None:
+            raise AssertionError((what, file))
+
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            await put(engine, (b"k", b"v"))
+            files.hook = hook
+            instants = [await engine.run(lambda tx: tx.now) for _ in range(3)]
+            assert len(set(instants)) == 3
+            assert await engine.run(lambda tx: tx.get(b"k")) == b"v"
+            with pytest.raises(BodyError):
+                await engine.run(raising)
+            files.hook = lambda _what, _file: None
+            await engine.close()
+
+        on_loop(main())
+
+    def test_batches_are_bounded_and_nobody_is_forgotten(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            for limits in (Limits(bodies=3), Limits(size_bytes=50), Limits(seconds=0.0)):
+                engine = EmbeddedEngine.open(tmp_path, limits=limits)
+                await asyncio.gather(
+                    *(engine.run(add_one(b"n%d" % (n % 7)), durable=n % 3 > 0) for n in range(70))
+                )
+                await engine.close()
+            engine = EmbeddedEngine.open(tmp_path)
+            assert [value for _, value in await everything(engine)] == [(30).to_bytes(8, "big")] * 7
+            await engine.close()
+
+        on_loop(main())
+
+    def test_a_queue_that_is_full_says_so(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path, limits=Limits(waiting=10))
+            outcomes = await asyncio.gather(
+                *(engine.run(add_one(b"n")) for _ in range(15)), return_exceptions=True
+            )
+            assert [isinstance(outcome, EngineBusy) for outcome in outcomes] == [False] * 10 + [True] * 5
+            assert await engine.run(add_one(b"n")) == 11
+            await engine.close()
+
+        on_loop(main())
+
+    def test_whose_turn_it_is_can_be_seen_from_outside(self, tmp_path: Path, files: SpoiledFiles) -> None:
+        entered, go_on = Event(), Event()
+
+        def hook(what: str, file: str) -> None:
+            if what == SYNC and file.endswith("-wal"):
+                entered.set()
+                assert go_on.wait(PATIENCE_SECONDS)
+
+        async def main() -> None:
+            board = Board(tmp_path)
+            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            assert holder(board) is None
+            files.hook = hook
+            written = asyncio.ensure_future(put(engine, (b"k", b"v")))
+            try:
+                assert await asyncio.to_thread(entered.wait, PATIENCE_SECONDS)
+                assert holder(board) == os.getpid()
+            finally:
+                go_on.set()
+            await written
+            assert holder(board) is None
+            await engine.close()
+            board.close()
+
+        on_loop(main())
+
+
+def holder(board: Board) -> int | None:
+    return board.turn.pid if board.turn else None
+
+
+class TestTrouble:
+    def test_a_full_disk_is_said_and_survived(self, tmp_path: Path, files: SpoiledFiles) -> None:
+        def full(what: str, _file: str) -> None:
+            if what == WRITE:
+                raise apsw.FullError("planned by the test")
+
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            await put(engine, (b"k", b"before"))
+            files.hook = full
+            outcomes = await asyncio.gather(
+                put(engine, (b"k", b"lost")),
+                put(engine, *((b"%d" % n, b"x" * 5000) for n in range(100))),
+                engine.run(raising),
+                return_exceptions=True,
+            )
+            assert [type(outcome) for outcome in outcomes] == [EngineFull] * 3
+            assert await everything(engine) == [(b"k", b"before")]
+            files.hook = lambda _what, _file: None
+            await put(engine, (b"k", b"after"))
+            assert await everything(engine) == [(b"k", b"after")]
+            await engine.close()
+
+        on_loop(main())
+
+    def test_a_full_disk_in_the_middle_of_a_batch(self, tmp_path: Path, files: SpoiledFiles) -> None:
+        """A scan brings earlier writes into the tables before the end, and more than memory should hold."""
+
+        def full(what: str, _file: str) -> None:
+            if what == WRITE:
+                raise apsw.FullError("planned by the test")
+
+        async def main() -> None:
+            engine = EmbeddedEngine.open(
+                tmp_path, vfs=files.name, limits=Limits(size_bytes=10**9, seconds=60)
+            )
+            files.hook = full
+            outcomes = await asyncio.gather(
+                put(engine, *((b"%d" % n, b"x" * 1_000_000) for n in range(40))),
+                engine.run(scan_and_do_not_mind),
+                put(engine, (b"k", b"lost")),
+                return_exceptions=True,
+            )
+            assert [type(outcome) for outcome in outcomes] == [EngineFull] * 3
+            files.hook = lambda _what, _file: None
+            assert await everything(engine) == []
+            await put(engine, (b"k", b"after"))
+            await engine.close()
+
+        on_loop(main())
+
+    @pytest.mark.parametrize("code", [apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_WRITE])
+    def test_after_a_failed_commit_the_store_is_read_only_until_it_is_opened_again(
+        self, tmp_path: Path, files: SpoiledFiles, code: int
+    ) -> None:
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            other = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            await put(engine, (b"k", b"before"))
+            files.hook = failing(SYNC if code == apsw.SQLITE_IOERR_FSYNC else WRITE, "-wal", code)
+            outcomes = await asyncio.gather(
+                put(engine, (b"k", b"perhaps")), engine.run(raising), return_exceptions=True
+            )
+            assert [type(outcome) for outcome in outcomes] == [OutcomeUnknown] * 2
+            files.hook = lambda _what, _file: None
+            for one in (engine, other):
+                assert await get(one, b"k") == b"before"
+                with pytest.raises(EngineFailed):
+                    await put(one, (b"k", b"refused"))
+            await engine.close()
+            late = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            with pytest.raises(EngineFailed):
+                await put(late, (b"k", b"refused"))
+            await late.close()
+            await other.close()
+            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            assert await get(engine, b"k") in (b"before", b"perhaps")
+            await put(engine, (b"k", b"after"))
+            assert await get(engine, b"k") == b"after"
+            await engine.close()
+
+        on_loop(main())
+
+    def test_a_checkpoint_that_cannot_be_synced_stops_all_writes(
+        self, tmp_path: Path, files: SpoiledFiles, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path, vfs=files.name, log_bytes=1)
+            files.hook = failing(SYNC, ".sqlite3", apsw.SQLITE_IOERR_FSYNC)
+            with caplog.at_level(logging.CRITICAL, "kyanite.checkpoint"), pytest.raises(EngineFailed):
+                await write_for_long(engine)
+            files.hook = lambda _what, _file: None
+            rows = await everything(engine)
+            await engine.close()
+            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            assert await everything(engine) == rows
+            await put(engine, (b"k", b"v"))
+            await engine.close()
+
+        on_loop(main())
+
+    def test_the_log_begins_again_while_somebody_writes(self, tmp_path: Path) -> None:
+        log = tmp_path / "store.sqlite3-wal"
+
+        async def main() -> None:
+            engine = EmbeddedEngine.open(tmp_path, log_bytes=100_000)
+            for attempt in range(1, 400):
+                await put(engine, *((b"%d" % n, os.urandom(10_000)) for n in range(50)))
+                if log.stat().st_size < attempt * 250_000:
+                    break
+            else:
+                pytest.fail(f"{log.stat().st_size} bytes in the log")
+            await engine.close()
+
+        on_loop(main())
+
+
+def scan_and_do_not_mind(tx: Transaction) -> int:
+    with suppress(Exception):
+        return len(list(tx.scan(b"", b"z")))
+    return 0
+
+
+def failing(what: str, file_end: str, code: int) -> Callable[[str, str], None]:
+    def hook(done: str, file: str) -> None:
+        if done == what and file.endswith(file_end):
+            raise io_error(code)
+
+    return hook
+
+
+async def write_for_long(engine: Engine) -> None:
+    for number in range(2000):
+        await put(engine, (b"%d" % number, b"x" * 5000))
+        await asyncio.sleep(0.005)

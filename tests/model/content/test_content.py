@@ -1,0 +1,275 @@
+"""Content: what every step costs and leaves in the engine. That the bytes are right is for the machine to show."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeVar
+
+import pytest
+
+from kyanite.engine.api import Transaction
+from kyanite.extents.api import Extent
+from kyanite.model.content import content, pinned_reads
+from kyanite.model.content.content import INLINE_MAX, NO_CONTENT, Content, Part, Plan, Zeros
+from tests.model.content.world import OWNER, World
+from tests.model.counted import Counted
+
+T = TypeVar("T")
+
+KIB = 1024
+GIB = 1024**3
+SPARSE_STEP = 50 * 1024 * KIB
+SEGMENT = bytes(range(16))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def extent(start: int, length: int) -> Extent:
+    return Extent(SEGMENT, start, length, 0)
+
+
+def counting(world: World, body: Callable[[Transaction], T]) -> tuple[T, int]:
+    def run(tx: Transaction) -> tuple[T, int]:
+        counted = Counted(tx)
+        return body(counted), counted.rows
+
+    return world.run(run)
+
+
+def plan(world: World, stored: Content, offset: int, length: int) -> Plan:
+    return world.read(lambda snapshot: content.read_plan(snapshot, stored, offset, length))
+
+
+def test_a_small_body_is_one_row(world: World) -> None:
+    stored, rows = counting(world, lambda tx: content.create(tx, b"hello"))
+    assert rows == 1
+    assert list(world.rows()) == [b"b" + stored.body.to_bytes(8, "big")]
+    assert plan(world, stored, 0, 5) == Plan([b"hello"], 5)
+    assert plan(world, stored, 1, 3) == Plan([b"ell"], 4)
+    assert plan(world, stored, 3, 4) == Plan([b"lo\0\0"], 7)
+    _, rows = counting(world, lambda tx: content.drop(tx, stored))
+    assert rows == 1
+    assert world.rows() == {}
+
+
+def test_no_bytes_are_no_rows(world: World) -> None:
+    assert world.run(lambda tx: content.create(tx, b"")) == NO_CONTENT
+    assert world.rows() == {}
+    assert plan(world, NO_CONTENT, 0, 0) == Plan([], 0)
+    assert plan(world, NO_CONTENT, 5, 10) == Plan([Zeros(10)], 15)
+
+
+def test_an_extent_is_one_row_and_then_a_grave(world: World) -> None:
+    stored, rows = counting(world, lambda tx: content.create(tx, [extent(4096, 100)]))
+    assert rows == 1
+    (row,) = world.rows()
+    assert row == b"x" + SEGMENT + (4096).to_bytes(8, "big")
+    assert plan(world, stored, 0, 100) == Plan([Part(extent(4096, 100), 0, 100)], 100)
+    assert plan(world, stored, 90, 30) == Plan([Part(extent(4096, 100), 90, 10), Zeros(20)], 120)
+    world.run(lambda tx: content.drop(tx, stored))
+    (grave,) = world.rows()
+    assert grave[:1] == b"g"
+    assert grave[9:] == row[1:]
+
+
+def test_a_transaction_can_make_several_contents(world: World) -> None:
+    def body(tx: Transaction) -> list[Content]:
+        return [content.create(tx, bytes((nth,)), nth=nth) for nth in range(content.NTH_MAX)]
+
+    made = world.run(body)
+    assert [world.bytes_of(each, 0, 1) for each in made] == [bytes((nth,)) for nth in range(8)]
+    with pytest.raises(ValueError, match="Too many"):
+        world.run(lambda tx: content.create(tx, b"x", nth=content.NTH_MAX))
+
+
+def _writing(
+    stored: Content, offset: int, payload: bytes | Sequence[Extent]
+) -> Callable[[Transaction], Content]:
+    return lambda tx: content.write(tx, stored, offset, payload)
+
+
+def dense(world: World, count: int) -> Content:
+    """As many pages as said, one after the other."""
+    return world.run(lambda tx: content.create(tx, [extent(number * 4096, 512) for number in range(count)]))
+
+
+def costs_of(
+    world: World, stored: Content, writes: Sequence[tuple[int, bytes | Sequence[Extent]]]
+) -> list[int]:
+    costs = []
+    for offset, payload in writes:
+        stored, rows = counting(world, _writing(stored, offset, payload))
+        costs.append(rows)
+    world.check_counts([stored])
+    return costs
+
+
+@pytest.mark.parametrize("is_inline", [True, False])
+def test_an_append_costs_the_same_however_much_is_there(is_inline: bool) -> None:
+    """Up to the fifty thousand that an append blob takes."""
+    costs = {}
+    for count in (100, 49_800):
+        payloads = [bytes(512) if is_inline else [extent((count + n) * 4096, 512)] for n in range(200)]
+        writes = [((count + n) * 512, payload) for n, payload in enumerate(payloads)]
+        world = World()
+        costs[count] = costs_of(world, dense(world, count), writes)
+        assert len(world.rows(b"r")) == -(-(count + 200) // 64)
+    assert max(costs[49_800]) <= max(costs[100]) <= 10
+
+
+def test_a_page_write_costs_the_same_however_fragmented_the_blob_is() -> None:
+    costs = {}
+    for count in (1000, 30_000):
+        chance = Random(count)
+        pages = [chance.randrange(count) for _ in range(300)]
+        writes = [(page * 512 + 256, [extent((count + n) * 4096, 512)]) for n, page in enumerate(pages)]
+        world = World()
+        costs[count] = costs_of(world, dense(world, count), writes)
+    assert max(costs[30_000]) <= max(costs[1000]) <= 24
+
+
+@pytest.mark.parametrize("step", [1, -1, 7])
+def test_runs_fill_up_in_whatever_order_pages_are_written(world: World, step: int) -> None:
+    stored = NO_CONTENT
+    for number in range(1001):
+        stored = world.run(_writing(stored, number * step % 1001 * 512, b"page"))
+    assert len(world.rows(b"r")) <= 1001 / 64 * 2.1
+    world.check_counts([stored])
+
+
+def sparse(world: World) -> Content:
+    """A page blob of 100 GiB with data here and there."""
+    stored = NO_CONTENT
+    for number in range(2000):
+        stored = world.run(_writing(stored, number * SPARSE_STEP, [extent(number * 4096, 512)]))
+    return stored
+
+
+def test_a_snapshot_and_the_write_after_it_cost_a_few_rows(world: World) -> None:
+    stored = sparse(world)
+    snapshot, rows = counting(world, lambda tx: content.share(tx, stored))
+    assert rows == 2
+    written, rows = counting(world, lambda tx: content.write(tx, stored, 100 * GIB - 512, [extent(1, 512)]))
+    assert rows <= 12
+    assert plan(world, snapshot, 100 * GIB - 512, 512) == Plan([Zeros(512)], 100 * GIB)
+    assert plan(world, written, 100 * GIB - 512, 512) == Plan([Part(extent(1, 512), 0, 512)], 100 * GIB)
+    world.check_counts([snapshot, written])
+
+
+def test_a_drop_and_a_clear_of_everything_cost_a_few_rows(world: World) -> None:
+    stored = sparse(world)
+    cleared, rows = counting(world, lambda tx: content.clear(tx, stored, 0, 100 * GIB))
+    assert rows < 60
+    assert plan(world, cleared, 0, 100 * GIB) == Plan([Zeros(100 * GIB)], 100 * GIB)
+    _, rows = counting(world, lambda tx: content.drop(tx, cleared))
+    assert rows <= 3
+    world.sweep_all()
+    assert world.rows() == {}
+
+
+def test_every_step_of_the_background_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = sparse(world)
+    snapshot = world.run(lambda tx: content.share(tx, stored))
+    stored = world.run(lambda tx: content.clear(tx, stored, 10 * GIB, 80 * GIB))
+    world.run(lambda tx: content.drop(tx, snapshot))
+    costs = []
+    run = world.engine.run
+
+    def counted_run(body: Callable[[Transaction], T], *scopes: object, durable: bool = True) -> object:
+        def with_count(tx: Transaction) -> T:
+            counted = Counted(tx)
+            try:
+                return body(counted)
+            finally:
+                costs.append(counted.rows)
+
+        return run(with_count)
+
+    monkeypatch.setattr(world.engine, "run", counted_run)
+    world.sweep_all()
+    assert len(costs) > 2
+    assert max(costs) < 16 * 64 * 4
+    assert len(world.rows(b"x")) == sum(
+        not 10 * GIB <= number * SPARSE_STEP < 90 * GIB for number in range(2000)
+    )
+    assert len(world.rows(b"l")) == 1
+
+
+def test_a_cut_interval_keeps_its_extent_until_the_last_part_goes(world: World) -> None:
+    stored = world.run(lambda tx: content.create(tx, [extent(0, 1000)]))
+    stored = world.run(lambda tx: content.clear(tx, stored, 400, 200))
+    world.check_counts([stored])
+    left, right = Part(extent(0, 1000), 0, 400), Part(extent(0, 1000), 600, 400)
+    assert plan(world, stored, 0, 1000) == Plan([left, Zeros(200), right], 1000)
+    stored = world.run(lambda tx: content.truncate(tx, stored, 400))
+    assert list(world.rows(b"g")) == []
+    stored = world.run(lambda tx: content.clear(tx, stored, 0, 400))
+    assert stored == NO_CONTENT
+    assert len(world.rows(b"g")) == 1
+
+
+def test_what_was_truncated_does_not_come_back(world: World) -> None:
+    stored = world.run(lambda tx: content.create(tx, [extent(n * 4096, 100) for n in range(10)]))
+    kept = world.run(lambda tx: content.share(tx, stored))
+    for each in (stored, kept):
+        short = world.run(_truncating(each, 350))
+        assert plan(world, short, 300, 1000).pieces == [Part(extent(3 * 4096, 100), 0, 50), Zeros(950)]
+
+
+def _truncating(stored: Content, length: int) -> Callable[[Transaction], Content]:
+    return lambda tx: content.truncate(tx, stored, length)
+
+
+def test_a_long_plan_stops_short_and_goes_on_under_a_hold(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content, "_PLAN_PIECES", 10)
+    bodies = [bytes((number,)) * 10 for number in range(100)]
+    stored = world.run(lambda tx: content.create(tx, world.segments.put(*bodies)))
+    whole = b"".join(bodies)
+    first = plan(world, stored, 5, 995)
+    assert len(first.pieces) == 10
+    assert first.end == 100
+
+    def hold_and_plan(tx: Transaction) -> Plan:
+        pinned_reads.take(tx, stored, OWNER, 7)
+        return content.read_plan(tx, stored, 5, 995)
+
+    read = b""
+    reading = pinned_reads.pieces(world.engine, stored, world.run(hold_and_plan), 1000)
+    written = stored
+    for number in range(1000):
+        try:
+            piece = _next_of(reading)
+        except StopAsyncIteration:
+            break
+        assert isinstance(piece, Part)
+        read += world.segments.read(*piece)
+        written = world.run(_writing(written, number * 9, b"other"))
+    assert read == whole[5:]
+    world.run(lambda tx: pinned_reads.release(tx, OWNER, 7))
+    world.run(lambda tx: pinned_reads.release(tx, OWNER, 7))
+    world.check_counts([written])
+    world.sweep_all()
+    assert len(world.rows(b"l")) == 1
+
+
+def _next_of(pieces: object) -> content.Piece:
+    step = pieces.__anext__()  # type: ignore[attr-defined]
+    try:
+        step.send(None)
+    except StopIteration as stop:
+        piece: content.Piece = stop.value
+        return piece
+    raise AssertionError("This had to wait.")
+
+
+def test_a_plan_does_not_gather_too_many_inline_bytes(world: World) -> None:
+    stored = NO_CONTENT
+    for number in range(300):
+        stored = world.run(_writing(stored, number * INLINE_MAX, bytes(INLINE_MAX)))
+    short = plan(world, stored, 0, 300 * INLINE_MAX)
+    assert short.end == 256 * INLINE_MAX
+    assert sum(len(piece) for piece in short.pieces if isinstance(piece, bytes)) == short.end

@@ -1,0 +1,188 @@
+"""Contents that share their history, against byte arrays: every step, every count, and nothing left in the end."""
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kyanite.extents.api import Extent
+from kyanite.model.content import content, interval_rows, layers, pinned_reads
+from kyanite.model.content.content import NO_CONTENT, Content
+from kyanite.model.maintenance import compaction
+from tests.model.content.world import OWNER, World
+
+SPACE = 120
+"""How long the contents may get. Small, so that splices meet each other."""
+
+OFFSETS = st.integers(0, SPACE - 1)
+BODIES = st.binary(min_size=1, max_size=24)
+PAYLOADS = st.lists(BODIES, min_size=1, max_size=3)
+SEEDS = 8
+STEPS = 150
+
+
+class Contents(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.contents: list[Content] = []
+        self.expected: list[bytearray] = []
+        self.held: list[tuple[int, Content, bytes]] = []
+        self.next_hold = 0
+
+    def pick(self, index: int) -> int:
+        return index % len(self.contents)
+
+    def payload(self, bodies: list[bytes], is_inline: bool) -> bytes | Sequence[Extent]:
+        return b"".join(bodies) if is_inline else self.world.segments.put(*bodies)
+
+    @rule(bodies=PAYLOADS, is_inline=st.booleans())
+    def create(self, bodies: list[bytes], is_inline: bool) -> None:
+        payload = self.payload(bodies, is_inline)
+        self.contents.append(self.world.run(lambda tx: content.create(tx, payload)))
+        data = b"".join(bodies)
+        self.expected.append(bytearray(data + bytes(2 * SPACE - len(data))))
+
+    @rule()
+    def create_empty(self) -> None:
+        self.contents.append(NO_CONTENT)
+        self.expected.append(bytearray(2 * SPACE))
+
+    @precondition(lambda self: self.contents)
+    @rule(index=st.integers(0, 9), offset=OFFSETS, bodies=PAYLOADS, is_inline=st.booleans())
+    def write(self, index: int, offset: int, bodies: list[bytes], is_inline: bool) -> None:
+        at = self.pick(index)
+        payload, data = self.payload(bodies, is_inline), b"".join(bodies)
+        self.contents[at] = self.world.run(lambda tx: content.write(tx, self.contents[at], offset, payload))
+        self.expected[at][offset : offset + len(data)] = data
+
+    @precondition(lambda self: self.contents)
+    @rule(index=st.integers(0, 9), offset=OFFSETS, length=st.integers(0, SPACE))
+    def clear(self, index: int, offset: int, length: int) -> None:
+        at = self.pick(index)
+        self.contents[at] = self.world.run(lambda tx: content.clear(tx, self.contents[at], offset, length))
+        self.expected[at][offset : offset + length] = bytes(length)
+
+    @precondition(lambda self: self.contents)
+    @rule(index=st.integers(0, 9), length=OFFSETS)
+    def truncate(self, index: int, length: int) -> None:
+        at = self.pick(index)
+        self.contents[at] = self.world.run(lambda tx: content.truncate(tx, self.contents[at], length))
+        self.expected[at][length:] = bytes(2 * SPACE - length)
+
+    @precondition(lambda self: 0 < len(self.contents) < 8)
+    @rule(index=st.integers(0, 9))
+    def share(self, index: int) -> None:
+        at = self.pick(index)
+        self.contents.append(self.world.run(lambda tx: content.share(tx, self.contents[at])))
+        self.expected.append(bytearray(self.expected[at]))
+
+    @precondition(lambda self: self.contents)
+    @rule(index=st.integers(0, 9))
+    def drop(self, index: int) -> None:
+        at = self.pick(index)
+        self.world.run(lambda tx: content.drop(tx, self.contents[at]))
+        del self.contents[at], self.expected[at]
+
+    @precondition(lambda self: self.contents)
+    @rule(index=st.integers(0, 9))
+    def take_hold(self, index: int) -> None:
+        held = self.contents[self.pick(index)]
+        self.next_hold += 1
+        number = self.next_hold
+        if held.layer:
+            self.world.run(lambda tx: pinned_reads.take(tx, held, OWNER, number))
+            self.held.append((number, held, bytes(self.expected[self.pick(index)])))
+
+    @precondition(lambda self: self.held)
+    @rule()
+    def release_hold(self) -> None:
+        number, _, _ = self.held.pop()
+        self.world.run(lambda tx: pinned_reads.release(tx, OWNER, number))
+
+    @rule(steps=st.integers(1, 4))
+    def sweep(self, steps: int) -> None:
+        for _ in range(steps):
+            self.world.sweep()
+
+    @invariant()
+    def every_byte_is_right(self) -> None:
+        for stored, expected in zip(self.contents, self.expected, strict=True):
+            assert self.world.bytes_of(stored, 0, len(expected)) == expected
+        for _, stored, then in self.held:
+            assert self.world.bytes_of(stored, 0, len(then)) == then
+
+    @invariant()
+    def every_count_is_right(self) -> None:
+        self.world.check_counts(self.contents)
+
+    def wander(self, chance: Random) -> None:
+        """One step of a random walk. It gets deeper into layers than machines that are kept short to be shrunk."""
+        index, offset = chance.randrange(10), chance.randrange(SPACE)
+        bodies = [chance.randbytes(chance.randint(1, 12)) for _ in range(chance.choice((1, 2, 3, 10)))]
+        match chance.choices("wctsdhrp", (10, 3, 1, 4, 3, 1, 1, 5))[0]:
+            case "w":
+                self.write(index, offset, bodies[:3], chance.random() < 0.5)
+            case "c":
+                self.clear(index, offset, chance.choice((offset, chance.randrange(20))))
+            case "t":
+                self.truncate(index, offset)
+            case "s" if len(self.contents) < 8:
+                self.share(index)
+            case "d" if len(self.contents) > 1:
+                self.drop(index)
+            case "h" if len(self.held) < 3:
+                self.take_hold(index)
+            case "r" if self.held:
+                self.release_hold()
+            case "p":
+                self.sweep(chance.randint(1, 4))
+
+    def teardown(self) -> None:
+        while self.held:
+            self.release_hold()
+        self.world.sweep_all()
+        self.every_byte_is_right()
+        while self.contents:
+            self.drop(0)
+        self.world.sweep_all()
+        assert self.world.rows() == {}
+        assert self.world.segments.data == {}
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits so small that a few steps reach them."""
+    monkeypatch.setattr(interval_rows, "RUN_MAX", 3)
+    monkeypatch.setattr(content, "SHORT_MAX", 2)
+    monkeypatch.setattr(content, "_SPLICE_RUNS_MAX", 3)
+    monkeypatch.setattr(compaction, "RUNS_PER_STEP", 2)
+    for module in (layers, compaction):
+        monkeypatch.setattr(module, "DEPTH_MAX", 2)
+
+
+@pytest.mark.usefixtures("_small")
+def test_contents_against_byte_arrays() -> None:
+    Contents.TestCase.settings = settings(
+        max_examples=60,
+        stateful_step_count=40,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    Contents.TestCase().runTest()
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_random_walk(seed: int) -> None:
+    chance = Random(seed)
+    contents = Contents()
+    contents.create([chance.randbytes(9) for _ in range(10)], is_inline=False)
+    for _ in range(STEPS):
+        contents.wander(chance)
+        contents.every_byte_is_right()
+        contents.every_count_is_right()
+    contents.teardown()

@@ -1,0 +1,63 @@
+"""What is done with a directory costs the same whatever it holds."""
+
+import pytest
+
+from kyanite.model.files import directory, file, share, share_snapshots
+from kyanite.model.files.entry import DIRECTORY
+from kyanite.model.files.file import FileDraft
+from kyanite.model.files.listing import Listing, list_directory
+from kyanite.model.files.properties import SmbProperties
+from kyanite.model.files.rename import Rename, rename
+from kyanite.model.files.share import ShareKey, ShareSettings
+from kyanite.model.files.tree import FilePath
+from kyanite.model.records import HttpHeaders
+from tests.model.content.world import outcome
+from tests.model.counted import CountingEngine
+
+SHARE = ShareKey("acme", "share")
+SMALL, LARGE = 40, 2000
+PAGE = 20
+
+
+def path(*names: str) -> FilePath:
+    return FilePath(SHARE, names)
+
+
+def filled(entries: int) -> CountingEngine:
+    engine = CountingEngine()
+    outcome(share.create(engine, SHARE, {}, ShareSettings(), directory.found_root))
+    outcome(directory.create(engine, path("d"), SmbProperties(), {}))
+    draft = FileDraft(0, HttpHeaders(), {}, SmbProperties())
+    for number in range(entries):
+        outcome(file.create(engine, path("d", f"{number:05}"), draft, None, may_overwrite=False))
+    engine.costs.clear()
+    return engine
+
+
+def costs(entries: int, *, keeps_snapshot: bool) -> dict[str, int]:
+    engine = filled(entries)
+    key = SHARE
+    if keeps_snapshot:
+        instant, _ = outcome(share_snapshots.take(engine, SHARE, {}))
+        key = ShareKey("acme", "share", instant)
+    steps = {
+        "first page": list_directory(engine, FilePath(key, ("d",)), Listing(limit=PAGE)),
+        "last page": list_directory(
+            engine, FilePath(key, ("d",)), Listing(first=f"{entries - PAGE:05}", limit=PAGE)
+        ),
+    }
+    for step in steps.values():
+        outcome(step)
+    outcome(rename(engine, Rename(path("d"), path("e"), DIRECTORY)))
+    outcome(file.delete(engine, path("e", "00007"), None))
+    outcome(share_snapshots.take(engine, SHARE, {}))
+    names = (["snapshot"] if keeps_snapshot else []) + [*steps, "rename", "delete", "another snapshot"]
+    return dict(zip(names, engine.costs, strict=True))
+
+
+@pytest.mark.parametrize("keeps_snapshot", [False, True])
+def test_size_does_not_matter(keeps_snapshot: bool) -> None:
+    small, large = (costs(entries, keeps_snapshot=keeps_snapshot) for entries in (SMALL, LARGE))
+    assert small == large
+    assert small["first page"] <= 3 * PAGE
+    assert small["rename"] < 20

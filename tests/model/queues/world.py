@@ -1,0 +1,77 @@
+"""A small world for tests of queues: one queue on a memory engine, and a clock that moves when told.
+
+Everything is driven synchronously: nothing in here ever waits.
+"""
+
+from kyanite.engine.api import Snapshot
+from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.model import keys
+from kyanite.model.maintenance.spent_messages import SpentMessages
+from kyanite.model.queues import message, queue
+from kyanite.model.queues.message import Draft, Message, Receipt
+from kyanite.model.queues.queue import QueueKey
+from kyanite.values import TICKS_PER_SECOND, Instant
+from tests.model.content.world import outcome
+
+START = Instant(638_500_000_000_000_000)
+QUEUE = QueueKey("acme", "work")
+
+
+class QueueWorld:
+    def __init__(self) -> None:
+        self.second = 0
+        self.engine = MemoryEngine(clock=lambda: Instant(START + self.second * TICKS_PER_SECOND))
+        self.spent = SpentMessages(self.engine)
+        self._secrets = 0
+        outcome(queue.create(self.engine, QUEUE, {}))
+
+    def put(self, name: str, text: str = "", *, delay: int = 0, life: int | None = None) -> Message:
+        draft = Draft(name, text, delay, life, self._secret())
+        return outcome(message.put(self.engine, QUEUE, draft))
+
+    def get(self, count: int = 1, timeout: int = 30) -> list[Message]:
+        return outcome(
+            message.get(self.engine, QUEUE, count=count, timeout_seconds=timeout, secret=self._secret())
+        )
+
+    def peek(self, count: int = 32) -> list[Message]:
+        return outcome(message.peek(self.engine, QUEUE, count=count))
+
+    def update(self, name: str, receipt: Receipt, *, timeout: int = 0, text: str | None = None) -> Message:
+        return outcome(
+            message.update(
+                self.engine,
+                QUEUE,
+                name,
+                receipt,
+                text=text,
+                timeout_seconds=timeout,
+                secret=self._secret(),
+            )
+        )
+
+    def delete(self, name: str, receipt: Receipt) -> None:
+        outcome(message.delete(self.engine, QUEUE, name, receipt))
+
+    def clear(self) -> None:
+        outcome(queue.clear(self.engine, QUEUE))
+
+    def count(self) -> int:
+        return outcome(queue.see(self.engine, QUEUE)).message_count
+
+    def sweep(self) -> None:
+        """Step until there is nothing to do."""
+        for _ in range(1000):
+            if not outcome(self.spent.step()):
+                return
+        raise AssertionError("The sweep goes on and on.")
+
+    def rows(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
+        def body(snap: Snapshot) -> list[tuple[bytes, bytes]]:
+            return list(snap.scan(prefix, keys.after(prefix)))
+
+        return outcome(self.engine.read(body))
+
+    def _secret(self) -> bytes:
+        self._secrets += 1
+        return self._secrets.to_bytes(8, "big")

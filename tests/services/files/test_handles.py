@@ -1,0 +1,291 @@
+"""REST against open handles, which are put into the engine directly: each request is an open that shares everything.
+
+The table is that of the article on locks: by the share mode of a handle that others hold, what fails.
+"""
+
+from itertools import count
+
+import pytest
+
+from kyanite.engine.api import Transaction
+from kyanite.model import keys
+from kyanite.model.files import handles, share
+from kyanite.model.files.handles import Handle
+from kyanite.model.files.share import ShareKey
+from kyanite.rules.byte_locks import Lock
+from kyanite.rules.share_modes import EVERYTHING, Rights
+from kyanite.values import Instant
+from tests.services.files.test_file import ACQUIRE, FILE, make, names, write
+from tests.services.harness import START, Answer, Harness
+
+R, W, D = Rights.READ, Rights.WRITE, Rights.DELETE
+
+CLEAR = {"x-ms-write": "clear", "x-ms-range": "bytes=0-2"}
+SOURCE = {"x-ms-file-rename-source": "http://localhost:10000/acme/box/f"}
+MODES = [Rights.NONE, R, W, D, R | W, R | D, W | D, R | W | D]
+
+_ids = count(1)
+
+
+async def put_handle(
+    files: Harness,
+    file_id: str,
+    access: Rights = R,
+    shared: Rights = EVERYTHING,
+    *,
+    path: str = "f",
+    parent_id: str = "0",
+    locks: tuple[Lock, ...] = (),
+    is_delete_pending: bool = False,
+) -> int:
+    number = next(_ids)
+    opened = Handle(
+        number,
+        b"an SMB server",
+        access.value,
+        shared.value,
+        path,
+        int(file_id),
+        int(parent_id),
+        7,
+        "192.0.2.1",
+        Instant(START),
+        is_delete_pending,
+        locks,
+    )
+
+    def body(tx: Transaction) -> None:
+        share_id = share.load(tx, ShareKey("acme", "box")).id
+        tx.put(keys.handle(share_id, int(file_id), number), handles.encode(opened))
+        if is_delete_pending:
+            name = path.rpartition("/")[2].upper()
+            tx.put(keys.pending_delete(share_id, int(parent_id), name), b"")
+
+    await files.engine.run(body, durable=False)
+    return number
+
+
+async def every_operation(files: Harness) -> dict[str, Answer]:
+    """All operations of the table, in an order in which none undoes another."""
+    return {
+        "list": await files("GET", "/box?restype=directory&comp=list"),
+        "get properties": await files("HEAD", "/box/f"),
+        "get metadata": await files("GET", "/box/f?comp=metadata"),
+        "get": await files("GET", "/box/f"),
+        "list ranges": await files("GET", "/box/f?comp=rangelist"),
+        "put range": await write(files, "f", b"abc"),
+        "clear range": await files("PUT", "/box/f?comp=range", CLEAR),
+        "set properties": await files("PUT", "/box/f?comp=properties"),
+        "set metadata": await files("PUT", "/box/f?comp=metadata"),
+        "create": await files("PUT", "/box/f", FILE | {"x-ms-content-length": "3"}),
+        "lease": await files("PUT", "/box/f?comp=lease", ACQUIRE),
+        "break": await files("PUT", "/box/f?comp=lease", {"x-ms-lease-action": "break"}),
+        "delete": await files("DELETE", "/box/f"),
+    }
+
+
+READS = {"get", "list ranges"}
+WRITES = {"put range", "clear range", "set properties", "set metadata"}
+BREAK = {"break"}
+"""Fails when the lease did: there is none to break."""
+
+TABLE = [
+    (Rights.NONE, READS | WRITES | {"create", "delete", "lease"}),
+    (R, WRITES | {"create", "delete", "lease"}),
+    (W, READS | {"create", "delete", "lease"}),
+    (D, READS | WRITES | {"create", "delete", "lease"}),
+    (R | W, {"create", "delete", "lease"}),
+    (R | D, WRITES | {"create", "delete", "lease"}),
+    (W | D, READS | {"delete", "lease"}),
+    (R | W | D, {"delete"}),
+]
+
+
+@pytest.mark.parametrize(("shared", "failing"), TABLE)
+async def test_share_modes_of_a_reader(files: Harness, shared: Rights, failing: set[str]) -> None:
+    made = await make(files, data=b"123")
+    await put_handle(files, made["x-ms-file-id"], R, shared)
+    answers = await every_operation(files)
+    failed = {name for name, answer in answers.items() if answer.code == "SharingViolation"}
+    assert failed == failing
+    others = {name for name, answer in answers.items() if answer.status >= 400} - failed
+    assert others <= BREAK
+    assert all(answer.status == 409 for name, answer in answers.items() if name in failed)
+
+
+@pytest.mark.parametrize("access", MODES)
+async def test_only_leases_and_deletions_mind_what_a_sharing_handle_does(
+    files: Harness, access: Rights
+) -> None:
+    """A request shares everything; but a lease lets others only read, and a deletion suffers no handle at all."""
+    made = await make(files, data=b"123")
+    await put_handle(files, made["x-ms-file-id"], access)
+    answers = await every_operation(files)
+    failed = {name for name, answer in answers.items() if answer.code == "SharingViolation"}
+    assert failed == ({"delete", "lease"} if access & (W | D) else {"delete"})
+    others = {name for name, answer in answers.items() if answer.status >= 400} - failed
+    assert others == (BREAK if "lease" in failed else set())
+
+
+@pytest.mark.parametrize("shared", MODES)
+async def test_the_source_of_a_rename_must_share_deletion(files: Harness, shared: Rights) -> None:
+    made = await make(files, data=b"123")
+    await put_handle(files, made["x-ms-file-id"], R, shared)
+    answer = await files("PUT", "/box/g?comp=rename", SOURCE)
+    expected = (200, "") if D in shared else (409, "SharingViolation")
+    assert (answer.status, answer.code) == expected
+    assert await names(files) == ["g" if D in shared else "f"]
+
+
+@pytest.mark.parametrize("shared", MODES)
+async def test_what_a_rename_replaces_must_not_be_open_at_all(files: Harness, shared: Rights) -> None:
+    """Replacing deletes it, and a deletion suffers no handle."""
+    await make(files, data=b"123")
+    made = await make(files, "g")
+    await put_handle(files, made["x-ms-file-id"], R, shared, path="g")
+    answer = await files("PUT", "/box/g?comp=rename", SOURCE | {"x-ms-file-rename-replace-if-exists": "true"})
+    assert (answer.status, answer.code) == (409, "SharingViolation")
+    assert await names(files) == ["f", "g"]
+
+
+@pytest.mark.parametrize("shared", MODES)
+async def test_every_handle_is_asked(files: Harness, shared: Rights) -> None:
+    """One that shares everything does not hide another, and one on another file is nobody's business."""
+    made = await make(files, data=b"123")
+    other = await make(files, "g")
+    await put_handle(files, made["x-ms-file-id"])
+    await put_handle(files, made["x-ms-file-id"], R, shared)
+    await put_handle(files, other["x-ms-file-id"], EVERYTHING, Rights.NONE, path="g")
+    assert (await files("GET", "/box/f")).status == (200 if R in shared else 409)
+    assert (await write(files, "f", b"abc")).status == (201 if W in shared else 409)
+
+
+async def test_a_handle_for_attributes_stands_in_nobodys_way_but_a_deletion(files: Harness) -> None:
+    made = await make(files, data=b"123")
+    await put_handle(files, made["x-ms-file-id"], Rights.NONE, Rights.NONE)
+    failed = {name for name, answer in (await every_operation(files)).items() if answer.status >= 400}
+    assert failed == {"delete"}
+
+
+async def test_what_is_about_to_be_deleted_answers_nothing_else(files: Harness) -> None:
+    made = await make(files, data=b"123")
+    await make(files, "g")
+    await put_handle(files, made["x-ms-file-id"], D, is_delete_pending=True)
+    answers = await every_operation(files)
+    assert answers.pop("list").status == 200
+    answers["rename"] = await files("PUT", "/box/h?comp=rename", SOURCE)
+    for name, answer in answers.items():
+        assert (answer.status, answer.code) == (409, "SMBDeletePending"), name
+    create = await files("PUT", "/box/F?restype=directory")
+    assert create.code == "SMBDeletePending"
+    assert await names(files) == ["g"]
+    listed = await files("GET", "/box/f?comp=listhandles")
+    assert listed.status == 200
+    closed = await files("PUT", "/box/f?comp=forceclosehandles", {"x-ms-handle-id": "*"})
+    assert closed.headers["x-ms-number-of-handles-closed"] == "1"
+    assert (await files("GET", "/box/f")).body == b"123"
+    assert await names(files) == ["f", "g"]
+
+
+@pytest.mark.parametrize(
+    ("is_exclusive", "first", "reads", "writes"),
+    [(True, 0, 409, 409), (False, 0, 206, 409), (True, 3, 206, 201), (False, 3, 206, 201)],
+)
+async def test_locks_on_ranges(
+    files: Harness, is_exclusive: bool, first: int, reads: int, writes: int
+) -> None:
+    """The lock is on the bytes 1 and 2; what is read and written are three bytes from ``first`` on."""
+    made = await make(files, data=b"123456")
+    await put_handle(files, made["x-ms-file-id"], R | W, locks=(Lock(1, 2, is_exclusive, 99),))
+    read = await files("GET", "/box/f", {"x-ms-range": f"bytes={first}-{first + 2}"})
+    written = await write(files, "f", b"abc", first)
+    assert (read.status, written.status) == (reads, writes)
+    assert {read.code, written.code} <= {"", "FileLockConflict"}
+    assert (await files("GET", "/box/f")).status == (409 if is_exclusive else 200)
+    assert (await files("HEAD", "/box/f")).status == 200
+    assert (await files("PUT", "/box/f?comp=metadata")).status == 200
+    shrunk = await files("PUT", "/box/f?comp=properties", {"x-ms-content-length": "2"})
+    assert shrunk.code == "FileLockConflict"
+
+
+@pytest.mark.parametrize("is_exclusive", [True, False])
+async def test_locks_keep_a_file_from_being_made_anew_until_their_handle_is_closed(
+    files: Harness, is_exclusive: bool
+) -> None:
+    made = await make(files, data=b"123456")
+    number = await put_handle(files, made["x-ms-file-id"], R | W, locks=(Lock(1, 2, is_exclusive, 99),))
+    anew = FILE | {"x-ms-content-length": "3"}
+    for answer in (
+        await files("PUT", "/box/f", anew),
+        await files("PUT", "/box/f?comp=range", CLEAR),
+    ):
+        assert (answer.status, answer.code) == (409, "FileLockConflict")
+    await files("PUT", "/box/f?comp=forceclosehandles", {"x-ms-handle-id": str(number)})
+    assert (await files("PUT", "/box/f?comp=range", CLEAR)).status == 201
+    assert (await files("GET", "/box/f")).body == bytes(3) + b"456"
+    assert (await files("PUT", "/box/f", anew)).status == 201
+
+
+async def test_a_directory_in_use_is_not_deleted(files: Harness) -> None:
+    await files("PUT", "/box?restype=share")
+    made = await files("PUT", "/box/d?restype=directory")
+    await put_handle(files, made.headers["x-ms-file-id"], Rights.NONE, path="d")
+    answer = await files("DELETE", "/box/d?restype=directory")
+    assert (answer.status, answer.code) == (409, "CannotDeleteFileOrDirectory")
+
+
+async def test_a_directory_with_open_files_is_not_moved(files: Harness) -> None:
+    await files("PUT", "/box?restype=share")
+    await files("PUT", "/box/d?restype=directory")
+    made = await make(files, "d/f")
+    await put_handle(files, made["x-ms-file-id"], path="d/f")
+    source = {"x-ms-file-rename-source": "http://localhost:10000/acme/box/d"}
+    answer = await files("PUT", "/box/e?restype=directory&comp=rename", source)
+    assert (answer.status, answer.code) == (409, "SharingViolation")
+
+
+async def test_a_path_that_xml_cannot_hold_is_encoded(files: Harness) -> None:
+    made = await make(files, "%EF%BF%BE")
+    await put_handle(files, made["x-ms-file-id"], path="d/\ufffe")
+    listed = await files("GET", "/box/%EF%BF%BE?comp=listhandles")
+    path = listed.xml.find("Entries/Handle/Path")
+    assert path is not None
+    assert (path.text, path.get("Encoded")) == ("d/%EF%BF%BE", "true")
+
+
+async def test_handles_are_listed_and_closed(files: Harness) -> None:
+    await files("PUT", "/box?restype=share")
+    directory = (await files("PUT", "/box/d?restype=directory")).headers["x-ms-file-id"]
+    made = await make(files, "d/f", b"123")
+    mine = [
+        await put_handle(files, made["x-ms-file-id"], R | W, path="d/f", parent_id=directory)
+        for _ in range(3)
+    ]
+    other = await put_handle(files, directory, path="d")
+    first = await files("GET", "/box/d/f?comp=listhandles&maxresults=2")
+    ids = [each.findtext("HandleId") for each in first.xml.iter("Handle")]
+    assert ids == [str(number) for number in mine[:2]]
+    item = first.xml.find("Entries/Handle")
+    assert item is not None
+    said = [item.findtext(name) for name in ("Path", "FileId", "ParentId", "SessionId", "ClientIp")]
+    assert said == ["d/f", made["x-ms-file-id"], directory, "7", "192.0.2.1"]
+    assert [each.text for each in item.iter("AccessRight")] == ["Read", "Write"]
+    assert item.find("LastReconnectTime") is None
+    more = await files("GET", f"/box/d/f?comp=listhandles&marker={first.xml.findtext('NextMarker')}")
+    assert [each.findtext("HandleId") for each in more.xml.iter("Handle")] == [str(mine[2])]
+    below = await files("GET", "/box?comp=listhandles", {"x-ms-recursive": "true"})
+    assert len(list(below.xml.iter("Handle"))) == 4
+    alone = await files("GET", "/box/d?comp=listhandles")
+    assert [each.findtext("HandleId") for each in alone.xml.iter("Handle")] == [str(other)]
+
+    async def close(path: str, which: str, **headers: str) -> str:
+        sent = {"x-ms-handle-id": which} | {f"x-ms-{name}": value for name, value in headers.items()}
+        answer = await files("PUT", f"/box/{path}?comp=forceclosehandles", sent)
+        return answer.headers.get("x-ms-number-of-handles-closed", answer.code)
+
+    assert await close("d/f", str(mine[0])) == "1"
+    assert await close("d/f", str(mine[0])) == "0"
+    assert await close("d/f", "odd") == "InvalidHeaderValue"
+    assert await close("d/f", "*", recursive="true") == "InvalidHeaderValue"
+    assert await close("d", "*", recursive="true") == "3"
+    assert (await files("DELETE", "/box/d/f")).status == 202
