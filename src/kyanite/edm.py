@@ -60,7 +60,7 @@ def utf16_units(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRange:
+class SasKeyRange:
     """The entities that a table token opens, ends inclusive; None leaves an end open."""
 
     start_partition: str | None

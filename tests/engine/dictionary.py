@@ -155,7 +155,7 @@ class Machine(RuleBasedStateMachine):
         return body
 
     @rule(looks=st.lists(reads, min_size=1, max_size=4))
-    def look(self, looks: list[Get | Scan]) -> None:
+    def look_up(self, looks: list[Get | Scan]) -> None:
         seen = self.runner.run(self._read(lambda state: [step.on_engine(state) for step in looks]))
         assert seen == [step.on_dictionary(self.rows) for step in looks]
 

@@ -539,7 +539,7 @@ class Isolation:
                 await put(engine, *((key, b"%d" % round_number) for key in keys))
             finished = True
 
-        def look(state: Snapshot) -> None:
+        def look_up(state: Snapshot) -> None:
             gets = {state.get(key) for key in keys}
             rows = [value for _, value in state.scan(b"", b"\xff")]
             assert len(gets) == 1
@@ -549,7 +549,7 @@ class Isolation:
         writer = asyncio.create_task(write())
         looks = 0
         while not finished:
-            await engine.read(look)
+            await engine.read(look_up)
             looks += 1
             await asyncio.sleep(0)
         await writer
@@ -633,6 +633,23 @@ class Time:
         assert instants[-1] == clock.at + 9
 
     @with_clock
+    async def test_ids_are_unique_and_ascend_whatever_the_clock_does(
+        self, engine: Engine, clock: Clock
+    ) -> None:
+        def body(tx: Transaction) -> list[int]:
+            tx.put(b"any", b"")
+            return [tx.new_id() for _ in range(21)]
+
+        ids: list[int] = []
+        for step in (0, 10_000, -1_000_000_000, 3):
+            clock.at = Instant(clock.at + step)
+            for group in await asyncio.gather(*(engine.run(body) for _ in range(5))):
+                ids += group
+        assert ids == sorted(set(ids))
+        assert ids[0] == START * 8, "Ids of older stores are instants times eight, and a number below eight."
+        assert ids[-1] < 2**63
+
+    @with_clock
     async def test_a_read_is_never_earlier_than_what_it_sees(self, engine: Engine, clock: Clock) -> None:
         def stamp(tx: Transaction) -> None:
             tx.put(b"written_at", tx.now.to_bytes(8, "big"))
@@ -659,14 +676,14 @@ class Rings:
     def ringing(topic: bytes) -> Callable[[Transaction], None]:
         def body(tx: Transaction) -> None:
             tx.put(b"rung", topic)
-            tx.ring(topic)
+            tx.notify(topic)
 
         return body
 
     @on_engine
     async def test_a_listener_is_woken_by_its_topic_after_the_commit(self, engine: Engine) -> None:
-        heard = engine.listen(b"topic")
-        other = engine.listen(b"other")
+        heard = engine.subscribe(b"topic")
+        other = engine.subscribe(b"other")
         silent = asyncio.ensure_future(anext(other))
         await engine.run(self.ringing(b"topic"))
         await asyncio.wait_for(anext(heard), PATIENCE_SECONDS)
@@ -679,24 +696,24 @@ class Rings:
 
     @on_engine
     async def test_all_listeners_of_a_topic_hear_it(self, engine: Engine) -> None:
-        listeners = [engine.listen(b"topic") for _ in range(3)]
+        subscribers = [engine.subscribe(b"topic") for _ in range(3)]
         await engine.run(self.ringing(b"topic"))
-        for listener in listeners:
+        for listener in subscribers:
             await asyncio.wait_for(anext(listener), PATIENCE_SECONDS)
 
     @on_engine
     async def test_rings_before_the_first_wait_are_kept_and_may_merge(self, engine: Engine) -> None:
-        listener = engine.listen(b"topic")
+        listener = engine.subscribe(b"topic")
         for _ in range(3):
             await engine.run(self.ringing(b"topic"))
         await asyncio.wait_for(anext(listener), PATIENCE_SECONDS)
 
     @on_engine
     async def test_a_body_that_raises_rings_nothing(self, engine: Engine) -> None:
-        listener = engine.listen(b"topic")
+        listener = engine.subscribe(b"topic")
 
         def body(tx: Transaction) -> None:
-            tx.ring(b"topic")
+            tx.notify(b"topic")
             raise BodyError("no")
 
         with pytest.raises(BodyError):
@@ -708,8 +725,8 @@ class Rings:
 
     @on_engine
     async def test_a_ring_needs_no_write(self, engine: Engine) -> None:
-        listener = engine.listen(b"topic")
-        await engine.run(lambda tx: tx.ring(b"topic"))
+        listener = engine.subscribe(b"topic")
+        await engine.run(lambda tx: tx.notify(b"topic"))
         await asyncio.wait_for(anext(listener), PATIENCE_SECONDS)
 
 
@@ -728,15 +745,15 @@ class Closing:
         with pytest.raises(EngineClosed):
             await engine.run(add_one(b"k"))
         with pytest.raises(EngineClosed):
-            engine.listen(b"topic")
+            engine.subscribe(b"topic")
         await engine.close()
 
     @on_engine
     async def test_closing_ends_the_listening(self, engine: Engine) -> None:
-        async def listen(rings: AsyncIterator[None]) -> int:
-            return len([ring async for ring in rings])
+        async def subscribe(notifications: AsyncIterator[None]) -> int:
+            return len([notify async for notify in notifications])
 
-        waiting = asyncio.create_task(listen(engine.listen(b"topic")))
+        waiting = asyncio.create_task(subscribe(engine.subscribe(b"topic")))
         await asyncio.sleep(0)
         await engine.close()
         assert await waiting == 0

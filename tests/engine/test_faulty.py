@@ -92,12 +92,12 @@ def test_a_repeated_body_runs_again_and_counts_once() -> None:
         assert runs == 3
         assert await value(inner) == b"a"
 
-        def look(state: Snapshot) -> bytes | None:
+        def look_up(state: Snapshot) -> bytes | None:
             nonlocal runs
             runs += 1
             return state.get(b"k")
 
-        assert await engine.read(look) == b"a"
+        assert await engine.read(look_up) == b"a"
         assert runs == 5
 
     asyncio.run(main())

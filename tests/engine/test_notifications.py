@@ -6,39 +6,39 @@ import gc
 import pytest
 
 from kyanite.engine.api import EngineClosed
-from kyanite.engine.notifications import Bell
+from kyanite.engine.notifications import Notifications
 
 
 async def test_topics_that_nobody_listens_to_any_more_take_no_memory() -> None:
-    bell = Bell()
-    kept = [bell.listen(b"kept %d" % number) for number in range(10)]
+    bell = Notifications()
+    kept = [bell.subscribe(b"kept %d" % number) for number in range(10)]
     for number in range(5000):
-        bell.listen(b"dropped %d" % number)
+        bell.subscribe(b"dropped %d" % number)
     gc.collect()
-    assert len(bell._listeners) < 500
-    bell.ring([b"kept %d" % number for number in range(10)])
+    assert len(bell._subscribers) < 500
+    bell.notify([b"kept %d" % number for number in range(10)])
     for listener in kept:
         await asyncio.wait_for(anext(listener), 10)
 
 
 async def test_a_listener_that_was_given_up_while_waiting_can_wait_again() -> None:
-    bell = Bell()
-    listener = bell.listen(b"topic")
+    bell = Notifications()
+    listener = bell.subscribe(b"topic")
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(anext(listener), 0.001)
-    bell.ring([b"topic"])
+    bell.notify([b"topic"])
     await asyncio.wait_for(anext(listener), 10)
 
 
 async def test_a_closed_listener_is_at_its_end() -> None:
-    bell = Bell()
-    listener = bell.listen(b"topic")
+    bell = Notifications()
+    listener = bell.subscribe(b"topic")
     await listener.aclose()
-    assert [ring async for ring in listener] == []
+    assert [notify async for notify in listener] == []
 
 
 async def test_a_closed_bell_takes_no_listeners() -> None:
-    bell = Bell()
+    bell = Notifications()
     bell.close()
     with pytest.raises(EngineClosed):
-        bell.listen(b"topic")
+        bell.subscribe(b"topic")

@@ -20,7 +20,7 @@ from kyanite.engine.api import Engine, EngineError
 from kyanite.engine.sqlite.engine import EmbeddedEngine
 from kyanite.extents.local.file_system import Buffer, Disk
 from kyanite.extents.local.store import LocalExtents
-from kyanite.model.maintenance.garbage_collection import Sweeper
+from kyanite.model.maintenance.garbage_collection import GarbageCollector
 from kyanite.services.blob.service import blob_service
 from kyanite.values import instant_from_unix_seconds
 from tests.faults.power_cut import FileId, RecordedSQLite, Tape, put_on_disk, recorded_sqlite
@@ -105,7 +105,7 @@ async def record(folder: Path, files: RecordedSQLite) -> None:
     store = Store(folder, files.name, RecordedDisk(files.tape))
     assert (await store.ask("PUT", "/box?restype=container")).status == 201
     files.tape.note(("container", ""))
-    sweeper = Sweeper(store.engine, store.extents)
+    sweeper = GarbageCollector(store.engine, store.extents)
     for _ in range(2):
         await asyncio.gather(*(client(store, files.tape, label) for label in range(CLIENTS)))
         for _ in range(20):

@@ -37,6 +37,9 @@ class Counted:
             self.rows += 1
             yield row
 
+    def new_id(self) -> int:
+        return self._tx.new_id()
+
     def put(self, key: bytes, value: bytes) -> None:
         self.rows += 1
         self._tx.put(key, value)
@@ -45,8 +48,8 @@ class Counted:
         self.rows += 1
         self._tx.delete(key)
 
-    def ring(self, topic: bytes) -> None:
-        self._tx.ring(topic)
+    def notify(self, topic: bytes) -> None:
+        self._tx.notify(topic)
 
 
 class CountingEngine(MemoryEngine):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kyanite.edm import KeyRange
+from kyanite.edm import SasKeyRange
 from kyanite.rules.entities import (
     MAX_ENTITY_BYTES,
     Act,
@@ -249,7 +249,7 @@ def test_groups(keys: list[tuple[str, str]], index: int | None, reason: Reason |
 def test_the_range_of_a_token(
     keys: tuple[str | None, ...], inside: list[tuple[str, str]], outside: list[tuple[str, str]]
 ) -> None:
-    shared = KeyRange(*keys)
+    shared = SasKeyRange(*keys)
     assert all(is_within(shared, *pair) for pair in inside)
     assert not any(is_within(shared, *pair) for pair in outside)
     for pair in outside:

@@ -4,7 +4,7 @@ import pytest
 
 from kyanite.rules import visibility
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.rules.visibility import FOREVER, NEVER, Standing
+from kyanite.rules.visibility import FOREVER, NEVER, MessageState
 from kyanite.values import TICKS_PER_SECOND, Instant, datetime_from_instant
 
 START = Instant(638_500_000_000_000_000)
@@ -16,16 +16,16 @@ def at(seconds: float) -> Instant:
     return Instant(START + round(seconds * TICKS_PER_SECOND))
 
 
-def put(delay: int = 0, life: int | None = None) -> Standing:
+def put(delay: int = 0, life: int | None = None) -> MessageState:
     return visibility.put(delay_seconds=delay, time_to_live_seconds=life, secret=FIRST, now=at(0))
 
 
-def got(standing: Standing, timeout: int, when: float, secret: bytes = SECOND) -> Standing:
-    return visibility.get(standing, timeout_seconds=timeout, secret=secret, now=at(when))
+def got(state: MessageState, timeout: int, when: float, secret: bytes = SECOND) -> MessageState:
+    return visibility.get(state, timeout_seconds=timeout, secret=secret, now=at(when))
 
 
-def updated(standing: Standing, receipt: bytes, timeout: int, when: float) -> Standing:
-    return visibility.update(standing, receipt, timeout_seconds=timeout, secret=THIRD, now=at(when))
+def updated(state: MessageState, receipt: bytes, timeout: int, when: float) -> MessageState:
+    return visibility.update(state, receipt, timeout_seconds=timeout, secret=THIRD, now=at(when))
 
 
 # Seconds at which a message is looked at, and whether it shows.
@@ -42,11 +42,9 @@ VISIBLE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("standing", "expected"), [row[1:] for row in VISIBLE], ids=[row[0] for row in VISIBLE]
-)
-def test_when_a_message_shows(standing: Standing, expected: dict[float, bool]) -> None:
-    shows = {seconds: visibility.is_visible(standing, at(seconds)) for seconds in expected}
+@pytest.mark.parametrize(("state", "expected"), [row[1:] for row in VISIBLE], ids=[row[0] for row in VISIBLE])
+def test_when_a_message_shows(state: MessageState, expected: dict[float, bool]) -> None:
+    shows = {seconds: visibility.is_visible(state, at(seconds)) for seconds in expected}
     assert shows == expected
 
 
@@ -74,12 +72,12 @@ def test_the_longest_delay_is_allowed_if_the_service_chose_the_life() -> None:
 
 
 def test_only_a_get_raises_the_count() -> None:
-    standing = put()
-    assert standing.dequeue_count == 0
-    standing = got(standing, 1, 0)
-    standing = updated(standing, SECOND, 0, 0)
-    assert standing.dequeue_count == 1
-    assert got(standing, 1, 5).dequeue_count == 2
+    state = put()
+    assert state.dequeue_count == 0
+    state = got(state, 1, 0)
+    state = updated(state, SECOND, 0, 0)
+    assert state.dequeue_count == 1
+    assert got(state, 1, 5).dequeue_count == 2
 
 
 # What happened, which receipt is used when, and whether it is still good.
@@ -103,12 +101,12 @@ RECEIPTS = [
 
 
 @pytest.mark.parametrize(
-    ("standing", "receipt", "when", "good"), [row[1:] for row in RECEIPTS], ids=[row[0] for row in RECEIPTS]
+    ("state", "receipt", "when", "good"), [row[1:] for row in RECEIPTS], ids=[row[0] for row in RECEIPTS]
 )
-def test_how_long_a_receipt_is_good(standing: Standing, receipt: bytes, when: float, good: bool) -> None:
+def test_how_long_a_receipt_is_good(state: MessageState, receipt: bytes, when: float, good: bool) -> None:
     for use in (
-        lambda: visibility.check_receipt(standing, receipt, at(when)),
-        lambda: updated(standing, receipt, 0, when),
+        lambda: visibility.check_receipt(state, receipt, at(when)),
+        lambda: updated(state, receipt, 0, when),
     ):
         if good:
             use()
@@ -119,10 +117,10 @@ def test_how_long_a_receipt_is_good(standing: Standing, receipt: bytes, when: fl
 
 
 def test_an_update_cannot_hide_a_message_for_longer_than_it_lives() -> None:
-    standing = got(put(life=100), 10, 0)
-    assert updated(standing, SECOND, 60, 40).visible_at == at(100)
+    state = got(put(life=100), 10, 0)
+    assert updated(state, SECOND, 60, 40).visible_at == at(100)
     with pytest.raises(Refused) as refusal:
-        updated(standing, SECOND, 61, 40)
+        updated(state, SECOND, 61, 40)
     assert refusal.value.reason is Reason.INVISIBLE_BEYOND_EXPIRY
     assert refusal.value.detail["MaximumAllowed"] == "60"
     assert updated(got(put(life=FOREVER), 1, 0), SECOND, 7 * DAY, 40).visible_at == at(7 * DAY + 40)

@@ -10,7 +10,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from kyanite.rules import visibility
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.rules.visibility import NEVER, Standing
+from kyanite.rules.visibility import NEVER, MessageState
 from kyanite.values import TICKS_PER_SECOND, Instant
 from tests.rules.visibility_oracle import SEVEN_DAYS, Event, History
 
@@ -26,7 +26,7 @@ class Messages(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0
-        self.standings: list[Standing] = []
+        self.standings: list[MessageState] = []
         self.histories: list[History] = []
 
     receipts = Bundle("receipts")
@@ -38,7 +38,7 @@ class Messages(RuleBasedStateMachine):
     @rule(target=receipts, delay=SECONDS, life=LIVES)
     def put(self, delay: int, life: int | None) -> object:
         number = len(self.histories)
-        standing = outcome(
+        state = outcome(
             lambda: visibility.put(
                 delay_seconds=delay,
                 time_to_live_seconds=life,
@@ -47,10 +47,10 @@ class Messages(RuleBasedStateMachine):
             )
         )
         if life is not None and life > 0 and delay >= life:
-            assert standing is Reason.INVISIBLE_FOR_LIFE
+            assert state is Reason.INVISIBLE_FOR_LIFE
             return multiple()
-        assert isinstance(standing, Standing)
-        self.standings.append(standing)
+        assert isinstance(state, MessageState)
+        self.standings.append(state)
         lives_for = math.inf if life == -1 else life or SEVEN_DAYS
         self.histories.append(History([Event("put", self.now, delay)], lives_for))
         return number, 0
@@ -74,7 +74,7 @@ class Messages(RuleBasedStateMachine):
     def update(self, given: Given, timeout: int) -> object:
         number, receipt = given
         history = self.histories[number]
-        standing = outcome(
+        state = outcome(
             lambda: visibility.update(
                 self.standings[number],
                 secret(number, receipt),
@@ -84,13 +84,13 @@ class Messages(RuleBasedStateMachine):
             )
         )
         if not history.accepts(receipt, self.now):
-            assert standing is Reason.MESSAGE_NOT_FOUND
+            assert state is Reason.MESSAGE_NOT_FOUND
             return multiple()
         if not history.may_hide_for(timeout, self.now):
-            assert standing is Reason.INVISIBLE_BEYOND_EXPIRY
+            assert state is Reason.INVISIBLE_BEYOND_EXPIRY
             return multiple()
-        assert isinstance(standing, Standing)
-        self.standings[number] = standing
+        assert isinstance(state, MessageState)
+        self.standings[number] = state
         return number, history.note("update", self.now, timeout)
 
     @rule(given=consumes(receipts))
@@ -106,14 +106,14 @@ class Messages(RuleBasedStateMachine):
 
     @invariant()
     def all_stand_where_their_histories_say(self) -> None:
-        for standing, history in zip(self.standings, self.histories, strict=True):
-            assert standing.visible_at == self.instant(history.shows_at)
-            assert standing.dequeue_count == history.dequeue_count
+        for state, history in zip(self.standings, self.histories, strict=True):
+            assert state.visible_at == self.instant(history.shows_at)
+            assert state.dequeue_count == history.dequeue_count
             ends_at = history.put_at + history.lives_for
-            assert standing.expires_at == (NEVER if ends_at == math.inf else self.instant(int(ends_at)))
+            assert state.expires_at == (NEVER if ends_at == math.inf else self.instant(int(ends_at)))
             now = self.instant(self.now)
-            assert visibility.is_visible(standing, now) == history.is_visible(self.now)
-            assert visibility.is_gone(standing, now) != history.is_alive(self.now)
+            assert visibility.is_visible(state, now) == history.is_visible(self.now)
+            assert visibility.is_gone(state, now) != history.is_alive(self.now)
 
     @staticmethod
     def instant(second: int) -> Instant:

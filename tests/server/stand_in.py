@@ -14,8 +14,8 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.engine.sqlite.shared_state import Board
-from kyanite.engine.sqlite.write_lock import Turnstile
+from kyanite.engine.sqlite.shared_state import SharedState
+from kyanite.engine.sqlite.write_lock import WriteLock
 from kyanite.server.cli import main
 from kyanite.server.processes import child, supervisor
 from kyanite.server.service_table import SERVICES, Factory
@@ -54,9 +54,9 @@ class StandIn:
             case "drip":
                 return self._drip(int(arguments["pieces"]))
             case "keep-turn":
-                Turnstile(self._engine_folder, Board(self._engine_folder)).enter()
+                WriteLock(self._engine_folder, SharedState(self._engine_folder)).enter()
             case "fail-store":
-                Board(self._engine_folder).fail()
+                SharedState(self._engine_folder).fail()
             case "put":
                 value = await request.body.read_all(1000) or b""
                 await self._environment.engine.run(lambda tx: _put(tx, value))

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from kyanite.server import fair_accept
-from kyanite.server.fair_accept import STEPS_BACK_SECONDS, FairListener
-from kyanite.server.processes.process_table import Roster, Slot, State
+from kyanite.server.fair_accept import STEPS_BACK_SECONDS, FairAccept
+from kyanite.server.processes.process_table import ProcessTable, Slot, State
 
 
 class Listener(socket.socket):
@@ -36,7 +36,7 @@ def listener() -> Iterator[Listener]:
 
 
 def slots(own: int, other: int, state: State) -> tuple[Slot, Slot]:
-    first, second = Roster(["own", "other"]).slots.values()
+    first, second = ProcessTable(["own", "other"]).slots.values()
     first.connections, second.connections = own, other
     first.state, second.state = State.SERVING, state
     return first, second
@@ -46,14 +46,14 @@ async def steps_back(listener: Listener, own: Slot, other: Slot, monkeypatch: py
     """How often the listener steps back before it takes a connection."""
     taken: asyncio.Future[socket.socket] = asyncio.get_running_loop().create_future()
     pauses = []
-    pause = FairListener._pause
+    pause = FairAccept._pause
 
-    def counted(door: FairListener, seconds: float) -> None:
+    def counted(door: FairAccept, seconds: float) -> None:
         pauses.append(seconds)
         pause(door, seconds)
 
-    monkeypatch.setattr(FairListener, "_pause", counted)
-    door = FairListener(listener, taken.set_result, own, [other])
+    monkeypatch.setattr(FairAccept, "_pause", counted)
+    door = FairAccept(listener, taken.set_result, own, [other])
     with socket.create_connection(listener.getsockname()):
         async with asyncio.timeout(30):
             (await taken).close()
@@ -95,7 +95,7 @@ def test_accepting_goes_on_after_a_failure(
 def test_a_closed_door_takes_nothing(listener: Listener) -> None:
     async def close_while_stepping_back() -> list[socket.socket]:
         taken: list[socket.socket] = []
-        door = FairListener(listener, taken.append, *_pair())
+        door = FairAccept(listener, taken.append, *_pair())
         with socket.create_connection(listener.getsockname()):
             await asyncio.sleep(0)
             door.close()

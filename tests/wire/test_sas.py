@@ -8,7 +8,7 @@ from azure.storage.blob import generate_account_sas, generate_blob_sas, generate
 from azure.storage.blob._shared.shared_access_signature import SharedAccessSignature
 from azure.storage.blob._shared_access_signature import BlobSharedAccessSignature
 
-from kyanite.edm import KeyRange
+from kyanite.edm import SasKeyRange
 from kyanite.values import instant_from_datetime
 from kyanite.wire import sas, shared_key
 from kyanite.wire.malformed import Malformed
@@ -315,9 +315,9 @@ def test_absent_fields_are_empty_lines() -> None:
 
 def test_the_keys_a_table_token_opens() -> None:
     token = "sv=2019-02-02&tn=T&sp=r&se=2030-01-01&sig=c2ln"
-    assert read_service(token, "table").keys == KeyRange(None, None, None, None)
-    assert read_service(f"{token}&spk=a&epk=b&erk=c", "table").keys == KeyRange("a", None, "b", "c")
-    assert read_service(f"{token}&spk=&epk=", "table").keys == KeyRange(None, None, None, None)
+    assert read_service(token, "table").keys == SasKeyRange(None, None, None, None)
+    assert read_service(f"{token}&spk=a&epk=b&erk=c", "table").keys == SasKeyRange("a", None, "b", "c")
+    assert read_service(f"{token}&spk=&epk=", "table").keys == SasKeyRange(None, None, None, None)
 
 
 # What is no token, and what is a broken one.

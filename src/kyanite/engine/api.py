@@ -74,7 +74,14 @@ class Transaction(Snapshot, Protocol):
     def delete(self, key: bytes) -> None:
         """Remove the key; nothing happens if it is not there."""
 
-    def ring(self, topic: bytes) -> None:
+    def new_id(self) -> int:
+        """A number below 2**63 that no other call, in any transaction of the store, ever returns; ids ascend.
+
+        They are made of ``now``: eight to an instant, so they are also unlike the ids that older versions made of
+        their own instants.
+        """
+
+    def notify(self, topic: bytes) -> None:
         """After the commit, wake whoever listens to the topic, in any process or node."""
 
 
@@ -83,7 +90,7 @@ class Engine(Protocol):
 
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]: ...
 
-    def listen(self, topic: bytes) -> AsyncIterator[None]:
+    def subscribe(self, topic: bytes) -> AsyncIterator[None]:
         """Yields once per ring or more seldom: rings may be merged or lost. Subscribe first, then look.
 
         The subscription is in force when this call returns, before the first item is awaited. It lasts as long as

@@ -70,8 +70,8 @@ class FaultyEngine:
 
         return self._with_fault(Call.RUN, body, run)
 
-    def listen(self, topic: bytes) -> AsyncIterator[None]:
-        return self._engine.listen(topic)
+    def subscribe(self, topic: bytes) -> AsyncIterator[None]:
+        return self._engine.subscribe(topic)
 
     async def close(self) -> None:
         await self._engine.close()

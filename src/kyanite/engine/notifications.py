@@ -7,7 +7,7 @@ from weakref import WeakSet
 from kyanite.engine.api import EngineClosed
 
 
-class Listener:
+class Subscriber:
     """One subscription. It ends when it is dropped, when ``aclose`` is called, or when the bell is closed."""
 
     __slots__ = ("__weakref__", "_closed", "_loop", "_rung", "_waiter")
@@ -18,7 +18,7 @@ class Listener:
         self._closed = False
         self._waiter: asyncio.Future[None] | None = None
 
-    def __aiter__(self) -> "Listener":
+    def __aiter__(self) -> "Subscriber":
         return self
 
     async def __anext__(self) -> None:
@@ -39,7 +39,7 @@ class Listener:
         self._closed = True
         self._wake()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         self._rung = True
         self._wake()
 
@@ -48,35 +48,35 @@ class Listener:
             self._waiter.set_result(None)
 
 
-class Bell:
+class Notifications:
     def __init__(self) -> None:
-        self._listeners: dict[bytes, WeakSet[Listener]] = {}
+        self._subscribers: dict[bytes, WeakSet[Subscriber]] = {}
         self._sweep_beyond = 64
         self._closed = False
 
-    def listen(self, topic: bytes) -> Listener:
+    def subscribe(self, topic: bytes) -> Subscriber:
         if self._closed:
             raise EngineClosed("the engine was closed")
-        if len(self._listeners) > self._sweep_beyond:
+        if len(self._subscribers) > self._sweep_beyond:
             self._forget_idle_topics()
-        listener = Listener(asyncio.get_running_loop())
-        self._listeners.setdefault(topic, WeakSet()).add(listener)
-        return listener
+        subscriber = Subscriber(asyncio.get_running_loop())
+        self._subscribers.setdefault(topic, WeakSet()).add(subscriber)
+        return subscriber
 
-    def ring(self, topics: Iterable[bytes]) -> None:
+    def notify(self, topics: Iterable[bytes]) -> None:
         for topic in topics:
-            for listener in tuple(self._listeners.get(topic, ())):
-                listener.ring()
+            for subscriber in tuple(self._subscribers.get(topic, ())):
+                subscriber.notify()
 
     def close(self) -> None:
         self._closed = True
-        for listeners in self._listeners.values():
-            for listener in tuple(listeners):
-                listener.close()
-        self._listeners.clear()
+        for subscribers in self._subscribers.values():
+            for subscriber in tuple(subscribers):
+                subscriber.close()
+        self._subscribers.clear()
 
     def _forget_idle_topics(self) -> None:
         """Topics are as many as there are files and queues, so those nobody listens to any more must go."""
-        for topic in [topic for topic, listeners in self._listeners.items() if not listeners]:
-            del self._listeners[topic]
-        self._sweep_beyond = 64 + 2 * len(self._listeners)
+        for topic in [topic for topic, subscribers in self._subscribers.items() if not subscribers]:
+            del self._subscribers[topic]
+        self._sweep_beyond = 64 + 2 * len(self._subscribers)

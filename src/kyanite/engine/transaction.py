@@ -29,6 +29,9 @@ class Source(Protocol):
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]: ...
 
 
+IDS_PER_INSTANT = 8
+"""An id is an instant times this, and a count. Stores of format 1 hold ids of this form."""
+
 _PAGE_ROWS = 10_000
 """Scans that are limited to so many rows are read when they begin."""
 
@@ -107,12 +110,13 @@ class View:
 class BufferedTransaction(View):
     """A view whose writes stay in ``writes`` (None: deleted) until the engine applies them."""
 
-    __slots__ = ("rings", "size_bytes", "writes")
+    __slots__ = ("_next_id", "notifications", "size_bytes", "writes")
 
     def __init__(self, source: Source, clock: Clock) -> None:
         super().__init__(source, clock)
         self.writes: dict[bytes, bytes | None] = {}
-        self.rings: list[bytes] = []
+        self._next_id = 0
+        self.notifications: list[bytes] = []
         self.size_bytes = 0
 
     def get(self, key: bytes) -> bytes | None:
@@ -162,8 +166,16 @@ class BufferedTransaction(View):
         self.writes[key] = None
         self.size_bytes += len(key)
 
-    def ring(self, topic: bytes) -> None:
-        self.rings.append(topic)
+    def new_id(self) -> int:
+        if self._next_id % IDS_PER_INSTANT == 0:
+            # The clock of a transaction never returns an instant twice, so a further one is this transaction's own.
+            instant = self._clock() if self._next_id else self.now
+            self._next_id = instant * IDS_PER_INSTANT
+        self._next_id += 1
+        return self._next_id - 1
+
+    def notify(self, topic: bytes) -> None:
+        self.notifications.append(topic)
 
     def _merged(self, stored: Iterator[Row], own: list[bytes], reverse: bool) -> Iterator[Row]:
         """Stored rows with our own in their places: ours win, and deleted ones are left out."""

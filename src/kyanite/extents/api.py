@@ -130,7 +130,7 @@ class Extents(Protocol):
         """Finish what was begun, let go of everything."""
 
 
-class Sweepable(Protocol):
+class Reclaimable(Protocol):
     """What the sweeper needs of a store, beside what everybody does."""
 
     def mark(self) -> Mark:

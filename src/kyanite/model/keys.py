@@ -30,7 +30,7 @@ it is one small transaction, and a name that is used again can never show what w
     z       generation (8)                          messages that were cleared, or whose queue was deleted
     t       account 0 table name in lower case      table record
     w       table id, partition key 0 row key       entity; its keys in an order of their own, see ``edm.ordinal``
-    o       table id, instant (8), nth, nth (1 each) what a row of ``w`` could not hold of a large entity
+    o       table id, id (8), 0, number (1 each)    what a row of ``w`` could not hold of a large entity
     T       table id                                a deleted table, to be taken apart
     F       account 0 share name                    share record
     S       share id, instant                       share record as it was at a snapshot
@@ -151,10 +151,10 @@ def extent(segment: bytes, start: int) -> bytes:
     return b"x%b%b" % (segment, start.to_bytes(8, "big"))
 
 
-GRAVES = b"g"
+FREED_EXTENTS = b"g"
 
 
-def grave(died_at: int, segment: bytes, start: int) -> bytes:
+def freed_extent(died_at: int, segment: bytes, start: int) -> bytes:
     return b"g%b%b%b" % (died_at.to_bytes(8, "big"), segment, start.to_bytes(8, "big"))
 
 
@@ -180,21 +180,21 @@ def edge(layer_id: int, upper_id: int) -> bytes:
     return b"e%b%b" % (layer_id.to_bytes(8, "big"), upper_id.to_bytes(8, "big"))
 
 
-CHORES = b"u"
+PENDING_COMPACTIONS = b"u"
 
 
-def chore(layer_id: int) -> bytes:
+def pending_compaction(layer_id: int) -> bytes:
     return b"u" + layer_id.to_bytes(8, "big")
 
 
-HOLDS = b"h"
+PINNED_READS = b"h"
 
 
-def holds_of(owner: bytes) -> bytes:
+def pinned_reads_of(owner: bytes) -> bytes:
     return b"h" + owner
 
 
-def hold(owner: bytes, hold_number: int) -> bytes:
+def pinned_read(owner: bytes, hold_number: int) -> bytes:
     return b"h%b%b" % (owner, hold_number.to_bytes(8, "big"))
 
 
@@ -214,38 +214,38 @@ def queue_scope(account: str, name: str) -> Scope:
 MESSAGES = b"m"
 
 
-def messages(generation: int) -> bytes:
+def messages(message_set_id: int) -> bytes:
     """What the keys of a queue's messages begin with."""
-    return b"m" + generation.to_bytes(8, "big")
+    return b"m" + message_set_id.to_bytes(8, "big")
 
 
-def messages_visible_from(generation: int, instant: int) -> bytes:
+def messages_visible_from(message_set_id: int, instant: int) -> bytes:
     """The first key of a message that becomes visible at this instant or later."""
-    return b"m%b%b" % (generation.to_bytes(8, "big"), instant.to_bytes(8, "big"))
+    return b"m%b%b" % (message_set_id.to_bytes(8, "big"), instant.to_bytes(8, "big"))
 
 
-def message(generation: int, visible_at: int, put_at: int) -> bytes:
+def message(message_set_id: int, visible_at: int, put_at: int) -> bytes:
     return b"m%b%b%b" % (
-        generation.to_bytes(8, "big"),
+        message_set_id.to_bytes(8, "big"),
         visible_at.to_bytes(8, "big"),
         put_at.to_bytes(8, "big"),
     )
 
 
-def message_counts(generation: int) -> bytes:
+def message_counts(message_set_id: int) -> bytes:
     """What the keys of a queue's counts begin with."""
-    return b"a" + generation.to_bytes(8, "big")
+    return b"a" + message_set_id.to_bytes(8, "big")
 
 
-def message_count(generation: int, shard: int) -> bytes:
-    return b"a%b%c" % (generation.to_bytes(8, "big"), shard)
+def message_count(message_set_id: int, shard: int) -> bytes:
+    return b"a%b%c" % (message_set_id.to_bytes(8, "big"), shard)
 
 
 DISCARDED_MESSAGES = b"z"
 
 
-def discarded_messages(generation: int) -> bytes:
-    return b"z" + generation.to_bytes(8, "big")
+def discarded_messages(message_set_id: int) -> bytes:
+    return b"z" + message_set_id.to_bytes(8, "big")
 
 
 def tables(account: str) -> bytes:
@@ -277,12 +277,12 @@ def entity_pieces(table_id: int) -> bytes:
     return b"o" + table_id.to_bytes(8, "big")
 
 
-def entity_piece(table_id: int, written_at: int, nth_entity: int, nth_piece: int) -> bytes:
+def entity_piece(table_id: int, divided_id: int, entity_number: int, piece_number: int) -> bytes:
     return b"o%b%b%c%c" % (
         table_id.to_bytes(8, "big"),
-        written_at.to_bytes(8, "big"),
-        nth_entity,
-        nth_piece,
+        divided_id.to_bytes(8, "big"),
+        entity_number,
+        piece_number,
     )
 
 
@@ -331,16 +331,16 @@ def path_scope(account: str, share_name: str, names: tuple[str, ...]) -> Scope:
     return Scope("/".join((account, share_name, *names)).upper().encode())
 
 
-def aside_of_share(share_id: int) -> bytes:
+def preserved_entries_of_share(share_id: int) -> bytes:
     return b"V" + share_id.to_bytes(8, "big")
 
 
-def aside_entries(share_id: int, directory_id: int) -> bytes:
+def preserved_entries(share_id: int, directory_id: int) -> bytes:
     """What the keys of a directory's aside rows begin with."""
     return b"V%b%b" % (share_id.to_bytes(8, "big"), directory_id.to_bytes(8, "big"))
 
 
-def aside_entries_of(share_id: int, directory_id: int, folded_name: str) -> bytes:
+def preserved_entries_of(share_id: int, directory_id: int, folded_name: str) -> bytes:
     return b"V%b%b%b\0" % (
         share_id.to_bytes(8, "big"),
         directory_id.to_bytes(8, "big"),
@@ -348,8 +348,8 @@ def aside_entries_of(share_id: int, directory_id: int, folded_name: str) -> byte
     )
 
 
-def aside_entry(share_id: int, directory_id: int, folded_name: str, instant: int) -> bytes:
-    return aside_entries_of(share_id, directory_id, folded_name) + instant.to_bytes(8, "big")
+def preserved_entry(share_id: int, directory_id: int, folded_name: str, instant: int) -> bytes:
+    return preserved_entries_of(share_id, directory_id, folded_name) + instant.to_bytes(8, "big")
 
 
 def permissions(share_id: int) -> bytes:
@@ -424,8 +424,8 @@ def retired_share(account: str, name: str, instant: int) -> bytes:
     return b"R%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
 
 
-LOOSE_ASIDES = b"L"
+UNNEEDED_PRESERVED_ENTRIES = b"L"
 
 
-def loose_asides(share_id: int) -> bytes:
+def unneeded_preserved_entries(share_id: int) -> bytes:
     return b"L" + share_id.to_bytes(8, "big")

@@ -11,7 +11,7 @@ from kyanite.rules import leases
 from kyanite.rules.leases import Lease
 from kyanite.values import Instant, LeaseId
 
-NOBODY = LeaseId("")
+NO_LEASE_ID = LeaseId("")
 """Matches no lease."""
 
 
@@ -24,11 +24,11 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseAsk:
+class LeaseRequest:
     action: Action
-    lease_id: LeaseId = NOBODY
+    lease_id: LeaseId = NO_LEASE_ID
     """The id that the caller says is in force: for renew, change and release."""
-    proposed_id: LeaseId = NOBODY
+    proposed_id: LeaseId = NO_LEASE_ID
     """The id to have from now on: for acquire and change."""
     seconds: int = 0
     period: int | None = None
@@ -42,17 +42,17 @@ class Outcome:
     """After a break: for how long the lease still locks."""
 
 
-def act(lease: Lease, ask: LeaseAsk, now: Instant) -> Outcome:
-    match ask.action:
+def act(lease: Lease, request: LeaseRequest, now: Instant) -> Outcome:
+    match request.action:
         case Action.ACQUIRE:
-            return Outcome(leases.acquire(lease, ask.proposed_id, ask.seconds, now))
+            return Outcome(leases.acquire(lease, request.proposed_id, request.seconds, now))
         case Action.RENEW:
-            return Outcome(leases.renew(lease, ask.lease_id, now))
+            return Outcome(leases.renew(lease, request.lease_id, now))
         case Action.CHANGE:
-            return Outcome(leases.change(lease, ask.lease_id, ask.proposed_id, now))
+            return Outcome(leases.change(lease, request.lease_id, request.proposed_id, now))
         case Action.RELEASE:
-            return Outcome(leases.release(lease, ask.lease_id, now))
+            return Outcome(leases.release(lease, request.lease_id, now))
         case Action.BREAK:
-            return Outcome(*leases.break_(lease, ask.period, now))
+            return Outcome(*leases.break_(lease, request.period, now))
         case _:
-            assert_never(ask.action)
+            assert_never(request.action)

@@ -21,7 +21,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NoReturn, Protocol
 
-from kyanite.edm import ANNOTATION, PARTITION_KEY, ROW_KEY, EdmType, KeyRange, ordinal, utf16_units
+from kyanite.edm import ANNOTATION, PARTITION_KEY, ROW_KEY, EdmType, SasKeyRange, ordinal, utf16_units
 from kyanite.rules.refusals import Reason, Refused
 
 ANY = "*"
@@ -215,7 +215,7 @@ def check_group(changes: Sequence[Keyed]) -> tuple[int, Refused] | None:
     return None
 
 
-def is_within(keys: KeyRange, partition_key: str, row_key: str) -> bool:
+def is_within(keys: SasKeyRange, partition_key: str, row_key: str) -> bool:
     """Whether a token's range holds the entity. Its ends are inclusive; a row key counts in its own partition only."""
     here = (ordinal(partition_key), ordinal(row_key))
     if keys.start_partition is not None and here < (
@@ -229,6 +229,6 @@ def is_within(keys: KeyRange, partition_key: str, row_key: str) -> bool:
     return here[0] < end or (here[0] == end and (keys.end_row is None or here[1] <= ordinal(keys.end_row)))
 
 
-def check_within(keys: KeyRange | None, partition_key: str, row_key: str) -> None:
+def check_within(keys: SasKeyRange | None, partition_key: str, row_key: str) -> None:
     if keys is not None and not is_within(keys, partition_key, row_key):
         raise Refused(Reason.AUTHORIZATION_FAILURE)

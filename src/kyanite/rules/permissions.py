@@ -20,7 +20,7 @@ from functools import cached_property
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Protocol, assert_never
 
-from kyanite.edm import KeyRange
+from kyanite.edm import SasKeyRange
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, datetime_from_instant
 
@@ -82,7 +82,7 @@ class ServiceGrant:
     resource: str
     """What was shared: b, bs, bv, c, d, f or s; empty for a queue or table."""
     permissions: str
-    keys: KeyRange | None = None
+    keys: SasKeyRange | None = None
     """Which entities of a table were shared; None for anything else, and for all of them."""
 
 

@@ -29,7 +29,7 @@ FOREVER = -1
 DEFAULT_TIME_TO_LIVE_SECONDS = 7 * 24 * 3600
 
 
-class Standing(NamedTuple):
+class MessageState(NamedTuple):
     """Where a message stands, as it is stored with it."""
 
     visible_at: Instant
@@ -39,7 +39,7 @@ class Standing(NamedTuple):
     """What the latest pop receipt holds that nobody can guess."""
 
 
-def put(*, delay_seconds: int, time_to_live_seconds: int | None, secret: bytes, now: Instant) -> Standing:
+def put(*, delay_seconds: int, time_to_live_seconds: int | None, secret: bytes, now: Instant) -> MessageState:
     """A new message. One that would be gone before it could be seen is refused, if the client chose so itself."""
     if time_to_live_seconds is None:
         time_to_live_seconds = DEFAULT_TIME_TO_LIVE_SECONDS
@@ -51,43 +51,43 @@ def put(*, delay_seconds: int, time_to_live_seconds: int | None, secret: bytes, 
             Reason="messagettl must be greater than visibilitytimeout.",
         )
     expires_at = NEVER if time_to_live_seconds == FOREVER else min(NEVER, _later(now, time_to_live_seconds))
-    return Standing(_later(now, delay_seconds), expires_at, 0, secret)
+    return MessageState(_later(now, delay_seconds), expires_at, 0, secret)
 
 
-def is_gone(standing: Standing, now: Instant) -> bool:
-    return now >= standing.expires_at
+def is_gone(state: MessageState, now: Instant) -> bool:
+    return now >= state.expires_at
 
 
-def is_visible(standing: Standing, now: Instant) -> bool:
-    return standing.visible_at <= now < standing.expires_at
+def is_visible(state: MessageState, now: Instant) -> bool:
+    return state.visible_at <= now < state.expires_at
 
 
-def get(standing: Standing, *, timeout_seconds: int, secret: bytes, now: Instant) -> Standing:
+def get(state: MessageState, *, timeout_seconds: int, secret: bytes, now: Instant) -> MessageState:
     """Hide a visible message from everybody else for a while. That may be longer than it lives."""
-    return Standing(_later(now, timeout_seconds), standing.expires_at, standing.dequeue_count + 1, secret)
+    return MessageState(_later(now, timeout_seconds), state.expires_at, state.dequeue_count + 1, secret)
 
 
-def check_receipt(standing: Standing, receipt: bytes, now: Instant) -> None:
+def check_receipt(state: MessageState, receipt: bytes, now: Instant) -> None:
     """Refuse a receipt that is not the latest, or whose message has expired. Either way the message is not found."""
-    if standing.secret != receipt or now >= standing.expires_at:
+    if state.secret != receipt or now >= state.expires_at:
         raise Refused(Reason.MESSAGE_NOT_FOUND)
 
 
 def update(
-    standing: Standing, receipt: bytes, *, timeout_seconds: int, secret: bytes, now: Instant
-) -> Standing:
+    state: MessageState, receipt: bytes, *, timeout_seconds: int, secret: bytes, now: Instant
+) -> MessageState:
     """Hide the message anew, or with a timeout of 0 show it. It cannot be hidden for longer than it lives."""
-    check_receipt(standing, receipt, now)
+    check_receipt(state, receipt, now)
     visible_at = _later(now, timeout_seconds)
-    if visible_at > standing.expires_at:
+    if visible_at > state.expires_at:
         raise Refused(
             Reason.INVISIBLE_BEYOND_EXPIRY,
             QueryParameterName="visibilitytimeout",
             QueryParameterValue=str(timeout_seconds),
             MinimumAllowed="0",
-            MaximumAllowed=str((standing.expires_at - now) // TICKS_PER_SECOND),
+            MaximumAllowed=str((state.expires_at - now) // TICKS_PER_SECOND),
         )
-    return Standing(visible_at, standing.expires_at, standing.dequeue_count, secret)
+    return MessageState(visible_at, state.expires_at, state.dequeue_count, secret)
 
 
 def _later(now: Instant, seconds: int) -> Instant:

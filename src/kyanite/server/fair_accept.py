@@ -28,7 +28,7 @@ _EXHAUSTED_SECONDS = 0.1
 _log = logging.getLogger("kyanite.turns")
 
 
-class FairListener:
+class FairAccept:
     """Accepts connections from a listener in turn with the other processes, and hands them on."""
 
     def __init__(
@@ -88,7 +88,7 @@ class FairListener:
         return any(other.connections < held and other.state is State.SERVING for other in self._others)
 
 
-class TurnTakingServer(HttpServer):
+class FairServer(HttpServer):
     """An HTTP server that takes turns with those of other processes on the same listeners."""
 
     def __init__(
@@ -103,13 +103,13 @@ class TurnTakingServer(HttpServer):
         super().__init__(handler, limits=limits, on_exchange=on_exchange)
         self._own = own
         self._others = others
-        self._doors: list[FairListener] = []
+        self._doors: list[FairAccept] = []
         self._arriving: set[asyncio.Task[object]] = set()
         """Connections that were accepted and have not been opened yet: TLS takes its time to shake hands."""
 
     async def listen(self, listener: socket.socket, ssl: SSLContext | None = None) -> None:
         port = listener.getsockname()[1]
-        self._doors.append(FairListener(listener, partial(self._take, port, ssl), self._own, self._others))
+        self._doors.append(FairAccept(listener, partial(self._take, port, ssl), self._own, self._others))
 
     async def stop(self, grace_seconds: float) -> None:
         for door in self._doors:

@@ -20,14 +20,14 @@ from kyanite.server.observability import logs
 from kyanite.server.processes.admin_process import AdminProcess
 from kyanite.server.processes.descriptor_limit import raise_files_limit
 from kyanite.server.processes.process import Role
-from kyanite.server.processes.process_table import Roster
+from kyanite.server.processes.process_table import ProcessTable
 from kyanite.server.processes.supervisor import Supervisor
 from kyanite.server.processes.worker import Worker
 from kyanite.server.service_table import SERVICES
 from kyanite.server.sockets import address_of, listen
 from kyanite.server.store.format import check_format, make_folder
 from kyanite.server.store.lock import take_store_lock
-from kyanite.server.store.store import engine_board
+from kyanite.server.store.store import engine_shared_state
 
 _WORKER = "worker {}"
 _ADMIN = "admin"
@@ -49,17 +49,19 @@ def serve(config: Config) -> None:
         admin = None
         if config.admin_port is not None:
             admin = at_end.enter_context(listen(config.host, config.admin_port, "the admin port"))
-        roster, roles = _roles(config, Worker(config, folder, listeners, tls, _WORKER.format(1)), admin)
+        process_table, roles = _roles(
+            config, Worker(config, folder, listeners, tls, _WORKER.format(1)), admin
+        )
         _prepare(config)
         endpoints = _endpoints(config, listeners, admin)
         supervisor = Supervisor(
             roles,
-            roster,
+            process_table,
             stop_seconds=config.stop_seconds,
             log_level=config.log_level,
             announce=partial(_announce, endpoints),
             keep_as_worker=lock.keep_as_worker,
-            store_watch=None if config.location is None else engine_board(folder),
+            store_watch=None if config.location is None else engine_shared_state(folder),
         )
         supervisor.run()
 
@@ -74,18 +76,20 @@ def _folder(config: Config, at_end: ExitStack) -> Path:
     return folder
 
 
-def _roles(config: Config, worker: Worker, admin: socket.socket | None) -> tuple[Roster, list[Role]]:
+def _roles(config: Config, worker: Worker, admin: socket.socket | None) -> tuple[ProcessTable, list[Role]]:
     names = [_WORKER.format(number) for number in range(1, config.workers + 1)]
-    roster = Roster([*names, *([_ADMIN] if admin else [])])
-    slots = {name: roster.slots[name] for name in names}
+    process_table = ProcessTable([*names, *([_ADMIN] if admin else [])])
+    slots = {name: process_table.slots[name] for name in names}
     shared = tuple(worker.listeners.values())
     restart = config.location is not None
     roles = [Role(name, partial(worker, slots), shared, may_restart=restart) for name in names]
     if admin is not None:
         roles.append(
-            Role(_ADMIN, AdminProcess(admin, roster.slots, frozenset(names)), (admin,), uses_store=False)
+            Role(
+                _ADMIN, AdminProcess(admin, process_table.slots, frozenset(names)), (admin,), uses_store=False
+            )
         )
-    return roster, roles
+    return process_table, roles
 
 
 def _prepare(config: Config) -> None:

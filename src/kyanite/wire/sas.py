@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kyanite.edm import KeyRange
+from kyanite.edm import SasKeyRange
 from kyanite.values import Instant
 from kyanite.wire import iso_time, shared_key
 from kyanite.wire.malformed import Malformed
@@ -102,7 +102,7 @@ class ServiceSas:
     identifier: str | None
     overrides: ResponseOverrides | None
     table: str | None
-    keys: KeyRange | None
+    keys: SasKeyRange | None
     directory_depth: int | None
     signed: tuple[str, ...]
     """The string-to-sign, cut where the request fills in the resource and, since 2018-11-09, the moment."""
@@ -319,9 +319,9 @@ def _overrides(fields: Mapping[str, str]) -> ResponseOverrides | None:
     return ResponseOverrides(*values) if any(values) else None
 
 
-def _key_range(fields: Mapping[str, str]) -> KeyRange:
+def _key_range(fields: Mapping[str, str]) -> SasKeyRange:
     """An empty key is signed like an absent one, so it means the same. A row key needs its partition key."""
-    keys = KeyRange(*(fields.get(name) or None for name in ("spk", "srk", "epk", "erk")))
+    keys = SasKeyRange(*(fields.get(name) or None for name in ("spk", "srk", "epk", "erk")))
     starts_with_row = keys.start_row is not None and keys.start_partition is None
     ends_with_row = keys.end_row is not None and keys.end_partition is None
     if starts_with_row or ends_with_row:

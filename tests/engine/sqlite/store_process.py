@@ -179,17 +179,17 @@ async def keep_the_turn(engine: EmbeddedEngine, note: Note) -> None:
     await engine.run(body)
 
 
-async def listen(engine: EmbeddedEngine, note: Note, topic: bytes, rings: int) -> int:
+async def subscribe(engine: EmbeddedEngine, note: Note, topic: bytes, notifications: int) -> int:
     heard = 0
-    listener = engine.listen(topic)
+    listener = engine.subscribe(topic)
     note("listening")
     async for _ in listener:
         heard += 1
         note("heard")
-        if heard == rings:
+        if heard == notifications:
             break
     return heard
 
 
-async def ring(engine: EmbeddedEngine, _note: Note, topic: bytes) -> None:
-    await engine.run(lambda tx: tx.ring(topic))
+async def notify(engine: EmbeddedEngine, _note: Note, topic: bytes) -> None:
+    await engine.run(lambda tx: tx.notify(topic))

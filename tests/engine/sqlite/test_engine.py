@@ -30,7 +30,7 @@ from kyanite.engine.clock import wall_clock
 from kyanite.engine.sqlite import database
 from kyanite.engine.sqlite.engine import EmbeddedEngine
 from kyanite.engine.sqlite.group_commit import Limits
-from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.values import Instant
 from tests.engine.sqlite.faulty_files import SYNC, WRITE, SpoiledFiles, io_error, spoiled_files
 from tests.engine.suite import (
@@ -163,10 +163,10 @@ class TestReopening:
         async def main() -> None:
             first = EmbeddedEngine.open(tmp_path)
             second = EmbeddedEngine.open(tmp_path)
-            rings = second.listen(b"topic")
+            notifications = second.subscribe(b"topic")
             await first.run(ringing)
             assert await get(second, b"k") == b"v"
-            await asyncio.wait_for(anext(rings), PATIENCE_SECONDS)
+            await asyncio.wait_for(anext(notifications), PATIENCE_SECONDS)
             await first.close()
             await asyncio.gather(*(second.run(add_one(b"n")) for _ in range(10)))
             first = EmbeddedEngine.open(tmp_path)
@@ -179,7 +179,7 @@ class TestReopening:
 
 def ringing(tx: Transaction) -> None:
     tx.put(b"k", b"v")
-    tx.ring(b"topic")
+    tx.notify(b"topic")
 
 
 def add_stamp(tx: Transaction) -> Instant:
@@ -248,18 +248,18 @@ class TestSnapshots:
                 entered.set()
                 assert go_on.wait(PATIENCE_SECONDS)
 
-        end_commit = Board.end_commit
+        end_commit = SharedState.end_commit
 
-        def told_late(board: Board) -> None:
+        def told_late(shared_state: SharedState) -> None:
             assert tell.wait(PATIENCE_SECONDS)
-            end_commit(board)
+            end_commit(shared_state)
 
         async def main() -> None:
             writing = EmbeddedEngine.open(tmp_path, vfs=files.name)
             reading = EmbeddedEngine.open(tmp_path)
             await put(writing, (b"k", b"old"))
             files.hook = hook
-            monkeypatch.setattr(Board, "end_commit", told_late)
+            monkeypatch.setattr(SharedState, "end_commit", told_late)
             written = asyncio.ensure_future(put(writing, (b"k", b"new")))
             assert await asyncio.to_thread(entered.wait, PATIENCE_SECONDS)
             # From here to the end of the turn nothing is awaited that takes the loop any further.
@@ -443,26 +443,26 @@ class TestGroupCommit:
                 assert go_on.wait(PATIENCE_SECONDS)
 
         async def main() -> None:
-            board = Board(tmp_path)
+            shared_state = SharedState(tmp_path)
             engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
-            assert holder(board) is None
+            assert holder(shared_state) is None
             files.hook = hook
             written = asyncio.ensure_future(put(engine, (b"k", b"v")))
             try:
                 assert await asyncio.to_thread(entered.wait, PATIENCE_SECONDS)
-                assert holder(board) == os.getpid()
+                assert holder(shared_state) == os.getpid()
             finally:
                 go_on.set()
             await written
-            assert holder(board) is None
+            assert holder(shared_state) is None
             await engine.close()
-            board.close()
+            shared_state.close()
 
         on_loop(main())
 
 
-def holder(board: Board) -> int | None:
-    return board.turn.pid if board.turn else None
+def holder(shared_state: SharedState) -> int | None:
+    return shared_state.turn.pid if shared_state.turn else None
 
 
 class TestTrouble:

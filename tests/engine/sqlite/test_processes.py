@@ -9,7 +9,7 @@ import pytest
 import uvloop
 
 from kyanite.engine.sqlite.engine import EmbeddedEngine
-from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.sqlite.shared_state import SharedState
 from tests.engine.sqlite import store_process
 from tests.engine.sqlite.store_process import Worker
 from tests.engine.suite import counter_value, everything
@@ -92,10 +92,10 @@ def test_every_process_gets_its_turns(start: Callable[[str], Worker]) -> None:
 
 def test_a_process_that_dies_in_its_turn_harms_nobody(start: Callable[[str], Worker], tmp_path: Path) -> None:
     dying, living = start("dying"), start("living")
-    board = Board(tmp_path / "store")
+    shared_state = SharedState(tmp_path / "store")
     dying.begin(store_process.keep_the_turn)
     wait_until(lambda: dying.noted() == ["inside"])
-    turn = board.turn
+    turn = shared_state.turn
     assert turn is not None
     assert turn.pid == dying.pid
     living.begin(store_process.put, b"k", b"v")
@@ -103,8 +103,8 @@ def test_a_process_that_dies_in_its_turn_harms_nobody(start: Callable[[str], Wor
     living.end()
     assert living.call(store_process.get, b"k") == b"v"
     assert living.call(store_process.get, b"never") is None
-    wait_until(lambda: board.turn is None)
-    board.close()
+    wait_until(lambda: shared_state.turn is None)
+    shared_state.close()
 
 
 def test_a_process_killed_under_load_loses_nothing_and_the_others_go_on(
@@ -153,26 +153,26 @@ def check_filled(rows: dict[bytes, bytes], own: bytes, noted: list[str]) -> None
 def test_rings_reach_other_processes(start: Callable[[str], Worker]) -> None:
     listening, ringing = start("listening"), start("ringing")
     for attempt in range(2):
-        listening.begin(store_process.listen, b"topic", 2)
-        for rings in range(2):
-            wait_for_notes([listening], 3 * attempt + 1 + rings)
-            ringing.call(store_process.ring, b"another topic")
-            ringing.call(store_process.ring, b"topic")
+        listening.begin(store_process.subscribe, b"topic", 2)
+        for notifications in range(2):
+            wait_for_notes([listening], 3 * attempt + 1 + notifications)
+            ringing.call(store_process.notify, b"another topic")
+            ringing.call(store_process.notify, b"topic")
         assert listening.end() == 2
 
 
 def test_a_dead_listener_is_forgotten(start: Callable[[str], Worker], tmp_path: Path) -> None:
     dying, ringing = start("dying"), start("ringing")
-    dying.begin(store_process.listen, b"topic", 1000)
+    dying.begin(store_process.subscribe, b"topic", 1000)
     wait_until(lambda: dying.noted() == ["listening"])
-    ringing.call(store_process.ring, b"topic")
+    ringing.call(store_process.notify, b"topic")
     wait_until(lambda: "heard" in dying.noted())
     bells = tmp_path / "store" / "bells"
     assert len(list(bells.iterdir())) == 1
     dying.kill()
-    ringing.call(store_process.ring, b"topic")
+    ringing.call(store_process.notify, b"topic")
     assert list(bells.iterdir()) == []
-    ringing.call(store_process.ring, b"topic")
+    ringing.call(store_process.notify, b"topic")
 
 
 def test_another_process_takes_the_checkpoints_over(start: Callable[[str], Worker], tmp_path: Path) -> None:

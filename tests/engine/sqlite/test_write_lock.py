@@ -9,25 +9,25 @@ from threading import Thread
 
 import pytest
 
-from kyanite.engine.sqlite.shared_state import Board
-from kyanite.engine.sqlite.write_lock import Turnstile
+from kyanite.engine.sqlite.shared_state import SharedState
+from kyanite.engine.sqlite.write_lock import WriteLock
 
 ROUNDS = 50
 PATIENCE_SECONDS = 20.0
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[tuple[Turnstile, Turnstile]]:
+def pair(tmp_path: Path) -> Iterator[tuple[WriteLock, WriteLock]]:
     """Two that exclude each other: locks belong to the open file, so one process will do."""
-    board = Board(tmp_path)
-    first, second = Turnstile(tmp_path, board), Turnstile(tmp_path, board)
+    shared_state = SharedState(tmp_path)
+    first, second = WriteLock(tmp_path, shared_state), WriteLock(tmp_path, shared_state)
     yield first, second
     first.close()
     second.close()
-    board.close()
+    shared_state.close()
 
 
-def wait_at_the_door(waiting: Turnstile, folder: Path) -> Thread:
+def wait_at_the_door(waiting: WriteLock, folder: Path) -> Thread:
     """Let somebody wait for the turn; returns once it is first in line."""
     thread = Thread(target=waiting.enter, daemon=True)
     thread.start()
@@ -46,7 +46,7 @@ def wait_at_the_door(waiting: Turnstile, folder: Path) -> Thread:
         os.close(probe)
 
 
-def test_who_comes_out_cannot_slip_in_again(pair: tuple[Turnstile, Turnstile], tmp_path: Path) -> None:
+def test_who_comes_out_cannot_slip_in_again(pair: tuple[WriteLock, WriteLock], tmp_path: Path) -> None:
     first, second = pair
     for _ in range(ROUNDS):
         first.enter()
@@ -59,7 +59,7 @@ def test_who_comes_out_cannot_slip_in_again(pair: tuple[Turnstile, Turnstile], t
 
 
 def test_who_comes_out_and_waits_comes_after_who_waited(
-    pair: tuple[Turnstile, Turnstile], tmp_path: Path
+    pair: tuple[WriteLock, WriteLock], tmp_path: Path
 ) -> None:
     first, second = pair
     for _ in range(ROUNDS):
@@ -82,7 +82,7 @@ def test_who_comes_out_and_waits_comes_after_who_waited(
         assert order == ["second", "first"]
 
 
-def test_a_free_turn_is_taken_at_once(pair: tuple[Turnstile, Turnstile]) -> None:
+def test_a_free_turn_is_taken_at_once(pair: tuple[WriteLock, WriteLock]) -> None:
     first, second = pair
     assert first.try_enter()
     assert not second.try_enter()

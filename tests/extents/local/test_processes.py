@@ -14,7 +14,7 @@ from kyanite.extents.api import Damaged, Extent
 from kyanite.extents.local.store import LocalExtents
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
-from kyanite.model.maintenance.garbage_collection import Sweeper
+from kyanite.model.maintenance.garbage_collection import GarbageCollector
 from tests.extents.local.extents_process import decode
 
 ROOT = Path(__file__).parents[3]
@@ -73,7 +73,7 @@ class Here:
     def __init__(self, folder: Path) -> None:
         self.extents = LocalExtents(folder)
         self.engine = MemoryEngine()
-        self.sweeper = Sweeper(self.engine, self.extents)
+        self.sweeper = GarbageCollector(self.engine, self.extents)
 
     async def create(self, *stored: Extent) -> Content:
         return await self.engine.run(lambda tx: content.create(tx, stored))

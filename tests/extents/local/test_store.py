@@ -399,7 +399,7 @@ def test_what_was_never_settled_is_left_for_the_sweeper(tmp_path: Path) -> None:
     async def leave(extents: LocalExtents) -> None:
         await extents.put(noise(5000))
 
-    async def look(extents: LocalExtents) -> None:
+    async def look_up(extents: LocalExtents) -> None:
         (dead,) = extents.dead_owners()
         (segment,) = extents.segments_of(dead)
         assert await extents.let_go([segment]) == {segment}
@@ -408,7 +408,7 @@ def test_what_was_never_settled_is_left_for_the_sweeper(tmp_path: Path) -> None:
         assert extents.dead_owners() == []
 
     run(tmp_path, leave)
-    run(tmp_path, look)
+    run(tmp_path, look_up)
     assert segment_files(tmp_path) == []
 
 

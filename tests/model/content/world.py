@@ -20,7 +20,7 @@ from kyanite.model.content.content import Content, Part, Zeros, read_plan
 from kyanite.model.content.interval_rows import scan
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.references import decode_extent
-from kyanite.model.maintenance.garbage_collection import Sweeper
+from kyanite.model.maintenance.garbage_collection import GarbageCollector
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ class World:
     def __init__(self) -> None:
         self.engine = MemoryEngine()
         self.segments = Segments()
-        self.sweeper = Sweeper(self.engine, self.segments)
+        self.sweeper = GarbageCollector(self.engine, self.segments)
 
     def run(self, body: Callable[[Transaction], T]) -> T:
         return outcome(self.engine.run(body))

@@ -4,8 +4,8 @@ import pytest
 
 from kyanite.model.files import directory, file, share, share_snapshots
 from kyanite.model.files.entry import DIRECTORY
-from kyanite.model.files.file import FileDraft
-from kyanite.model.files.listing import Listing, list_directory
+from kyanite.model.files.file import NewFile
+from kyanite.model.files.listing import DirectoryListing, list_directory
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.rename import Rename, rename
 from kyanite.model.files.share import ShareKey, ShareSettings
@@ -27,7 +27,7 @@ def filled(entries: int) -> CountingEngine:
     engine = CountingEngine()
     outcome(share.create(engine, SHARE, {}, ShareSettings(), directory.found_root))
     outcome(directory.create(engine, path("d"), SmbProperties(), {}))
-    draft = FileDraft(0, HttpHeaders(), {}, SmbProperties())
+    draft = NewFile(0, HttpHeaders(), {}, SmbProperties())
     for number in range(entries):
         outcome(file.create(engine, path("d", f"{number:05}"), draft, None, may_overwrite=False))
     engine.costs.clear()
@@ -41,9 +41,9 @@ def costs(entries: int, *, keeps_snapshot: bool) -> dict[str, int]:
         instant, _ = outcome(share_snapshots.take(engine, SHARE, {}))
         key = ShareKey("acme", "share", instant)
     steps = {
-        "first page": list_directory(engine, FilePath(key, ("d",)), Listing(limit=PAGE)),
+        "first page": list_directory(engine, FilePath(key, ("d",)), DirectoryListing(limit=PAGE)),
         "last page": list_directory(
-            engine, FilePath(key, ("d",)), Listing(first=f"{entries - PAGE:05}", limit=PAGE)
+            engine, FilePath(key, ("d",)), DirectoryListing(first=f"{entries - PAGE:05}", limit=PAGE)
         ),
     }
     for step in steps.values():

@@ -21,8 +21,8 @@ from kyanite.model import keys
 from kyanite.model.content import content
 from kyanite.model.files import directory, file, hard_link, share, share_snapshots, usage
 from kyanite.model.files.entry import DIRECTORY, FILE, Entry
-from kyanite.model.files.file import FileDraft, RangeWrite
-from kyanite.model.files.listing import Listing, list_directory
+from kyanite.model.files.file import NewFile, RangeWrite
+from kyanite.model.files.listing import DirectoryListing, list_directory
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.ranges import list_ranges
 from kyanite.model.files.rename import Rename, rename
@@ -30,7 +30,7 @@ from kyanite.model.files.share import ShareKey, ShareSettings
 from kyanite.model.files.share_snapshots import Snapshots
 from kyanite.model.files.tree import FilePath
 from kyanite.model.maintenance import compaction
-from kyanite.model.maintenance.deleted_shares import ShareDemolition
+from kyanite.model.maintenance.deleted_shares import DeletedShares
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
@@ -73,7 +73,7 @@ class Trees(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.engine = MemoryEngine()
-        self.demolition = ShareDemolition(self.engine)
+        self.demolition = DeletedShares(self.engine)
         self.world: World = {(): None}
         self.snapshots: dict[Instant, World] = {}
         run(share.create(self.engine, SHARE, {}, ShareSettings(protocol=self.protocol), directory.found_root))
@@ -134,7 +134,7 @@ class Trees(RuleBasedStateMachine):
             expected = Reason.PARENT_NOT_FOUND
         elif self.at(names) is None:
             expected = Reason.PATH_TYPE_MISMATCH
-        draft = FileDraft(LENGTH, HttpHeaders(), {}, SmbProperties())
+        draft = NewFile(LENGTH, HttpHeaders(), {}, SmbProperties())
         made = file.create(self.engine, FilePath(SHARE, names), draft, None, may_overwrite=True)
         if self.attempt(made, expected):
             held = self.world.setdefault(self.folded(names), Held(b""))
@@ -252,7 +252,7 @@ class Trees(RuleBasedStateMachine):
                 assert was == held.data
 
     def id_of(self, path: FilePath) -> int:
-        return run(file.see(self.engine, path, None)).entry.id
+        return run(file.get_properties(self.engine, path, None)).entry.id
 
     def check(self, key: ShareKey, world: World) -> None:
         for names, held in world.items():
@@ -269,7 +269,7 @@ class Trees(RuleBasedStateMachine):
         found: list[Entry] = []
         first: str | None = ""
         while first is not None:
-            page = run(list_directory(self.engine, path, Listing(first=first, limit=1)))
+            page = run(list_directory(self.engine, path, DirectoryListing(first=first, limit=1)))
             found += page.entries
             first = page.next_name
         return found
@@ -317,8 +317,8 @@ class LinkedTrees(Trees):
 
 
 def _first_chore(snap: Snapshot) -> int | None:
-    for key, _ in snap.scan(keys.CHORES, keys.after(keys.CHORES), limit=1):
-        return int.from_bytes(key[len(keys.CHORES) :], "big")
+    for key, _ in snap.scan(keys.PENDING_COMPACTIONS, keys.after(keys.PENDING_COMPACTIONS), limit=1):
+        return int.from_bytes(key[len(keys.PENDING_COMPACTIONS) :], "big")
     return None
 
 

@@ -14,8 +14,8 @@ from kyanite.model.content.content import Content
 from kyanite.model.content.layer_view import layers
 from kyanite.model.files import handles
 from kyanite.model.files.handles import Handle
-from kyanite.model.maintenance.freed_extents import GRAVES_AT_ONCE
-from kyanite.model.maintenance.garbage_collection import Sweeper
+from kyanite.model.maintenance.freed_extents import FREED_AT_ONCE
+from kyanite.model.maintenance.garbage_collection import GarbageCollector
 from kyanite.values import Instant
 from tests.model.content.world import OWNER, Segments, World, outcome
 
@@ -119,7 +119,7 @@ def test_readers_that_began_before_keep_what_they_read(world: World) -> None:
 
 def test_having_looked_is_work_though_readers_must_be_waited_for_a_moment(world: World) -> None:
     """Else the sweeper would rest after every look, and space would come back slower than it is given up."""
-    for _ in range(3 * GRAVES_AT_ONCE):
+    for _ in range(3 * FREED_AT_ONCE):
         drop(world, stored(world, b"content")[0])
     rests = 0
     for _ in range(3):
@@ -207,7 +207,7 @@ class UnsteadyEngine:
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
         return self._steps(lambda: self._engine.run(body, *scopes, durable=durable))
 
-    def listen(self, topic: bytes) -> object:
+    def subscribe(self, topic: bytes) -> object:
         raise EngineError("not here")
 
     async def close(self) -> None:
@@ -266,7 +266,7 @@ def test_it_may_stop_anywhere() -> None:
     world, survivors = busy_world(1)
     for steps in range(1, 400):
         unsteady = Unsteady(steps % 29)
-        sweeper = Sweeper(
+        sweeper = GarbageCollector(
             UnsteadyEngine(world.engine, unsteady),  # type: ignore[arg-type]
             UnsteadySegments(world.segments, unsteady),
         )
@@ -286,7 +286,7 @@ def test_it_may_stop_anywhere() -> None:
 def test_two_sweepers_may_work_at_once(seed: int) -> None:
     world, survivors = busy_world(seed)
     chance = Random(seed)
-    sweepers = [Sweeper(world.engine, world.segments) for _ in range(2)]
+    sweepers = [GarbageCollector(world.engine, world.segments) for _ in range(2)]
     idle = 0
     while idle < 20:
         idle = 0 if outcome(chance.choice(sweepers).step()) else idle + 1

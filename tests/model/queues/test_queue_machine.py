@@ -140,8 +140,8 @@ class Queue(RuleBasedStateMachine):
     def check(self, one: Message) -> None:
         history = self.oracle.messages[one.id]
         assert one.put_at == START + history.put_at * TICKS_PER_SECOND
-        assert one.standing.dequeue_count == history.dequeue_count
-        assert one.standing.visible_at == START + history.shows_at * TICKS_PER_SECOND
+        assert one.state.dequeue_count == history.dequeue_count
+        assert one.state.visible_at == START + history.shows_at * TICKS_PER_SECOND
         assert one.text == history.text
 
 

@@ -8,7 +8,7 @@ from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import keys
 from kyanite.model.maintenance.spent_messages import SpentMessages
 from kyanite.model.queues import message, queue
-from kyanite.model.queues.message import Draft, Message, Receipt
+from kyanite.model.queues.message import Message, NewMessage, Receipt
 from kyanite.model.queues.queue import QueueKey
 from kyanite.values import TICKS_PER_SECOND, Instant
 from tests.model.content.world import outcome
@@ -26,8 +26,8 @@ class QueueWorld:
         outcome(queue.create(self.engine, QUEUE, {}))
 
     def put(self, name: str, text: str = "", *, delay: int = 0, life: int | None = None) -> Message:
-        draft = Draft(name, text, delay, life, self._secret())
-        return outcome(message.put(self.engine, QUEUE, draft))
+        new_message = NewMessage(name, text, delay, life, self._secret())
+        return outcome(message.put(self.engine, QUEUE, new_message))
 
     def get(self, count: int = 1, timeout: int = 30) -> list[Message]:
         return outcome(
@@ -57,7 +57,7 @@ class QueueWorld:
         outcome(queue.clear(self.engine, QUEUE))
 
     def count(self) -> int:
-        return outcome(queue.see(self.engine, QUEUE)).message_count
+        return outcome(queue.get_properties(self.engine, QUEUE)).message_count
 
     def sweep(self) -> None:
         """Step until there is nothing to do."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kyanite.edm import KeyRange
+from kyanite.edm import SasKeyRange
 from kyanite.engine.api import Engine, Snapshot
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model.tables import entity, query, table
@@ -54,7 +54,9 @@ async def insert(engine: Engine, body: bytes) -> None:
     await entity.apply(engine, TABLE, [Change(Act.INSERT, partition_key, row_key, properties)])
 
 
-async def find_all(engine: Engine, text: str, limit: int = 1000, within: KeyRange | None = None) -> list[Any]:
+async def find_all(
+    engine: Engine, text: str, limit: int = 1000, within: SasKeyRange | None = None
+) -> list[Any]:
     """All pages of a query, and how the entities in them are called."""
     plan = query.plan(decode_filter(text))
     found: list[Any] = []
@@ -108,7 +110,7 @@ def test_a_filter_over_keys_alone_looks_at_no_entity(entities: list[Entity], wan
 def test_a_token_shows_its_range_only(
     entities: list[Entity], wanted: Any, ends: tuple[str, str, str, str]
 ) -> None:
-    shared = KeyRange(*ends)
+    shared = SasKeyRange(*ends)
     inside = ("and", _from(ends[0], ends[1]), _to(ends[2], ends[3]))
     expected = [each for each in in_order(entities) if holds(("and", inside, wanted), each)]
     engine = at_once(filled(entities))

@@ -166,11 +166,11 @@ async def test_what_was_written_is_listed_at_once(sdk: Sdk) -> None:
 async def test_many_lists_at_once_see_the_same(sdk: Sdk) -> None:
     container = await _tree(sdk)
 
-    def look() -> Any:
+    def look_up() -> Any:
         return [item.name for item in container.list_blobs()]
 
     if sdk.form == "sync":
-        found = await asyncio.gather(*(asyncio.to_thread(look) for _ in range(8)))
+        found = await asyncio.gather(*(asyncio.to_thread(look_up) for _ in range(8)))
     else:
         found = await asyncio.gather(*(names(container.list_blobs()) for _ in range(8)))
     assert found == [TREE] * 8

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from kyanite.server.http.limits import Limits, Stats
-from kyanite.server.http.response_writer import Outlet
+from kyanite.server.http.response_writer import ResponseWriter
 from tests.server.http.live_server import Pieces
 
 
@@ -17,7 +17,7 @@ class HeldTransport:
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
-        self.outlet: Outlet | None = None
+        self.writer: ResponseWriter | None = None
         self.unsent = 0
         self.limits: list[int] = []
 
@@ -30,8 +30,8 @@ class HeldTransport:
 
     def set_write_buffer_limits(self, high: int) -> None:
         self.limits.append(high)
-        if self.outlet is not None and self.unsent > high:
-            self.outlet.pause()
+        if self.writer is not None and self.unsent > high:
+            self.writer.pause()
 
 
 @pytest.fixture
@@ -44,40 +44,40 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     theirs.close()
 
 
-def outlet_over(transport: HeldTransport, stats: Stats | None = None) -> Outlet:
+def outlet_over(transport: HeldTransport, stats: Stats | None = None) -> ResponseWriter:
     loop = asyncio.get_running_loop()
-    outlet = Outlet(cast(asyncio.Transport, transport), loop, stats or Stats(), secure=False)
-    transport.outlet = outlet
-    return outlet
+    writer = ResponseWriter(cast(asyncio.Transport, transport), loop, stats or Stats(), secure=False)
+    transport.writer = writer
+    return writer
 
 
 async def test_a_stream_waits_for_what_the_transport_holds(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = ends
     transport, stats = HeldTransport(ours), Stats()
-    outlet = outlet_over(transport, stats)
+    writer = outlet_over(transport, stats)
     transport.unsent = 5
-    sending = asyncio.create_task(outlet.send(b"head", Pieces(b"body"), length=4, chunked=False))
+    sending = asyncio.create_task(writer.send(b"head", Pieces(b"body"), length=4, chunked=False))
     await asyncio.sleep(0.01)
     with pytest.raises(BlockingIOError):
         theirs.recv(100)
     transport.unsent = 0
-    outlet.resume()
+    writer.resume()
     await sending
     assert theirs.recv(100) == b"headbody"
-    assert stats.bytes_out == outlet.bytes_out == 8
+    assert stats.bytes_out == writer.bytes_out == 8
     assert transport.limits[-1] == transport.limits[0] > 0, "the bound of before holds again"
 
 
 async def test_a_stream_nobody_takes_is_stalled(ends: tuple[socket.socket, socket.socket]) -> None:
-    outlet = outlet_over(HeldTransport(ends[0]))
+    writer = outlet_over(HeldTransport(ends[0]))
     limits = Limits(stall_seconds=10, stall_bytes=1)
-    assert not outlet.stalled(11, limits), "nothing to take"
+    assert not writer.stalled(11, limits), "nothing to take"
     pieces = Pieces(bytes(4 << 20))
-    sending = asyncio.create_task(outlet.send(b"head", pieces, length=4 << 20, chunked=False))
+    sending = asyncio.create_task(writer.send(b"head", pieces, length=4 << 20, chunked=False))
     await asyncio.sleep(0.01)
-    assert not outlet.stalled(11, limits), "some of it went into the socket"
-    assert not outlet.stalled(9, limits)
-    assert outlet.stalled(2, limits)
+    assert not writer.stalled(11, limits), "some of it went into the socket"
+    assert not writer.stalled(9, limits)
+    assert writer.stalled(2, limits)
     sending.cancel()
     await asyncio.wait([sending])
-    assert not outlet.stalled(100, limits), "and nothing again"
+    assert not writer.stalled(100, limits), "and nothing again"

@@ -9,7 +9,7 @@ from kyanite.server.http.request_body import NO_BODY
 from kyanite.server.observability import admin as admin_port
 from kyanite.server.observability import metrics
 from kyanite.server.observability.admin import Admin
-from kyanite.server.processes.process_table import Roster, State
+from kyanite.server.processes.process_table import ProcessTable, State
 from kyanite.wire.http import Request, Response
 
 
@@ -37,14 +37,14 @@ def ask(admin: Admin, path: str, method: str = "GET") -> tuple[int, str]:
     return response.status, response.body.decode()
 
 
-def two_workers() -> tuple[Roster, Admin]:
-    roster = Roster(["worker 1", "worker 2", "admin"])
-    return roster, Admin(roster.slots, frozenset({"worker 1", "worker 2"}))
+def two_workers() -> tuple[ProcessTable, Admin]:
+    process_table = ProcessTable(["worker 1", "worker 2", "admin"])
+    return process_table, Admin(process_table.slots, frozenset({"worker 1", "worker 2"}))
 
 
 def test_health_by_state(clock: Clock) -> None:
-    roster, admin = two_workers()
-    first, second = roster.slots["worker 1"], roster.slots["worker 2"]
+    process_table, admin = two_workers()
+    first, second = process_table.slots["worker 1"], process_table.slots["worker 2"]
     assert ask(admin, "/healthz") == (503, "worker 1 is not running\nworker 2 is not running\n")
     first.state, second.state = State.SERVING, State.STARTING
     assert ask(admin, "/healthz") == (503, "worker 2 is starting\n")
@@ -55,23 +55,23 @@ def test_health_by_state(clock: Clock) -> None:
 
 
 def test_health_by_heartbeat(clock: Clock) -> None:
-    roster, admin = two_workers()
+    process_table, admin = two_workers()
     for name in ("worker 1", "worker 2"):
-        roster.slots[name].state = State.SERVING
-    admin.look()
+        process_table.slots[name].state = State.SERVING
+    admin.look_up()
     clock.seconds = admin_port.SILENT_SECONDS
-    roster.slots["worker 2"].count_beat()
+    process_table.slots["worker 2"].count_beat()
     assert ask(admin, "/healthz") == (200, "ok\n")
     clock.seconds += 0.1
     assert ask(admin, "/healthz") == (503, "worker 1 does not answer\n")
-    roster.slots["worker 1"].count_beat()
+    process_table.slots["worker 1"].count_beat()
     assert ask(admin, "/healthz") == (200, "ok\n")
 
 
 def test_figures_of_all_are_added_up() -> None:
-    roster, admin = two_workers()
+    process_table, admin = two_workers()
     for number, name in enumerate(("worker 1", "worker 2"), 1):
-        slot = roster.slots[name]
+        slot = process_table.slots[name]
         slot.take(number)
         slot.state = State.SERVING
         slot.write_figures(
@@ -85,8 +85,8 @@ def test_figures_of_all_are_added_up() -> None:
 
 
 def test_a_worker_that_is_gone_keeps_its_counts_only() -> None:
-    roster, admin = two_workers()
-    slot = roster.slots["worker 1"]
+    process_table, admin = two_workers()
+    slot = process_table.slots["worker 1"]
     slot.take(1)
     slot.write_figures(metrics.encode({"kyanite_sent_bytes_total": {"": 5}, "kyanite_connections": {"": 9}}))
     slot.leave()
@@ -97,9 +97,9 @@ def test_a_worker_that_is_gone_keeps_its_counts_only() -> None:
 
 
 def test_memory_of_processes_that_are_there() -> None:
-    roster, admin = two_workers()
-    roster.slots["worker 1"].take(os.getpid())
-    roster.slots["worker 2"].take(2**22 + 1)
+    process_table, admin = two_workers()
+    process_table.slots["worker 1"].take(os.getpid())
+    process_table.slots["worker 2"].take(2**22 + 1)
     text = ask(admin, "/metrics")[1]
     assert 'kyanite_resident_memory_bytes{process="worker 1"}' in text
     assert 'kyanite_resident_memory_bytes{process="supervisor"}' in text

@@ -5,7 +5,7 @@ from kyanite.server.http.limits import Stats
 from kyanite.server.observability import metrics
 from kyanite.server.observability.metrics import RequestMeter
 from kyanite.server.observability.published_metrics import Publication
-from kyanite.server.processes.process_table import Roster
+from kyanite.server.processes.process_table import ProcessTable
 
 
 def test_requests_are_counted_by_service_operation_and_status() -> None:
@@ -53,7 +53,7 @@ def test_adding_up() -> None:
 
 
 def test_a_successor_counts_on_from_what_grew_and_not_from_what_was() -> None:
-    slot = Roster(["worker 1"]).slots["worker 1"]
+    slot = ProcessTable(["worker 1"]).slots["worker 1"]
     slot.take(1)
     meter, stats = RequestMeter(), Stats()
     meter.count("blob", "Get Blob", 200, 0.1)
@@ -78,7 +78,7 @@ def test_a_successor_counts_on_from_what_grew_and_not_from_what_was() -> None:
 
 
 def test_every_published_figure_is_printed() -> None:
-    slot = Roster(["worker 1"]).slots["worker 1"]
+    slot = ProcessTable(["worker 1"]).slots["worker 1"]
     meter = RequestMeter()
     meter.count("blob", "Get Blob", 200, 0.1)
     Publication(slot, meter, Stats(), None).publish()

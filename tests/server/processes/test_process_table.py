@@ -2,11 +2,11 @@
 
 import os
 
-from kyanite.server.processes.process_table import FIGURES_BYTES, Roster, State
+from kyanite.server.processes.process_table import FIGURES_BYTES, ProcessTable, State
 
 
 def test_a_slot_from_start_to_end() -> None:
-    slot = Roster(["one", "two"]).slots["two"]
+    slot = ProcessTable(["one", "two"]).slots["two"]
     assert (slot.state, slot.pid, slot.restarts, slot.connections) == (State.GONE, 0, 0, 0)
     slot.take(41)
     slot.connections = 3
@@ -20,18 +20,18 @@ def test_a_slot_from_start_to_end() -> None:
 
 
 def test_slots_do_not_touch_each_other() -> None:
-    roster = Roster(["one", "two", "three"])
-    for number, slot in enumerate(roster.slots.values(), 1):
+    process_table = ProcessTable(["one", "two", "three"])
+    for number, slot in enumerate(process_table.slots.values(), 1):
         slot.take(number)
         slot.connections = number * 10
         assert slot.write_figures(bytes([number]) * FIGURES_BYTES)
-    for number, slot in enumerate(roster.slots.values(), 1):
+    for number, slot in enumerate(process_table.slots.values(), 1):
         assert (slot.pid, slot.connections) == (number, number * 10)
         assert slot.read_figures() == bytes([number]) * FIGURES_BYTES
 
 
 def test_figures() -> None:
-    slot = Roster(["one"]).slots["one"]
+    slot = ProcessTable(["one"]).slots["one"]
     assert slot.read_figures() == b""
     assert slot.write_figures(b"many figures")
     assert slot.write_figures(b"few")
@@ -41,7 +41,7 @@ def test_figures() -> None:
 
 
 def test_figures_of_a_writer_that_died_over_them() -> None:
-    slot = Roster(["one"]).slots["one"]
+    slot = ProcessTable(["one"]).slots["one"]
     slot.write_figures(b"old")
     slot._words[5] |= 1  # The writer's first step.
     assert slot.read_figures() == b""
@@ -50,7 +50,7 @@ def test_figures_of_a_writer_that_died_over_them() -> None:
 
 
 def test_other_processes_see_it() -> None:
-    slot = Roster(["one"]).slots["one"]
+    slot = ProcessTable(["one"]).slots["one"]
     child = os.fork()
     if child == 0:
         slot.take(os.getpid())

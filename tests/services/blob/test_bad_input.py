@@ -2,7 +2,7 @@
 
 import pytest
 
-from kyanite.services.blob.service import DIALECT
+from kyanite.services.blob.service import DEFINITION
 from kyanite.services.rest.context import Resource
 from kyanite.services.rest.operations import Op
 from tests.services.harness import Harness
@@ -107,7 +107,9 @@ async def make(blobs: Harness) -> None:
     await blobs("PUT", "/box/b", {"x-ms-blob-type": "BlockBlob"}, b"data")
 
 
-@pytest.mark.parametrize("op", DIALECT.operations, ids=[f"{op.name} {op.when}" for op in DIALECT.operations])
+@pytest.mark.parametrize(
+    "op", DEFINITION.operations, ids=[f"{op.name} {op.when}" for op in DEFINITION.operations]
+)
 async def test_an_operation_survives(blobs: Harness, op: Op) -> None:
     for method in op.methods.split():
         for junk in JUNK:

@@ -114,10 +114,10 @@ async def test_names_that_xml_cannot_hold_are_encoded(blobs: Harness) -> None:
 
 async def test_snapshots_come_before_their_blob_oldest_first(blobs: Harness) -> None:
     await fill(blobs, "a", "b")
-    taken = [(await blobs("PUT", "/box/a?comp=snapshot")).headers["x-ms-snapshot"] for _ in range(3)]
+    received = [(await blobs("PUT", "/box/a?comp=snapshot")).headers["x-ms-snapshot"] for _ in range(3)]
     answer = await blobs("GET", f"{LIST}&include=snapshots")
     assert names(answer) == ["a", "a", "a", "a", "b"]
-    assert [blob.findtext("Snapshot") for blob in answer.xml.iter("Blob")] == [*taken, None, None]
+    assert [blob.findtext("Snapshot") for blob in answer.xml.iter("Blob")] == [*received, None, None]
     assert all(
         (blob.find("Properties/LeaseState") is None) == (blob.find("Snapshot") is not None)
         for blob in answer.xml.iter("Blob")

@@ -468,8 +468,8 @@ async def test_a_snapshot_shows_what_was_there(files: Harness) -> None:
     await files("PUT", "/box?restype=share")
     await files("PUT", "/box/d?restype=directory")
     await make(files, "d/f", b"old")
-    taken = await files("PUT", "/box?restype=share&comp=snapshot")
-    at = quote(taken.headers["x-ms-snapshot"])
+    received = await files("PUT", "/box?restype=share&comp=snapshot")
+    at = quote(received.headers["x-ms-snapshot"])
     await write(files, "d/f", b"new")
     await make(files, "d/g")
     assert (await files("GET", f"/box/d/f?sharesnapshot={at}")).body == b"old"

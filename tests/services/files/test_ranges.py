@@ -12,8 +12,8 @@ RENAMES = {"x-ms-file-support-rename": "true"}
 
 
 async def snapshot(files: Harness) -> str:
-    taken = await files("PUT", "/box?restype=share&comp=snapshot")
-    return quote(taken.headers["x-ms-snapshot"])
+    received = await files("PUT", "/box?restype=share&comp=snapshot")
+    return quote(received.headers["x-ms-snapshot"])
 
 
 async def clear(files: Harness, path: str, first: int, last: int) -> None:

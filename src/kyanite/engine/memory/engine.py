@@ -11,7 +11,7 @@ from typing import TypeVar
 from kyanite.engine.api import EngineClosed, Scope, Snapshot, Transaction
 from kyanite.engine.clock import wall_clock
 from kyanite.engine.memory.sorted_keys import OrderedKeys
-from kyanite.engine.notifications import Bell
+from kyanite.engine.notifications import Notifications
 from kyanite.engine.outcome import Done, Failed
 from kyanite.engine.transaction import Bodies, BufferedTransaction, Clock, Row, View
 from kyanite.values import Instant
@@ -23,7 +23,7 @@ V = TypeVar("V", bound=View)
 class MemoryEngine:
     def __init__(self, *, clock: Clock = wall_clock) -> None:
         self._rows = _Rows()
-        self._bell = Bell()
+        self._notifications = Notifications()
         self._clock = clock
         self._last = Instant(0)
         self._bodies = Bodies()
@@ -45,15 +45,15 @@ class MemoryEngine:
         except Exception as error:
             return Failed(error)
         self._rows.apply(transaction.writes)
-        self._bell.ring(transaction.rings)
+        self._notifications.notify(transaction.notifications)
         return Done(value)
 
-    def listen(self, topic: bytes) -> AsyncIterator[None]:
-        return self._bell.listen(topic)
+    def subscribe(self, topic: bytes) -> AsyncIterator[None]:
+        return self._notifications.subscribe(topic)
 
     async def close(self) -> None:
         self._closed = True
-        self._bell.close()
+        self._notifications.close()
 
     def _call(self, body: Callable[[V], T], view: V) -> T:
         if self._closed:

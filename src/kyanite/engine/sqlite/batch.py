@@ -59,7 +59,7 @@ class Batch:
         self.last = last
         self.wrote = False
         self.size_bytes = 0
-        self.rings: list[bytes] = []
+        self.notifications: list[bytes] = []
         self.members: list[Waiting] = []
 
     def run(self, waiting: Waiting) -> None:
@@ -81,11 +81,11 @@ class Batch:
             self._rows.end_scans()
         if transaction.writes:
             self._keep(transaction)
-        self.rings += transaction.rings
+        self.notifications += transaction.notifications
 
     def fail(self, kind: type[EngineError], text: str) -> None:
         """Nobody's outcome holds, for all of them rest on a commit that did not happen."""
-        self.rings.clear()
+        self.notifications.clear()
         for waiting in self.members:
             waiting.error = kind(text)
 

@@ -21,8 +21,8 @@ from threading import Event, Thread
 import apsw
 
 from kyanite.engine.sqlite.database import PAGE_BYTES
-from kyanite.engine.sqlite.shared_state import Board
-from kyanite.engine.sqlite.write_lock import Turnstile
+from kyanite.engine.sqlite.shared_state import SharedState
+from kyanite.engine.sqlite.write_lock import WriteLock
 
 LOG_BYTES = 16 * 1024 * 1024
 """How much of the log may wait to be copied."""
@@ -39,12 +39,17 @@ class Checkpointer:
     """Works in a thread of its own with a connection of its own, and a descriptor of the database file."""
 
     def __init__(
-        self, connection: apsw.Connection, database: int, folder: Path, board: Board, log_bytes: int
+        self,
+        connection: apsw.Connection,
+        database: int,
+        folder: Path,
+        shared_state: SharedState,
+        log_bytes: int,
     ) -> None:
         self._connection = connection
-        self._board = board
+        self._shared_state = shared_state
         self._frames_max = max(1, log_bytes // PAGE_BYTES)
-        self._turnstile = Turnstile(folder, board)
+        self._write_lock = WriteLock(folder, shared_state)
         self._database = database
         self._office = os.open(folder / _OFFICE_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._stopping = Event()
@@ -55,7 +60,7 @@ class Checkpointer:
         """Blocks until a checkpoint that is under way has ended."""
         self._stopping.set()
         self._thread.join()
-        self._turnstile.close()
+        self._write_lock.close()
         os.close(self._office)
 
     def _work(self) -> None:
@@ -64,7 +69,7 @@ class Checkpointer:
                 return
         while not self._stopping.wait(_PAUSE_SECONDS):
             try:
-                if not self._board.failed and self._frames() >= self._frames_max:
+                if not self._shared_state.failed and self._frames() >= self._frames_max:
                     self._checkpoint()
             except apsw.BusyError:
                 continue
@@ -87,13 +92,13 @@ class Checkpointer:
     def _checkpoint(self) -> None:
         self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         os.fdatasync(self._database)
-        self._turnstile.enter()
+        self._write_lock.enter()
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         finally:
-            self._turnstile.leave()
+            self._write_lock.leave()
 
     def _report(self, error: apsw.Error | OSError) -> None:
         _log.error("a checkpoint failed: %s", error)
         if not isinstance(error, apsw.FullError):
-            self._board.fail()
+            self._shared_state.fail()

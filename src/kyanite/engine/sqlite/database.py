@@ -23,7 +23,7 @@ import apsw
 
 from kyanite.engine.api import EngineError
 from kyanite.engine.sqlite.rows import SCHEMA
-from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.values import Instant
 
 FORMAT = 1
@@ -90,12 +90,12 @@ def save_last_instant(cursor: apsw.Cursor, instant: Instant) -> None:
     cursor.execute(_SET_META, ("last_instant", instant))
 
 
-def join(folder: Path, board: Board, *, vfs: str | None = None) -> int:
+def join(folder: Path, shared_state: SharedState, *, vfs: str | None = None) -> int:
     """Become a user of the store, and prepare it if nobody else uses it. Closing the descriptor leaves it."""
     users = os.open(folder / _USERS_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if _is_alone(users):
-            _prepare(folder, board, vfs)
+            _prepare(folder, shared_state, vfs)
         fcntl.flock(users, fcntl.LOCK_SH)
     except BaseException:
         os.close(users)
@@ -111,13 +111,13 @@ def _is_alone(users: int) -> bool:
     return True
 
 
-def _prepare(folder: Path, board: Board, vfs: str | None) -> None:
+def _prepare(folder: Path, shared_state: SharedState, vfs: str | None) -> None:
     with _closing(connect(folder, vfs=vfs)) as connection:
         _create_schema(connection)
         _check_format(connection)
-        if board.failed:
+        if shared_state.failed:
             _heal(connection)
-        board.reset(Instant(_load_meta(connection, "last_instant")))
+        shared_state.reset(Instant(_load_meta(connection, "last_instant")))
         # Whoever opens a large store must not wait for its log to be copied now.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     _sync_folder(folder)

@@ -20,10 +20,10 @@ from kyanite.engine.outcome import Done, Failed
 from kyanite.engine.sqlite import database as sqlite_store
 from kyanite.engine.sqlite.checkpoint import LOG_BYTES, Checkpointer
 from kyanite.engine.sqlite.group_commit import DEFAULT_LIMITS, GroupCommit, Limits
-from kyanite.engine.sqlite.notifications import FifoBell
+from kyanite.engine.sqlite.notifications import FifoNotifications
 from kyanite.engine.sqlite.reader import Reader
-from kyanite.engine.sqlite.shared_state import Board
-from kyanite.engine.sqlite.write_lock import Turnstile
+from kyanite.engine.sqlite.shared_state import SharedState
+from kyanite.engine.sqlite.write_lock import WriteLock
 from kyanite.engine.transaction import Bodies, Clock
 from kyanite.values import Instant
 
@@ -37,22 +37,30 @@ class EmbeddedEngine:
         """Opens one thing after another. ``files`` closes them in the opposite order, also if one cannot be."""
         self._clock = clock
         self._files = files
-        self._board = Board(folder)
-        files.callback(self._board.close)
-        files.callback(os.close, sqlite_store.join(folder, self._board, vfs=vfs))
+        self._shared_state = SharedState(folder)
+        files.callback(self._shared_state.close)
+        files.callback(os.close, sqlite_store.join(folder, self._shared_state, vfs=vfs))
         # Before the first connection, hence closed after the last.
         database = files.enter_context(sqlite_store.descriptor(folder))
-        turnstile = Turnstile(folder, self._board)
-        files.callback(turnstile.close)
+        write_lock = WriteLock(folder, self._shared_state)
+        files.callback(write_lock.close)
         reading = self._connect(folder, vfs, read_only=True)
         writing = self._connect(folder, vfs)
-        self._bell = FifoBell(folder, self._board)
-        checkpointer = Checkpointer(self._connect(folder, vfs), database, folder, self._board, log_bytes)
+        self._notifications = FifoNotifications(folder, self._shared_state)
+        checkpointer = Checkpointer(
+            self._connect(folder, vfs), database, folder, self._shared_state, log_bytes
+        )
         files.callback(checkpointer.stop)
         self._bodies = Bodies()
-        self._reader = Reader(reading, self._board, self._bodies, self._now)
+        self._reader = Reader(reading, self._shared_state, self._bodies, self._now)
         self._writer = GroupCommit(
-            writing, turnstile, self._board, self._bodies, clock=clock, ring=self._bell.ring, limits=limits
+            writing,
+            write_lock,
+            self._shared_state,
+            self._bodies,
+            clock=clock,
+            notify=self._notifications.notify,
+            limits=limits,
         )
         self.commits = self._writer.commits
         self._closing: asyncio.Future[None] | None = None
@@ -88,7 +96,7 @@ class EmbeddedEngine:
 
     def _close_connection(self, connection: apsw.Connection) -> None:
         """The last to close would copy the log, but after a failure it must stay for whoever opens the store next."""
-        if self._board.failed:
+        if self._shared_state.failed:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.close()
 
@@ -106,8 +114,8 @@ class EmbeddedEngine:
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
         return self._writer.submit(body, durable)
 
-    def listen(self, topic: bytes) -> AsyncIterator[None]:
-        return self._bell.listen(topic)
+    def subscribe(self, topic: bytes) -> AsyncIterator[None]:
+        return self._notifications.subscribe(topic)
 
     async def close(self) -> None:
         if self._closing is None:
@@ -116,9 +124,9 @@ class EmbeddedEngine:
 
     async def _close(self) -> None:
         await self._writer.close()
-        self._bell.close()
+        self._notifications.close()
         self._reader.end()
         await asyncio.to_thread(self._files.close)
 
     def _now(self) -> Instant:
-        return max(self._clock(), self._board.high)
+        return max(self._clock(), self._shared_state.high)

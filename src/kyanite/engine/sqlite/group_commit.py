@@ -37,8 +37,8 @@ from kyanite.engine.outcome import Failed
 from kyanite.engine.sqlite.batch import Batch, Waiting
 from kyanite.engine.sqlite.database import save_last_instant
 from kyanite.engine.sqlite.rows import Rows
-from kyanite.engine.sqlite.shared_state import Board
-from kyanite.engine.sqlite.write_lock import Turnstile
+from kyanite.engine.sqlite.shared_state import SharedState
+from kyanite.engine.sqlite.write_lock import WriteLock
 from kyanite.engine.transaction import Bodies, Clock
 
 T = TypeVar("T")
@@ -82,22 +82,22 @@ class GroupCommit:
     def __init__(
         self,
         connection: apsw.Connection,
-        turnstile: Turnstile,
-        board: Board,
+        write_lock: WriteLock,
+        shared_state: SharedState,
         bodies: Bodies,
         *,
         clock: Clock,
-        ring: Callable[[Sequence[bytes]], None],
+        notify: Callable[[Sequence[bytes]], None],
         limits: Limits,
     ) -> None:
         self._connection = connection
         self._cursor = connection.cursor()
         self._rows = Rows(connection)
-        self._turnstile = turnstile
-        self._board = board
+        self._write_lock = write_lock
+        self._shared_state = shared_state
         self._bodies = bodies
         self._clock = clock
-        self._ring = ring
+        self._notify = notify
         self._limits = limits
         self.commits = Commits()
         self._loop = asyncio.get_running_loop()
@@ -135,7 +135,7 @@ class GroupCommit:
     # On the loop
 
     def _begin(self) -> None:
-        if not self._turnstile.try_enter():
+        if not self._write_lock.try_enter():
             self._jobs.put(self._begin_in_thread)
             return
         self._begun(self._open())
@@ -157,7 +157,7 @@ class GroupCommit:
             self._committed(batch, _Next.NOTHING)
 
     def _new_batch(self) -> Batch:
-        return Batch(self._rows, self._bodies, self._clock, self._board.high)
+        return Batch(self._rows, self._bodies, self._clock, self._shared_state.high)
 
     def _run_bodies(self, batch: Batch) -> None:
         queue = self._queues[self._durable]
@@ -185,8 +185,8 @@ class GroupCommit:
     def _committed(self, batch: Batch, following: _Next) -> None:
         for waiting in batch.members:
             waiting.release()
-        if batch.rings:
-            self._ring(batch.rings)
+        if batch.notifications:
+            self._notify(batch.notifications)
         if following is _Next.BEGUN:
             self._begun(None)
         elif following is _Next.NOTHING:
@@ -202,7 +202,7 @@ class GroupCommit:
             job()
 
     def _begin_in_thread(self) -> None:
-        self._turnstile.enter()
+        self._write_lock.enter()
         self._loop.call_soon_threadsafe(self._begun, self._open())
 
     def _commit_in_thread(self, batch: Batch) -> None:
@@ -216,7 +216,7 @@ class GroupCommit:
         """Begin again without asking the loop, which is busy, if more is waiting."""
         if not (self._queues[True] or self._queues[False]):
             return _Next.NOTHING
-        if not self._turnstile.try_enter():
+        if not self._write_lock.try_enter():
             return _Next.COMING
         return _Next.BEGUN if self._open() is None else _Next.NOTHING
 
@@ -225,17 +225,17 @@ class GroupCommit:
     def _open(self) -> EngineError | None:
         """Begin the transaction of the next batch, or give the turn back and say why not."""
         try:
-            if self._board.failed:
+            if self._shared_state.failed:
                 raise EngineFailed(
                     "a commit failed: the store takes no writes until it has been opened again"
                 )
             self._choose_queue()
             self._cursor.execute("BEGIN IMMEDIATE")
         except EngineError as error:
-            self._turnstile.leave()
+            self._write_lock.leave()
             return error
         except apsw.Error as error:
-            self._turnstile.leave()
+            self._write_lock.leave()
             return self._translated(error)
         return None
 
@@ -252,7 +252,7 @@ class GroupCommit:
         """Commit, or roll back and turn every outcome into the error; then let others have their turn."""
         committing = False
         try:
-            self._board.raise_high(batch.last)
+            self._shared_state.raise_high(batch.last)
             if batch.wrote:
                 batch.flush()
                 save_last_instant(self._cursor, batch.last)
@@ -263,28 +263,28 @@ class GroupCommit:
         except apsw.Error as error:
             self._undo(batch, error, committing)
         finally:
-            self._turnstile.leave()
+            self._write_lock.leave()
 
     def _commit(self, *, visibly: bool) -> None:
         """The board must say that a change is coming before anybody can see it."""
         if visibly:
-            self._board.begin_commit()
+            self._shared_state.begin_commit()
         try:
             self._cursor.execute("COMMIT")
         finally:
             if visibly:
-                self._board.end_commit()
+                self._shared_state.end_commit()
 
     def _undo(self, batch: Batch, error: apsw.Error, committing: bool) -> None:
         reason = self._translated(error)
         if committing and not isinstance(reason, EngineFull):
-            self._board.fail()
+            self._shared_state.fail()
             reason = OutcomeUnknown(str(reason))
         try:
             if self._connection.in_transaction:
                 self._cursor.execute("ROLLBACK")
         except apsw.Error as second:
-            self._board.fail()
+            self._shared_state.fail()
             reason = OutcomeUnknown(f"{reason}; {second}")
         batch.fail(type(reason), str(reason))
 

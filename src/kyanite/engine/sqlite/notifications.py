@@ -13,8 +13,8 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
-from kyanite.engine.notifications import Bell, Listener
-from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.notifications import Notifications, Subscriber
+from kyanite.engine.sqlite.shared_state import SharedState
 
 _DIGEST_BYTES = 8
 _ATOMIC_WRITE_BYTES = 512  # What every system writes to a pipe in one piece.
@@ -22,34 +22,34 @@ _READ_BYTES = 64 * 1024
 _UNFINISHED = ".new"
 
 
-class FifoBell:
-    def __init__(self, folder: Path, board: Board) -> None:
+class FifoNotifications:
+    def __init__(self, folder: Path, shared_state: SharedState) -> None:
         self._folder = folder / "bells"
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        self._board = board
-        self._bell = Bell()
+        self._shared_state = shared_state
+        self._notifications = Notifications()
         self._loop = asyncio.get_running_loop()
         self._own: Path | None = None
         self._own_ends: tuple[int, int] | None = None
         self._others: dict[Path, int] = {}
         self._others_as_of: int | None = None
 
-    def listen(self, topic: bytes) -> Listener:
-        listener = self._bell.listen(_digest(topic))
+    def subscribe(self, topic: bytes) -> Subscriber:
+        subscriber = self._notifications.subscribe(_digest(topic))
         if self._own is None:
             self._open_own()
-        return listener
+        return subscriber
 
-    def ring(self, topics: Iterable[bytes]) -> None:
+    def notify(self, topics: Iterable[bytes]) -> None:
         digests = {_digest(topic) for topic in topics}
-        self._bell.ring(digests)
-        if self._others_as_of != self._board.bells:
+        self._notifications.notify(digests)
+        if self._others_as_of != self._shared_state.bells:
             self._find_others()
         if self._others:
             self._tell_others(b"".join(digests))
 
     def close(self) -> None:
-        self._bell.close()
+        self._notifications.close()
         for path in tuple(self._others):
             self._drop(path)
         if self._own is not None and self._own_ends is not None:
@@ -58,7 +58,7 @@ class FifoBell:
             for end in self._own_ends:
                 os.close(end)
             self._own = None
-            self._board.change_bells(time.monotonic_ns())
+            self._shared_state.change_bells(time.monotonic_ns())
 
     def _open_own(self) -> None:
         """Others take a pipe that nobody reads for a dead one: so it gets its name only when it is being read."""
@@ -71,16 +71,18 @@ class FifoBell:
         unfinished.rename(path)
         self._own, self._own_ends = path, (reading, writing)
         self._loop.add_reader(reading, self._hear)
-        self._board.change_bells(time.monotonic_ns())
+        self._shared_state.change_bells(time.monotonic_ns())
 
     def _hear(self) -> None:
         assert self._own_ends is not None
         with suppress(BlockingIOError):
             heard = os.read(self._own_ends[0], _READ_BYTES)
-            self._bell.ring({heard[at : at + _DIGEST_BYTES] for at in range(0, len(heard), _DIGEST_BYTES)})
+            self._notifications.notify(
+                {heard[at : at + _DIGEST_BYTES] for at in range(0, len(heard), _DIGEST_BYTES)}
+            )
 
     def _find_others(self) -> None:
-        self._others_as_of = self._board.bells
+        self._others_as_of = self._shared_state.bells
         there = {path for path in self._folder.iterdir() if path.suffix != _UNFINISHED}
         for path in self._others.keys() - there:
             self._drop(path)

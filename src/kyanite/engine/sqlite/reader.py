@@ -15,7 +15,7 @@ import apsw
 
 from kyanite.engine.api import Snapshot
 from kyanite.engine.sqlite.rows import Rows
-from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.engine.transaction import Bodies, Clock, View
 
 T = TypeVar("T")
@@ -24,10 +24,12 @@ T = TypeVar("T")
 class Reader:
     """To be made on the loop that will use it."""
 
-    def __init__(self, connection: apsw.Connection, board: Board, bodies: Bodies, clock: Clock) -> None:
+    def __init__(
+        self, connection: apsw.Connection, shared_state: SharedState, bodies: Bodies, clock: Clock
+    ) -> None:
         self._cursor = connection.cursor()
         self._rows = Rows(connection)
-        self._board = board
+        self._shared_state = shared_state
         self._bodies = bodies
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -36,7 +38,7 @@ class Reader:
 
     def read(self, body: Callable[[Snapshot], T]) -> T:
         # Counted before the snapshot is taken: what is committed meanwhile makes it be taken anew the next time.
-        commits = self._board.commits
+        commits = self._shared_state.commits
         if commits != self._commits or commits % 2:
             self._begin(commits)
         try:

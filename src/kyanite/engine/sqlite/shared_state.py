@@ -33,7 +33,7 @@ class Turn:
     """On the machine's monotonic clock, ``time.monotonic_ns()``."""
 
 
-class Board:
+class SharedState:
     def __init__(self, folder: Path) -> None:
         descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

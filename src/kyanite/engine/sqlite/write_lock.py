@@ -14,33 +14,33 @@ import os
 import time
 from pathlib import Path
 
-from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.sqlite.shared_state import SharedState
 
 _TURNSTILE_FILE = "turnstile.lock"
 _TURN_FILE = "turn.lock"
 
 
-class Turnstile:
-    def __init__(self, folder: Path, board: Board) -> None:
+class WriteLock:
+    def __init__(self, folder: Path, shared_state: SharedState) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        self._turnstile = os.open(folder / _TURNSTILE_FILE, flags, 0o600)
+        self._write_lock = os.open(folder / _TURNSTILE_FILE, flags, 0o600)
         self._turn = os.open(folder / _TURN_FILE, flags, 0o600)
-        self._board = board
+        self._shared_state = shared_state
         self._pid = os.getpid()
 
     def enter(self) -> None:
         """Wait for the turn. Blocks; to be called in a thread."""
-        fcntl.flock(self._turnstile, fcntl.LOCK_EX)
+        fcntl.flock(self._write_lock, fcntl.LOCK_EX)
         try:
             fcntl.flock(self._turn, fcntl.LOCK_EX)
         finally:
-            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
-        self._board.take_turn(self._pid, time.monotonic_ns())
+            fcntl.flock(self._write_lock, fcntl.LOCK_UN)
+        self._shared_state.take_turn(self._pid, time.monotonic_ns())
 
     def try_enter(self) -> bool:
         """Take the turn if nobody has it and nobody waits for it."""
         try:
-            fcntl.flock(self._turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._write_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         try:
@@ -48,14 +48,14 @@ class Turnstile:
         except BlockingIOError:
             return False
         finally:
-            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
-        self._board.take_turn(self._pid, time.monotonic_ns())
+            fcntl.flock(self._write_lock, fcntl.LOCK_UN)
+        self._shared_state.take_turn(self._pid, time.monotonic_ns())
         return True
 
     def leave(self) -> None:
-        self._board.leave_turn()
+        self._shared_state.leave_turn()
         fcntl.flock(self._turn, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        os.close(self._turnstile)
+        os.close(self._write_lock)
         os.close(self._turn)

@@ -35,24 +35,24 @@ class Segments(Protocol):
         """An extent that nobody waits for any more."""
 
 
-class _Parcel(NamedTuple):
+class _PendingWrite(NamedTuple):
     data: bytes
     done: "asyncio.Future[Extent]"
 
 
-class Packer:
+class BatchWriter:
     """Owns the segment that this process is filling."""
 
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
         self._current: Segment | None = None
-        self._waiting: deque[_Parcel] = deque()
+        self._waiting: deque[_PendingWrite] = deque()
         self._draining: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="extent-packer")
 
     async def put(self, data: bytes) -> Extent:
         done: asyncio.Future[Extent] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Parcel(data, done))
+        self._waiting.append(_PendingWrite(data, done))
         if self._draining is None:
             self._draining = asyncio.ensure_future(self._drain())
         try:
@@ -93,16 +93,16 @@ class Packer:
         finally:
             self._draining = None
 
-    def _next_group(self) -> list[_Parcel]:
-        group: list[_Parcel] = []
+    def _next_group(self) -> list[_PendingWrite]:
+        group: list[_PendingWrite] = []
         size = 0
         while self._waiting and size < _GROUP_BYTES and len(group) < _GROUP_COUNT:
             group.append(self._waiting.popleft())
             size += len(group[-1].data)
         return group
 
-    async def _store(self, group: list[_Parcel]) -> None:
-        bodies = [parcel.data for parcel in group]
+    async def _store(self, group: list[_PendingWrite]) -> None:
+        bodies = [pending.data for pending in group]
         segment, start = self.set_aside(sum(aligned(len(data)) for data in bodies))
         loop = asyncio.get_running_loop()
         try:
@@ -110,12 +110,12 @@ class Packer:
         except (OSError, EngineError) as error:
             segment.written(0)
             self.turn_over(segment)
-            for parcel in group:
-                parcel.done.set_exception(failure(error))
+            for pending in group:
+                pending.done.set_exception(failure(error))
         else:
             segment.written(len(group))
-            for parcel, extent in zip(group, extents, strict=True):
-                parcel.done.set_result(extent)
+            for pending, extent in zip(group, extents, strict=True):
+                pending.done.set_result(extent)
         self._segments.retire(segment)
 
     def _take_back(self, done: "asyncio.Future[Extent]") -> None:

@@ -15,7 +15,7 @@ from kyanite.extents.local.file_system import Disk
 from kyanite.extents.local.segment import Segment
 
 
-class SegmentsInHand:
+class OpenSegments:
     def __init__(
         self, owner: bytes, path_of: Callable[[bytes], Path], disk: Disk, threads: ThreadPoolExecutor
     ) -> None:

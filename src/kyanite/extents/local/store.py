@@ -21,10 +21,10 @@ from typing import TypeVar
 from kyanite.engine.api import EngineBusy
 from kyanite.extents.api import EXTENT_MAX, Damaged, Extent, Observer, Span, Stretch
 from kyanite.extents.crc64 import crc64
-from kyanite.extents.local.batch_writer import Packer
+from kyanite.extents.local.batch_writer import BatchWriter
 from kyanite.extents.local.descriptor_cache import OpenFile, OpenFiles
 from kyanite.extents.local.file_system import Disk
-from kyanite.extents.local.open_segments import SegmentsInHand
+from kyanite.extents.local.open_segments import OpenSegments
 from kyanite.extents.local.reader_table import ReaderTable
 from kyanite.extents.local.segment import aligned
 from kyanite.extents.local.upload import LocalUpload
@@ -50,8 +50,8 @@ class LocalExtents:
         self._readers = ReaderTable(folder / "readers", self._owner.id, partial(is_alive, self._owners))
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="extents")
         self._files = OpenFiles(self._path_of)
-        self._in_hand = SegmentsInHand(self._owner.id, self._path_of, self._disk, self._threads)
-        self._packer = Packer(self._in_hand)
+        self._in_hand = OpenSegments(self._owner.id, self._path_of, self._disk, self._threads)
+        self._batch_writer = BatchWriter(self._in_hand)
         self.owner = self._owner.id
         self.pin = self._readers.pin
         self.mark = self._readers.mark
@@ -66,13 +66,13 @@ class LocalExtents:
 
     def upload(self, *, size_hint: int | None, observers: Sequence[Observer] = ()) -> LocalUpload:
         return LocalUpload(
-            self._in_hand, self._packer, self._threads, size_hint=size_hint, observers=observers
+            self._in_hand, self._batch_writer, self._threads, size_hint=size_hint, observers=observers
         )
 
     async def put(self, data: bytes) -> Extent:
         if not 0 < len(data) <= EXTENT_MAX:
             raise ValueError("An extent has between one byte and EXTENT_MAX.")
-        return await self._packer.put(data)
+        return await self._batch_writer.put(data)
 
     async def discard(self, extents: Sequence[Extent]) -> None:
         if jobs := self._in_hand.discard(extents):
@@ -183,7 +183,7 @@ class LocalExtents:
                 self._disk.punch(path, holes)
 
     async def close(self) -> None:
-        await self._packer.close()
+        await self._batch_writer.close()
         await self._in_hand.close()
         self._threads.shutdown()
         self._files.close()

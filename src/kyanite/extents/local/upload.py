@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from kyanite.engine.api import EngineError
 from kyanite.extents.api import EXTENT_MAX, PACK_MAX, Extent, Observer
 from kyanite.extents.crc64 import crc64
-from kyanite.extents.local.batch_writer import Packer, Segments
+from kyanite.extents.local.batch_writer import BatchWriter, Segments
 from kyanite.extents.local.file_system import Buffer, failure
 from kyanite.extents.local.segment import Segment, aligned
 
@@ -32,14 +32,14 @@ class LocalUpload:
     def __init__(
         self,
         segments: Segments,
-        packer: Packer,
+        batch_writer: BatchWriter,
         threads: ThreadPoolExecutor,
         *,
         size_hint: int | None,
         observers: Sequence[Observer],
     ) -> None:
         self._segments = segments
-        self._packer = packer
+        self._batch_writer = batch_writer
         self._threads = threads
         self._size_hint = size_hint
         self._observers = observers
@@ -103,7 +103,7 @@ class LocalUpload:
 
     def _open(self) -> Segment:
         if self._is_packed:
-            segment, self._start = self._packer.set_aside(self._size_hint or 0)
+            segment, self._start = self._batch_writer.set_aside(self._size_hint or 0)
         else:
             segment = self._segments.new_segment()
             segment.set_aside(self._size_hint or 0)
@@ -133,9 +133,9 @@ class LocalUpload:
         body = self._gathered[0] if len(self._gathered) == 1 else b"".join(self._gathered)
         data = body if isinstance(body, bytes) else bytes(body)
         if not self._observers:
-            return [await self._packer.put(data)]
+            return [await self._batch_writer.put(data)]
         showing = self._run(lambda: _show([data], self._observers))
-        extent = await self._packer.put(data)
+        extent = await self._batch_writer.put(data)
         try:
             await showing
         except BaseException:

@@ -13,7 +13,7 @@ from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.blobs import container
 from kyanite.model.blobs.container import ContainerKey
-from kyanite.model.lease import LeaseAsk, Outcome, act
+from kyanite.model.lease import LeaseRequest, Outcome, act
 from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders, decode_blob, encode
 from kyanite.rules import leases, preconditions, tiers
 from kyanite.rules.preconditions import Conditions
@@ -29,17 +29,17 @@ class BlobKey(msgspec.Struct, frozen=True, gc=False):
     """Which snapshot of the blob is meant; None for the blob itself."""
 
 
-class Guard(msgspec.Struct, frozen=True, gc=False):
+class AccessConditions(msgspec.Struct, frozen=True, gc=False):
     """What a request demands of the blob before it may be touched."""
 
     conditions: Conditions = preconditions.NONE
     lease_id: LeaseId | None = None
 
 
-UNGUARDED = Guard()
+UNCONDITIONAL = AccessConditions()
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class BlobAtInstant(msgspec.Struct, frozen=True, gc=False):
     """A blob as it was at an instant, for whatever is computed from time."""
 
     record: BlobRecord
@@ -61,17 +61,17 @@ def load(snap: Snapshot, key: bytes) -> BlobRecord:
     return decode_blob(stored)
 
 
-def load_for_read(snap: Snapshot, blob: BlobKey, guard: Guard) -> BlobRecord:
+def load_for_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessConditions) -> BlobRecord:
     record = load(snap, key_of(snap, blob))
-    if guard is not UNGUARDED:
-        preconditions.check_read(guard.conditions, record.etag, record.modified_at)
-        leases.check_read(record.lease, guard.lease_id, snap.now)
+    if access_conditions is not UNCONDITIONAL:
+        preconditions.check_read(access_conditions.conditions, record.etag, record.modified_at)
+        leases.check_read(record.lease, access_conditions.lease_id, snap.now)
     return record
 
 
-def load_to_be_read(snap: Snapshot, blob: BlobKey, guard: Guard) -> BlobRecord:
+def load_to_be_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessConditions) -> BlobRecord:
     """The same of a blob whose bytes are wanted: not when it is archived."""
-    record = load_for_read(snap, blob, guard)
+    record = load_for_read(snap, blob, access_conditions)
     check_online(snap, record)
     return record
 
@@ -82,7 +82,7 @@ def check_online(snap: Snapshot, record: BlobRecord) -> None:
 
 
 def load_for_write(
-    tx: Transaction, blob: BlobKey, guard: Guard, *, kind: int | None = None
+    tx: Transaction, blob: BlobKey, access_conditions: AccessConditions, *, kind: int | None = None
 ) -> tuple[bytes, BlobRecord]:
     """The key and the record of a blob that must exist, its lease as the write leaves it.
 
@@ -93,38 +93,42 @@ def load_for_write(
     record = load(tx, key)
     if kind is not None and record.kind != kind:
         raise Refused(Reason.INVALID_BLOB_TYPE)
-    preconditions.check_write(guard.conditions, record.etag, record.modified_at, creates=False)
-    lease = leases.check_write(record.lease, guard.lease_id, tx.now)
+    preconditions.check_write(access_conditions.conditions, record.etag, record.modified_at, creates=False)
+    lease = leases.check_write(record.lease, access_conditions.lease_id, tx.now)
     check_online(tx, record)
     return key, record if lease is record.lease else replace(record, lease=lease)
 
 
-def see(engine: Engine, blob: BlobKey, guard: Guard) -> Awaitable[Seen]:
+def get_properties(
+    engine: Engine, blob: BlobKey, access_conditions: AccessConditions
+) -> Awaitable[BlobAtInstant]:
     """Its properties and metadata."""
 
-    def body(snap: Snapshot) -> Seen:
-        return Seen(load_for_read(snap, blob, guard), snap.now)
+    def body(snap: Snapshot) -> BlobAtInstant:
+        return BlobAtInstant(load_for_read(snap, blob, access_conditions), snap.now)
 
     return engine.read(body)
 
 
-def set_http_headers(engine: Engine, blob: BlobKey, http: HttpHeaders, guard: Guard) -> Awaitable[BlobRecord]:
-    return change(engine, blob, guard, lambda record: replace(record, http=http))
+def set_http_headers(
+    engine: Engine, blob: BlobKey, http: HttpHeaders, access_conditions: AccessConditions
+) -> Awaitable[BlobRecord]:
+    return change(engine, blob, access_conditions, lambda record: replace(record, http=http))
 
 
 def set_metadata(
-    engine: Engine, blob: BlobKey, metadata: dict[str, str], guard: Guard
+    engine: Engine, blob: BlobKey, metadata: dict[str, str], access_conditions: AccessConditions
 ) -> Awaitable[BlobRecord]:
-    return change(engine, blob, guard, lambda record: replace(record, metadata=metadata))
+    return change(engine, blob, access_conditions, lambda record: replace(record, metadata=metadata))
 
 
 def change(
-    engine: Engine, blob: BlobKey, guard: Guard, to: Callable[[BlobRecord], BlobRecord]
+    engine: Engine, blob: BlobKey, access_conditions: AccessConditions, to: Callable[[BlobRecord], BlobRecord]
 ) -> Awaitable[BlobRecord]:
     """Write the blob's record anew, content untouched, when the request's demands are met."""
 
     def body(tx: Transaction) -> BlobRecord:
-        key, record = load_for_write(tx, blob, guard)
+        key, record = load_for_write(tx, blob, access_conditions)
         changed = replace(to(record), modified_at=tx.now)
         tx.put(key, encode(changed))
         return changed
@@ -133,13 +137,13 @@ def change(
 
 
 def lease(
-    engine: Engine, blob: BlobKey, ask: LeaseAsk, conditions: Conditions
+    engine: Engine, blob: BlobKey, request: LeaseRequest, conditions: Conditions
 ) -> Awaitable[tuple[BlobRecord, Outcome]]:
     def body(tx: Transaction) -> tuple[BlobRecord, Outcome]:
         key = key_of(tx, blob)
         record = load(tx, key)
         preconditions.check_write(conditions, record.etag, record.modified_at, creates=False)
-        outcome = act(record.lease, ask, tx.now)
+        outcome = act(record.lease, request, tx.now)
         tx.put(key, encode(replace(record, lease=outcome.lease)))
         return record, outcome
 

@@ -7,7 +7,7 @@ from enum import Enum
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.blobs import container, destination, staged_blocks
-from kyanite.model.blobs.blob import BlobKey, Guard, load, scope_of
+from kyanite.model.blobs.blob import AccessConditions, BlobKey, load, scope_of
 from kyanite.model.blobs.staged_blocks import StagedBlock, Staging
 from kyanite.model.content import blocks
 from kyanite.model.content.blocks import Block
@@ -27,7 +27,7 @@ class From(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BlockListDraft:
+class NewBlockList:
     entries: Sequence[tuple[From, bytes]]
     http: HttpHeaders
     metadata: dict[str, str]
@@ -44,27 +44,34 @@ class BlockLists:
 
 
 def put_block_list(
-    engine: Engine, blob: BlobKey, draft: BlockListDraft, guard: Guard, *, may_overwrite: bool
+    engine: Engine,
+    blob: BlobKey,
+    new_list: NewBlockList,
+    access_conditions: AccessConditions,
+    *,
+    may_overwrite: bool,
 ) -> Awaitable[BlobRecord]:
     """The blob becomes exactly this list; every staged block that is not in it is dropped."""
 
     def body(tx: Transaction) -> BlobRecord:
-        place = destination.prepare(tx, blob, guard, may_overwrite=may_overwrite, kind=BLOCK_BLOB)
-        chosen = _choose(tx, place.content, staged_blocks.load(tx, place.head), draft.entries)
+        target = destination.prepare(
+            tx, blob, access_conditions, may_overwrite=may_overwrite, kind=BLOCK_BLOB
+        )
+        chosen = _choose(tx, target.content, staged_blocks.load(tx, target.head), new_list.entries)
         now = tx.now
         composed = BlobRecord(
             modified_at=now,
-            created_at=place.created_at,
+            created_at=target.created_at,
             kind=BLOCK_BLOB,
             length=sum(block.length for block in chosen.blocks),
-            content=blocks.compose(tx, place.content, chosen.staged, chosen.blocks),
-            http=draft.http,
-            metadata=draft.metadata,
-            lease=place.lease,
-            tier=draft.tier,
-            tier_changed_at=now if draft.tier else None,
+            content=blocks.compose(tx, target.content, chosen.staged, chosen.blocks),
+            http=new_list.http,
+            metadata=new_list.metadata,
+            lease=target.lease,
+            tier=new_list.tier,
+            tier_changed_at=now if new_list.tier else None,
         )
-        place.put(tx, composed)
+        target.put(tx, composed)
         return composed
 
     return engine.run(body, scope_of(blob))
@@ -111,7 +118,7 @@ def _take_staged(tx: Transaction, area: Staging | None, tags: Iterable[bytes]) -
     return found
 
 
-def see(engine: Engine, blob: BlobKey, guard: Guard) -> Awaitable[BlockLists]:
+def see(engine: Engine, blob: BlobKey, access_conditions: AccessConditions) -> Awaitable[BlockLists]:
     """The committed and the uncommitted blocks. A blob that has neither does not exist."""
 
     def body(snap: Snapshot) -> BlockLists:
@@ -126,7 +133,7 @@ def see(engine: Engine, blob: BlobKey, guard: Guard) -> Awaitable[BlockLists]:
         if stored is None and area is None:
             raise Refused(Reason.BLOB_NOT_FOUND)
         found = None if stored is None else _block_blob(decode_blob(stored))
-        leases.check_read(NO_LEASE if found is None else found.lease, guard.lease_id, snap.now)
+        leases.check_read(NO_LEASE if found is None else found.lease, access_conditions.lease_id, snap.now)
         uncommitted = [(tag, block.length) for tag, block in staged_blocks.blocks_of(snap, area)]
         return BlockLists(found, [] if found is None else _committed(snap, found), uncommitted)
 

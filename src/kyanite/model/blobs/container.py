@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.model.lease import LeaseAsk, Outcome, act
+from kyanite.model.lease import LeaseRequest, Outcome, act
 from kyanite.model.page import Page, page_by_name
 from kyanite.model.records import ContainerRecord, Policy, decode_container, encode
 from kyanite.rules import leases, preconditions
@@ -29,7 +29,7 @@ class ContainerKey(msgspec.Struct, frozen=True, gc=False):
         return keys.container(self.account, self.name)
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class ContainerAtInstant(msgspec.Struct, frozen=True, gc=False):
     """A container as it was at an instant, for whatever is computed from time."""
 
     record: ContainerRecord
@@ -73,14 +73,16 @@ def find(engine: Engine, key: ContainerKey) -> Awaitable[ContainerRecord | None]
     return engine.read(body)
 
 
-def see(engine: Engine, key: ContainerKey, lease_id: LeaseId | None) -> Awaitable[Seen]:
+def get_properties(
+    engine: Engine, key: ContainerKey, lease_id: LeaseId | None
+) -> Awaitable[ContainerAtInstant]:
     """Its properties, metadata and policies. A lease id is a condition here: it must be the active one."""
 
-    def body(snap: Snapshot) -> Seen:
+    def body(snap: Snapshot) -> ContainerAtInstant:
         record = load(snap, key)
         now = snap.now
         leases.check_read(record.lease, lease_id, now)
-        return Seen(record, now)
+        return ContainerAtInstant(record, now)
 
     return engine.read(body)
 
@@ -133,12 +135,12 @@ def _change(
 
 
 def lease(
-    engine: Engine, key: ContainerKey, ask: LeaseAsk, conditions: Conditions
+    engine: Engine, key: ContainerKey, request: LeaseRequest, conditions: Conditions
 ) -> Awaitable[tuple[ContainerRecord, Outcome]]:
     def body(tx: Transaction) -> tuple[ContainerRecord, Outcome]:
         record = load(tx, key)
         preconditions.check_time_write(conditions, record.modified_at)
-        outcome = act(record.lease, ask, tx.now)
+        outcome = act(record.lease, request, tx.now)
         tx.put(key.key, encode(replace(record, lease=outcome.lease)))
         return record, outcome
 

@@ -11,7 +11,7 @@ from msgspec.structs import astuple, replace
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model import copy_sources
 from kyanite.model.blobs import destination
-from kyanite.model.blobs.blob import BlobKey, Guard, key_of, load, scope_of, with_tiering
+from kyanite.model.blobs.blob import AccessConditions, BlobKey, key_of, load, scope_of, with_tiering
 from kyanite.model.content import content
 from kyanite.model.content.intervals import ENDLESS
 from kyanite.model.copy_sources import CheckSource, SourceKey
@@ -23,7 +23,7 @@ from kyanite.values import LeaseId
 
 
 @dataclass(frozen=True, slots=True)
-class CopyAsk:
+class CopyRequest:
     source: SourceKey
     source_url: str
     """As it is told to whoever asks where the blob came from."""
@@ -45,7 +45,7 @@ class CopyAsk:
 
 
 @dataclass(frozen=True, slots=True)
-class PutFromAsk:
+class PutFromRequest:
     """Put Blob From URL: a new block blob with the bytes of another blob or file."""
 
     source: SourceKey
@@ -60,62 +60,77 @@ class PutFromAsk:
 
 
 def copy(
-    engine: Engine, blob: BlobKey, ask: CopyAsk, guard: Guard, *, may_overwrite: bool
+    engine: Engine,
+    blob: BlobKey,
+    request: CopyRequest,
+    access_conditions: AccessConditions,
+    *,
+    may_overwrite: bool,
 ) -> Awaitable[BlobRecord]:
-    check_lease = leases.check_write if ask.is_synchronous else leases.check_copy_onto
-    check_source = preconditions.check_source_read if ask.is_synchronous else preconditions.check_source
+    check_lease = leases.check_write if request.is_synchronous else leases.check_copy_onto
+    check_source = preconditions.check_source_read if request.is_synchronous else preconditions.check_source
 
     def body(tx: Transaction) -> BlobRecord:
-        source = _load(tx, ask, check_source, may_be_archived=not ask.is_synchronous)
-        leases.check_read(source.lease, ask.source_lease_id, tx.now)
-        if ask.tier and source.kind != BLOCK_BLOB:
+        source = _load(tx, request, check_source, may_be_archived=not request.is_synchronous)
+        leases.check_read(source.lease, request.source_lease_id, tx.now)
+        if request.tier and source.kind != BLOCK_BLOB:
             raise Refused(Reason.TIER_NOT_SUPPORTED)
-        if ask.seals and source.kind != APPEND_BLOB:
+        if request.seals and source.kind != APPEND_BLOB:
             raise Refused(Reason.INVALID_BLOB_TYPE)
-        place = destination.prepare(
-            tx, blob, guard, may_overwrite=may_overwrite, kind=source.kind, check_lease=check_lease
+        target = destination.prepare(
+            tx,
+            blob,
+            access_conditions,
+            may_overwrite=may_overwrite,
+            kind=source.kind,
+            check_lease=check_lease,
         )
         now = tx.now
         shared = replace(
             source,
             modified_at=now,
-            created_at=place.created_at,
+            created_at=target.created_at,
             content=content.share(tx, source.content),
-            metadata=ask.metadata or source.metadata,
-            lease=place.lease,
-            copy=CopyState(ask.copy_id, ask.source_url, now, source.length),
-            is_sealed=source.is_sealed if ask.seals is None else ask.seals,
+            metadata=request.metadata or source.metadata,
+            lease=target.lease,
+            copy=CopyState(request.copy_id, request.source_url, now, source.length),
+            is_sealed=source.is_sealed if request.seals is None else request.seals,
         )
-        tiering = tiers.copied(source.tiering, ask.tier, ask.rehydrate_priority, now)
+        tiering = tiers.copied(source.tiering, request.tier, request.rehydrate_priority, now)
         record = with_tiering(shared, tiering)
-        place.replace(tx, record)
+        target.replace(tx, record)
         return record
 
     return engine.run(body, scope_of(blob))
 
 
 def put_from(
-    engine: Engine, blob: BlobKey, ask: PutFromAsk, guard: Guard, *, may_overwrite: bool
+    engine: Engine,
+    blob: BlobKey,
+    request: PutFromRequest,
+    access_conditions: AccessConditions,
+    *,
+    may_overwrite: bool,
 ) -> Awaitable[BlobRecord]:
     """Put Blob with bytes that are here already, whatever kind of blob was there before."""
 
     def body(tx: Transaction) -> BlobRecord:
-        source = _load(tx, ask, preconditions.check_source_read)
-        place = destination.prepare(tx, blob, guard, may_overwrite=may_overwrite)
+        source = _load(tx, request, preconditions.check_source_read)
+        target = destination.prepare(tx, blob, access_conditions, may_overwrite=may_overwrite)
         now = tx.now
         record = BlobRecord(
             modified_at=now,
-            created_at=place.created_at,
+            created_at=target.created_at,
             kind=BLOCK_BLOB,
             length=source.length,
             content=content.share(tx, source.content),
-            http=description_of(ask, source),
-            metadata=ask.metadata or source.metadata,
-            lease=place.lease,
-            tier=ask.tier,
-            tier_changed_at=now if ask.tier else None,
+            http=description_of(request, source),
+            metadata=request.metadata or source.metadata,
+            lease=target.lease,
+            tier=request.tier,
+            tier_changed_at=now if request.tier else None,
         )
-        place.replace(tx, record)
+        target.replace(tx, record)
         return record
 
     return engine.run(body, scope_of(blob))
@@ -124,30 +139,36 @@ def put_from(
 _UNDESCRIBED = HttpHeaders(content_type="application/octet-stream")
 
 
-def description_of(ask: PutFromAsk, source: BlobRecord) -> HttpHeaders:
+def description_of(request: PutFromRequest, source: BlobRecord) -> HttpHeaders:
     """The headers of the new blob: of each what the request says, or else what the source has, if that counts."""
-    otherwise = source.http if ask.takes_over_headers else _UNDESCRIBED
-    pairs = zip(astuple(ask.http), astuple(otherwise), strict=True)
+    otherwise = source.http if request.takes_over_headers else _UNDESCRIBED
+    pairs = zip(astuple(request.http), astuple(otherwise), strict=True)
     return HttpHeaders(*(said or other for said, other in pairs))
 
 
 def _load(
-    tx: Transaction, ask: CopyAsk | PutFromAsk, check: CheckSource, *, may_be_archived: bool = False
+    tx: Transaction,
+    request: CopyRequest | PutFromRequest,
+    check: CheckSource,
+    *,
+    may_be_archived: bool = False,
 ) -> BlobRecord:
     source = copy_sources.load(
-        tx, ask.source, ask.source_conditions, check=check, may_be_archived=may_be_archived
+        tx, request.source, request.source_conditions, check=check, may_be_archived=may_be_archived
     )
-    if source.length > ask.max_length:
+    if source.length > request.max_length:
         raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
     return source
 
 
-def abort(engine: Engine, blob: BlobKey, copy_id: str, guard: Guard) -> Awaitable[None]:
+def abort(
+    engine: Engine, blob: BlobKey, copy_id: str, access_conditions: AccessConditions
+) -> Awaitable[None]:
     """Every copy is complete as soon as it is there, so none can be aborted; which refusal that is can differ."""
 
     def body(tx: Transaction) -> None:
         record = load(tx, key_of(tx, blob))
-        leases.check_abort_copy(record.lease, guard.lease_id, tx.now)
+        leases.check_abort_copy(record.lease, access_conditions.lease_id, tx.now)
         if record.copy is not None and record.copy.id != copy_id:
             raise Refused(Reason.COPY_ID_MISMATCH)
         raise Refused(Reason.NO_PENDING_COPY_OPERATION)

@@ -6,7 +6,7 @@ from enum import Enum
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model import keys
 from kyanite.model.blobs import container, staged_blocks
-from kyanite.model.blobs.blob import BlobKey, Guard, key_of, load, scope_of
+from kyanite.model.blobs.blob import AccessConditions, BlobKey, key_of, load, scope_of
 from kyanite.model.content import content
 from kyanite.model.records import BlobRecord, decode_blob
 from kyanite.rules import leases, preconditions, tiers
@@ -25,7 +25,7 @@ class Snapshots(Enum):
 def delete(
     engine: Engine,
     blob: BlobKey,
-    guard: Guard,
+    access_conditions: AccessConditions,
     snapshots: Snapshots = Snapshots.REFUSE,
     *,
     tier_times: Conditions = NONE,
@@ -38,14 +38,14 @@ def delete(
     def body(tx: Transaction) -> None:
         if blob.snapshot is not None:
             key = key_of(tx, blob)
-            _remove(tx, key, _load_checked(tx, key, guard, tier_times))
+            _remove(tx, key, _load_checked(tx, key, access_conditions, tier_times))
             return
         container_id = container.load(tx, blob.container).id
         key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
         stored, head = tx.get_many((key, staging_key))
         if stored is None and staged_blocks.load(tx, head) is None:
             raise Refused(Reason.BLOB_NOT_FOUND)
-        record = None if stored is None else _load_checked(tx, key, guard, tier_times)
+        record = None if stored is None else _load_checked(tx, key, access_conditions, tier_times)
         _settle(tx, keys.versions_of(container_id, blob.name), snapshots)
         if snapshots is Snapshots.ONLY:
             return
@@ -56,13 +56,15 @@ def delete(
     return engine.run(body, scope_of(blob))
 
 
-def _load_checked(tx: Transaction, key: bytes, guard: Guard, tier_times: Conditions) -> BlobRecord:
+def _load_checked(
+    tx: Transaction, key: bytes, access_conditions: AccessConditions, tier_times: Conditions
+) -> BlobRecord:
     record = load(tx, key)
-    preconditions.check_write(guard.conditions, record.etag, record.modified_at, creates=False)
+    preconditions.check_write(access_conditions.conditions, record.etag, record.modified_at, creates=False)
     if tier_times is not NONE:
         changed_at = tiers.settled(record.tiering, tx.now).changed_at
         preconditions.check_time_write(tier_times, changed_at or record.created_at)
-    leases.check_write(record.lease, guard.lease_id, tx.now)
+    leases.check_write(record.lease, access_conditions.lease_id, tx.now)
     return record
 
 

@@ -12,7 +12,7 @@ import msgspec
 from kyanite.engine.api import Transaction
 from kyanite.model import keys
 from kyanite.model.blobs import container, staged_blocks
-from kyanite.model.blobs.blob import BlobKey, Guard, check_online
+from kyanite.model.blobs.blob import AccessConditions, BlobKey, check_online
 from kyanite.model.content import content
 from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.records import BlobRecord, decode_blob, encode
@@ -48,7 +48,7 @@ class Destination(msgspec.Struct, frozen=True, gc=False):
 def prepare(
     tx: Transaction,
     blob: BlobKey,
-    guard: Guard,
+    access_conditions: AccessConditions,
     *,
     may_overwrite: bool,
     kind: int | None = None,
@@ -60,8 +60,8 @@ def prepare(
     key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
     stored, head = tx.get_many((key, staging_key))
     if stored is None:
-        preconditions.check_write(guard.conditions, None, None, creates=True)
-        leases.check_write(NO_LEASE, guard.lease_id, now)
+        preconditions.check_write(access_conditions.conditions, None, None, creates=True)
+        leases.check_write(NO_LEASE, access_conditions.lease_id, now)
         return Destination(key, staging_key, head, NO_CONTENT, NO_LEASE, now)
     old = decode_blob(stored)
     if not may_overwrite:
@@ -69,12 +69,12 @@ def prepare(
     if kind is not None and old.kind != kind:
         raise Refused(Reason.INVALID_BLOB_TYPE)
     preconditions.check_write(
-        guard.conditions,
+        access_conditions.conditions,
         old.etag,
         old.modified_at,
         creates=True,
-        holds_lease=leases.holds(old.lease, guard.lease_id, now),
+        holds_lease=leases.holds(old.lease, access_conditions.lease_id, now),
     )
-    lease = check_lease(old.lease, guard.lease_id, now)
+    lease = check_lease(old.lease, access_conditions.lease_id, now)
     check_online(tx, old)
     return Destination(key, staging_key, head, old.content, lease, old.created_at)

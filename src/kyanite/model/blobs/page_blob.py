@@ -9,7 +9,7 @@ from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model import keys
 from kyanite.model.blobs import container
-from kyanite.model.blobs.blob import BlobKey, Guard, load_for_read, load_for_write, scope_of
+from kyanite.model.blobs.blob import AccessConditions, BlobKey, load_for_read, load_for_write, scope_of
 from kyanite.model.content import content, ranges
 from kyanite.model.content.content import Content
 from kyanite.model.records import PAGE_BLOB, BlobRecord, HttpHeaders, decode_blob, encode
@@ -53,42 +53,46 @@ class PageRanges:
     page: ranges.Page
 
 
-def write(engine: Engine, blob: BlobKey, ask: PageWrite, guard: Guard) -> Awaitable[BlobRecord]:
+def write(
+    engine: Engine, blob: BlobKey, request: PageWrite, access_conditions: AccessConditions
+) -> Awaitable[BlobRecord]:
     def body(tx: Transaction) -> BlobRecord:
-        key, record = load_for_write(tx, blob, guard, kind=PAGE_BLOB)
-        wanted = ask.sequence
+        key, record = load_for_write(tx, blob, access_conditions, kind=PAGE_BLOB)
+        wanted = request.sequence
         preconditions.check_sequence_number(record.sequence_number, le=wanted.le, lt=wanted.lt, eq=wanted.eq)
-        if ask.offset + ask.length > record.length:
+        if request.offset + request.length > record.length:
             raise Refused(Reason.INVALID_PAGE_RANGE)
-        written = replace(record, modified_at=tx.now, content=_written(tx, record.content, ask))
+        written = replace(record, modified_at=tx.now, content=_written(tx, record.content, request))
         tx.put(key, encode(written))
         return written
 
     return engine.run(body, scope_of(blob))
 
 
-def _written(tx: Transaction, old: Content, ask: PageWrite) -> Content:
-    if ask.payload is None:
-        return content.clear(tx, old, ask.offset, ask.length)
-    return content.write(tx, old, ask.offset, ask.payload)
+def _written(tx: Transaction, old: Content, request: PageWrite) -> Content:
+    if request.payload is None:
+        return content.clear(tx, old, request.offset, request.length)
+    return content.write(tx, old, request.offset, request.payload)
 
 
-def change(engine: Engine, blob: BlobKey, ask: PageBlobChange, guard: Guard) -> Awaitable[BlobRecord]:
+def change(
+    engine: Engine, blob: BlobKey, request: PageBlobChange, access_conditions: AccessConditions
+) -> Awaitable[BlobRecord]:
     """Resize the blob, change its sequence number, or both. What a blob grows by reads as zeros."""
 
     def body(tx: Transaction) -> BlobRecord:
-        key, record = load_for_write(tx, blob, guard, kind=PAGE_BLOB)
+        key, record = load_for_write(tx, blob, access_conditions, kind=PAGE_BLOB)
         changed = replace(record, modified_at=tx.now)
-        if ask.http is not None:
-            changed = replace(changed, http=ask.http)
-        if ask.sequence is not None:
-            number = sequence_numbers.apply(record.sequence_number, ask.sequence)
+        if request.http is not None:
+            changed = replace(changed, http=request.http)
+        if request.sequence is not None:
+            number = sequence_numbers.apply(record.sequence_number, request.sequence)
             changed = replace(changed, sequence_number=number)
-        if ask.length is not None:
+        if request.length is not None:
             kept = record.content
-            if ask.length < record.length:
-                kept = content.truncate(tx, kept, ask.length)
-            changed = replace(changed, length=ask.length, content=kept)
+            if request.length < record.length:
+                kept = content.truncate(tx, kept, request.length)
+            changed = replace(changed, length=request.length, content=kept)
         tx.put(key, encode(changed))
         return changed
 
@@ -98,7 +102,7 @@ def change(engine: Engine, blob: BlobKey, ask: PageBlobChange, guard: Guard) -> 
 def page_ranges(
     engine: Engine,
     blob: BlobKey,
-    guard: Guard,
+    access_conditions: AccessConditions,
     *,
     first: int,
     last: int | None,
@@ -108,7 +112,7 @@ def page_ranges(
     """Which pages hold data, from byte ``first`` to byte ``last``; or what has changed there ``since`` a snapshot."""
 
     def body(snap: Snapshot) -> PageRanges:
-        record = load_for_read(snap, blob, guard)
+        record = load_for_read(snap, blob, access_conditions)
         if record.kind != PAGE_BLOB:
             raise Refused(Reason.INVALID_BLOB_TYPE)
         if first and first >= record.length:

@@ -49,13 +49,13 @@ decode_block: Callable[[bytes], StagedBlock] = msgspec.msgpack.Decoder(StagedBlo
 
 
 @dataclass(frozen=True, slots=True)
-class BlockDraft:
+class NewBlock:
     id: bytes
     payload: bytes | tuple[Extent, ...]
     length: int
 
 
-def put_block(engine: Engine, blob: BlobKey, block: BlockDraft, lease_id: LeaseId | None) -> Awaitable[None]:
+def put_block(engine: Engine, blob: BlobKey, block: NewBlock, lease_id: LeaseId | None) -> Awaitable[None]:
     """Stage a block in place of one of the same id. The blob itself is not changed, though its lease is asked."""
 
     def body(tx: Transaction) -> None:

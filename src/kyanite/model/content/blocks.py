@@ -39,9 +39,7 @@ def blocks_of(snapshot: Snapshot, content: Content) -> Iterator[Block]:
         yield Block(gathered[0].tag, tuple(gathered))
 
 
-def compose(
-    tx: Transaction, old: Content, staged: Iterable[Content], blocks: Sequence[Block], *, nth: int = 0
-) -> Content:
+def compose(tx: Transaction, old: Content, staged: Iterable[Content], blocks: Sequence[Block]) -> Content:
     """Content that is exactly these blocks, each from ``blocks_of(old)`` or from the staged contents.
 
     The old content and all staged ones are given up, whether their blocks are in the list or not.
@@ -57,7 +55,7 @@ def compose(
             drop(tx, old)
         else:
             references.count(differences, short_list(tx, old), -1)
-        composed = listed(tx, intervals, nth)
+        composed = listed(tx, intervals)
     references.change(tx, differences)
     return composed
 

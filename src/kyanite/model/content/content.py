@@ -6,7 +6,7 @@ record's business. All functions work on a transaction or a snapshot and touch n
 whatever the size.
 
 A function that changes content returns the new value, for the caller to store in its record; the old value
-must not be used again. A transaction that makes several contents gives each a number of its own, ``nth``.
+must not be used again.
 
 How this is laid out, and why, is told in ``docs/decisions/0002-content-in-extents-and-layers.md``.
 """
@@ -21,7 +21,7 @@ from kyanite.extents.api import PACK_MAX, Extent
 from kyanite.model import keys
 from kyanite.model.content import interval_rows, layers, references
 from kyanite.model.content.intervals import ENDLESS, Interval, clip, cut, lay_out
-from kyanite.model.content.layer_view import Stack
+from kyanite.model.content.layer_view import LayerView
 from kyanite.model.content.references import Source
 
 __all__ = [
@@ -48,9 +48,6 @@ INLINE_MAX = 16 * 1024
 
 SHORT_MAX = 4
 """Up to so many intervals are kept in the record itself."""
-
-NTH_MAX = 8
-"""How many contents one transaction can make."""
 
 _SPLICE_RUNS_MAX = 8
 """A splice that overlaps more runs than this goes into a layer of its own, and the rest is left to the
@@ -101,20 +98,20 @@ class Plan(NamedTuple):
 # Whole contents
 
 
-def create(tx: Transaction, payload: bytes | Sequence[Extent], *, tag: bytes = b"", nth: int = 0) -> Content:
+def create(tx: Transaction, payload: bytes | Sequence[Extent], *, tag: bytes = b"") -> Content:
     """New content. With a tag it is one block: a list of intervals, however many, to be composed into a blob."""
     if isinstance(payload, bytes) and not tag:
         if not payload:
             return NO_CONTENT
-        return Content(body=_store_body(tx, payload, nth))
-    intervals = _store(tx, payload, 0, tag, nth)
-    return Content(intervals=tuple(intervals)) if tag else listed(tx, intervals, nth)
+        return Content(body=_store_body(tx, payload))
+    intervals = _store(tx, payload, 0, tag)
+    return Content(intervals=tuple(intervals)) if tag else listed(tx, intervals)
 
 
-def share(tx: Transaction, content: Content, *, nth: int = 0) -> Content:
+def share(tx: Transaction, content: Content) -> Content:
     """The same bytes for another record: a snapshot or a copy."""
     if content.body:
-        return Content(body=_store_body(tx, _load_body(tx, content.body), nth))
+        return Content(body=_store_body(tx, _load_body(tx, content.body)))
     if content.layer:
         layers.share(tx, content.layer)
     else:
@@ -132,11 +129,11 @@ def drop(tx: Transaction, content: Content) -> None:
         references.drop(tx, content.intervals)
 
 
-def listed(tx: Transaction, intervals: Sequence[Interval], nth: int) -> Content:
+def listed(tx: Transaction, intervals: Sequence[Interval]) -> Content:
     """Content of these intervals, whose references have been counted."""
     if len(intervals) <= SHORT_MAX:
         return Content(intervals=tuple(intervals))
-    number = _number(tx, nth)
+    number = tx.new_id()
     layers.found(tx, number, intervals)
     return Content(layer=number)
 
@@ -158,35 +155,30 @@ def write(
     payload: bytes | Sequence[Extent],
     *,
     tag: bytes = b"",
-    nth: int = 0,
 ) -> Content:
     """Put these bytes at the offset, in place of what was there."""
-    new = _store(tx, payload, offset, tag, nth)
-    return _splice(tx, content, offset, new[-1].end, new, nth) if new else content
+    new = _store(tx, payload, offset, tag)
+    return _splice(tx, content, offset, new[-1].end, new) if new else content
 
 
-def clear(tx: Transaction, content: Content, offset: int, length: int, *, nth: int = 0) -> Content:
+def clear(tx: Transaction, content: Content, offset: int, length: int) -> Content:
     """Let this range read as zeros and take no space."""
-    return (
-        _splice(tx, content, offset, offset + length, [Interval(offset, length)], nth) if length else content
-    )
+    return _splice(tx, content, offset, offset + length, [Interval(offset, length)]) if length else content
 
 
-def truncate(tx: Transaction, content: Content, length: int, *, nth: int = 0) -> Content:
+def truncate(tx: Transaction, content: Content, length: int) -> Content:
     """Let everything from this offset on read as zeros, also if the blob should grow again."""
-    return clear(tx, content, length, ENDLESS - length, nth=nth)
+    return clear(tx, content, length, ENDLESS - length)
 
 
-def _splice(
-    tx: Transaction, content: Content, start: int, end: int, new: list[Interval], nth: int
-) -> Content:
+def _splice(tx: Transaction, content: Content, start: int, end: int, new: list[Interval]) -> Content:
     """Put the new intervals, data just stored or one hole, in place of the range."""
     differences: dict[Source, int] = {}
     references.count(differences, new, -1)
     if content.layer:
-        content = _splice_layer(tx, content.layer, start, end, new, differences, nth)
+        content = _splice_layer(tx, content.layer, start, end, new, differences)
     else:
-        content = _splice_list(tx, content, start, end, new, differences, nth)
+        content = _splice_list(tx, content, start, end, new, differences)
     references.change(tx, differences)
     return content
 
@@ -198,14 +190,13 @@ def _splice_list(
     end: int,
     new: list[Interval],
     differences: dict[Source, int],
-    nth: int,
 ) -> Content:
     new = _without_holes(new)
     parts = cut(short_list(tx, content), start, end)
     references.count(differences, parts.touched, -1)
     references.count(differences, parts.remains, 1)
     references.count(differences, new, 1)
-    return listed(tx, [*parts.before, *new, *parts.behind], nth)
+    return listed(tx, [*parts.before, *new, *parts.behind])
 
 
 def _splice_layer(
@@ -215,13 +206,12 @@ def _splice_layer(
     end: int,
     new: list[Interval],
     differences: dict[Source, int],
-    nth: int,
 ) -> Content:
     head = layers.load(tx, layer_id)
     is_shared = head.records > 1 or head.uppers > 0
     loaded = [] if is_shared else interval_rows.load(tx, layer_id, start, end, limit=_SPLICE_RUNS_MAX + 1)
     if is_shared or len(loaded) > _SPLICE_RUNS_MAX:
-        loaded, layer_id, below = [], _number(tx, nth), layer_id
+        loaded, layer_id, below = [], tx.new_id(), layer_id
         head = layers.put_on_top(tx, below, layer_id)
     if not head.below:
         new = _without_holes(new)
@@ -240,7 +230,7 @@ def _without_holes(intervals: list[Interval]) -> list[Interval]:
 def visible(snapshot: Snapshot, content: Content, start: int, end: int) -> Iterator[Interval]:
     """The data within the range, clipped to it and in order. What lies between is zeros."""
     if content.layer:
-        for interval in Stack(snapshot, content.layer).intervals(start, end):
+        for interval in LayerView(snapshot, content.layer).intervals(start, end):
             if not interval.is_hole:
                 yield interval
         return
@@ -278,20 +268,18 @@ def read_plan(snapshot: Snapshot, content: Content, offset: int, length: int) ->
 # Inline bodies
 
 
-def _store(
-    tx: Transaction, payload: bytes | Sequence[Extent], offset: int, tag: bytes, nth: int
-) -> list[Interval]:
+def _store(tx: Transaction, payload: bytes | Sequence[Extent], offset: int, tag: bytes) -> list[Interval]:
     """New bytes, referred to once: by the intervals that are returned."""
     if not isinstance(payload, bytes):
         references.begin(tx, payload)
         return lay_out(payload, offset, tag)
     if not payload:
         return []
-    return [Interval(offset, len(payload), body=_store_body(tx, payload, nth), tag=tag)]
+    return [Interval(offset, len(payload), body=_store_body(tx, payload), tag=tag)]
 
 
-def _store_body(tx: Transaction, data: bytes, nth: int) -> int:
-    number = _number(tx, nth)
+def _store_body(tx: Transaction, data: bytes) -> int:
+    number = tx.new_id()
     tx.put(keys.body(number), data)
     return number
 
@@ -307,10 +295,3 @@ def _body_range(snapshot: Snapshot, number: int, offset: int, length: int) -> by
     if offset == 0 and length == len(data):
         return data
     return data[offset : offset + length].ljust(length, b"\0")
-
-
-def _number(tx: Transaction, nth: int) -> int:
-    """A number for a new body or layer: instants of transactions are unique, so this is."""
-    if not 0 <= nth < NTH_MAX:
-        raise ValueError("Too many contents in one transaction.")
-    return tx.now * NTH_MAX + nth

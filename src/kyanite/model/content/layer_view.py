@@ -9,7 +9,7 @@ from kyanite.model.content.interval_rows import Run
 from kyanite.model.content.intervals import Interval, clip
 
 
-class Stack:
+class LayerView:
     """The layers from one downwards, in one snapshot. A lower one is looked at only where those above have
     gaps."""
 

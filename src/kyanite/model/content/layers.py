@@ -33,7 +33,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How many records and holds refer to it."""
     uppers: int = 0
     """How many layers lie on it."""
-    generation: int = 0
+    message_set_id: int = 0
     """Counts the steps by which it took over what was below it."""
 
 
@@ -45,19 +45,21 @@ class Task(IntEnum):
     """Take over all that is below."""
 
 
-class Chore(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class PendingCompaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Background work on one layer, and how far it has come."""
 
     task: Task
     below: int = 0
-    generation: int = 0
+    message_set_id: int = 0
     """Of the layer below: when that changes, the work on it begins again."""
     cursor: int = 0
 
 
 encode = msgspec.msgpack.Encoder().encode
 decode_head: Callable[[bytes], Head] = msgspec.msgpack.Decoder(Head).decode
-decode_chore: Callable[[bytes], Chore] = msgspec.msgpack.Decoder(Chore).decode
+decode_pending_compaction: Callable[[bytes], PendingCompaction] = msgspec.msgpack.Decoder(
+    PendingCompaction
+).decode
 
 
 def load(snapshot: Snapshot, layer: int) -> Head:
@@ -72,7 +74,7 @@ def save(tx: Transaction, layer: int, head: Head) -> None:
     if head.records:
         return
     if not head.uppers:
-        tx.put(keys.chore(layer), encode(Chore(Task.TAKE_APART)))
+        tx.put(keys.pending_compaction(layer), encode(PendingCompaction(Task.TAKE_APART)))
     elif head.uppers == 1:
         edges = keys.edges(layer)
         for key, _ in tx.scan(edges, keys.after(edges), limit=1):
@@ -120,6 +122,6 @@ def change(head: Head, *, records: int = 0, uppers: int = 0) -> Head:
 
 def _ask(tx: Transaction, layer: int, task: Task) -> None:
     """Note a chore, unless there is one for this layer that does as much."""
-    stored = tx.get(keys.chore(layer))
-    if stored is None or Task.TAKE_APART < decode_chore(stored).task < task:
-        tx.put(keys.chore(layer), encode(Chore(task)))
+    stored = tx.get(keys.pending_compaction(layer))
+    if stored is None or Task.TAKE_APART < decode_pending_compaction(stored).task < task:
+        tx.put(keys.pending_compaction(layer), encode(PendingCompaction(task)))

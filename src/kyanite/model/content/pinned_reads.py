@@ -32,15 +32,15 @@ def take(tx: Transaction, content: Content, owner: bytes, number: int) -> None:
     meanwhile."""
     if content.layer:
         layers.share(tx, content.layer)
-        tx.put(keys.hold(owner, number), _encode(content.layer))
+        tx.put(keys.pinned_read(owner, number), _encode(content.layer))
 
 
 def release(tx: Transaction, owner: bytes, number: int) -> None:
     """Let go; nothing happens if there is no such hold."""
-    stored = tx.get(keys.hold(owner, number))
+    stored = tx.get(keys.pinned_read(owner, number))
     if stored is not None:
         layers.drop(tx, _decode(stored))
-        tx.delete(keys.hold(owner, number))
+        tx.delete(keys.pinned_read(owner, number))
 
 
 async def pieces(engine: Engine, content: Content, plan: Plan, end: int) -> AsyncIterator[Piece]:

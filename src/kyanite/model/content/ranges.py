@@ -16,7 +16,7 @@ from typing import NamedTuple
 from kyanite.engine.api import Snapshot
 from kyanite.model.content.content import Content, visible
 from kyanite.model.content.intervals import Interval
-from kyanite.model.content.layer_view import Stack, layers
+from kyanite.model.content.layer_view import LayerView, layers
 
 _LOOKED_AT_MAX = 20_000
 
@@ -129,9 +129,9 @@ def _suspects(
         yield start, end
         return
     tops = [content.layer for content in versions if content.layer != common]
-    stacks = [Stack(snapshot, top, until=common).intervals(start, end) for top in tops]
+    views = [LayerView(snapshot, top, until=common).intervals(start, end) for top in tops]
     covered_from = covered_to = start
-    for interval in merge(*stacks, key=lambda interval: interval.offset):
+    for interval in merge(*views, key=lambda interval: interval.offset):
         offset = _floor(interval.offset, block)
         if offset > covered_to:
             if covered_to > covered_from:

@@ -52,20 +52,20 @@ class Opened(msgspec.Struct, Generic[R], frozen=True, gc=False):
         return self.plan.end >= self.offset + self.length
 
 
-def open_once(engine: Engine, ask: Reading[R]) -> Awaitable[Opened[R]]:
+def open_once(engine: Engine, request: Reading[R]) -> Awaitable[Opened[R]]:
     """Begin to read. The caller has pinned the extents before."""
 
     def body(snap: Snapshot) -> Opened[R]:
-        return _open(snap, ask)
+        return _open(snap, request)
 
     return engine.read(body)
 
 
-def open_held(engine: Engine, ask: Reading[R], owner: bytes, number: int) -> Awaitable[Opened[R]]:
+def open_held(engine: Engine, request: Reading[R], owner: bytes, number: int) -> Awaitable[Opened[R]]:
     """Begin to read something so finely divided that it takes several plans: its content is held meanwhile."""
 
     def body(tx: Transaction) -> Opened[R]:
-        opened = _open(tx, ask)
+        opened = _open(tx, request)
         pinned_reads.take(tx, opened.record.content, owner, number)
         return opened
 
@@ -79,12 +79,14 @@ def let_go(engine: Engine, owner: bytes, number: int) -> Awaitable[None]:
     return engine.run(body, durable=False)
 
 
-def _open(snap: Snapshot, ask: Reading[R]) -> Opened[R]:
-    record = ask.load(snap)
+def _open(snap: Snapshot, request: Reading[R]) -> Opened[R]:
+    record = request.load(snap)
     total = record.length
-    if ask.is_whole:
+    if request.is_whole:
         return Opened(record, snap.now, 0, total, read_plan(snap, record.content, 0, total))
-    if ask.first >= total:
+    if request.first >= total:
         raise Refused(Reason.INVALID_RANGE, **{"Content-Range": f"bytes */{total}"})
-    length = total - ask.first if ask.last is None else min(ask.last + 1, total) - ask.first
-    return Opened(record, snap.now, ask.first, length, read_plan(snap, record.content, ask.first, length))
+    length = total - request.first if request.last is None else min(request.last + 1, total) - request.first
+    return Opened(
+        record, snap.now, request.first, length, read_plan(snap, record.content, request.first, length)
+    )

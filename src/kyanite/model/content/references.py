@@ -83,7 +83,7 @@ def _change_extent(tx: Transaction, extent: Extent, stored: bytes | None, differ
         tx.put(keys.extent(extent.segment, extent.start), _encode(row))
     else:
         tx.delete(keys.extent(extent.segment, extent.start))
-        tx.put(keys.grave(tx.now, extent.segment, extent.start), _encode(row.length))
+        tx.put(keys.freed_extent(tx.now, extent.segment, extent.start), _encode(row.length))
 
 
 def _change_body(tx: Transaction, number: int, stored: bytes | None, difference: int) -> None:

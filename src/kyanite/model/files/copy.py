@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model.blobs import blob
-from kyanite.model.blobs.blob import UNGUARDED, BlobKey
+from kyanite.model.blobs.blob import UNCONDITIONAL, BlobKey
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
 from kyanite.model.files import file, security_descriptors, tree, usage
 from kyanite.model.files.entry import FILE, Entry, Posix
 from kyanite.model.files.properties import SmbProperties, new_entry
-from kyanite.model.files.security_descriptors import PermissionAsk
+from kyanite.model.files.security_descriptors import PermissionRequest
 from kyanite.model.files.tree import FilePath
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases
@@ -21,8 +21,6 @@ from kyanite.rules.file_attributes import archived
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, LeaseId
-
-_TARGET_NTH = 1
 
 
 class FileCopy(msgspec.Struct, frozen=True, gc=False):
@@ -48,36 +46,36 @@ class _Source(msgspec.Struct, frozen=True, gc=False):
 
 
 def copy(
-    engine: Engine, path: FilePath, ask: FileCopy, lease_id: LeaseId | None, *, may_overwrite: bool
+    engine: Engine, path: FilePath, request: FileCopy, lease_id: LeaseId | None, *, may_overwrite: bool
 ) -> Awaitable[Entry]:
     def body(tx: Transaction) -> Entry:
-        source = _load_source(tx, ask.source, path.share.account)
-        place = tree.place_of(tx, tree.open_tree(tx, path.share), path.names)
-        place, there = tree.look(tx, place)
-        shared = content.share(tx, source.content, nth=_TARGET_NTH)
+        source = _load_source(tx, request.source, path.share.account)
+        location = tree.location_of(tx, tree.open_tree(tx, path.share), path.names)
+        location, there = tree.look_up(tx, location)
+        shared = content.share(tx, source.content)
         file_id, lease, old_length = tx.now, NO_LEASE, 0
         if there is None:
             leases.check_write(NO_LEASE, lease_id, tx.now)
         else:
             lease = file.check_replaceable(
                 tx,
-                place,
+                location,
                 there,
                 lease_id,
                 may_overwrite=may_overwrite,
-                ignores_read_only=ask.ignores_read_only,
+                ignores_read_only=request.ignores_read_only,
             )
-            tree.give_up(tx, place, there)
+            tree.give_up(tx, location, there)
             file_id, old_length = Instant(there.id), there.length
-        usage.change(tx, place.tree.share, file_id, source.length - old_length)
+        usage.change(tx, location.tree.share, file_id, source.length - old_length)
         entry = new_entry(
             tx,
-            place,
-            tree.parent_of(tx, place),
-            _properties(tx, ask, source),
+            location,
+            tree.parent_of(tx, location),
+            _properties(tx, request, source),
             kind=FILE,
             entry_id=file_id,
-            metadata=ask.metadata or source.metadata,
+            metadata=request.metadata or source.metadata,
         )
         entry = replace(
             entry,
@@ -85,10 +83,10 @@ def copy(
             content=shared,
             http=source.http,
             lease=lease,
-            attributes=archived(entry.attributes) if ask.sets_archive else entry.attributes,
-            copy=CopyState(ask.copy_id, ask.source_url, tx.now, source.length),
+            attributes=archived(entry.attributes) if request.sets_archive else entry.attributes,
+            copy=CopyState(request.copy_id, request.source_url, tx.now, source.length),
         )
-        return tree.save(tx, place, file.in_place_of(there, entry))
+        return tree.save(tx, location, file.in_place_of(there, entry))
 
     return engine.run(body, file.scope_of(path))
 
@@ -97,10 +95,10 @@ def _load_source(tx: Transaction, key: FilePath | BlobKey, account: str) -> _Sou
     """A file of the same account that is not there is said to be so; any other source cannot be verified."""
     try:
         if isinstance(key, BlobKey):
-            record = blob.load_to_be_read(tx, key, UNGUARDED)
+            record = blob.load_to_be_read(tx, key, UNCONDITIONAL)
             return _Source(record.content, record.length, record.http, record.metadata)
-        place, entry = file.load_for_read(tx, key, None, length=1)
-        return _Source(entry.content, entry.length, entry.http, entry.metadata, entry, place.tree.id)
+        location, entry = file.load_for_read(tx, key, None, length=1)
+        return _Source(entry.content, entry.length, entry.http, entry.metadata, entry, location.tree.id)
     except Refused as refusal:
         if refusal.reason in _MISSING:
             is_own = isinstance(key, FilePath) and key.share.account == account
@@ -122,27 +120,29 @@ _MISSING = frozenset(
 )
 
 
-def _properties(tx: Transaction, ask: FileCopy, source: _Source) -> SmbProperties:
+def _properties(tx: Transaction, request: FileCopy, source: _Source) -> SmbProperties:
     """What the request says, and what it leaves to the source."""
     entry = source.entry
     if entry is None:
-        return ask.properties
-    values: dict[str, object] = {name: getattr(entry, name) for name in ask.taken_over - _BY_THEMSELVES}
-    if entry.posix is not None and ask.taken_over & {"mode", "owner"}:
-        values["posix"] = _posix(ask, entry.posix)
-    if "permission" in ask.taken_over:
+        return request.properties
+    values: dict[str, object] = {name: getattr(entry, name) for name in request.taken_over - _BY_THEMSELVES}
+    if entry.posix is not None and request.taken_over & {"mode", "owner"}:
+        values["posix"] = _posix(request, entry.posix)
+    if "permission" in request.taken_over:
         # The key means nothing in another share, the text does.
-        values["permission"] = PermissionAsk(security_descriptors.load(tx, source.share_id, entry.permission))
-    return msgspec.structs.replace(ask.properties, **values)
+        values["permission"] = PermissionRequest(
+            security_descriptors.load(tx, source.share_id, entry.permission)
+        )
+    return msgspec.structs.replace(request.properties, **values)
 
 
 _BY_THEMSELVES = frozenset(("permission", "mode", "owner"))
 
 
-def _posix(ask: FileCopy, source: Posix) -> Posix:
-    own = ask.properties.posix or Posix()
-    mode = source.mode if "mode" in ask.taken_over else own.mode
-    owner, group = (source.owner, source.group) if "owner" in ask.taken_over else (own.owner, own.group)
+def _posix(request: FileCopy, source: Posix) -> Posix:
+    own = request.properties.posix or Posix()
+    mode = source.mode if "mode" in request.taken_over else own.mode
+    owner, group = (source.owner, source.group) if "owner" in request.taken_over else (own.owner, own.group)
     return Posix(mode, owner, group)
 
 

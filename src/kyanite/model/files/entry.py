@@ -13,7 +13,7 @@ DIRECTORY = 0
 FILE = 1
 SYMBOLIC_LINK = 2
 NAME = 3
-"""One of several names of a file, whose row is elsewhere: see ``file_tree.look``."""
+"""One of several names of a file, whose row is elsewhere: see ``file_tree.look_up``."""
 
 NO_HEADERS = HttpHeaders()
 

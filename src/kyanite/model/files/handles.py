@@ -61,7 +61,7 @@ def close(tx: Transaction, key: bytes, held: Handle) -> None:
     if held.is_delete_pending:
         name = fold(held.path.rpartition("/")[2])
         tx.delete(keys.pending_delete(share_id, held.parent_id, name))
-    tx.ring(CLOSED + str(share_id).encode())
+    tx.notify(CLOSED + str(share_id).encode())
 
 
 def check_virtual_open(

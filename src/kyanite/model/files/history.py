@@ -12,30 +12,30 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.files.entry import Entry, Former, decode_entry
 from kyanite.model.files.share_snapshots import instants
-from kyanite.model.files.tree import Place
+from kyanite.model.files.tree import Location
 from kyanite.values import Instant
 
 
-def leaving(tx: Transaction, place: Place, entry: Entry) -> Entry:
+def leaving(tx: Transaction, location: Location, entry: Entry) -> Entry:
     """A file that leaves this place, with the places that a snapshot may still ask for."""
-    latest = place.tree.share.latest_snapshot
+    latest = location.tree.share.latest_snapshot
     if (entry.placed_at or entry.id) > latest:
         return replace(entry, placed_at=tx.now)
-    places = (*entry.former, Former(latest, *place.row))
-    ends = [each.until for each in places]
-    asked_for = {bisect_left(ends, instant) for instant in instants(tx, place.tree.id)}
-    kept = tuple(each for number, each in enumerate(places) if number in asked_for)
+    locations = (*entry.former, Former(latest, *location.row))
+    ends = [each.until for each in locations]
+    asked_for = {bisect_left(ends, instant) for instant in instants(tx, location.tree.id)}
+    kept = tuple(each for number, each in enumerate(locations) if number in asked_for)
     return replace(entry, former=kept, placed_at=tx.now)
 
 
-def versions(snap: Snapshot, place: Place, entry: Entry, since: Instant) -> list[Entry]:
+def versions(snap: Snapshot, location: Location, entry: Entry, since: Instant) -> list[Entry]:
     """The file as it was at a snapshot, as others after that show it, and as it is; without the first if it was not
     there yet."""
-    places = [(each.directory_id, each.folded_name) for each in entry.former if each.until >= since]
+    locations = [(each.directory_id, each.folded_name) for each in entry.former if each.until >= since]
     rows = [
         row
-        for directory_id, folded_name in dict.fromkeys((*places, place.of_name.row, place.row))
-        for row in _asides(snap, place.tree.id, directory_id, folded_name, since)
+        for directory_id, folded_name in dict.fromkeys((*locations, location.of_name.row, location.row))
+        for row in _asides(snap, location.tree.id, directory_id, folded_name, since)
         if row.id == entry.id and row.kind == entry.kind and row.written_at < entry.written_at
     ]
     return [*sorted(rows, key=lambda row: row.written_at), entry]
@@ -44,5 +44,5 @@ def versions(snap: Snapshot, place: Place, entry: Entry, since: Instant) -> list
 def _asides(
     snap: Snapshot, share_id: int, directory_id: int, folded_name: str, since: Instant
 ) -> list[Entry]:
-    base = keys.aside_entries_of(share_id, directory_id, folded_name)
+    base = keys.preserved_entries_of(share_id, directory_id, folded_name)
     return [decode_entry(value) for _, value in snap.scan(base + keys.number(since), keys.after(base))]

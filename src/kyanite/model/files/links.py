@@ -14,19 +14,21 @@ from kyanite.rules.refusals import Reason, Refused
 
 
 def create(
-    engine: Engine, path: FilePath, target: str, ask: SmbProperties, metadata: dict[str, str]
+    engine: Engine, path: FilePath, target: str, request: SmbProperties, metadata: dict[str, str]
 ) -> Awaitable[tuple[Entry, int]]:
     """The new link and the id of its directory. Where it leads need not be there."""
 
     def body(tx: Transaction) -> tuple[Entry, int]:
-        place = tree.place_of(tx, tree.open_tree(tx, path.share), path.names)
-        if not place.tree.share.speaks_nfs:
+        location = tree.location_of(tx, tree.open_tree(tx, path.share), path.names)
+        if not location.tree.share.speaks_nfs:
             raise Refused(Reason.SHARE_PROTOCOL_MISMATCH)
-        if tree.look(tx, place)[1] is not None:
+        if tree.look_up(tx, location)[1] is not None:
             raise Refused(Reason.PATH_ALREADY_EXISTS)
-        parent = tree.parent_of(tx, place)
-        entry = new_entry(tx, place, parent, ask, kind=SYMBOLIC_LINK, entry_id=tx.now, metadata=metadata)
-        return tree.save(tx, place, replace(entry, target=target)), place.directory_id
+        parent = tree.parent_of(tx, location)
+        entry = new_entry(
+            tx, location, parent, request, kind=SYMBOLIC_LINK, entry_id=tx.now, metadata=metadata
+        )
+        return tree.save(tx, location, replace(entry, target=target)), location.directory_id
 
     return engine.run(body, scope_of(path))
 

@@ -23,7 +23,7 @@ _FIRST = "\x01"
 """Before every name, and behind the empty one that the root has."""
 
 
-class Listing(msgspec.Struct, frozen=True, gc=False):
+class DirectoryListing(msgspec.Struct, frozen=True, gc=False):
     prefix: str = ""
     first: str = ""
     """The folded name at which the page begins."""
@@ -37,28 +37,28 @@ class DirectoryPage(msgspec.Struct, frozen=True, gc=False):
     """The folded name at which the next page begins, or None when this was the last."""
 
 
-def list_directory(engine: Engine, path: FilePath, ask: Listing) -> Awaitable[DirectoryPage]:
+def list_directory(engine: Engine, path: FilePath, request: DirectoryListing) -> Awaitable[DirectoryPage]:
     def body(snap: Snapshot) -> DirectoryPage:
-        place, directory = file_tree.load(snap, path, DIRECTORY)
-        tree = place.tree
+        location, directory = file_tree.load(snap, path, DIRECTORY)
+        tree = location.tree
         if tree.at is None:
-            return _live(snap, tree, directory, ask)
-        return _at_snapshot(snap, tree, directory, ask, tree.at)
+            return _live(snap, tree, directory, request)
+        return _at_snapshot(snap, tree, directory, request, tree.at)
 
     return engine.read(body)
 
 
-def _bounds(base: bytes, tree: Tree, ask: Listing) -> tuple[bytes, bytes]:
-    within = base + tree.fold(ask.prefix).encode()
-    return max(within, base + (ask.first or _FIRST).encode()), keys.after(within)
+def _bounds(base: bytes, tree: Tree, request: DirectoryListing) -> tuple[bytes, bytes]:
+    within = base + tree.fold(request.prefix).encode()
+    return max(within, base + (request.first or _FIRST).encode()), keys.after(within)
 
 
-def _live(snap: Snapshot, tree: Tree, directory: Entry, ask: Listing) -> DirectoryPage:
+def _live(snap: Snapshot, tree: Tree, directory: Entry, request: DirectoryListing) -> DirectoryPage:
     base = keys.entries(tree.id, directory.id)
-    start, end = _bounds(base, tree, ask)
+    start, end = _bounds(base, tree, request)
     pending = handles.pending_names(snap, tree.id, directory.id)
-    rows = list(snap.scan(start, end, limit=ask.limit + 1))
-    next_name = rows.pop()[0][len(base) :].decode() if len(rows) > ask.limit else None
+    rows = list(snap.scan(start, end, limit=request.limit + 1))
+    next_name = rows.pop()[0][len(base) :].decode() if len(rows) > request.limit else None
     if pending:
         rows = [row for row in rows if row[0][len(base) :].decode() not in pending]
     return _page(snap, tree, directory, [decode_entry(value) for _, value in rows], next_name)
@@ -71,10 +71,12 @@ def _page(
     return DirectoryPage(directory, entries, next_name)
 
 
-def _at_snapshot(snap: Snapshot, tree: Tree, directory: Entry, ask: Listing, at: Instant) -> DirectoryPage:
+def _at_snapshot(
+    snap: Snapshot, tree: Tree, directory: Entry, request: DirectoryListing, at: Instant
+) -> DirectoryPage:
     found: list[Entry] = []
-    for looked_at, (name, entry) in enumerate(_candidates(snap, tree, directory.id, ask, at)):
-        if len(found) == ask.limit or looked_at >= _LOOKED_AT_MAX:
+    for looked_at, (name, entry) in enumerate(_candidates(snap, tree, directory.id, request, at)):
+        if len(found) == request.limit or looked_at >= _LOOKED_AT_MAX:
             return _page(snap, tree, directory, found, name.decode())
         if entry.written_at <= at:
             found.append(entry)
@@ -82,13 +84,13 @@ def _at_snapshot(snap: Snapshot, tree: Tree, directory: Entry, ask: Listing, at:
 
 
 def _candidates(
-    snap: Snapshot, tree: Tree, directory_id: int, ask: Listing, at: Instant
+    snap: Snapshot, tree: Tree, directory_id: int, request: DirectoryListing, at: Instant
 ) -> Iterator[tuple[bytes, Entry]]:
     """For each name the row that tells what was there at the snapshot, if anything was."""
-    asides = _asides(snap, tree, directory_id, ask, at)
+    asides = _asides(snap, tree, directory_id, request, at)
     aside = next(asides, None)
     base = keys.entries(tree.id, directory_id)
-    for key, value in snap.scan(*_bounds(base, tree, ask)):
+    for key, value in snap.scan(*_bounds(base, tree, request)):
         name = key[len(base) :]
         while aside is not None and aside[0] < name:
             yield aside
@@ -104,12 +106,12 @@ def _candidates(
 
 
 def _asides(
-    snap: Snapshot, tree: Tree, directory_id: int, ask: Listing, at: Instant
+    snap: Snapshot, tree: Tree, directory_id: int, request: DirectoryListing, at: Instant
 ) -> Iterator[tuple[bytes, Entry]]:
     """Of each name the first row set aside at or after the snapshot."""
-    base = keys.aside_entries(tree.id, directory_id)
+    base = keys.preserved_entries(tree.id, directory_id)
     last = b""
-    for key, value in snap.scan(*_bounds(base, tree, ask)):
+    for key, value in snap.scan(*_bounds(base, tree, request)):
         name = key[len(base) : -_INSTANT_BYTES - 1]
         if name != last and int.from_bytes(key[-_INSTANT_BYTES:], "big") >= at:
             last = name

@@ -9,7 +9,7 @@ from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.handles import Handle, close, decode
-from kyanite.model.files.tree import FilePath, Place
+from kyanite.model.files.tree import FilePath, Location
 from kyanite.rules.file_names import fold
 from kyanite.rules.refusals import Reason, Refused
 
@@ -31,9 +31,9 @@ def list_handles(
     engine: Engine, path: FilePath, *, recursive: bool, first_id: int, limit: int
 ) -> Awaitable[HandlePage]:
     def body(snap: Snapshot) -> HandlePage:
-        place, entry = tree.load(snap, path, None)
+        location, entry = tree.load(snap, path, None)
         found = sorted(
-            (each for _, each in _handles(snap, path, place, entry, recursive) if each.id >= first_id),
+            (each for _, each in _handles(snap, path, location, entry, recursive) if each.id >= first_id),
             key=lambda each: each.id,
         )
         more = found[limit].id if len(found) > limit else None
@@ -48,10 +48,10 @@ def close_handles(
     """Close one handle, or as many of all as one transaction should. Their locks go with them."""
 
     def body(tx: Transaction) -> Closing:
-        place, entry = tree.load(tx, path, None)
+        location, entry = tree.load(tx, path, None)
         found = [
             (key, each)
-            for key, each in _handles(tx, path, place, entry, recursive)
+            for key, each in _handles(tx, path, location, entry, recursive)
             if handle_id is None or each.id == handle_id
         ]
         for key, each in found[:_CLOSED_AT_ONCE]:
@@ -62,16 +62,16 @@ def close_handles(
 
 
 def _handles(
-    snap: Snapshot, path: FilePath, place: Place, entry: Entry, recursive: bool
+    snap: Snapshot, path: FilePath, location: Location, entry: Entry, recursive: bool
 ) -> Iterator[tuple[bytes, Handle]]:
     if recursive and not entry.is_directory:
         raise Refused(Reason.NOT_RECURSIVE)
     if not recursive:
-        base = keys.handles(place.tree.id, entry.id)
+        base = keys.handles(location.tree.id, entry.id)
         yield from ((key, decode(value)) for key, value in snap.scan(base, keys.after(base)))
         return
     within = "".join(f"{fold(name)}/" for name in path.names)
-    base = keys.handles_of_share(place.tree.id)
+    base = keys.handles_of_share(location.tree.id)
     for key, value in snap.scan(base, keys.after(base)):
         each = decode(value)
         if each.file_id == entry.id or fold(each.path).startswith(within):

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from kyanite.engine.api import Transaction
 from kyanite.model.files import security_descriptors
 from kyanite.model.files.entry import DIRECTORY, Entry, Posix
-from kyanite.model.files.security_descriptors import Granted, PermissionAsk
-from kyanite.model.files.tree import Place
+from kyanite.model.files.security_descriptors import Granted, PermissionRequest
+from kyanite.model.files.tree import Location
 from kyanite.rules.file_attributes import Attributes
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
@@ -27,15 +27,15 @@ class SmbProperties(msgspec.Struct, frozen=True, gc=False):
     created_at: Instant | None = None
     last_write_at: Instant | None = None
     changed_at: Instant | None = None
-    permission: PermissionAsk | None = None
+    permission: PermissionRequest | None = None
     posix: Posix | None = None
 
 
 def new_entry(
     tx: Transaction,
-    place: Place,
+    location: Location,
     parent: Entry,
-    ask: SmbProperties,
+    request: SmbProperties,
     *,
     kind: int,
     entry_id: int,
@@ -43,60 +43,62 @@ def new_entry(
 ) -> Entry:
     """An entry as it is made: whatever was not said is now, usual, or inherited."""
     is_directory = kind == DIRECTORY
-    granted = _granted(tx, place, parent, ask, is_directory)
+    granted = _granted(tx, location, parent, request, is_directory)
     usual = Attributes.DIRECTORY if is_directory else Attributes.ARCHIVE
     return Entry(
-        name=place.name,
+        name=location.name,
         id=entry_id,
         kind=kind,
         written_at=tx.now,
         modified_at=tx.now,
-        created_at=_time(ask.created_at, tx.now, tx.now),
-        last_write_at=_time(ask.last_write_at, tx.now, tx.now),
-        changed_at=_time(ask.changed_at, tx.now, tx.now),
-        attributes=int(usual if ask.attributes is None else ask.attributes),
+        created_at=_time(request.created_at, tx.now, tx.now),
+        last_write_at=_time(request.last_write_at, tx.now, tx.now),
+        changed_at=_time(request.changed_at, tx.now, tx.now),
+        attributes=int(usual if request.attributes is None else request.attributes),
         permission=granted.own,
         metadata=metadata,
-        posix=_posix(place, ask.posix, is_directory),
+        posix=_posix(location, request.posix, is_directory),
         for_files=granted.for_files,
         for_directories=granted.for_directories,
     )
 
 
-def _posix(place: Place, asked: Posix | None, is_directory: bool) -> Posix | None:
+def _posix(location: Location, wanted: Posix | None, is_directory: bool) -> Posix | None:
     """Owner, group and mode belong to shares that speak NFS, and there everything has them."""
-    if not place.tree.share.speaks_nfs:
-        if asked is not None:
+    if not location.tree.share.speaks_nfs:
+        if wanted is not None:
             raise Refused(Reason.SHARE_PROTOCOL_MISMATCH)
         return None
-    return _changed_posix(USUAL_OF_DIRECTORIES if is_directory else USUAL_OF_FILES, asked)
+    return _changed_posix(USUAL_OF_DIRECTORIES if is_directory else USUAL_OF_FILES, wanted)
 
 
-def _granted(tx: Transaction, place: Place, parent: Entry, ask: SmbProperties, is_directory: bool) -> Granted:
-    share_id = place.tree.share.id
-    if ask.permission is not None:
-        return security_descriptors.grant(tx, share_id, ask.permission, to_directory=is_directory)
+def _granted(
+    tx: Transaction, location: Location, parent: Entry, request: SmbProperties, is_directory: bool
+) -> Granted:
+    share_id = location.tree.share.id
+    if request.permission is not None:
+        return security_descriptors.grant(tx, share_id, request.permission, to_directory=is_directory)
     if not is_directory:
         return Granted(parent.for_files)
     return security_descriptors.grant(
-        tx, share_id, PermissionAsk(key=parent.for_directories), to_directory=True
+        tx, share_id, PermissionRequest(key=parent.for_directories), to_directory=True
     )
 
 
-def changed(tx: Transaction, share_id: int, entry: Entry, ask: SmbProperties) -> Entry:
+def changed(tx: Transaction, share_id: int, entry: Entry, request: SmbProperties) -> Entry:
     """The entry with what the request says of it; it counts as modified."""
     entry = replace(
         entry,
-        attributes=entry.attributes if ask.attributes is None else ask.attributes,
-        created_at=_time(ask.created_at, tx.now, entry.created_at),
-        last_write_at=_time(ask.last_write_at, tx.now, entry.last_write_at),
-        changed_at=_time(ask.changed_at, tx.now, tx.now),
+        attributes=entry.attributes if request.attributes is None else request.attributes,
+        created_at=_time(request.created_at, tx.now, entry.created_at),
+        last_write_at=_time(request.last_write_at, tx.now, entry.last_write_at),
+        changed_at=_time(request.changed_at, tx.now, tx.now),
         modified_at=tx.now,
-        posix=_changed_posix(entry.posix, ask.posix),
+        posix=_changed_posix(entry.posix, request.posix),
     )
-    if ask.permission is None:
+    if request.permission is None:
         return entry
-    granted = security_descriptors.grant(tx, share_id, ask.permission, to_directory=entry.is_directory)
+    granted = security_descriptors.grant(tx, share_id, request.permission, to_directory=entry.is_directory)
     return replace(
         entry,
         permission=granted.own,
@@ -105,15 +107,15 @@ def changed(tx: Transaction, share_id: int, entry: Entry, ask: SmbProperties) ->
     )
 
 
-def _changed_posix(present: Posix | None, asked: Posix | None) -> Posix | None:
-    if asked is None:
+def _changed_posix(present: Posix | None, wanted: Posix | None) -> Posix | None:
+    if wanted is None:
         return present
     if present is None:
         raise Refused(Reason.SHARE_PROTOCOL_MISMATCH)
-    return Posix(asked.mode or present.mode, asked.owner or present.owner, asked.group or present.group)
+    return Posix(wanted.mode or present.mode, wanted.owner or present.owner, wanted.group or present.group)
 
 
-def _time(asked: Instant | None, now: Instant, otherwise: Instant) -> Instant:
-    if asked is None:
+def _time(wanted: Instant | None, now: Instant, otherwise: Instant) -> Instant:
+    if wanted is None:
         return otherwise
-    return now if asked == NOW else asked
+    return now if wanted == NOW else wanted

@@ -11,7 +11,7 @@ from kyanite.model.files.entry import FILE, Entry
 from kyanite.model.files.file import BLOCK, load_for_read
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.share_snapshots import instants
-from kyanite.model.files.tree import FilePath, Place
+from kyanite.model.files.tree import FilePath, Location
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, LeaseId
 
@@ -35,14 +35,14 @@ def list_ranges(
     """Where a file holds data, or what has changed in it since an earlier snapshot of the share, by blocks."""
 
     def body(snap: Snapshot) -> FileRanges:
-        place, entry = load_for_read(snap, path, lease_id, start=first, length=0)
+        location, entry = load_for_read(snap, path, lease_id, start=first, length=0)
         end = entry.length if last is None else min(last + 1, entry.length)
         if since is None:
             page = ranges.data_ranges(snap, entry.content, first, end, limit=limit, block=BLOCK)
             return FileRanges(entry, page)
         if not through_renames:
             _check_same(snap, path, entry, since)
-        rows = _versions(snap, path, place, entry, since)
+        rows = _versions(snap, path, location, entry, since)
         contents = [row.content for row in rows]
         return FileRanges(entry, ranges.changed_ranges(snap, contents, first, end, limit=limit, block=BLOCK))
 
@@ -60,13 +60,15 @@ def _check_same(snap: Snapshot, path: FilePath, entry: Entry, since: Instant) ->
         raise Refused(Reason.FILE_GENERATION_MISMATCH)
 
 
-def _versions(snap: Snapshot, path: FilePath, place: Place, entry: Entry, since: Instant) -> list[Entry]:
+def _versions(
+    snap: Snapshot, path: FilePath, location: Location, entry: Entry, since: Instant
+) -> list[Entry]:
     """The file as it was at the snapshot, and as it was seen from then on."""
     if path.share.snapshot is not None and since > path.share.snapshot:
         raise Refused(Reason.PREVIOUS_SNAPSHOT_NEWER)
-    if since not in instants(snap, place.tree.id):
+    if since not in instants(snap, location.tree.id):
         raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
-    rows = history.versions(snap, place, entry, since)
+    rows = history.versions(snap, location, entry, since)
     if rows[0].written_at > since:
         raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
     return rows

@@ -14,7 +14,7 @@ from kyanite.rules.refusals import Reason, Refused
 KEY_BYTES = 16
 
 
-class PermissionAsk(NamedTuple):
+class PermissionRequest(NamedTuple):
     """A descriptor as a request names it: by its text, or by the key of one that is there already."""
 
     text: str = ""
@@ -59,10 +59,10 @@ def load(snap: Snapshot, share_id: int, permission_key: bytes) -> str:
     return stored.decode()
 
 
-def grant(tx: Transaction, share_id: int, ask: PermissionAsk, *, to_directory: bool) -> Granted:
+def grant(tx: Transaction, share_id: int, request: PermissionRequest, *, to_directory: bool) -> Granted:
     """Give an entry the descriptor that a request names. A directory also gets those of its children to come."""
-    text = ask.text or load(tx, share_id, ask.key)
-    own = store(tx, share_id, text) if ask.text else ask.key
+    text = request.text or load(tx, share_id, request.key)
+    own = store(tx, share_id, text) if request.text else request.key
     if not to_directory:
         return Granted(own)
     return Granted(

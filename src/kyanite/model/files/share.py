@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.model.lease import LeaseAsk, Outcome, act
+from kyanite.model.lease import LeaseRequest, Outcome, act
 from kyanite.model.records import Policy, encode
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE, Lease
@@ -68,7 +68,7 @@ class ShareRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 decode_share: Callable[[bytes], ShareRecord] = msgspec.msgpack.Decoder(ShareRecord).decode
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class ShareAtInstant(msgspec.Struct, frozen=True, gc=False):
     """A share as it was at an instant, for whatever is computed from time."""
 
     record: ShareRecord
@@ -129,11 +129,11 @@ def find(engine: Engine, key: ShareKey) -> Awaitable[ShareRecord | None]:
     return engine.read(body)
 
 
-def see(engine: Engine, key: ShareKey, lease_id: LeaseId | None) -> Awaitable[Seen]:
-    def body(snap: Snapshot) -> Seen:
+def get_properties(engine: Engine, key: ShareKey, lease_id: LeaseId | None) -> Awaitable[ShareAtInstant]:
+    def body(snap: Snapshot) -> ShareAtInstant:
         record = load_any(snap, key)
         leases.check_read(record.lease, lease_id, snap.now)
-        return Seen(record, snap.now)
+        return ShareAtInstant(record, snap.now)
 
     return engine.read(body)
 
@@ -156,12 +156,12 @@ def change(
     return engine.run(body)
 
 
-def lease(engine: Engine, key: ShareKey, ask: LeaseAsk) -> Awaitable[tuple[ShareRecord, Outcome]]:
+def lease(engine: Engine, key: ShareKey, request: LeaseRequest) -> Awaitable[tuple[ShareRecord, Outcome]]:
     """Of the share, or of one of its snapshots: those are leases of their own."""
 
     def body(tx: Transaction) -> tuple[ShareRecord, Outcome]:
         record = load_any(tx, key)
-        outcome = act(record.lease, ask, tx.now)
+        outcome = act(record.lease, request, tx.now)
         tx.put(row_of(key, record.id), encode(replace(record, lease=outcome.lease)))
         return record, outcome
 

@@ -17,14 +17,14 @@ _ITSELF = 1 << 63
 """Stands for the share itself where its snapshots stand for their instants: it is listed behind them."""
 
 
-class Place(NamedTuple):
+class SharePageStart(NamedTuple):
     """Where a page begins: at a name, and among what is listed under that name."""
 
     name: str
     position: int = 0
 
 
-class Item(msgspec.Struct, frozen=True, gc=False):
+class ShareItem(msgspec.Struct, frozen=True, gc=False):
     name: str
     snapshot: Instant | None
     record: ShareRecord
@@ -32,56 +32,56 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     """Of a share that was deleted and can be restored."""
 
     @property
-    def place(self) -> Place:
+    def location(self) -> SharePageStart:
         if self.retired is not None:
-            return Place(self.name, _ITSELF + self.retired.deleted_at)
-        return Place(self.name, _ITSELF if self.snapshot is None else self.snapshot)
+            return SharePageStart(self.name, _ITSELF + self.retired.deleted_at)
+        return SharePageStart(self.name, _ITSELF if self.snapshot is None else self.snapshot)
 
 
-class Listing(msgspec.Struct, frozen=True, gc=False):
+class ShareListing(msgspec.Struct, frozen=True, gc=False):
     prefix: str = ""
-    first: Place = Place("")
+    first: SharePageStart = SharePageStart("")
     limit: int = 5000
     snapshots: bool = False
     deleted: bool = False
 
 
 class SharePage(msgspec.Struct, frozen=True, gc=False):
-    items: list[Item]
-    next_place: Place | None
+    items: list[ShareItem]
+    next_start: SharePageStart | None
     """Where the next page begins, or None when this was the last."""
     at: Instant
 
 
-def list_shares(engine: Engine, account: str, ask: Listing) -> Awaitable[SharePage]:
+def list_shares(engine: Engine, account: str, request: ShareListing) -> Awaitable[SharePage]:
     def body(snap: Snapshot) -> SharePage:
-        streams = [_live(snap, account, ask)]
-        if ask.deleted:
-            streams.append(_deleted(snap, account, ask))
-        items: list[Item] = []
-        for item in merge(*streams, key=lambda item: item.place):
-            if item.place < ask.first:
+        streams = [_live(snap, account, request)]
+        if request.deleted:
+            streams.append(_deleted(snap, account, request))
+        items: list[ShareItem] = []
+        for item in merge(*streams, key=lambda item: item.location):
+            if item.location < request.first:
                 continue
-            if len(items) == ask.limit:
-                return SharePage(items, item.place, snap.now)
+            if len(items) == request.limit:
+                return SharePage(items, item.location, snap.now)
             items.append(item)
         return SharePage(items, None, snap.now)
 
     return engine.read(body)
 
 
-def _live(snap: Snapshot, account: str, ask: Listing) -> Iterator[Item]:
+def _live(snap: Snapshot, account: str, request: ShareListing) -> Iterator[ShareItem]:
     base = keys.shares(account)
-    within = base + ask.prefix.encode()
-    start = max(within, base + ask.first.name.encode())
-    for key, value in snap.scan(start, keys.after(within), limit=ask.limit + 2):
+    within = base + request.prefix.encode()
+    start = max(within, base + request.first.name.encode())
+    for key, value in snap.scan(start, keys.after(within), limit=request.limit + 2):
         name, record = key[len(base) :].decode(), decode_share(value)
-        if ask.snapshots:
+        if request.snapshots:
             for instant, kept in snapshots(snap, record.id):
-                yield Item(name, instant, kept)
-        yield Item(name, None, record)
+                yield ShareItem(name, instant, kept)
+        yield ShareItem(name, None, record)
 
 
-def _deleted(snap: Snapshot, account: str, ask: Listing) -> Iterator[Item]:
-    for name, each in retired(snap, account, ask.prefix):
-        yield Item(name, None, each.record, each)
+def _deleted(snap: Snapshot, account: str, request: ShareListing) -> Iterator[ShareItem]:
+    for name, each in retired(snap, account, request.prefix):
+        yield ShareItem(name, None, each.record, each)

@@ -88,7 +88,7 @@ def _delete_snapshot(tx: Transaction, key: ShareKey, instant: Instant) -> None:
     tx.delete(keys.share_snapshot(record.id, instant))
     left = [each for each in instants(tx, record.id) if each != instant]
     tx.put(key.key, encode(replace(record, latest_snapshot=left[-1] if left else NEVER)))
-    tx.put(keys.loose_asides(record.id), b"")
+    tx.put(keys.unneeded_preserved_entries(record.id), b"")
 
 
 def _check_snapshots(tx: Transaction, share_id: int, wish: Snapshots) -> None:

@@ -2,10 +2,10 @@
 
 Rows say when they were written. Whoever changes or removes a row that a snapshot still shows sets it aside first: see
 ``docs/decisions/0030-files.md``. So there are three ways to change the tree, and all writers go through them:
-``loosen`` before an entry is written anew, ``remove`` where one goes, ``save`` for the new row.
+``preserve_for_snapshots`` before an entry is written anew, ``remove`` where one goes, ``save`` for the new row.
 
 A file with several names has its row apart, under its own id and no name, and each of its names is a row that only says
-which file it is. ``look`` follows them, and the place that it gives back is where the file is.
+which file it is. ``look_up`` follows them, and the place that it gives back is where the file is.
 """
 
 from typing import NamedTuple
@@ -25,8 +25,6 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
 
 ROOT_ID = 0
-_SHARED_NTH, _UNLINKED_NTH = 7, 6
-"""The numbers, among the contents that a transaction makes, of what is shared with a row set aside."""
 
 
 class FilePath(msgspec.Struct, frozen=True, gc=False):
@@ -50,7 +48,7 @@ class Tree(NamedTuple):
         return name if self.share.speaks_nfs else fold(name)
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where an entry is or would be."""
 
     tree: Tree
@@ -72,7 +70,7 @@ class Place(NamedTuple):
         return keys.entry(self.tree.share.id, *self.row)
 
     @property
-    def of_name(self) -> "Place":
+    def of_name(self) -> "Location":
         """Where the name is, which is the place itself unless the file has several."""
         return self._replace(file_id=0)
 
@@ -81,135 +79,135 @@ def open_tree(snap: Snapshot, key: ShareKey) -> Tree:
     return Tree(share.load_any(snap, key), key.snapshot)
 
 
-def place_of(snap: Snapshot, tree: Tree, names: tuple[str, ...]) -> Place:
+def location_of(snap: Snapshot, tree: Tree, names: tuple[str, ...]) -> Location:
     """Where a path leads, whether there is something or not; refused when its parent is not there."""
     if not names:
-        return Place(tree, ROOT_ID, "")
+        return Location(tree, ROOT_ID, "")
     directory_id, entry = ROOT_ID, None
     for name in names[:-1]:
-        entry = _row_at(snap, Place(tree, directory_id, name))
+        entry = _row_at(snap, Location(tree, directory_id, name))
         if entry is None or not entry.is_directory:
             raise Refused(Reason.PARENT_NOT_FOUND)
         directory_id = entry.id
-    return Place(tree, directory_id, names[-1], entry)
+    return Location(tree, directory_id, names[-1], entry)
 
 
-def parent_of(snap: Snapshot, place: Place) -> Entry:
-    parent = place.parent or _row_at(snap, Place(place.tree, ROOT_ID, ""))
+def parent_of(snap: Snapshot, location: Location) -> Entry:
+    parent = location.parent or _row_at(snap, Location(location.tree, ROOT_ID, ""))
     assert parent is not None, "A share has no root directory."
     return parent
 
 
-def look(snap: Snapshot, place: Place) -> tuple[Place, Entry | None]:
+def look_up(snap: Snapshot, location: Location) -> tuple[Location, Entry | None]:
     """What is at the place, and where its row is; None when there is nothing."""
-    entry = _row_at(snap, place)
+    entry = _row_at(snap, location)
     if entry is None or entry.kind != NAME:
-        return place, entry
-    return place._replace(file_id=entry.id), follow(snap, place.tree, entry)
+        return location, entry
+    return location._replace(file_id=entry.id), follow(snap, location.tree, entry)
 
 
 def follow(snap: Snapshot, tree: Tree, name: Entry) -> Entry:
     """The file that one of several names stands for, under this name."""
-    entry = _row_at(snap, Place(tree, ROOT_ID, "", file_id=name.id))
+    entry = _row_at(snap, Location(tree, ROOT_ID, "", file_id=name.id))
     assert entry is not None, "A name leads nowhere."
     return replace(entry, name=name.name)
 
 
-def _row_at(snap: Snapshot, place: Place) -> Entry | None:
-    if place.tree.at is not None:
-        return _row_at_snapshot(snap, place, place.tree.at)
-    stored = snap.get(place.key)
+def _row_at(snap: Snapshot, location: Location) -> Entry | None:
+    if location.tree.at is not None:
+        return _row_at_snapshot(snap, location, location.tree.at)
+    stored = snap.get(location.key)
     return None if stored is None else decode_entry(stored)
 
 
-def load(snap: Snapshot, path: FilePath, kind: int | None) -> tuple[Place, Entry]:
+def load(snap: Snapshot, path: FilePath, kind: int | None) -> tuple[Location, Entry]:
     """What the path names, which must be of this kind if one is given."""
-    place = place_of(snap, open_tree(snap, path.share), path.names)
-    place, entry = look(snap, place)
+    location = location_of(snap, open_tree(snap, path.share), path.names)
+    location, entry = look_up(snap, location)
     if entry is None:
         raise Refused(Reason.PATH_NOT_FOUND)
     if kind is not None and entry.kind != kind:
         raise Refused(Reason.PATH_TYPE_MISMATCH)
-    return place, entry
+    return location, entry
 
 
-def load_to_see(snap: Snapshot, path: FilePath, kind: int) -> tuple[Place, Entry]:
+def load_to_see(snap: Snapshot, path: FilePath, kind: int) -> tuple[Location, Entry]:
     """The same for reading properties, which is how clients ask whether there is a file, or a directory, of this
     name: one of the other kind does not count. The Azure CLI asks so for a directory before it uploads a file. A
     symbolic link tells its properties as a file does.
     """
-    place, entry = load(snap, path, None)
+    location, entry = load(snap, path, None)
     if entry.is_directory != (kind == DIRECTORY):
         raise Refused(Reason.PATH_NOT_FOUND)
-    return place, entry
+    return location, entry
 
 
-def _row_at_snapshot(snap: Snapshot, place: Place, at: Instant) -> Entry | None:
+def _row_at_snapshot(snap: Snapshot, location: Location, at: Instant) -> Entry | None:
     """The first row set aside at or after the snapshot, or else the live one; if it had been written by then."""
-    base = keys.aside_entries_of(place.tree.share.id, *place.row)
+    base = keys.preserved_entries_of(location.tree.share.id, *location.row)
     stored = next(
         (value for _, value in snap.scan(base + keys.number(at), keys.after(base), limit=1)), None
-    ) or snap.get(place.key)
+    ) or snap.get(location.key)
     entry = None if stored is None else decode_entry(stored)
     return entry if entry is not None and entry.written_at <= at else None
 
 
-def is_shown(place: Place, entry: Entry) -> bool:
+def is_shown(location: Location, entry: Entry) -> bool:
     """Whether a snapshot shows the entry as it is now."""
-    return entry.written_at <= place.tree.share.latest_snapshot
+    return entry.written_at <= location.tree.share.latest_snapshot
 
 
-def loosen(tx: Transaction, place: Place, entry: Entry, *, nth: int = _SHARED_NTH) -> Entry:
+def preserve_for_snapshots(tx: Transaction, location: Location, entry: Entry) -> Entry:
     """The entry, free to be changed: if a snapshot shows it, it is set aside and the content shared."""
-    if not is_shown(place, entry):
+    if not is_shown(location, entry):
         return entry
-    shared = content.share(tx, entry.content, nth=nth)
-    _set_aside(tx, place, entry)
+    shared = content.share(tx, entry.content)
+    _preserve(tx, location, entry)
     return replace(entry, content=shared)
 
 
-def give_up(tx: Transaction, place: Place, entry: Entry) -> None:
+def give_up(tx: Transaction, location: Location, entry: Entry) -> None:
     """The entry's content is wanted no more, except by a snapshot that shows it. The live row is the caller's."""
-    if is_shown(place, entry):
-        _set_aside(tx, place, entry)
+    if is_shown(location, entry):
+        _preserve(tx, location, entry)
     else:
         content.drop(tx, entry.content)
 
 
-def remove(tx: Transaction, place: Place, entry: Entry) -> None:
+def remove(tx: Transaction, location: Location, entry: Entry) -> None:
     """The entry goes; of a file with several names, this name, and the file with the last."""
-    if place.file_id:
-        remove_name(tx, place)
+    if location.file_id:
+        remove_name(tx, location)
         if entry.links > 1:
-            entry = loosen(tx, place, entry, nth=_UNLINKED_NTH)
-            save(tx, place, replace(entry, links=entry.links - 1, changed_at=tx.now))
+            entry = preserve_for_snapshots(tx, location, entry)
+            save(tx, location, replace(entry, links=entry.links - 1, changed_at=tx.now))
             return
-    usage.change(tx, place.tree.share, entry.id, -entry.length)
-    give_up(tx, place, entry)
-    tx.delete(place.key)
+    usage.change(tx, location.tree.share, entry.id, -entry.length)
+    give_up(tx, location, entry)
+    tx.delete(location.key)
 
 
-def save(tx: Transaction, place: Place, entry: Entry) -> Entry:
+def save(tx: Transaction, location: Location, entry: Entry) -> Entry:
     """Store the entry, as written now."""
     if entry.written_at != tx.now:
         entry = replace(entry, written_at=tx.now)
-    tx.put(place.key, encode(entry))
+    tx.put(location.key, encode(entry))
     return entry
 
 
-def save_name(tx: Transaction, place: Place) -> None:
+def save_name(tx: Transaction, location: Location) -> None:
     """Let the place's name stand for the file, one of several."""
-    tx.put(place.of_name.key, encode(name_entry(place.name, place.file_id, tx.now)))
+    tx.put(location.of_name.key, encode(name_entry(location.name, location.file_id, tx.now)))
 
 
-def remove_name(tx: Transaction, place: Place) -> None:
+def remove_name(tx: Transaction, location: Location) -> None:
     """Let the name stand for the file no more, except in a snapshot that shows it."""
-    name = _row_at(tx, place.of_name)
+    name = _row_at(tx, location.of_name)
     assert name is not None, "A name is removed that is not there."
-    give_up(tx, place.of_name, name)
-    tx.delete(place.of_name.key)
+    give_up(tx, location.of_name, name)
+    tx.delete(location.of_name.key)
 
 
-def _set_aside(tx: Transaction, place: Place, entry: Entry) -> None:
-    share = place.tree.share
-    tx.put(keys.aside_entry(share.id, *place.row, share.latest_snapshot), encode(entry))
+def _preserve(tx: Transaction, location: Location, entry: Entry) -> None:
+    share = location.tree.share
+    tx.put(keys.preserved_entry(share.id, *location.row, share.latest_snapshot), encode(entry))

@@ -18,7 +18,7 @@ SHARDS = 16
 _GIB = 1 << 30
 
 
-def see(engine: Engine, key: ShareKey, lease_id: LeaseId | None) -> Awaitable[tuple[ShareRecord, int]]:
+def get_stats(engine: Engine, key: ShareKey, lease_id: LeaseId | None) -> Awaitable[tuple[ShareRecord, int]]:
     """A share and how many bytes its files have."""
 
     def body(snap: Snapshot) -> tuple[ShareRecord, int]:

@@ -22,7 +22,7 @@ from kyanite.model.content import layers as layer
 from kyanite.model.content.interval_rows import Run
 from kyanite.model.content.intervals import ENDLESS, Interval, clip, cut, gaps
 from kyanite.model.content.layer_view import layers
-from kyanite.model.content.layers import DEPTH_MAX, Chore, Head, Task
+from kyanite.model.content.layers import DEPTH_MAX, Head, PendingCompaction, Task
 from kyanite.model.content.references import Source
 
 RUNS_PER_STEP = 16
@@ -30,14 +30,14 @@ RUNS_PER_STEP = 16
 
 def step(tx: Transaction, layer_id: int) -> None:
     """Do a bounded part of the chore on this layer, if there is one."""
-    stored = tx.get(keys.chore(layer_id))
+    stored = tx.get(keys.pending_compaction(layer_id))
     if stored is None:
         return
-    chore = layer.decode_chore(stored)
-    if chore.task is Task.TAKE_APART:
+    pending_compaction = layer.decode_pending_compaction(stored)
+    if pending_compaction.task is Task.TAKE_APART:
         _take_apart(tx, layer_id)
     else:
-        _fold(tx, layer_id, chore)
+        _fold(tx, layer_id, pending_compaction)
 
 
 def _take_apart(tx: Transaction, layer_id: int) -> None:
@@ -51,36 +51,44 @@ def _take_apart(tx: Transaction, layer_id: int) -> None:
     if below:
         layer.leave(tx, below, layer_id)
     tx.delete(keys.layer(layer_id))
-    tx.delete(keys.chore(layer_id))
+    tx.delete(keys.pending_compaction(layer_id))
 
 
-def _fold(tx: Transaction, layer_id: int, chore: Chore) -> None:
+def _fold(tx: Transaction, layer_id: int, pending_compaction: PendingCompaction) -> None:
     head = layer.load(tx, layer_id)
-    if not _is_worthwhile(tx, head, chore):
-        tx.delete(keys.chore(layer_id))
+    if not _is_worthwhile(tx, head, pending_compaction):
+        tx.delete(keys.pending_compaction(layer_id))
         return
-    if tx.get(keys.chore(head.below)) is not None:
+    if tx.get(keys.pending_compaction(head.below)) is not None:
         return  # The layer below has a chore of its own, which comes first.
     lower = layer.load(tx, head.below)
-    if (chore.below, chore.generation) != (head.below, lower.generation):
-        chore = Chore(chore.task, head.below, lower.generation)
-    head = msgspec.structs.replace(head, generation=head.generation + 1)
-    end = _take_over(tx, layer_id, head.below, chore.cursor, moves=_is_needed_once(lower))
+    if (pending_compaction.below, pending_compaction.message_set_id) != (head.below, lower.message_set_id):
+        pending_compaction = PendingCompaction(pending_compaction.task, head.below, lower.message_set_id)
+    head = msgspec.structs.replace(head, message_set_id=head.message_set_id + 1)
+    end = _take_over(tx, layer_id, head.below, pending_compaction.cursor, moves=_is_needed_once(lower))
     if end < ENDLESS:
         tx.put(keys.layer(layer_id), layer.encode(head))
-        tx.put(keys.chore(layer_id), layer.encode(msgspec.structs.replace(chore, cursor=end)))
+        tx.put(
+            keys.pending_compaction(layer_id),
+            layer.encode(msgspec.structs.replace(pending_compaction, cursor=end)),
+        )
     else:
         _put_lower(tx, layer_id, head, lower)
-        tx.put(keys.chore(layer_id), layer.encode(Chore(chore.task, lower.below)))
+        tx.put(
+            keys.pending_compaction(layer_id),
+            layer.encode(PendingCompaction(pending_compaction.task, lower.below)),
+        )
 
 
-def _is_worthwhile(tx: Transaction, head: Head, chore: Chore) -> bool:
+def _is_worthwhile(tx: Transaction, head: Head, pending_compaction: PendingCompaction) -> bool:
     if not head.below:
         return False
     if _is_needed_once(layer.load(tx, head.below)):
         return True
-    is_begun = chore.below != 0
-    return chore.task is Task.FLATTEN and (is_begun or sum(1 for _ in layers(tx, head.below)) > DEPTH_MAX)
+    is_begun = pending_compaction.below != 0
+    return pending_compaction.task is Task.FLATTEN and (
+        is_begun or sum(1 for _ in layers(tx, head.below)) > DEPTH_MAX
+    )
 
 
 def _is_needed_once(lower: Head) -> bool:

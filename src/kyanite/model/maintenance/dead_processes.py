@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.extents.api import SEGMENT_BYTES, Mark, Stretch, Sweepable
+from kyanite.extents.api import SEGMENT_BYTES, Mark, Reclaimable, Stretch
 from kyanite.model import keys
 from kyanite.model.content import pinned_reads
 from kyanite.model.content.references import decode_extent
@@ -20,7 +20,7 @@ from kyanite.model.files import handles
 
 SEGMENTS_AT_ONCE = 64
 _ROWS_AT_ONCE = 2000
-_HOLDS_AT_ONCE = 64
+_PINNED_READS_AT_ONCE = 64
 
 
 class _Part(NamedTuple):
@@ -30,10 +30,10 @@ class _Part(NamedTuple):
     mark: Mark
 
 
-class Executor:
+class DeadProcesses:
     """Settles one estate after the other."""
 
-    def __init__(self, engine: Engine, extents: Sweepable) -> None:
+    def __init__(self, engine: Engine, extents: Reclaimable) -> None:
         self._engine = engine
         self._extents = extents
         self._owner = b""
@@ -41,7 +41,7 @@ class Executor:
         self._part: _Part | None = None
 
     async def step(self) -> bool:
-        if not self._owner and not await self._open_estate():
+        if not self._owner and not await self._begin():
             return False
         if self._part is None:
             self._part = await self._look()
@@ -52,10 +52,10 @@ class Executor:
         await self._settle(self._part)
         self._part = None
         if is_last:
-            await self._close_estate()
+            await self._finish()
         return True
 
-    async def _open_estate(self) -> bool:
+    async def _begin(self) -> bool:
         for owner in self._extents.dead_owners()[:1]:
             await self._close_handles(owner)
             self._owner = owner
@@ -90,9 +90,9 @@ class Executor:
             else:
                 await self._extents.remove(segment)
 
-    async def _close_estate(self) -> None:
+    async def _finish(self) -> None:
         owner, self._owner = self._owner, b""
-        while await self._engine.run(partial(_release_holds, owner=owner)):
+        while await self._engine.run(partial(_release_pinned_reads, owner=owner)):
             pass
         self._extents.forget(owner)
 
@@ -115,12 +115,12 @@ def _close_handles(tx: Transaction, owner: bytes, start: bytes) -> bytes | None:
     return rows[-1][0] + b"\0" if len(rows) == _ROWS_AT_ONCE else None
 
 
-def _release_holds(tx: Transaction, owner: bytes) -> bool:
+def _release_pinned_reads(tx: Transaction, owner: bytes) -> bool:
     """Let go of some holds of a dead process; whether there were any."""
-    prefix = keys.holds_of(owner)
+    prefix = keys.pinned_reads_of(owner)
     numbers = [
         int.from_bytes(key[len(prefix) :], "big")
-        for key, _ in tx.scan(prefix, keys.after(prefix), limit=_HOLDS_AT_ONCE)
+        for key, _ in tx.scan(prefix, keys.after(prefix), limit=_PINNED_READS_AT_ONCE)
     ]
     for number in numbers:
         pinned_reads.release(tx, owner, number)

@@ -15,7 +15,7 @@ from kyanite.model.records import decode_blob
 _ROWS_AT_ONCE = 200
 
 
-class Demolition:
+class DeletedContainers:
     """To be stepped by a background task: at once while it has work, now and then while it has none."""
 
     def __init__(self, engine: Engine) -> None:

@@ -20,7 +20,7 @@ WALK_EVERY_SECONDS = 60.0
 _INSTANT_BYTES = 8
 
 
-class ShareDemolition:
+class DeletedShares:
     """To be stepped by a background task: at once while it has work, now and then while it has none."""
 
     def __init__(self, engine: Engine) -> None:
@@ -31,7 +31,7 @@ class ShareDemolition:
 
     async def step(self) -> bool:
         """Take a little of something apart. False when there is nothing to do."""
-        for prefix, take_apart in ((keys.DELETED_SHARES, _share), (keys.LOOSE_ASIDES, _asides)):
+        for prefix, take_apart in ((keys.DELETED_SHARES, _share), (keys.UNNEEDED_PRESERVED_ENTRIES, _asides)):
             number = await self._engine.read(partial(_first, prefix=prefix))
             if number is not None:
                 await self._engine.run(partial(take_apart, share_id=number))
@@ -59,7 +59,7 @@ def _first(snap: Snapshot, prefix: bytes) -> int | None:
 
 def _share(tx: Transaction, share_id: int) -> None:
     left = ROWS_AT_ONCE
-    for prefix in (keys.entries_of_share(share_id), keys.aside_of_share(share_id)):
+    for prefix in (keys.entries_of_share(share_id), keys.preserved_entries_of_share(share_id)):
         for key, value in list(tx.scan(prefix, keys.after(prefix), limit=left)):
             content.drop(tx, decode_entry(value).content)
             tx.delete(key)
@@ -76,12 +76,12 @@ def _share(tx: Transaction, share_id: int) -> None:
             left -= 1
     if left == ROWS_AT_ONCE:
         tx.delete(keys.deleted_share(share_id))
-        tx.delete(keys.loose_asides(share_id))
+        tx.delete(keys.unneeded_preserved_entries(share_id))
 
 
 def _asides(tx: Transaction, share_id: int) -> None:
     """Look at some rows, from where the mark says, and drop those that no snapshot shows any more."""
-    mark, prefix = keys.loose_asides(share_id), keys.aside_of_share(share_id)
+    mark, prefix = keys.unneeded_preserved_entries(share_id), keys.preserved_entries_of_share(share_id)
     kept = instants(tx, share_id)
     rows = list(tx.scan(tx.get(mark) or prefix, keys.after(prefix), limit=ROWS_AT_ONCE))
     for key, value in rows:

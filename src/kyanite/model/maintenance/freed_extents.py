@@ -14,17 +14,17 @@ from typing import NamedTuple
 import msgspec
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.extents.api import SEGMENT_BYTES, Mark, Stretch, Sweepable
+from kyanite.extents.api import SEGMENT_BYTES, Mark, Reclaimable, Stretch
 from kyanite.model import keys
 
-GRAVES_AT_ONCE = 256
+FREED_AT_ONCE = 256
 
-_SEGMENT_AT = len(keys.grave(0, b"", 0)) - 8
+_SEGMENT_AT = len(keys.freed_extent(0, b"", 0)) - 8
 _encode_length = msgspec.msgpack.Encoder().encode
 _decode_length: Callable[[bytes], int] = msgspec.msgpack.Decoder(int).decode
 
 
-class _Grave(NamedTuple):
+class _Freed(NamedTuple):
     key: bytes
     stretch: Stretch
 
@@ -42,8 +42,8 @@ class _Work(NamedTuple):
     mark: Mark
 
 
-class GraveDigger:
-    def __init__(self, engine: Engine, extents: Sweepable) -> None:
+class FreedExtents:
+    def __init__(self, engine: Engine, extents: Reclaimable) -> None:
         self._engine = engine
         self._extents = extents
         self._work: _Work | None = None
@@ -59,13 +59,13 @@ class GraveDigger:
         return True
 
     async def _look(self) -> _Work | None:
-        graves = await self._engine.read(_first_graves)
-        if not graves:
+        freed = await self._engine.read(_first_freed)
+        if not freed:
             return None
-        let_go = await self._extents.let_go(graves)
-        unreferred = await self._engine.read(partial(_unreferred, segments=graves))
+        let_go = await self._extents.let_go(freed)
+        unreferred = await self._engine.read(partial(_unreferred, segments=freed))
         work = _Work([], {}, [], [], self._extents.mark())
-        for segment, dead in graves.items():
+        for segment, dead in freed.items():
             _plan(work, segment, dead, is_let_go=segment in let_go, is_unreferred=segment in unreferred)
         return work if work.filled or work.kept else None
 
@@ -77,29 +77,29 @@ class GraveDigger:
         await self._engine.run(partial(_store, work=work))
 
 
-def _plan(work: _Work, segment: bytes, dead: list[_Grave], *, is_let_go: bool, is_unreferred: bool) -> None:
+def _plan(work: _Work, segment: bytes, dead: list[_Freed], *, is_let_go: bool, is_unreferred: bool) -> None:
     """Add what is to be done about one segment."""
     if is_let_go and is_unreferred:
         work.removed.append(segment)
-        work.filled.extend(grave.key for grave in dead)
+        work.filled.extend(freed_extent.key for freed_extent in dead)
         return
-    if stretches := [grave.stretch for grave in dead if grave.stretch.length]:
+    if stretches := [freed_extent.stretch for freed_extent in dead if freed_extent.stretch.length]:
         work.punched[segment] = stretches
     if is_unreferred:
-        kept, *dead = sorted(dead, key=lambda grave: grave.stretch.length)
+        kept, *dead = sorted(dead, key=lambda freed_extent: freed_extent.stretch.length)
         if kept.stretch.length:
             work.kept.append(kept.key)
-    work.filled.extend(grave.key for grave in dead)
+    work.filled.extend(freed_extent.key for freed_extent in dead)
 
 
-def _first_graves(snapshot: Snapshot) -> dict[bytes, list[_Grave]]:
+def _first_freed(snapshot: Snapshot) -> dict[bytes, list[_Freed]]:
     """The oldest graves by their segments."""
-    graves: dict[bytes, list[_Grave]] = {}
-    for key, value in snapshot.scan(keys.GRAVES, keys.after(keys.GRAVES), limit=GRAVES_AT_ONCE):
+    freed: dict[bytes, list[_Freed]] = {}
+    for key, value in snapshot.scan(keys.FREED_EXTENTS, keys.after(keys.FREED_EXTENTS), limit=FREED_AT_ONCE):
         segment = key[_SEGMENT_AT : _SEGMENT_AT + SEGMENT_BYTES]
         start = int.from_bytes(key[_SEGMENT_AT + SEGMENT_BYTES :], "big")
-        graves.setdefault(segment, []).append(_Grave(key, Stretch(start, _decode_length(value))))
-    return graves
+        freed.setdefault(segment, []).append(_Freed(key, Stretch(start, _decode_length(value))))
+    return freed
 
 
 def _unreferred(snapshot: Snapshot, segments: Iterable[bytes]) -> set[bytes]:

@@ -12,21 +12,21 @@ anywhere.
 from functools import partial
 
 from kyanite.engine.api import Engine, Snapshot
-from kyanite.extents.api import Sweepable
+from kyanite.extents.api import Reclaimable
 from kyanite.model import keys
 from kyanite.model.maintenance import compaction
-from kyanite.model.maintenance.dead_processes import Executor
-from kyanite.model.maintenance.freed_extents import GraveDigger
+from kyanite.model.maintenance.dead_processes import DeadProcesses
+from kyanite.model.maintenance.freed_extents import FreedExtents
 
 
-class Sweeper:
+class GarbageCollector:
     """To be stepped by a background task: at once while it has work, now and then while it has none."""
 
-    def __init__(self, engine: Engine, extents: Sweepable) -> None:
+    def __init__(self, engine: Engine, extents: Reclaimable) -> None:
         self._engine = engine
         self._last_layer = 0
-        self._graves = GraveDigger(engine, extents)
-        self._estates = Executor(engine, extents)
+        self._freed_extents = FreedExtents(engine, extents)
+        self._dead_processes = DeadProcesses(engine, extents)
 
     async def step(self) -> bool:
         """Do a little of everything. False when there is nothing to do, or only readers to wait for.
@@ -34,23 +34,23 @@ class Sweeper:
         Looking counts as work: readers are seldom waited for longer than a moment, and what is looked at together is
         bounded, so whoever gave up space faster than a look a second would never get it back.
         """
-        worked = await self._do_chore()
-        worked |= await self._graves.step()
-        worked |= await self._estates.step()
+        worked = await self._compact()
+        worked |= await self._freed_extents.step()
+        worked |= await self._dead_processes.step()
         return worked
 
-    async def _do_chore(self) -> bool:
+    async def _compact(self) -> bool:
         """Take a step in the next chore, so that a long one does not keep the others waiting."""
-        layer_id = await self._engine.read(partial(_next_chore, after=self._last_layer))
+        layer_id = await self._engine.read(partial(_next_compaction, after=self._last_layer))
         self._last_layer = layer_id or 0
         if layer_id is not None:
             await self._engine.run(partial(compaction.step, layer_id=layer_id))
         return layer_id is not None
 
 
-def _next_chore(snapshot: Snapshot, after: int) -> int | None:
+def _next_compaction(snapshot: Snapshot, after: int) -> int | None:
     """The layer of the first chore behind this one, or of the first of all."""
-    for start in (keys.chore(after + 1), keys.CHORES):
-        for key, _ in snapshot.scan(start, keys.after(keys.CHORES), limit=1):
-            return int.from_bytes(key[len(keys.CHORES) :], "big")
+    for start in (keys.pending_compaction(after + 1), keys.PENDING_COMPACTIONS):
+        for key, _ in snapshot.scan(start, keys.after(keys.PENDING_COMPACTIONS), limit=1):
+            return int.from_bytes(key[len(keys.PENDING_COMPACTIONS) :], "big")
     return None

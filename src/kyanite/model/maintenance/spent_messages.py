@@ -30,9 +30,9 @@ class SpentMessages:
 
     async def step(self) -> bool:
         """Do a little. False when there is nothing to do."""
-        generation = await self._engine.read(_discarded)
-        if generation is not None:
-            await self._engine.run(partial(_take_apart, generation=generation))
+        message_set_id = await self._engine.read(_discarded)
+        if message_set_id is not None:
+            await self._engine.run(partial(_take_apart, message_set_id=message_set_id))
             return True
         return await self._walk()
 
@@ -57,17 +57,17 @@ def _discarded(snap: Snapshot) -> int | None:
     return None
 
 
-def _take_apart(tx: Transaction, generation: int) -> None:
-    base = keys.messages(generation)
+def _take_apart(tx: Transaction, message_set_id: int) -> None:
+    base = keys.messages(message_set_id)
     rows = list(tx.scan(base, keys.after(base), limit=ROWS_AT_ONCE))
     for key, value in rows:
         tx.delete(key)
         content.drop(tx, decode_message(value).long_text)
     if len(rows) < ROWS_AT_ONCE:
-        counts = keys.message_counts(generation)
+        counts = keys.message_counts(message_set_id)
         for key, _ in list(tx.scan(counts, keys.after(counts))):
             tx.delete(key)
-        tx.delete(keys.discarded_messages(generation))
+        tx.delete(keys.discarded_messages(message_set_id))
 
 
 def _expired(snap: Snapshot, start: bytes) -> tuple[list[bytes], bytes]:
@@ -76,7 +76,7 @@ def _expired(snap: Snapshot, start: bytes) -> tuple[list[bytes], bytes]:
     gone = []
     for key, value in snap.scan(start, keys.after(keys.MESSAGES), limit=ROWS_AT_ONCE):
         count += 1
-        if visibility.is_gone(decode_message(value).standing, snap.now):
+        if visibility.is_gone(decode_message(value).state, snap.now):
             gone.append(key)
     return gone, key + b"\0" if count == ROWS_AT_ONCE else b""
 

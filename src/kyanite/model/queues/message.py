@@ -23,7 +23,7 @@ from kyanite.model.queues.queue import QueueKey, count_key, counted, load
 from kyanite.model.records import encode
 from kyanite.rules import visibility
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.rules.visibility import Standing
+from kyanite.rules.visibility import MessageState
 from kyanite.values import Instant
 
 SHORT_TEXT_BYTES = 2048
@@ -35,7 +35,7 @@ GONE_AT_ONCE = 512
 _ROWS_AT_ONCE = 64
 
 
-class Draft(NamedTuple):
+class NewMessage(NamedTuple):
     """A message as a client wants to put it."""
 
     id: str
@@ -59,17 +59,17 @@ class Message(NamedTuple):
 
     id: str
     put_at: Instant
-    standing: Standing
+    state: MessageState
     text: str
 
     @property
     def receipt(self) -> Receipt:
-        return Receipt(self.standing.visible_at, self.put_at, self.standing.secret)
+        return Receipt(self.state.visible_at, self.put_at, self.state.secret)
 
 
 class MessageRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     id: str
-    standing: Standing
+    state: MessageState
     text: str
     long_text: Content = content.NO_CONTENT
     """Where the text is if it is not here."""
@@ -90,19 +90,19 @@ class Head(NamedTuple):
     """There were so many of them that the rest was not looked at."""
 
 
-def put(engine: Engine, queue: QueueKey, draft: Draft) -> Awaitable[Message]:
+def put(engine: Engine, queue: QueueKey, new_message: NewMessage) -> Awaitable[Message]:
     def body(tx: Transaction) -> Message:
-        generation, now = load(tx, queue).generation, tx.now
-        standing = visibility.put(
-            delay_seconds=draft.delay_seconds,
-            time_to_live_seconds=draft.time_to_live_seconds,
-            secret=draft.secret,
+        message_set_id, now = load(tx, queue).message_set_id, tx.now
+        state = visibility.put(
+            delay_seconds=new_message.delay_seconds,
+            time_to_live_seconds=new_message.time_to_live_seconds,
+            secret=new_message.secret,
             now=now,
         )
-        save(tx, generation, now, _record(tx, draft.id, standing, draft.text))
-        count = count_key(generation, now)
+        save(tx, message_set_id, now, _record(tx, new_message.id, state, new_message.text))
+        count = count_key(message_set_id, now)
         tx.put(count, counted(tx.get(count), 1))
-        return Message(draft.id, now, standing, draft.text)
+        return Message(new_message.id, now, state, new_message.text)
 
     return engine.run(body)
 
@@ -113,18 +113,16 @@ async def get(
     """Take up to so many visible messages, each hidden from everybody else for the timeout."""
 
     def body(tx: Transaction) -> tuple[list[Message], bool]:
-        generation, now = load(tx, queue).generation, tx.now
-        head = look(tx, generation, count, now)
-        clear_away(tx, generation, head.gone)
+        message_set_id, now = load(tx, queue).message_set_id, tx.now
+        head = look_up(tx, message_set_id, count, now)
+        clear_away(tx, message_set_id, head.gone)
         taken = []
         for (key, record), text in zip(head.visible, _texts(tx, head.visible), strict=True):
-            standing = visibility.get(
-                record.standing, timeout_seconds=timeout_seconds, secret=secret, now=now
-            )
+            state = visibility.get(record.state, timeout_seconds=timeout_seconds, secret=secret, now=now)
             put_at = put_at_of(key)
             tx.delete(key)
-            save(tx, generation, put_at, msgspec.structs.replace(record, standing=standing))
-            taken.append(Message(record.id, put_at, standing, text))
+            save(tx, message_set_id, put_at, msgspec.structs.replace(record, state=state))
+            taken.append(Message(record.id, put_at, state, text))
         return taken, head.cut_short
 
     scope = keys.queue_scope(queue.account, queue.name)
@@ -138,16 +136,16 @@ async def peek(engine: Engine, queue: QueueKey, *, count: int) -> list[Message]:
     """Up to so many visible messages, as they are."""
 
     def body(snap: Snapshot) -> tuple[list[Message], bool]:
-        head = look(snap, load(snap, queue).generation, count, snap.now)
+        head = look_up(snap, load(snap, queue).message_set_id, count, snap.now)
         seen = [
-            Message(record.id, put_at_of(key), record.standing, text)
+            Message(record.id, put_at_of(key), record.state, text)
             for (key, record), text in zip(head.visible, _texts(snap, head.visible), strict=True)
         ]
         return seen, head.cut_short
 
     def make_way(tx: Transaction) -> None:
-        generation = load(tx, queue).generation
-        clear_away(tx, generation, look(tx, generation, count, tx.now).gone)
+        message_set_id = load(tx, queue).message_set_id
+        clear_away(tx, message_set_id, look_up(tx, message_set_id, count, tx.now).gone)
 
     while True:
         seen, cut_short = await engine.read(body)
@@ -169,32 +167,32 @@ def update(
     """Hide the message anew, or show it, and give out another receipt. Without a text it keeps the one it has."""
 
     def body(tx: Transaction) -> Message:
-        generation, now = load(tx, queue).generation, tx.now
-        key = keys.message(generation, receipt.visible_at, receipt.put_at)
+        message_set_id, now = load(tx, queue).message_set_id, tx.now
+        key = keys.message(message_set_id, receipt.visible_at, receipt.put_at)
         record = _found(tx.get(key), message_id)
-        standing = visibility.update(
-            record.standing, receipt.secret, timeout_seconds=timeout_seconds, secret=secret, now=now
+        state = visibility.update(
+            record.state, receipt.secret, timeout_seconds=timeout_seconds, secret=secret, now=now
         )
         if text is None:
-            changed = msgspec.structs.replace(record, standing=standing)
+            changed = msgspec.structs.replace(record, state=state)
         else:
             content.drop(tx, record.long_text)
-            changed = _record(tx, message_id, standing, text)
+            changed = _record(tx, message_id, state, text)
         tx.delete(key)
-        save(tx, generation, receipt.put_at, changed)
-        return Message(message_id, receipt.put_at, standing, "")
+        save(tx, message_set_id, receipt.put_at, changed)
+        return Message(message_id, receipt.put_at, state, "")
 
     return engine.run(body)
 
 
 def delete(engine: Engine, queue: QueueKey, message_id: str, receipt: Receipt) -> Awaitable[None]:
     def body(tx: Transaction) -> None:
-        generation = load(tx, queue).generation
-        key = keys.message(generation, receipt.visible_at, receipt.put_at)
-        count = count_key(generation, receipt.put_at)
+        message_set_id = load(tx, queue).message_set_id
+        key = keys.message(message_set_id, receipt.visible_at, receipt.put_at)
+        count = count_key(message_set_id, receipt.put_at)
         stored, stored_count = tx.get_many((key, count))
         record = _found(stored, message_id)
-        visibility.check_receipt(record.standing, receipt.secret, tx.now)
+        visibility.check_receipt(record.state, receipt.secret, tx.now)
         tx.delete(key)
         content.drop(tx, record.long_text)
         tx.put(count, counted(stored_count, -1))
@@ -205,9 +203,9 @@ def delete(engine: Engine, queue: QueueKey, message_id: str, receipt: Receipt) -
 # Rows
 
 
-def look(snap: Snapshot, generation: int, count: int, now: Instant) -> Head:
+def look_up(snap: Snapshot, message_set_id: int, count: int, now: Instant) -> Head:
     """The first visible messages, up to so many, and the expired ones among them, bounded."""
-    start, end = keys.messages(generation), keys.messages_visible_from(generation, now + 1)
+    start, end = keys.messages(message_set_id), keys.messages_visible_from(message_set_id, now + 1)
     visible: list[Row] = []
     gone: list[Row] = []
     limit = count
@@ -217,7 +215,7 @@ def look(snap: Snapshot, generation: int, count: int, now: Instant) -> Head:
         for key, value in snap.scan(start, end, limit=limit):
             rows += 1
             record = decode_message(value)
-            (gone if visibility.is_gone(record.standing, now) else visible).append((key, record))
+            (gone if visibility.is_gone(record.state, now) else visible).append((key, record))
             if len(visible) == count:
                 return Head(visible, gone, cut_short=False)
         if rows < limit or len(gone) >= GONE_AT_ONCE:
@@ -225,17 +223,17 @@ def look(snap: Snapshot, generation: int, count: int, now: Instant) -> Head:
         start, limit = key + b"\0", _ROWS_AT_ONCE
 
 
-def save(tx: Transaction, generation: int, put_at: Instant, record: MessageRecord) -> None:
-    tx.put(keys.message(generation, record.standing.visible_at, put_at), encode(record))
+def save(tx: Transaction, message_set_id: int, put_at: Instant, record: MessageRecord) -> None:
+    tx.put(keys.message(message_set_id, record.state.visible_at, put_at), encode(record))
 
 
-def clear_away(tx: Transaction, generation: int, rows: Sequence[Row]) -> None:
+def clear_away(tx: Transaction, message_set_id: int, rows: Sequence[Row]) -> None:
     if not rows:
         return
     for key, record in rows:
         tx.delete(key)
         content.drop(tx, record.long_text)
-    gone = Counter(count_key(generation, put_at_of(key)) for key, _ in rows)
+    gone = Counter(count_key(message_set_id, put_at_of(key)) for key, _ in rows)
     counts = list(gone)
     for count, stored in zip(counts, tx.get_many(counts), strict=True):
         tx.put(count, counted(stored, -gone[count]))
@@ -257,13 +255,13 @@ def _texts(snap: Snapshot, rows: Sequence[Row]) -> list[str]:
     return texts
 
 
-def _record(tx: Transaction, message_id: str, standing: Standing, text: str) -> MessageRecord:
+def _record(tx: Transaction, message_id: str, state: MessageState, text: str) -> MessageRecord:
     if len(text) <= SHORT_TEXT_BYTES // 4:
-        return MessageRecord(message_id, standing, text)
+        return MessageRecord(message_id, state, text)
     stored = text.encode()
     if len(stored) <= SHORT_TEXT_BYTES:
-        return MessageRecord(message_id, standing, text)
-    return MessageRecord(message_id, standing, "", content.create(tx, stored))
+        return MessageRecord(message_id, state, text)
+    return MessageRecord(message_id, state, "", content.create(tx, stored))
 
 
 def _found(stored: bytes | None, message_id: str) -> MessageRecord:

@@ -35,7 +35,7 @@ class QueueKey:
 
 
 class QueueRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    generation: int
+    message_set_id: int
     created_at: Instant
     metadata: dict[str, str]
     policies: tuple[Policy, ...] = ()
@@ -45,7 +45,7 @@ decode_queue: Callable[[bytes], QueueRecord] = msgspec.msgpack.Decoder(QueueReco
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class QueueWithCount:
     """A queue and about how many messages it holds: hidden ones count, and expired ones until they are cleared away."""
 
     record: QueueRecord
@@ -69,7 +69,7 @@ def create(engine: Engine, queue: QueueKey, metadata: dict[str, str]) -> Awaitab
             if _without_case(decode_queue(stored).metadata) != _without_case(metadata):
                 raise Refused(Reason.QUEUE_ALREADY_EXISTS)
             return False
-        tx.put(queue.key, encode(QueueRecord(generation=tx.now, created_at=tx.now, metadata=metadata)))
+        tx.put(queue.key, encode(QueueRecord(message_set_id=tx.now, created_at=tx.now, metadata=metadata)))
         return True
 
     return engine.run(body)
@@ -90,10 +90,10 @@ def find(engine: Engine, queue: QueueKey) -> Awaitable[QueueRecord | None]:
     return engine.read(body)
 
 
-def see(engine: Engine, queue: QueueKey) -> Awaitable[Seen]:
-    def body(snap: Snapshot) -> Seen:
+def get_properties(engine: Engine, queue: QueueKey) -> Awaitable[QueueWithCount]:
+    def body(snap: Snapshot) -> QueueWithCount:
         record = load(snap, queue)
-        return Seen(record, count_messages(snap, record.generation))
+        return QueueWithCount(record, count_messages(snap, record.message_set_id))
 
     return engine.read(body)
 
@@ -118,8 +118,8 @@ def clear(engine: Engine, queue: QueueKey) -> Awaitable[None]:
 
     def body(tx: Transaction) -> None:
         record = load(tx, queue)
-        tx.put(queue.key, encode(replace(record, generation=tx.now)))
-        tx.put(keys.discarded_messages(record.generation), b"")
+        tx.put(queue.key, encode(replace(record, message_set_id=tx.now)))
+        tx.put(keys.discarded_messages(record.message_set_id), b"")
 
     return engine.run(body, keys.queue_scope(queue.account, queue.name))
 
@@ -128,7 +128,7 @@ def delete(engine: Engine, queue: QueueKey) -> Awaitable[None]:
     def body(tx: Transaction) -> None:
         record = load(tx, queue)
         tx.delete(queue.key)
-        tx.put(keys.discarded_messages(record.generation), b"")
+        tx.put(keys.discarded_messages(record.message_set_id), b"")
 
     return engine.run(body, keys.queue_scope(queue.account, queue.name))
 
@@ -148,14 +148,14 @@ def list_queues(
 # Counts
 
 
-def count_messages(snap: Snapshot, generation: int) -> int:
-    base = keys.message_counts(generation)
+def count_messages(snap: Snapshot, message_set_id: int) -> int:
+    base = keys.message_counts(message_set_id)
     return sum(int.from_bytes(value, "big") for _, value in snap.scan(base, keys.after(base)))
 
 
-def count_key(generation: int, put_at: int) -> bytes:
+def count_key(message_set_id: int, put_at: int) -> bytes:
     """The row that counts the message which was put at this instant."""
-    return keys.message_count(generation, put_at % COUNT_SHARDS)
+    return keys.message_count(message_set_id, put_at % COUNT_SHARDS)
 
 
 def counted(stored: bytes | None, change: int) -> bytes:

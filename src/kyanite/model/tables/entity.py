@@ -84,18 +84,18 @@ def apply(engine: Engine, key: TableKey, changes: Sequence[Change]) -> Awaitable
         rows = tx.get_many(entity_keys)
         stamp = Stamp(tx.now)
         texts: list[bytes] = []
-        for nth, change in enumerate(changes):
+        for number, change in enumerate(changes):
             try:
-                texts.append(_change(tx, record.id, entity_keys[nth], rows[nth], change, stamp, nth))
+                texts.append(_change(tx, record.id, entity_keys[number], rows[number], change, stamp))
             except Refused as cause:
-                raise ChangeRefused(cause, nth) from None
+                raise ChangeRefused(cause, number) from None
         return Written(record.name, stamp.etag.decode(), texts)
 
     return engine.run(body, keys.table_scope(key.account, key.name, changes[0].partition_key))
 
 
 def _change(
-    tx: Transaction, table_id: int, key: bytes, row: bytes | None, change: Change, stamp: Stamp, nth: int
+    tx: Transaction, table_id: int, key: bytes, row: bytes | None, change: Change, stamp: Stamp
 ) -> bytes:
     entities.check_act(change.act, change.if_match, None if row is None else stored_entity.etag_of(row))
     properties = change.properties_text
@@ -107,7 +107,7 @@ def _change(
             tx.delete(key)
             return b""
     text = stored_entity.text_of(stamp, change.keys_text, properties)
-    stored_entity.save(tx, table_id, key, text, nth)
+    stored_entity.save(tx, table_id, key, text)
     return text
 
 

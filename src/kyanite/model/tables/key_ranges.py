@@ -21,10 +21,10 @@ from kyanite.edm import (
     Constant,
     EdmType,
     Filter,
-    KeyRange,
     Not,
     Operator,
     Or,
+    SasKeyRange,
     ordinal,
 )
 
@@ -39,13 +39,13 @@ MAX_PIECES = 2000
 """A region of more pieces is not worth having: then everything is looked at."""
 
 
-class Band(NamedTuple):
+class KeyBand(NamedTuple):
     low: bytes
     high: bytes
     rows: Set
 
 
-Bands = tuple[Band, ...]
+Bands = tuple[KeyBand, ...]
 B = TypeVar("B", bound=tuple[Any, ...])
 """A band or an interval: both begin with two positions."""
 
@@ -55,12 +55,12 @@ class Region(NamedTuple):
     exact: bool
 
 
-EVERYTHING = Region((Band(BOTTOM, TOP, ALL),), True)
+EVERYTHING = Region((KeyBand(BOTTOM, TOP, ALL),), True)
 NOTHING = Region((), True)
 UNKNOWN = Region(EVERYTHING.bands, False)
 
 
-class Strip(NamedTuple):
+class KeyRange(NamedTuple):
     """A stretch of keys (behind the table's id) to be read in order; of its rows only those in the set are meant."""
 
     low: bytes
@@ -84,19 +84,23 @@ def region_of(wanted: Filter) -> Region:
             return _joined([region_of(part) for part in wanted.parts], _union)
 
 
-def strips_of(bands: Bands) -> list[Strip]:
+def key_ranges_of(bands: Bands) -> list[KeyRange]:
     """How to visit a region in the order of its keys, neighbours joined."""
-    strips: list[Strip] = []
+    key_ranges: list[KeyRange] = []
     for band in bands:
-        for strip in _strips(band):
-            if strips and strips[-1].high == strip.low and strips[-1].rows == strip.rows == ALL:
-                strips[-1] = Strip(strips[-1].low, strip.high, ALL)
+        for key_range in _key_ranges(band):
+            if (
+                key_ranges
+                and key_ranges[-1].high == key_range.low
+                and key_ranges[-1].rows == key_range.rows == ALL
+            ):
+                key_ranges[-1] = KeyRange(key_ranges[-1].low, key_range.high, ALL)
             else:
-                strips.append(strip)
-    return strips
+                key_ranges.append(key_range)
+    return key_ranges
 
 
-def bounds_of(keys: KeyRange | None) -> Interval:
+def bounds_of(keys: SasKeyRange | None) -> Interval:
     """The stretch of keys that a token opens."""
     if keys is None:
         return BOTTOM, TOP
@@ -109,14 +113,14 @@ def bounds_of(keys: KeyRange | None) -> Interval:
     return low, end + b"\1" if keys.end_row is None else b"%b\0%b\0" % (end, ordinal(keys.end_row))
 
 
-def _strips(band: Band) -> list[Strip]:
+def _key_ranges(band: KeyBand) -> list[KeyRange]:
     if band.high == band.low + b"\0":
         partition = band.low + b"\0"
         return [
-            Strip(partition + low, _first_key(band.high) if high == TOP else partition + high, ALL)
+            KeyRange(partition + low, _first_key(band.high) if high == TOP else partition + high, ALL)
             for low, high in band.rows
         ]
-    return [Strip(_first_key(band.low), _first_key(band.high), band.rows)]
+    return [KeyRange(_first_key(band.low), _first_key(band.high), band.rows)]
 
 
 def _first_key(position: bytes) -> bytes:
@@ -138,8 +142,8 @@ def _comparison(wanted: Comparison) -> Region:
         return UNKNOWN
     keys = _SETS[wanted.operator](ordinal(text))
     if wanted.name == ROW_KEY:
-        return Region((Band(BOTTOM, TOP, keys),), True)
-    return Region(tuple(Band(low, high, ALL) for low, high in keys), True)
+        return Region((KeyBand(BOTTOM, TOP, keys),), True)
+    return Region(tuple(KeyBand(low, high, ALL) for low, high in keys), True)
 
 
 def _between(low: bytes, high: bytes) -> Set:
@@ -191,13 +195,13 @@ def _pair(one: Region, other: Region, operation: Operation) -> Region:
 
 def _combined(one: Bands, other: Bands, operation: Operation) -> Bands:
     """Cut the partition keys wherever either region begins or ends a band, and combine the rows in between."""
-    found: list[Band] = []
+    found: list[KeyBand] = []
     for low, high, band, other_band in _cut(one, other):
         rows = _combined_sets(band.rows if band else NONE, other_band.rows if other_band else NONE, operation)
         if rows and found and found[-1].high == low and found[-1].rows == rows:
-            found[-1] = Band(found[-1].low, high, rows)
+            found[-1] = KeyBand(found[-1].low, high, rows)
         elif rows:
-            found.append(Band(low, high, rows))
+            found.append(KeyBand(low, high, rows))
     return tuple(found)
 
 

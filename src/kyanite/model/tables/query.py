@@ -11,12 +11,20 @@ from bisect import bisect_right
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 
-from kyanite.edm import And, Filter, KeyRange, Not, Or, text_of_ordinal
+from kyanite.edm import And, Filter, Not, Or, SasKeyRange, text_of_ordinal
 from kyanite.engine.api import Engine, Snapshot
 from kyanite.model import keys
 from kyanite.model.tables import stored_entity, table
 from kyanite.model.tables.filter import Predicate, compile_filter
-from kyanite.model.tables.key_ranges import ALL, EVERYTHING, Set, Strip, bounds_of, region_of, strips_of
+from kyanite.model.tables.key_ranges import (
+    ALL,
+    EVERYTHING,
+    KeyRange,
+    Set,
+    bounds_of,
+    key_ranges_of,
+    region_of,
+)
 from kyanite.model.tables.table import TableKey
 
 MAX_ENTITIES = 1000
@@ -32,7 +40,7 @@ _COMPARISONS_AT_ONE_PRICE = 16
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    strips: tuple[Strip, ...]
+    key_ranges: tuple[KeyRange, ...]
     matches: Predicate | None
     """What is left to be asked of each entity in the strips; None when all of them are meant."""
     row_cost: int = 1
@@ -46,7 +54,7 @@ class Ask:
     plan: Plan
     first: tuple[str, str] | None = None
     """The keys at which the page begins."""
-    within: KeyRange | None = None
+    within: SasKeyRange | None = None
     limit: int = MAX_ENTITIES
     """With 0 the page is empty and the last: nobody can go on by pages of nothing."""
 
@@ -61,13 +69,13 @@ class EntityPage:
 
 def plan(wanted: Filter | None) -> Plan:
     if wanted is None:
-        return Plan(tuple(strips_of(EVERYTHING.bands)), None)
+        return Plan(tuple(key_ranges_of(EVERYTHING.bands)), None)
     region = region_of(wanted)
-    strips = tuple(strips_of(region.bands))
+    key_ranges = tuple(key_ranges_of(region.bands))
     if region.exact:
-        return Plan(strips, None)
+        return Plan(key_ranges, None)
     left = _left_to_ask(wanted)
-    return Plan(strips, compile_filter(left), 1 + _comparisons(left) // _COMPARISONS_AT_ONE_PRICE)
+    return Plan(key_ranges, compile_filter(left), 1 + _comparisons(left) // _COMPARISONS_AT_ONE_PRICE)
 
 
 def _left_to_ask(wanted: Filter) -> Filter:
@@ -88,26 +96,28 @@ def _comparisons(wanted: Filter) -> int:
             return 1
 
 
-def query(engine: Engine, key: TableKey, ask: Ask) -> Awaitable[EntityPage]:
-    matches, row_cost = ask.plan.matches, ask.plan.row_cost
-    low, high = bounds_of(ask.within)
-    if ask.first is not None:
-        low = max(low, keys.entity(*ask.first))
+def query(engine: Engine, key: TableKey, request: Ask) -> Awaitable[EntityPage]:
+    matches, row_cost = request.plan.matches, request.plan.row_cost
+    low, high = bounds_of(request.within)
+    if request.first is not None:
+        low = max(low, keys.entity(*request.first))
 
     def body(snap: Snapshot) -> EntityPage:
         record = table.load(snap, key)
-        if ask.limit == 0:
+        if request.limit == 0:
             return EntityPage(record.name, [], None)
         base = keys.entities(record.id)
         texts: list[bytes] = []
         looked_at = size = 0
-        for strip in ask.plan.strips:
+        for key_range in request.plan.key_ranges:
             # One row more than can be used shows where the next page begins.
-            most = ask.limit - len(texts) if matches is None else (MAX_LOOKED_AT - looked_at) // row_cost + 1
-            start, end = max(strip.low, low), min(strip.high, high)
-            for entity_key, row in _rows(snap, base, start, end, strip.rows, most + 1):
+            most = (
+                request.limit - len(texts) if matches is None else (MAX_LOOKED_AT - looked_at) // row_cost + 1
+            )
+            start, end = max(key_range.low, low), min(key_range.high, high)
+            for entity_key, row in _rows(snap, base, start, end, key_range.rows, most + 1):
                 is_enough = looked_at >= MAX_LOOKED_AT or size >= MAX_BYTES or row is _ENOUGH
-                if is_enough or len(texts) >= ask.limit:
+                if is_enough or len(texts) >= request.limit:
                     return EntityPage(record.name, texts, _keys_of(entity_key, base))
                 looked_at += row_cost
                 if not row:
@@ -134,10 +144,10 @@ def _rows(
         return iter(())
     if rows == ALL:
         return snap.scan(base + low, base + high, limit=limit)
-    return _leap(snap, base, base + low, base + high, rows)
+    return _skip(snap, base, base + low, base + high, rows)
 
 
-def _leap(snap: Snapshot, base: bytes, low: bytes, high: bytes, rows: Set) -> Iterator[tuple[bytes, bytes]]:
+def _skip(snap: Snapshot, base: bytes, low: bytes, high: bytes, rows: Set) -> Iterator[tuple[bytes, bytes]]:
     """The rows of a stretch whose row keys are in the set, and without their values those that are read over."""
     starts = [interval[0] for interval in rows]
     read_over_bytes = 0

@@ -84,16 +84,17 @@ def etag_of(row: bytes) -> str:
 # Rows
 
 
-def save(tx: Transaction, table_id: int, key: bytes, text: bytes, nth: int) -> None:
-    """Write the entity, the ``nth`` of its transaction, in as many rows as it takes."""
+def save(tx: Transaction, table_id: int, key: bytes, text: bytes) -> None:
+    """Write the entity in as many rows as it takes."""
     if len(text) <= MAX_VALUE_BYTES:
         tx.put(key, text)
         return
     pieces = [text[at : at + _PIECE_BYTES] for at in range(0, len(text), _PIECE_BYTES)]
-    head = b"%c%b%c%c" % (_DIVIDED, tx.now.to_bytes(8, "big"), nth, len(pieces) - 1)
+    divided_id = tx.new_id()
+    head = b"%c%b\0%c" % (_DIVIDED, divided_id.to_bytes(8, "big"), len(pieces) - 1)
     tx.put(key, head + pieces[0])
     for number, piece in enumerate(pieces[1:]):
-        tx.put(keys.entity_piece(table_id, tx.now, nth, number), piece)
+        tx.put(keys.entity_piece(table_id, divided_id, 0, number), piece)
 
 
 def whole(snap: Snapshot, table_id: int, row: bytes) -> bytes:
@@ -112,5 +113,6 @@ def drop(tx: Transaction, table_id: int, row: bytes) -> None:
 
 
 def _piece_keys(table_id: int, row: bytes) -> list[bytes]:
-    written_at, nth, count = int.from_bytes(row[1:9], "big"), row[9], row[10]
-    return [keys.entity_piece(table_id, written_at, nth, number) for number in range(count)]
+    """Format 1 named the pieces by an instant, far below any id, and by which entity of its group it was."""
+    divided_id, entity_number, count = int.from_bytes(row[1:9], "big"), row[9], row[10]
+    return [keys.entity_piece(table_id, divided_id, entity_number, number) for number in range(count)]

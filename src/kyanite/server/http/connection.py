@@ -19,7 +19,7 @@ from kyanite.server.http.limits import Limits, Stats
 from kyanite.server.http.request_body import IncomingBody
 from kyanite.server.http.request_parser import IncomingRequest, RequestReader
 from kyanite.server.http.response_head import AnswerError, encode_head, has_body, is_chunked
-from kyanite.server.http.response_writer import Outlet
+from kyanite.server.http.response_writer import ResponseWriter
 from kyanite.wire.http import BodyError, Handler, Piece, Request, Response
 
 CLIENT_WENT_AWAY = 499
@@ -64,7 +64,6 @@ class HttpConnection(asyncio.Protocol):
         "_lingering",
         "_local_port",
         "_loop",
-        "_outlet",
         "_phase",
         "_reader",
         "_reading",
@@ -72,12 +71,13 @@ class HttpConnection(asyncio.Protocol):
         "_since_seconds",
         "_status",
         "_transport",
+        "_writer",
         "task",
     )
 
     _transport: asyncio.Transport
     _reader: RequestReader
-    _outlet: Outlet
+    _writer: ResponseWriter
 
     def __init__(self, host: Host, loop: asyncio.AbstractEventLoop, local_port: int) -> None:
         self._host = host
@@ -109,7 +109,7 @@ class HttpConnection(asyncio.Protocol):
         peername = transport.get_extra_info("peername")
         peer = str(peername[0]) if isinstance(peername, tuple) else ""
         self._reader = RequestReader(host.limits, self, peer=peer, secure=secure, local_port=self._local_port)
-        self._outlet = Outlet(self._transport, self._loop, host.stats, secure=secure)
+        self._writer = ResponseWriter(self._transport, self._loop, host.stats, secure=secure)
         if not host.opened(self):
             self._refuse(503)
 
@@ -150,10 +150,10 @@ class HttpConnection(asyncio.Protocol):
         self._host.closed(self)
 
     def pause_writing(self) -> None:
-        self._outlet.pause()
+        self._writer.pause()
 
     def resume_writing(self) -> None:
-        self._outlet.resume()
+        self._writer.resume()
         if self._request is None and not self._ending:
             self._advance()
 
@@ -165,7 +165,7 @@ class HttpConnection(asyncio.Protocol):
             return
         request.expects_continue = False
         if request.incoming is not None and request.incoming.received == 0:
-            self._outlet.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def pause_body(self) -> None:
         self._body_paused = True
@@ -188,7 +188,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport.abort()
 
     def tick(self, elapsed_seconds: float) -> None:
-        if self._outlet.stalled(elapsed_seconds, self._host.limits):
+        if self._writer.stalled(elapsed_seconds, self._host.limits):
             self._host.stats.stalls_total += 1
             self.abort()
         elif self._lingering:
@@ -237,9 +237,9 @@ class HttpConnection(asyncio.Protocol):
     def _advance(self) -> None:
         """Start what can be started. One slice per turn of the loop: others want their turn too."""
         reader = self._reader
-        while reader.requests and self._request is None and not self._ending and not self._outlet.paused:
+        while reader.requests and self._request is None and not self._ending and not self._writer.paused:
             self._begin(reader.requests.popleft())
-        if self._request is not None or self._ending or self._outlet.paused:
+        if self._request is not None or self._ending or self._writer.paused:
             return
         if reader.error is not None:
             self._host.stats.requests_malformed += 1
@@ -261,7 +261,7 @@ class HttpConnection(asyncio.Protocol):
         self._request = request
         if host.on_exchange is not None:
             self._began_seconds = time.perf_counter()
-            self._began_bytes = self._outlet.bytes_out
+            self._began_bytes = self._writer.bytes_out
         self.task = eager.start(self._exchange(request), self._loop)
 
     async def _exchange(self, request: IncomingRequest) -> None:
@@ -291,7 +291,7 @@ class HttpConnection(asyncio.Protocol):
         self._cleaning_up = False
         if host.on_exchange is not None:
             seconds = time.perf_counter() - self._began_seconds
-            sent_bytes = self._outlet.bytes_out - self._began_bytes
+            sent_bytes = self._writer.bytes_out - self._began_bytes
             host.on_exchange(request, status or CLIENT_WENT_AWAY, seconds, sent_bytes)
         body = request.incoming
         if body is not None:
@@ -354,9 +354,9 @@ class HttpConnection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         if len(body) <= _COALESCED_BYTES:
-            self._outlet.write(head + body)
+            self._writer.write(head + body)
         else:
-            self._outlet.write_both(head, body)
+            self._writer.write_both(head, body)
 
     async def _send_streamed(
         self, request: IncomingRequest, response: Response, pieces: AsyncIterator[Piece]
@@ -370,9 +370,9 @@ class HttpConnection(asyncio.Protocol):
             if self._transport.is_closing():
                 return
             if bodiless:
-                self._outlet.write(head)
+                self._writer.write(head)
             else:
-                await self._outlet.send(head, pieces, length=response.length, chunked=chunked)
+                await self._writer.send(head, pieces, length=response.length, chunked=chunked)
         finally:
             self._cleaning_up = True
             if isinstance(pieces, AsyncGenerator):
@@ -396,7 +396,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _refuse(self, status: int) -> None:
         """An answer to what is no request; nothing can follow it."""
-        self._outlet.write(encode_head(Response(status), http_1_0=False, keep_alive=False))
+        self._writer.write(encode_head(Response(status), http_1_0=False, keep_alive=False))
         self._end(linger=True)
 
     # The end.

@@ -11,7 +11,7 @@ from kyanite.wire.http import Piece
 _BUFFER_BYTES = 512 * 1024
 
 
-class Outlet:
+class ResponseWriter:
     """Writes through the transport or, for streamed answers on a plain socket, beside it."""
 
     __slots__ = (

@@ -23,7 +23,7 @@ class Sender(Protocol):
     async def send_span(self, span: FileSpan) -> None: ...
 
 
-class Outlet(Protocol):
+class ResponseWriter(Protocol):
     """What a sender over a transport needs of its connection."""
 
     def write(self, data: bytes | memoryview) -> None: ...
@@ -36,16 +36,16 @@ class TransportSender:
     loop.
     """
 
-    __slots__ = ("_loop", "_outlet")
+    __slots__ = ("_loop", "_writer")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, outlet: Outlet) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, writer: ResponseWriter) -> None:
         self._loop = loop
-        self._outlet = outlet
+        self._writer = writer
 
     async def send(self, data: bytes | memoryview, *, more: bool = False) -> None:
-        self._outlet.write(data)
+        self._writer.write(data)
         if not more:
-            await self._outlet.writable()
+            await self._writer.writable()
 
     async def send_span(self, span: FileSpan) -> None:
         offset, end = span.offset, span.offset + span.length

@@ -20,14 +20,14 @@ _STATES = {State.GONE: "is not running", State.STARTING: "is starting", State.ST
 
 
 class Admin:
-    """Answers for all workers. ``look`` is to be called about once a second."""
+    """Answers for all workers. ``look_up`` is to be called about once a second."""
 
     def __init__(self, slots: Mapping[str, Slot], workers: frozenset[str]) -> None:
         self._slots = slots
         self._workers = workers
         self._beats: dict[str, tuple[int, float]] = {}
 
-    def look(self) -> None:
+    def look_up(self) -> None:
         """Take note of who has shown a sign of life."""
         now = time.monotonic()
         for name in self._workers:
@@ -55,7 +55,7 @@ class Admin:
         state = self._slots[name].state
         if state is not State.SERVING:
             return f"{name} {_STATES[state]}"
-        self.look()
+        self.look_up()
         if time.monotonic() - self._beats[name][1] > SILENT_SECONDS:
             return f"{name} does not answer"
         return None

@@ -10,7 +10,7 @@ import uvloop
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import serve
 from kyanite.server.observability.admin import Admin
-from kyanite.server.processes.process import Post, until_stopped
+from kyanite.server.processes.process import ProcessContext, until_stopped
 from kyanite.server.processes.process_table import Slot
 
 _LIMITS = Limits(connections=64)
@@ -25,13 +25,13 @@ class AdminProcess:
     slots: Mapping[str, Slot]
     workers: frozenset[str]
 
-    def __call__(self, post: Post) -> None:
+    def __call__(self, post: ProcessContext) -> None:
         uvloop.run(self._serve(post))
 
-    async def _serve(self, post: Post) -> None:
+    async def _serve(self, post: ProcessContext) -> None:
         admin = Admin(self.slots, self.workers)
         server = await serve(admin, [self.listener], limits=_LIMITS)
-        heart = asyncio.create_task(post.beat(admin.look))
+        heart = asyncio.create_task(post.beat(admin.look_up))
         post.ready()
         await until_stopped()
         await server.stop(_STOP_SECONDS)

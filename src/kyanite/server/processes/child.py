@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 
-from kyanite.server.processes.process import READY, Post, Role, live
+from kyanite.server.processes.process import READY, ProcessContext, Role, live
 from kyanite.server.processes.process_table import Slot, State
 
 SILENT_TICKS_MAX = 30
@@ -39,7 +39,7 @@ class Child:
         self._last_beat = -1
         self._silent_ticks = 0
 
-    def start(self, life_line: int, let_go: Callable[["Child"], None], log_level: str) -> bool:
+    def start(self, parent_death_pipe: int, let_go: Callable[["Child"], None], log_level: str) -> bool:
         """Fork. False, and nothing has happened, if the system has no room for another process."""
         reading, writing = os.pipe()
         # A signal between the fork and the child's own handlers would run the supervisor's handlers in the child.
@@ -48,7 +48,12 @@ class Child:
             pid = os.fork()
             if pid == 0:
                 self.report = reading
-                live(self.role, Post(self.slot, writing, life_line), lambda: let_go(self), log_level)
+                live(
+                    self.role,
+                    ProcessContext(self.slot, writing, parent_death_pipe),
+                    lambda: let_go(self),
+                    log_level,
+                )
         except OSError as error:
             _log.error("cannot start a process", extra={"of": self.role.name, "why": error.strerror})
             os.close(reading)

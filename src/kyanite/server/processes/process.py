@@ -1,6 +1,6 @@
 """A process of the server other than the supervisor: how it begins, what it tells the supervisor, and how it ends.
 
-A role (a worker, the admin process) is a function of the ``Post`` it is given. The supervisor forks and calls
+A role (a worker, the admin process) is a function of the ``ProcessContext`` it is given. The supervisor forks and calls
 ``live``; that never returns into the supervisor's code. The process says ``ready`` once it serves, or why it cannot,
 through a pipe whose other end the supervisor watches. A second pipe, the life line, carries nothing: its writing end is
 open in the supervisor only, so when the supervisor is killed every reader gets its end of file and goes too, whatever
@@ -28,13 +28,13 @@ BEAT_SECONDS = 0.5
 _log = logging.getLogger("kyanite.process")
 
 
-class Post:
+class ProcessContext:
     """What a process is given beside its configuration: its slot in the roster and its supervisor's ear."""
 
-    def __init__(self, slot: Slot, report: int, life_line: int) -> None:
+    def __init__(self, slot: Slot, report: int, parent_death_pipe: int) -> None:
         self.slot = slot
         self._report = report
-        self._life_line = life_line
+        self._parent_death_pipe = parent_death_pipe
 
     def ready(self) -> None:
         self.slot.state = State.SERVING
@@ -43,12 +43,12 @@ class Post:
     def failed(self, sentence: str) -> None:
         os.write(self._report, sentence.encode("utf-8", "replace")[:4000])
 
-    def watch_life_line(self) -> None:
+    def watch_parent_death_pipe(self) -> None:
         """End this process when the supervisor is gone. A thread, so that a busy event loop cannot miss it."""
         threading.Thread(target=self._wait_for_end, name="life line", daemon=True).start()
 
     def _wait_for_end(self) -> None:
-        while os.read(self._life_line, 1):
+        while os.read(self._parent_death_pipe, 1):
             pass
         # Whatever was acknowledged is on disk, so there is nothing to tidy up: this is a crash like any other.
         os._exit(1)
@@ -67,7 +67,7 @@ class Role:
     """One process the supervisor keeps alive. ``work`` returns when the process was told to stop and did."""
 
     name: str
-    work: Callable[[Post], None]
+    work: Callable[[ProcessContext], None]
     listeners: tuple[socket.socket, ...]
     """What it listens on. The others close these, so that a listener is gone when those it belongs to are."""
     uses_store: bool = True
@@ -75,7 +75,7 @@ class Role:
     """False for a process whose memory is the store: a successor would be an empty store."""
 
 
-def live(role: Role, post: Post, let_go: Callable[[], None], log_level: str) -> NoReturn:
+def live(role: Role, post: ProcessContext, let_go: Callable[[], None], log_level: str) -> NoReturn:
     """Be the process of a role, from just after the fork until the end. ``let_go`` closes what is not for it."""
     code = 1
     try:
@@ -88,7 +88,7 @@ def live(role: Role, post: Post, let_go: Callable[[], None], log_level: str) -> 
         _set_title(role.name)
         logs.configure(log_level, role.name)
         post.slot.take(os.getpid())
-        post.watch_life_line()
+        post.watch_parent_death_pipe()
         role.work(post)
         code = 0
     except Failure as failure:

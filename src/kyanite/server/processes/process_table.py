@@ -104,7 +104,7 @@ class Slot:
         return b""
 
 
-class Roster:
+class ProcessTable:
     """All the slots, by the names of their processes."""
 
     def __init__(self, names: list[str]) -> None:

@@ -26,7 +26,7 @@ from kyanite.engine.sqlite.shared_state import Turn
 from kyanite.server.failures import Failure
 from kyanite.server.processes.child import Child
 from kyanite.server.processes.process import Role
-from kyanite.server.processes.process_table import Roster
+from kyanite.server.processes.process_table import ProcessTable
 
 TICK_SECONDS = 1.0
 TURN_TICKS_MAX = 20
@@ -57,7 +57,7 @@ class Supervisor:
     def __init__(
         self,
         roles: Sequence[Role],
-        roster: Roster,
+        process_table: ProcessTable,
         *,
         stop_seconds: float,
         log_level: str,
@@ -68,7 +68,7 @@ class Supervisor:
         """``announce`` is called once, when every process serves; ``keep_as_worker`` in each new process, to let go of
         what is the supervisor's alone.
         """
-        self._children = [Child(role, roster.slots[role.name]) for role in roles]
+        self._children = [Child(role, process_table.slots[role.name]) for role in roles]
         self._stop_seconds = stop_seconds
         self._log_level = log_level
         self._announce = announce
@@ -76,7 +76,7 @@ class Supervisor:
         self._store_watch = store_watch
         self._listeners = {listener for role in roles for listener in role.listeners}
         self._wake, self._waker = socket.socketpair()
-        self._life_line = os.pipe()
+        self._parent_death_pipe = os.pipe()
         self._signals = 0
         self._kill_at: float | None = None
         """When a stop that has begun turns into a kill; None while none has."""
@@ -130,7 +130,9 @@ class Supervisor:
         if self._reopening and not any(child.pid for child in self._children if child.role.uses_store):
             self._reopening = False
         for child in self._children:
-            if self._may_start(child) and not child.start(self._life_line[0], self._let_go, self._log_level):
+            if self._may_start(child) and not child.start(
+                self._parent_death_pipe[0], self._let_go, self._log_level
+            ):
                 child.start_at = time.monotonic() + TICK_SECONDS
 
     def _may_start(self, child: Child) -> bool:
@@ -148,7 +150,7 @@ class Supervisor:
                 os.close(other.report)
         for listener in self._listeners.difference(child.role.listeners):
             listener.close()
-        os.close(self._life_line[1])
+        os.close(self._parent_death_pipe[1])
         self._keep_as_worker()
 
     # Watching

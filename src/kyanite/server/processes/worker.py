@@ -17,14 +17,14 @@ import uvloop
 
 from kyanite.server.config import Config
 from kyanite.server.dispatch import FrontDoor
-from kyanite.server.fair_accept import TurnTakingServer
+from kyanite.server.fair_accept import FairServer
 from kyanite.server.guids import FreshGuids
 from kyanite.server.http.limits import Limits
 from kyanite.server.observability.metrics import RequestMeter
 from kyanite.server.observability.observer import observer
 from kyanite.server.observability.published_metrics import Publication
 from kyanite.server.processes.descriptor_limit import connections_max
-from kyanite.server.processes.process import Post, until_stopped
+from kyanite.server.processes.process import ProcessContext, until_stopped
 from kyanite.server.processes.process_table import Slot
 from kyanite.server.service_table import SERVICES
 from kyanite.server.store.maintenance import keep_up
@@ -44,20 +44,20 @@ class Worker:
     folder: Path
     listeners: Mapping[str, socket.socket]
     tls: ssl.SSLContext | None
-    caretaker: str
+    maintainer: str
     """The name of the worker that does the upkeep for all."""
 
-    def __call__(self, workers: Mapping[str, Slot], post: Post) -> None:
+    def __call__(self, workers: Mapping[str, Slot], post: ProcessContext) -> None:
         """``workers`` are the slots of all workers by name, this one's among them."""
         uvloop.run(self._serve([slot for name, slot in workers.items() if name != post.slot.name], post))
 
-    async def _serve(self, others: Sequence[Slot], post: Post) -> None:
+    async def _serve(self, others: Sequence[Slot], post: ProcessContext) -> None:
         store = open_store(self.folder, in_memory=self.config.location is None)
         door = FrontDoor(
             self._handlers(store), {at.getsockname()[1]: name for name, at in self.listeners.items()}
         )
         meter = None if self.config.admin_port is None else RequestMeter()
-        server = TurnTakingServer(
+        server = FairServer(
             door,
             limits=Limits(connections=connections_max()),
             own=post.slot,
@@ -66,7 +66,7 @@ class Worker:
         )
         publication = None if meter is None else Publication(post.slot, meter, server.stats, store.commits)
         background = [asyncio.create_task(post.beat(None if publication is None else publication.publish))]
-        if post.slot.name == self.caretaker:
+        if post.slot.name == self.maintainer:
             background += [asyncio.create_task(keep_up(step)) for step in store.upkeep()]
         for listener in self.listeners.values():
             await server.listen(listener, self.tls)

@@ -11,12 +11,12 @@ from kyanite.engine.api import EngineError
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.engine.sqlite.engine import EmbeddedEngine
 from kyanite.engine.sqlite.group_commit import Commits
-from kyanite.engine.sqlite.shared_state import Board
+from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.extents.local.store import LocalExtents
-from kyanite.model.maintenance.deleted_containers import Demolition
-from kyanite.model.maintenance.deleted_shares import ShareDemolition
+from kyanite.model.maintenance.deleted_containers import DeletedContainers
+from kyanite.model.maintenance.deleted_shares import DeletedShares
 from kyanite.model.maintenance.deleted_tables import DeletedTables
-from kyanite.model.maintenance.garbage_collection import Sweeper
+from kyanite.model.maintenance.garbage_collection import GarbageCollector
 from kyanite.model.maintenance.spent_messages import SpentMessages
 from kyanite.server.failures import Failure
 from kyanite.server.store.maintenance import Step
@@ -38,9 +38,9 @@ class Store:
     def upkeep(self) -> list[Step]:
         """What gives space back in the background, one step at a time."""
         return [
-            Demolition(self.engine).step,
-            ShareDemolition(self.engine).step,
-            Sweeper(self.engine, self.extents).step,
+            DeletedContainers(self.engine).step,
+            DeletedShares(self.engine).step,
+            GarbageCollector(self.engine, self.extents).step,
             SpentMessages(self.engine).step,
             DeletedTables(self.engine).step,
         ]
@@ -61,7 +61,7 @@ def open_store(folder: Path, *, in_memory: bool) -> Store:
         raise Failure(f"The store {folder} cannot be opened: {error.strerror}.") from error
 
 
-def engine_board(folder: Path) -> Board:
+def engine_shared_state(folder: Path) -> SharedState:
     """What the engine shows of itself to a supervisor."""
     (folder / _ENGINE).mkdir(mode=0o700, exist_ok=True)
-    return Board(folder / _ENGINE)
+    return SharedState(folder / _ENGINE)

@@ -1,24 +1,24 @@
 """The Blob service of an account over REST: its properties, its stats, and what kind of account it is."""
 
 from kyanite.services.rest import service_properties
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.wire.http import Response
 from kyanite.wire.service_properties import BLOB_ELEMENTS
 
 
-async def get_properties(exchange: Exchange) -> Response:
-    return await service_properties.get_properties(exchange, "blob", BLOB_ELEMENTS)
+async def get_properties(context: RequestContext) -> Response:
+    return await service_properties.get_properties(context, "blob", BLOB_ELEMENTS)
 
 
-async def set_properties(exchange: Exchange) -> Response:
-    return await service_properties.set_properties(exchange, "blob", BLOB_ELEMENTS)
+async def set_properties(context: RequestContext) -> Response:
+    return await service_properties.set_properties(context, "blob", BLOB_ELEMENTS)
 
 
-async def get_stats(exchange: Exchange) -> Response:
-    return await service_properties.get_stats(exchange)
+async def get_stats(context: RequestContext) -> Response:
+    return await service_properties.get_stats(context)
 
 
-async def get_information(_: Exchange) -> Response:
+async def get_information(_: RequestContext) -> Response:
     """Every account here is a general-purpose one that says it is replicated to a readable secondary."""
     return Response(
         200,

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from kyanite.rules.permissions import Access
 from kyanite.services.blob import errors
 from kyanite.services.blob.operations import OPERATIONS as EVERY_OPERATION
-from kyanite.services.rest.blob_paths import guardian, locate
-from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.blob_paths import acl_lookup, locate
+from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.services.rest.operations import Op, query
-from kyanite.services.rest.service import Dialect, Service
+from kyanite.services.rest.service import Service, ServiceDefinition
 from kyanite.wire import uri
 from kyanite.wire.batch import (
     MULTIPART,
@@ -40,27 +40,27 @@ class _Part(NamedTuple):
     content_id: str | None
 
 
-async def blob_batch(exchange: Exchange) -> Response:
-    body = await exchange.request.body.read_all(_BODY_MAX_BYTES)
+async def blob_batch(context: RequestContext) -> Response:
+    body = await context.request.body.read_all(_BODY_MAX_BYTES)
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_BODY_MAX_BYTES))
-    parts = _read(exchange, body)
-    service = Service(exchange.environment, _PARTS, exchange.version)
+    parts = _read(context, body)
+    service = Service(context.environment, _PARTS, context.version)
     answers = await asyncio.gather(*(_answer(service, part) for part in parts))
-    boundary = f"batchresponse_{exchange.environment.fresh_guid()}"
+    boundary = f"batchresponse_{context.environment.fresh_guid()}"
     return Response(
         202, [("Content-Type", f"{MULTIPART}; boundary={boundary}")], encode_parts(boundary, answers)
     )
 
 
-def _read(exchange: Exchange, body: bytes) -> list[_Part]:
-    found = decode_parts(exchange.headers.get("content-type", ""), body)
+def _read(context: RequestContext, body: bytes) -> list[_Part]:
+    found = decode_parts(context.headers.get("content-type", ""), body)
     if len(found) > PARTS_MAX:
         raise _invalid(f"A batch holds {PARTS_MAX} requests at the most.")
     requests = decode_requests(found)
     _check_kind(requests)
     return [
-        _Part(_request(exchange, request), part.headers.get("content-id"))
+        _Part(_request(context, request), part.headers.get("content-id"))
         for request, part in zip(requests, found, strict=True)
     ]
 
@@ -71,19 +71,19 @@ def _check_kind(requests: Sequence[EmbeddedRequest]) -> None:
         raise _invalid("All requests of a batch must be of one kind.")
 
 
-def _request(exchange: Exchange, part: EmbeddedRequest) -> Request:
+def _request(context: RequestContext, part: EmbeddedRequest) -> Request:
     """The part as a request that came in beside the batch."""
-    outer = exchange.request
+    outer = context.request
     path, _, parameters = part.target.partition("?")
     if not path.startswith("/"):
         path = "/" + path.partition("://")[2].partition("/")[2]
-    host = exchange.headers.get("host", "")
-    if exchange.target.path_style and not path.startswith(f"/{exchange.account.name}/"):
-        host = f"{exchange.account.name}.blob.localhost"  # Clients leave the account out, and sign it so.
+    host = context.headers.get("host", "")
+    if context.target.path_style and not path.startswith(f"/{context.account.name}/"):
+        host = f"{context.account.name}.blob.localhost"  # Clients leave the account out, and sign it so.
     target = uri.decode_target(host, path, "blob")
-    if target.account != exchange.account.name:
+    if target.account != context.account.name:
         raise _invalid("A request of the batch is for another account.")
-    if exchange.resource is Resource.CONTAINER and target.first != exchange.container:
+    if context.resource is Resource.CONTAINER and target.first != context.container:
         raise _invalid("A request of the batch is for another container.")
     headers = {**part.headers, "host": host}
     return Request(
@@ -109,14 +109,14 @@ def _invalid(sentence: str) -> Malformed:
     return Malformed("InvalidInput", Reason=sentence)
 
 
-_PARTS = Dialect(
+_PARTS = ServiceDefinition(
     word="blob",
     server=SERVER,
     operations=tuple(op for op in EVERY_OPERATION if op.name in _KINDS),
     reasons=errors.REASONS,
     codes=errors.CODES,
     locate=locate,
-    guardian=guardian,
+    acl_lookup=acl_lookup,
 )
 """The Blob service as far as a batch may ask for it."""
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kyanite.model.blobs import blob, delete, snapshots
-from kyanite.model.blobs.blob import UNGUARDED, BlobKey, Guard
+from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions, BlobKey
 from kyanite.model.blobs.delete import Snapshots
 from kyanite.model.records import APPEND_BLOB, PAGE_BLOB, BlobRecord, CopyState, HttpHeaders
 from kyanite.rules import leases
@@ -16,7 +16,7 @@ from kyanite.services.blob.container import key_of
 from kyanite.services.blob.lists import BLOB_TYPES
 from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of, tier_times_of
 from kyanite.services.rest.blob_paths import readable_key_of
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import (
     base64_text,
     conditions_of,
@@ -27,7 +27,7 @@ from kyanite.services.rest.headers import (
     required,
     stored_md5_of,
 )
-from kyanite.services.rest.leases import lease_answer, lease_ask_of
+from kyanite.services.rest.leases import lease_answer, lease_request_of
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
@@ -47,23 +47,25 @@ SEALED = ("x-ms-blob-sealed", "true")
 _TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.items()}
 
 
-def blob_key_of(exchange: Exchange) -> BlobKey:
+def blob_key_of(context: RequestContext) -> BlobKey:
     """The blob that a write names. Snapshots are never written."""
-    features.check(exchange)
-    if "snapshot" in exchange.parameters:
-        raise bad_parameter("snapshot", exchange.parameters["snapshot"])
-    return BlobKey(key_of(exchange), exchange.object_name)
+    features.check(context)
+    if "snapshot" in context.parameters:
+        raise bad_parameter("snapshot", context.parameters["snapshot"])
+    return BlobKey(key_of(context), context.object_name)
 
 
-def found_key_of(exchange: Exchange) -> BlobKey:
+def found_key_of(context: RequestContext) -> BlobKey:
     """The blob or snapshot that a read or a delete names."""
-    features.check(exchange)
-    return readable_key_of(exchange)
+    features.check(context)
+    return readable_key_of(context)
 
 
-def guard_of(headers: Mapping[str, str]) -> Guard:
+def access_conditions_of(headers: Mapping[str, str]) -> AccessConditions:
     conditions, lease_id = conditions_of(headers), lease_id_of(headers)
-    return UNGUARDED if conditions is NONE and lease_id is None else Guard(conditions, lease_id)
+    return (
+        UNCONDITIONAL if conditions is NONE and lease_id is None else AccessConditions(conditions, lease_id)
+    )
 
 
 def version_headers(record: BlobRecord) -> Headers:
@@ -73,25 +75,29 @@ def version_headers(record: BlobRecord) -> Headers:
     ]
 
 
-async def get_blob_properties(exchange: Exchange) -> Response:
-    seen = await blob.see(exchange.environment.engine, found_key_of(exchange), guard_of(exchange.headers))
-    record = seen.record
-    headers = property_headers(exchange, record, seen.at)
+async def get_blob_properties(context: RequestContext) -> Response:
+    found = await blob.get_properties(
+        context.environment.engine, found_key_of(context), access_conditions_of(context.headers)
+    )
+    record = found.record
+    headers = property_headers(context, record, found.at)
     if record.http.content_md5:
         headers.append(("Content-MD5", base64_text(record.http.content_md5)))
-    headers += tier_headers(record, seen.at)
+    headers += tier_headers(record, found.at)
     return Response(200, headers, length=record.length)
 
 
-async def get_blob_metadata(exchange: Exchange) -> Response:
-    seen = await blob.see(exchange.environment.engine, found_key_of(exchange), guard_of(exchange.headers))
-    return Response(200, version_headers(seen.record) + metadata_headers(seen.record.metadata))
+async def get_blob_metadata(context: RequestContext) -> Response:
+    found = await blob.get_properties(
+        context.environment.engine, found_key_of(context), access_conditions_of(context.headers)
+    )
+    return Response(200, version_headers(found.record) + metadata_headers(found.record.metadata))
 
 
-async def set_blob_properties(exchange: Exchange) -> Response:
-    http = set_http_headers_of(exchange.headers)
+async def set_blob_properties(context: RequestContext) -> Response:
+    http = set_http_headers_of(context.headers)
     record = await blob.set_http_headers(
-        exchange.environment.engine, blob_key_of(exchange), http, guard_of(exchange.headers)
+        context.environment.engine, blob_key_of(context), http, access_conditions_of(context.headers)
     )
     return Response(200, version_headers(record))
 
@@ -109,66 +115,66 @@ def set_http_headers_of(headers: Mapping[str, str]) -> HttpHeaders:
     )
 
 
-async def set_blob_metadata(exchange: Exchange) -> Response:
+async def set_blob_metadata(context: RequestContext) -> Response:
     record = await blob.set_metadata(
-        exchange.environment.engine,
-        blob_key_of(exchange),
-        metadata_of(exchange.request),
-        guard_of(exchange.headers),
+        context.environment.engine,
+        blob_key_of(context),
+        metadata_of(context.request),
+        access_conditions_of(context.headers),
     )
     return Response(200, [*version_headers(record), ("x-ms-request-server-encrypted", "true")])
 
 
-async def lease_blob(exchange: Exchange) -> Response:
-    ask = lease_ask_of(exchange)
+async def lease_blob(context: RequestContext) -> Response:
+    request = lease_request_of(context)
     record, outcome = await blob.lease(
-        exchange.environment.engine, blob_key_of(exchange), ask, conditions_of(exchange.headers)
+        context.environment.engine, blob_key_of(context), request, conditions_of(context.headers)
     )
-    return lease_answer(ask, outcome, version_headers(record))
+    return lease_answer(request, outcome, version_headers(record))
 
 
-async def set_blob_tier(exchange: Exchange) -> Response:
+async def set_blob_tier(context: RequestContext) -> Response:
     """202 while the blob is still to come out of the archive."""
-    required(exchange.headers, "x-ms-access-tier")
+    required(context.headers, "x-ms-access-tier")
     is_pending = await blob.set_tier(
-        exchange.environment.engine,
-        found_key_of(exchange),
-        tier_of(exchange.headers),
-        priority_of(exchange.headers),
-        lease_id_of(exchange.headers),
+        context.environment.engine,
+        found_key_of(context),
+        tier_of(context.headers),
+        priority_of(context.headers),
+        lease_id_of(context.headers),
     )
     return Response(202 if is_pending else 200)
 
 
-async def snapshot_blob(exchange: Exchange) -> Response:
+async def snapshot_blob(context: RequestContext) -> Response:
     taken_at, record = await snapshots.take(
-        exchange.environment.engine,
-        blob_key_of(exchange),
-        metadata_of(exchange.request),
-        guard_of(exchange.headers),
+        context.environment.engine,
+        blob_key_of(context),
+        metadata_of(context.request),
+        access_conditions_of(context.headers),
     )
     return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(taken_at))])
 
 
-async def delete_blob(exchange: Exchange) -> Response:
-    key = found_key_of(exchange)
-    wish = one_of(exchange.headers, "x-ms-delete-snapshots", ("include", "only"))
+async def delete_blob(context: RequestContext) -> Response:
+    key = found_key_of(context)
+    wish = one_of(context.headers, "x-ms-delete-snapshots", ("include", "only"))
     if wish and key.snapshot is not None:
         raise bad_header("x-ms-delete-snapshots", wish)
     await delete.delete(
-        exchange.environment.engine,
+        context.environment.engine,
         key,
-        guard_of(exchange.headers),
+        access_conditions_of(context.headers),
         Snapshots(wish) if wish else Snapshots.REFUSE,
-        tier_times=tier_times_of(exchange.headers),
+        tier_times=tier_times_of(context.headers),
     )
     return Response(202, [("x-ms-delete-type-permanent", "true")])
 
 
-def property_headers(exchange: Exchange, record: BlobRecord, now: Instant) -> Headers:
+def property_headers(context: RequestContext, record: BlobRecord, now: Instant) -> Headers:
     """What Get Blob and Get Blob Properties both say of a blob."""
     headers = version_headers(record)
-    http, overrides = record.http, exchange.overrides
+    http, overrides = record.http, context.overrides
     if overrides:
         http = msgspec.structs.replace(http, **{_FIELDS[name]: value for name, value in overrides.items()})
     if http.content_type:
@@ -187,7 +193,7 @@ def property_headers(exchange: Exchange, record: BlobRecord, now: Instant) -> He
         _TYPE_HEADERS[record.kind],
         ("x-ms-server-encrypted", "true"),
     )
-    if "snapshot" not in exchange.parameters:
+    if "snapshot" not in context.parameters:
         headers += _lease_headers(record.lease, now)
     if record.kind == PAGE_BLOB:
         headers.append(("x-ms-blob-sequence-number", str(record.sequence_number)))

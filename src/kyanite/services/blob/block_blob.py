@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 
 from kyanite.model.blobs import put
-from kyanite.model.blobs.put import Draft
+from kyanite.model.blobs.put import NewBlob
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.permissions import may_overwrite
-from kyanite.services.blob.blob import blob_key_of, guard_of, version_headers
+from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers
 from kyanite.services.blob.tiering import tier_of
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, md5_of, metadata_of, required
 from kyanite.services.rest.limits import check_body_length
-from kyanite.services.rest.structured import data_length_of, structured_headers, take_data
+from kyanite.services.rest.structured import data_length_of, receive_data, structured_headers
 from kyanite.services.rest.uploads import commit
 from kyanite.wire import crc64
 from kyanite.wire.http import Response
@@ -23,35 +23,45 @@ _PUT_BLOB_MAX_BYTES = (("2019-12-12", 5000 * MIB), ("2016-05-31", 256 * MIB), ("
 """The largest body of one Put Blob, by the version it came with."""
 
 
-async def put_blob(exchange: Exchange) -> Response:
-    headers = exchange.headers
+async def put_blob(context: RequestContext) -> Response:
+    headers = context.headers
     if required(headers, "x-ms-blob-type").lower() != "blockblob":
         raise bad_header("x-ms-blob-type", headers["x-ms-blob-type"])
-    length = data_length_of(exchange)
-    check_body_length(exchange.version, length, _PUT_BLOB_MAX_BYTES)
-    key, guard, metadata = blob_key_of(exchange), guard_of(headers), metadata_of(exchange.request)
+    length = data_length_of(context)
+    check_body_length(context.version, length, _PUT_BLOB_MAX_BYTES)
+    key, access_conditions, metadata = (
+        blob_key_of(context),
+        access_conditions_of(headers),
+        metadata_of(context.request),
+    )
     tier = tier_of(headers)
     md5 = md5_of(headers, "x-ms-blob-content-md5")
-    taken = await take_data(exchange, length, md5=md5)
-    draft = Draft(
-        payload=taken.payload,
+    received = await receive_data(context, length, md5=md5)
+    new_blob = NewBlob(
+        payload=received.payload,
         length=length,
-        http=http_headers_of(headers, taken.md5),
+        http=http_headers_of(headers, received.md5),
         metadata=metadata,
         tier=tier,
     )
     record = await commit(
-        exchange.environment,
-        taken,
-        put.put(exchange.environment.engine, key, draft, guard, may_overwrite=may_overwrite(exchange.grant)),
+        context.environment,
+        received,
+        put.put(
+            context.environment.engine,
+            key,
+            new_blob,
+            access_conditions,
+            may_overwrite=may_overwrite(context.grant),
+        ),
     )
     answer = version_headers(record)
     answer += [
-        ("Content-MD5", base64_text(taken.md5)),
-        ("x-ms-content-crc64", crc64.encode(taken.crc64)),
+        ("Content-MD5", base64_text(received.md5)),
+        ("x-ms-content-crc64", crc64.encode(received.crc64)),
         ("x-ms-request-server-encrypted", "true"),
     ]
-    return Response(201, answer + structured_headers(exchange))
+    return Response(201, answer + structured_headers(context))
 
 
 def http_headers_of(headers: Mapping[str, str], md5: bytes, *, own_only: bool = False) -> HttpHeaders:

@@ -6,19 +6,19 @@ from collections.abc import Awaitable, Iterable
 
 from kyanite.model.blobs import block_list, staged_blocks
 from kyanite.model.blobs.blob import BlobKey
-from kyanite.model.blobs.block_list import BlockListDraft, From
-from kyanite.model.blobs.staged_blocks import BlockDraft
+from kyanite.model.blobs.block_list import From, NewBlockList
+from kyanite.model.blobs.staged_blocks import NewBlock
 from kyanite.rules.permissions import may_overwrite
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.blob.blob import blob_key_of, found_key_of, guard_of, version_headers
+from kyanite.services.blob.blob import access_conditions_of, blob_key_of, found_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
-from kyanite.services.blob.source import source_hash_headers, take_range
+from kyanite.services.blob.source import receive_range, source_hash_headers
 from kyanite.services.blob.tiering import tier_of
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, lease_id_of, metadata_of, stored_md5_of
 from kyanite.services.rest.limits import check_body_length
-from kyanite.services.rest.structured import data_length_of, structured_headers, take_data
-from kyanite.services.rest.uploads import Taken, check_hashes, commit, hash_headers
+from kyanite.services.rest.structured import data_length_of, receive_data, structured_headers
+from kyanite.services.rest.uploads import ReceivedBody, check_hashes, commit, hash_headers
 from kyanite.values import LeaseId
 from kyanite.wire import crc64, xml
 from kyanite.wire.http import Response
@@ -32,72 +32,80 @@ _BLOCK_ID_MAX_BYTES = 64
 _SOURCES = {source.value: source for source in From}
 
 
-async def put_block(exchange: Exchange) -> Response:
-    _check_may_write(exchange)
-    block_id = _block_id_of(exchange)
-    length = data_length_of(exchange)
+async def put_block(context: RequestContext) -> Response:
+    _check_may_write(context)
+    block_id = _block_id_of(context)
+    length = data_length_of(context)
     if length == 0:
         raise bad_header("Content-Length", "0")
-    check_body_length(exchange.version, length, _BLOCK_MAX_BYTES)
-    key, lease_id = blob_key_of(exchange), lease_id_of(exchange.headers)
-    taken = await take_data(exchange, length)
-    await _stage(exchange, key, block_id, taken, lease_id)
-    answer = hash_headers(exchange.headers, taken) + structured_headers(exchange)
+    check_body_length(context.version, length, _BLOCK_MAX_BYTES)
+    key, lease_id = blob_key_of(context), lease_id_of(context.headers)
+    received = await receive_data(context, length)
+    await _stage(context, key, block_id, received, lease_id)
+    answer = hash_headers(context.headers, received) + structured_headers(context)
     return Response(201, [*answer, ("x-ms-request-server-encrypted", "true")])
 
 
-async def put_block_from_url(exchange: Exchange) -> Response:
-    _check_may_write(exchange)
-    block_id = _block_id_of(exchange)
-    key, lease_id = blob_key_of(exchange), lease_id_of(exchange.headers)
-    taken = await take_range(exchange, _BLOCK_MAX_BYTES)
-    await _stage(exchange, key, block_id, taken, lease_id)
-    hashes = source_hash_headers(exchange.headers, taken)
+async def put_block_from_url(context: RequestContext) -> Response:
+    _check_may_write(context)
+    block_id = _block_id_of(context)
+    key, lease_id = blob_key_of(context), lease_id_of(context.headers)
+    received = await receive_range(context, _BLOCK_MAX_BYTES)
+    await _stage(context, key, block_id, received, lease_id)
+    hashes = source_hash_headers(context.headers, received)
     return Response(201, [*hashes, ("x-ms-request-server-encrypted", "true")])
 
 
-def _check_may_write(exchange: Exchange) -> None:
+def _check_may_write(context: RequestContext) -> None:
     """To be allowed to create has sufficed for blocks since a version only; before, one had to be allowed to write."""
-    if exchange.version < _CREATING_SUFFICES_SINCE and not may_overwrite(exchange.grant):
+    if context.version < _CREATING_SUFFICES_SINCE and not may_overwrite(context.grant):
         raise Refused(Reason.PERMISSION_MISMATCH)
 
 
 def _stage(
-    exchange: Exchange, key: BlobKey, block_id: bytes, taken: Taken, lease_id: LeaseId | None
+    context: RequestContext, key: BlobKey, block_id: bytes, received: ReceivedBody, lease_id: LeaseId | None
 ) -> Awaitable[None]:
-    draft = BlockDraft(block_id, taken.payload, taken.length)
-    putting = staged_blocks.put_block(exchange.environment.engine, key, draft, lease_id)
-    return commit(exchange.environment, taken, putting)
+    new_list = NewBlock(block_id, received.payload, received.length)
+    putting = staged_blocks.put_block(context.environment.engine, key, new_list, lease_id)
+    return commit(context.environment, received, putting)
 
 
-async def put_block_list(exchange: Exchange) -> Response:
-    _check_may_write(exchange)
-    headers = exchange.headers
-    key, guard, metadata = blob_key_of(exchange), guard_of(headers), metadata_of(exchange.request)
-    document = await exchange.request.body.read_all(_LIST_MAX_BYTES)
+async def put_block_list(context: RequestContext) -> Response:
+    _check_may_write(context)
+    headers = context.headers
+    key, access_conditions, metadata = (
+        blob_key_of(context),
+        access_conditions_of(headers),
+        metadata_of(context.request),
+    )
+    document = await context.request.body.read_all(_LIST_MAX_BYTES)
     if document is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_LIST_MAX_BYTES))
     checksum = check_hashes(headers, document)
-    draft = BlockListDraft(
+    new_list = NewBlockList(
         entries=_entries(document),
         http=http_headers_of(headers, stored_md5_of(headers) or b"", own_only=True),
         metadata=metadata,
         tier=tier_of(headers),
     )
     record = await block_list.put_block_list(
-        exchange.environment.engine, key, draft, guard, may_overwrite=may_overwrite(exchange.grant)
+        context.environment.engine,
+        key,
+        new_list,
+        access_conditions,
+        may_overwrite=may_overwrite(context.grant),
     )
     answer = version_headers(record)
     answer += [("x-ms-content-crc64", crc64.encode(checksum)), ("x-ms-request-server-encrypted", "true")]
     return Response(201, answer)
 
 
-async def get_block_list(exchange: Exchange) -> Response:
-    wanted = exchange.parameters.get("blocklisttype", "committed").lower()
+async def get_block_list(context: RequestContext) -> Response:
+    wanted = context.parameters.get("blocklisttype", "committed").lower()
     if wanted not in {"committed", "uncommitted", "all"}:
-        raise bad_parameter("blocklisttype", exchange.parameters["blocklisttype"])
+        raise bad_parameter("blocklisttype", context.parameters["blocklisttype"])
     lists = await block_list.see(
-        exchange.environment.engine, found_key_of(exchange), guard_of(exchange.headers)
+        context.environment.engine, found_key_of(context), access_conditions_of(context.headers)
     )
     committed = _list_text("CommittedBlocks", lists.committed) if wanted != "uncommitted" else ""
     uncommitted = _list_text("UncommittedBlocks", lists.uncommitted) if wanted != "committed" else ""
@@ -125,8 +133,8 @@ def _refuse_id(text: str) -> bytes:
     raise xml.bad_node("Latest", text)
 
 
-def _block_id_of(exchange: Exchange) -> bytes:
-    text = exchange.parameters.get("blockid")
+def _block_id_of(context: RequestContext) -> bytes:
+    text = context.parameters.get("blockid")
     if text is None:
         raise Malformed("MissingRequiredQueryParameter", QueryParameterName="blockid")
     block_id = _decode_id(text)

@@ -8,9 +8,9 @@ from kyanite.model.records import ContainerRecord
 from kyanite.rules import leases
 from kyanite.rules.preconditions import Conditions
 from kyanite.services.blob import features
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import conditions_of, lease_id_of, metadata_headers, metadata_of, one_of
-from kyanite.services.rest.leases import lease_answer, lease_ask_of
+from kyanite.services.rest.leases import lease_answer, lease_request_of
 from kyanite.services.rest.policies import policies_document, policies_of
 from kyanite.values import ETag, Instant
 from kyanite.wire import http_date
@@ -19,8 +19,8 @@ from kyanite.wire.http import Response
 _PUBLIC_LEVELS = ("container", "blob")
 
 
-def key_of(exchange: Exchange) -> ContainerKey:
-    return ContainerKey(exchange.account.name, exchange.container)
+def key_of(context: RequestContext) -> ContainerKey:
+    return ContainerKey(context.account.name, context.container)
 
 
 def version_headers(etag: ETag, modified_at: Instant) -> list[tuple[str, str]]:
@@ -28,88 +28,90 @@ def version_headers(etag: ETag, modified_at: Instant) -> list[tuple[str, str]]:
     return [("ETag", f'"{etag}"'), ("Last-Modified", http_date.encode(modified_at))]
 
 
-async def create_container(exchange: Exchange) -> Response:
-    features.check_container(exchange)
+async def create_container(context: RequestContext) -> Response:
+    features.check_container(context)
     record = await container.create(
-        exchange.environment.engine,
-        key_of(exchange),
-        metadata=metadata_of(exchange.request),
-        public_access=_public_access(exchange),
+        context.environment.engine,
+        key_of(context),
+        metadata=metadata_of(context.request),
+        public_access=_public_access(context),
     )
     return Response(201, version_headers(record.etag, record.modified_at))
 
 
-async def get_container_properties(exchange: Exchange) -> Response:
-    return await _describe(exchange, _properties)
+async def get_container_properties(context: RequestContext) -> Response:
+    return await _describe(context, _properties)
 
 
-async def get_container_metadata(exchange: Exchange) -> Response:
-    return await _describe(exchange, lambda record, _: metadata_headers(record.metadata))
+async def get_container_metadata(context: RequestContext) -> Response:
+    return await _describe(context, lambda record, _: metadata_headers(record.metadata))
 
 
-async def set_container_metadata(exchange: Exchange) -> Response:
+async def set_container_metadata(context: RequestContext) -> Response:
     """Of the conditions it takes If-Modified-Since only; others are not looked at."""
-    since = conditions_of(exchange.headers).if_modified_since
+    since = conditions_of(context.headers).if_modified_since
     record = await container.set_metadata(
-        exchange.environment.engine,
-        key_of(exchange),
-        metadata_of(exchange.request),
+        context.environment.engine,
+        key_of(context),
+        metadata_of(context.request),
         Conditions(if_modified_since=since),
-        lease_id_of(exchange.headers),
+        lease_id_of(context.headers),
     )
     return Response(200, version_headers(record.etag, record.modified_at))
 
 
-async def get_container_acl(exchange: Exchange) -> Response:
-    seen = await container.see(exchange.environment.engine, key_of(exchange), lease_id_of(exchange.headers))
-    record = seen.record
+async def get_container_acl(context: RequestContext) -> Response:
+    found = await container.get_properties(
+        context.environment.engine, key_of(context), lease_id_of(context.headers)
+    )
+    record = found.record
     headers = version_headers(record.etag, record.modified_at)
     headers += _public_header(record)
     headers.append(("Content-Type", "application/xml"))
     return Response(200, headers, policies_document(record.policies))
 
 
-async def set_container_acl(exchange: Exchange) -> Response:
-    public_access = _public_access(exchange)
+async def set_container_acl(context: RequestContext) -> Response:
+    public_access = _public_access(context)
     record = await container.set_acl(
-        exchange.environment.engine,
-        key_of(exchange),
+        context.environment.engine,
+        key_of(context),
         public_access,
-        await policies_of(exchange),
-        conditions_of(exchange.headers),
-        lease_id_of(exchange.headers),
+        await policies_of(context),
+        conditions_of(context.headers),
+        lease_id_of(context.headers),
     )
     return Response(200, version_headers(record.etag, record.modified_at))
 
 
-async def lease_container(exchange: Exchange) -> Response:
-    ask = lease_ask_of(exchange)
+async def lease_container(context: RequestContext) -> Response:
+    request = lease_request_of(context)
     record, outcome = await container.lease(
-        exchange.environment.engine, key_of(exchange), ask, conditions_of(exchange.headers)
+        context.environment.engine, key_of(context), request, conditions_of(context.headers)
     )
-    return lease_answer(ask, outcome, version_headers(record.etag, record.modified_at))
+    return lease_answer(request, outcome, version_headers(record.etag, record.modified_at))
 
 
-async def delete_container(exchange: Exchange) -> Response:
+async def delete_container(context: RequestContext) -> Response:
     await container.delete(
-        exchange.environment.engine,
-        key_of(exchange),
-        conditions_of(exchange.headers),
-        lease_id_of(exchange.headers),
+        context.environment.engine,
+        key_of(context),
+        conditions_of(context.headers),
+        lease_id_of(context.headers),
     )
     return Response(202)
 
 
 def _describe(
-    exchange: Exchange, describe: Callable[[ContainerRecord, Instant], list[tuple[str, str]]]
+    context: RequestContext, describe: Callable[[ContainerRecord, Instant], list[tuple[str, str]]]
 ) -> Awaitable[Response]:
     async def answer() -> Response:
-        seen = await container.see(
-            exchange.environment.engine, key_of(exchange), lease_id_of(exchange.headers)
+        found = await container.get_properties(
+            context.environment.engine, key_of(context), lease_id_of(context.headers)
         )
-        record = seen.record
+        record = found.record
         headers = version_headers(record.etag, record.modified_at)
-        return Response(200, headers + describe(record, seen.at))
+        return Response(200, headers + describe(record, found.at))
 
     return answer()
 
@@ -134,5 +136,5 @@ def _public_header(record: ContainerRecord) -> list[tuple[str, str]]:
     return [("x-ms-blob-public-access", record.public_access)] if record.public_access else []
 
 
-def _public_access(exchange: Exchange) -> str:
-    return one_of(exchange.headers, "x-ms-blob-public-access", _PUBLIC_LEVELS)
+def _public_access(context: RequestContext) -> str:
+    return one_of(context.headers, "x-ms-blob-public-access", _PUBLIC_LEVELS)

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from kyanite.model.blobs import container, listing
-from kyanite.model.blobs.listing import Item, Listing, Place
+from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
 from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, ContainerRecord, CopyState
 from kyanite.rules import leases, tiers
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.enumeration import echo_of, enumeration, metadata_element
 from kyanite.services.rest.paging import encode_marker, includes_of, marker_of, max_results_of
 from kyanite.values import Instant
@@ -56,74 +56,76 @@ _KINDS = {
 _UNLEASED = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>"
 
 
-async def list_containers(exchange: Exchange) -> Response:
-    parameters = exchange.parameters
+async def list_containers(context: RequestContext) -> Response:
+    parameters = context.parameters
     parts = includes_of(parameters, _CONTAINER_PARTS)
     prefix = parameters.get("prefix", "")
     limit = max_results_of(parameters)
     page = await container.list_containers(
-        exchange.environment.engine,
-        exchange.account.name,
+        context.environment.engine,
+        context.account.name,
         prefix=prefix,
         first=marker_of(parameters),
         limit=limit,
     )
     items = "".join(_container_item(name, record, page.at, parts) for name, record in page.items)
     return enumeration(
-        exchange,
-        echo=echo_of(exchange, limit),
+        context,
+        echo=echo_of(context, limit),
         items=f"<Containers>{items}</Containers>",
         next_marker=encode_marker(page.next_name),
     )
 
 
-async def list_blobs(exchange: Exchange) -> Response:
-    parameters = exchange.parameters
+async def list_blobs(context: RequestContext) -> Response:
+    parameters = context.parameters
     parts = includes_of(parameters, _BLOB_PARTS)
     limit = max_results_of(parameters)
-    ask = Listing(
+    request = BlobListing(
         prefix=parameters.get("prefix", ""),
         delimiter=parameters.get("delimiter", ""),
         first=max(
-            _place_of(parameters), Place(parameters.get("startfrom", "")), key=lambda place: place.name
+            _start_of(parameters),
+            BlobPageStart(parameters.get("startfrom", "")),
+            key=lambda start: start.name,
         ),
         before=parameters.get("endbefore", ""),
         limit=limit,
         snapshots="snapshots" in parts,
         uncommitted="uncommittedblobs" in parts,
     )
-    if ask.snapshots and ask.delimiter:
+    if request.snapshots and request.delimiter:
         raise bad_parameter(
             "include", parameters["include"], "Snapshots are listed without a delimiter only."
         )
-    page = await listing.list_blobs(exchange.environment.engine, key_of(exchange), ask)
+    page = await listing.list_blobs(context.environment.engine, key_of(context), request)
     with_metadata, with_copy = "metadata" in parts, "copy" in parts
     items = [_item(item, page.at, with_metadata, with_copy) for item in page.items]
-    echo = echo_of(exchange, limit)
-    if ask.delimiter:
-        echo += f"<Delimiter>{escape(speakable(ask.delimiter))}</Delimiter>"
+    echo = echo_of(context, limit)
+    if request.delimiter:
+        echo += f"<Delimiter>{escape(speakable(request.delimiter))}</Delimiter>"
     return enumeration(
-        exchange,
-        attributes=f' ContainerName="{escape(exchange.container)}"',
+        context,
+        attributes=f' ContainerName="{escape(context.container)}"',
         echo=echo,
         items=f"<Blobs>{''.join(items)}</Blobs>",
-        next_marker=_marker(page.next_place),
+        next_marker=_marker(page.next_start),
     )
 
 
-def _place_of(parameters: Mapping[str, str]) -> Place:
+def _start_of(parameters: Mapping[str, str]) -> BlobPageStart:
     """A marker among snapshots holds an instant behind the name: no name has a zero byte."""
     name, _, instant = marker_of(parameters).partition("\0")
     try:
-        return Place(name, Instant(int(instant)) if instant else None)
+        return BlobPageStart(name, Instant(int(instant)) if instant else None)
     except ValueError:
         raise bad_parameter("marker", parameters["marker"]) from None
 
 
-def _marker(place: Place | None) -> str:
-    if place is None:
+def _marker(start: BlobPageStart | None) -> str:
+    if start is None:
         return ""
-    return encode_marker(place.name if place.snapshot is None else f"{place.name}\0{place.snapshot}")
+    return encode_marker(start.name if start.snapshot is None else f"{start.name}\0{start.snapshot}")
 
 
 def _container_item(name: str, record: ContainerRecord, now: Instant, parts: frozenset[str]) -> str:
@@ -141,7 +143,7 @@ def _container_item(name: str, record: ContainerRecord, now: Instant, parts: fro
     )
 
 
-def _item(item: Item, now: Instant, with_metadata: bool, with_copy: bool) -> str:
+def _item(item: BlobItem, now: Instant, with_metadata: bool, with_copy: bool) -> str:
     name, record, snapshot, is_staged = item
     element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
     if record is None:

@@ -5,17 +5,23 @@ from typing import NamedTuple
 
 from kyanite.extents.api import Extent
 from kyanite.model.blobs import page_blob, put
-from kyanite.model.blobs.blob import BlobKey, Guard
+from kyanite.model.blobs.blob import AccessConditions, BlobKey
 from kyanite.model.blobs.page_blob import PageBlobChange, PageWrite, SequenceCondition
-from kyanite.model.blobs.put import Draft
+from kyanite.model.blobs.put import NewBlob
 from kyanite.model.records import PAGE_BLOB, BlobRecord
 from kyanite.rules.permissions import may_overwrite
 from kyanite.rules.sequence_numbers import LARGEST, Action, Change
-from kyanite.services.blob.blob import Headers, blob_key_of, guard_of, set_http_headers_of, version_headers
+from kyanite.services.blob.blob import (
+    Headers,
+    access_conditions_of,
+    blob_key_of,
+    set_http_headers_of,
+    version_headers,
+)
 from kyanite.services.blob.block_blob import MIB, http_headers_of
-from kyanite.services.blob.source import RANGE, source_hash_headers, source_range_of, take_range
+from kyanite.services.blob.source import RANGE, receive_range, source_hash_headers, source_range_of
 from kyanite.services.blob.tiering import check_no_tier
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import (
     content_length_of,
     metadata_of,
@@ -24,7 +30,7 @@ from kyanite.services.rest.headers import (
     required,
     stored_md5_of,
 )
-from kyanite.services.rest.structured import data_length_of, structured_headers, take_data
+from kyanite.services.rest.structured import data_length_of, receive_data, structured_headers
 from kyanite.services.rest.uploads import commit, hash_headers
 from kyanite.wire import ranges
 from kyanite.wire.http import Response
@@ -36,97 +42,99 @@ _BLOB_MAX_BYTES = 8 * 1024 * 1024 * MIB
 _WRITE_MAX_BYTES = 4 * MIB
 
 
-async def put_page_blob(exchange: Exchange) -> Response:
-    headers = exchange.headers
+async def put_page_blob(context: RequestContext) -> Response:
+    headers = context.headers
     check_no_tier(headers)
-    if content_length_of(exchange.request) != 0:
+    if content_length_of(context.request) != 0:
         raise bad_header("Content-Length", headers.get("content-length", ""))
     required(headers, "x-ms-blob-content-length")
-    draft = Draft(
+    new_blob = NewBlob(
         payload=b"",
         length=_size_of(headers) or 0,
         http=http_headers_of(headers, stored_md5_of(headers) or b""),
-        metadata=metadata_of(exchange.request),
+        metadata=metadata_of(context.request),
         kind=PAGE_BLOB,
         sequence_number=number_of(headers, "x-ms-blob-sequence-number", LARGEST) or 0,
     )
     record = await put.put(
-        exchange.environment.engine,
-        blob_key_of(exchange),
-        draft,
-        guard_of(headers),
-        may_overwrite=may_overwrite(exchange.grant),
+        context.environment.engine,
+        blob_key_of(context),
+        new_blob,
+        access_conditions_of(headers),
+        may_overwrite=may_overwrite(context.grant),
     )
     return Response(201, [*version_headers(record), ("x-ms-request-server-encrypted", "true")])
 
 
-async def put_page(exchange: Exchange) -> Response:
-    headers = exchange.headers
+async def put_page(context: RequestContext) -> Response:
+    headers = context.headers
     required(headers, "x-ms-page-write")
     clears = one_of(headers, "x-ms-page-write", ("update", "clear")) == "clear"
-    ask = _ask_of(exchange)
-    length = data_length_of(exchange)
+    request = _write_request_of(context)
+    length = data_length_of(context)
     if clears:
         if length:
             raise bad_header("Content-Length", str(length))
-        return _written(await _write(exchange, ask, None), [])
-    _check_size(ask)
-    if length != ask.length:
+        return _written(await _write(context, request, None), [])
+    _check_size(request)
+    if length != request.length:
         raise bad_header("Content-Length", str(length))
-    taken = await take_data(exchange, length)
-    record = await commit(exchange.environment, taken, _write(exchange, ask, taken.payload))
-    return _written(record, hash_headers(headers, taken) + structured_headers(exchange))
+    received = await receive_data(context, length)
+    record = await commit(context.environment, received, _write(context, request, received.payload))
+    return _written(record, hash_headers(headers, received) + structured_headers(context))
 
 
-async def put_page_from_url(exchange: Exchange) -> Response:
-    headers = exchange.headers
+async def put_page_from_url(context: RequestContext) -> Response:
+    headers = context.headers
     if one_of(headers, "x-ms-page-write", ("update",), "update") != "update":
         raise bad_header("x-ms-page-write", headers["x-ms-page-write"])
-    ask = _ask_of(exchange)
-    _check_size(ask)
-    asked = source_range_of(headers)
-    if asked is None:
+    request = _write_request_of(context)
+    _check_size(request)
+    wanted = source_range_of(headers)
+    if wanted is None:
         raise missing_header(RANGE)
-    if asked.length != ask.length:
+    if wanted.length != request.length:
         raise bad_header(RANGE, headers[RANGE])
-    taken = await take_range(exchange, (("", ask.length),))
-    if taken.length != ask.length:
+    received = await receive_range(context, (("", request.length),))
+    if received.length != request.length:
         raise Malformed("InvalidPageRange")
-    record = await commit(exchange.environment, taken, _write(exchange, ask, taken.payload))
-    return _written(record, source_hash_headers(headers, taken))
+    record = await commit(context.environment, received, _write(context, request, received.payload))
+    return _written(record, source_hash_headers(headers, received))
 
 
-class _Ask(NamedTuple):
+class _WriteRequest(NamedTuple):
     """What the head of a request says, before its body is taken in."""
 
     key: BlobKey
-    guard: Guard
+    access_conditions: AccessConditions
     offset: int
     length: int
     sequence: SequenceCondition
 
 
-def _ask_of(exchange: Exchange) -> _Ask:
-    headers = exchange.headers
+def _write_request_of(context: RequestContext) -> _WriteRequest:
+    headers = context.headers
     pages = _pages_of(headers)
     sequence = SequenceCondition(
         le=number_of(headers, "x-ms-if-sequence-number-le", LARGEST),
         lt=number_of(headers, "x-ms-if-sequence-number-lt", LARGEST),
         eq=number_of(headers, "x-ms-if-sequence-number-eq", LARGEST),
     )
-    return _Ask(blob_key_of(exchange), guard_of(headers), pages.first, pages.length or 0, sequence)
+    return _WriteRequest(
+        blob_key_of(context), access_conditions_of(headers), pages.first, pages.length or 0, sequence
+    )
 
 
-def _check_size(ask: _Ask) -> None:
-    if ask.length > _WRITE_MAX_BYTES:
+def _check_size(request: _WriteRequest) -> None:
+    if request.length > _WRITE_MAX_BYTES:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_WRITE_MAX_BYTES))
 
 
 def _write(
-    exchange: Exchange, ask: _Ask, payload: bytes | tuple[Extent, ...] | None
+    context: RequestContext, request: _WriteRequest, payload: bytes | tuple[Extent, ...] | None
 ) -> Awaitable[BlobRecord]:
-    write = PageWrite(ask.offset, ask.length, payload, ask.sequence)
-    return page_blob.write(exchange.environment.engine, ask.key, write, ask.guard)
+    write = PageWrite(request.offset, request.length, payload, request.sequence)
+    return page_blob.write(context.environment.engine, request.key, write, request.access_conditions)
 
 
 def _written(record: BlobRecord, hashes: Headers) -> Response:
@@ -135,16 +143,16 @@ def _written(record: BlobRecord, hashes: Headers) -> Response:
     return Response(201, [*answer, ("x-ms-request-server-encrypted", "true")])
 
 
-async def set_page_blob_properties(exchange: Exchange) -> Response:
+async def set_page_blob_properties(context: RequestContext) -> Response:
     """Set Blob Properties as only page blobs know it: a new size, or a change of the sequence number."""
-    headers = exchange.headers
-    ask = PageBlobChange(
+    headers = context.headers
+    request = PageBlobChange(
         http=set_http_headers_of(headers) if any(name.startswith(_CONTENT) for name in headers) else None,
         length=_size_of(headers),
         sequence=_sequence_change_of(headers),
     )
     record = await page_blob.change(
-        exchange.environment.engine, blob_key_of(exchange), ask, guard_of(headers)
+        context.environment.engine, blob_key_of(context), request, access_conditions_of(headers)
     )
     answer = version_headers(record)
     answer.append(("x-ms-blob-sequence-number", str(record.sequence_number)))
@@ -187,9 +195,9 @@ def _pages_of(headers: Mapping[str, str]) -> ByteRange:
     text = headers.get("x-ms-range") or headers.get("range")
     if not text:
         raise missing_header("x-ms-range")
-    asked = ranges.decode(text)
-    if asked is None or asked.last is None:
+    wanted = ranges.decode(text)
+    if wanted is None or wanted.last is None:
         raise bad_header("x-ms-range", text)
-    if asked.first % PAGE or (asked.last + 1) % PAGE:
+    if wanted.first % PAGE or (wanted.last + 1) % PAGE:
         raise Malformed("InvalidPageRange")
-    return asked
+    return wanted

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 from kyanite.model.blobs import page_blob
 from kyanite.model.content.ranges import Range
-from kyanite.services.blob.blob import found_key_of, guard_of, version_headers
-from kyanite.services.rest.context import Exchange
+from kyanite.services.blob.blob import access_conditions_of, found_key_of, version_headers
+from kyanite.services.rest.context import RequestContext
 from kyanite.values import Instant
 from kyanite.wire import iso_time, ranges, uri, xml
 from kyanite.wire.http import Response
@@ -17,22 +17,22 @@ _RANGES_MAX = 10_000
 _PREVIOUS_URL = "x-ms-previous-snapshot-url"
 
 
-async def get_page_ranges(exchange: Exchange) -> Response:
-    asked = ranges.from_headers(exchange.headers) or ByteRange(0, None)
+async def get_page_ranges(context: RequestContext) -> Response:
+    wanted = ranges.from_headers(context.headers) or ByteRange(0, None)
     found = await page_blob.page_ranges(
-        exchange.environment.engine,
-        found_key_of(exchange),
-        guard_of(exchange.headers),
-        first=max(asked.first, _marker_of(exchange.parameters)),
-        last=asked.last,
-        limit=_limit_of(exchange.parameters),
-        since=_previous_of(exchange),
+        context.environment.engine,
+        found_key_of(context),
+        access_conditions_of(context.headers),
+        first=max(wanted.first, _marker_of(context.parameters)),
+        last=wanted.last,
+        limit=_limit_of(context.parameters),
+        since=_previous_of(context),
     )
     items = "".join(map(_element, found.page.ranges))
     marker = "" if found.page.next_start is None else str(found.page.next_start)
     headers = version_headers(found.record)
     headers += [("Content-Type", "application/xml"), ("x-ms-blob-content-length", str(found.record.length))]
-    more = f"<NextMarker>{marker}</NextMarker>" if marker or "maxresults" in exchange.parameters else ""
+    more = f"<NextMarker>{marker}</NextMarker>" if marker or "maxresults" in context.parameters else ""
     return Response(200, headers, xml.document(f"<PageList>{items}{more}</PageList>"))
 
 
@@ -41,32 +41,32 @@ def _element(found: Range) -> str:
     return f"<{name}><Start>{found.start}</Start><End>{found.end - 1}</End></{name}>"
 
 
-def _previous_of(exchange: Exchange) -> Instant | None:
+def _previous_of(context: RequestContext) -> Instant | None:
     """The snapshot to compare with: by its time, or, as clients of managed disks do, by its URL."""
-    text = exchange.parameters.get("prevsnapshot")
+    text = context.parameters.get("prevsnapshot")
     if text:
         instant = iso_time.decode(text)
         if instant is None:
             raise bad_parameter("prevsnapshot", text)
         return instant
-    url = exchange.headers.get(_PREVIOUS_URL)
+    url = context.headers.get(_PREVIOUS_URL)
     if not url:
         return None
-    instant = _snapshot_in(url, exchange)
+    instant = _snapshot_in(url, context)
     if instant is None:
         raise bad_header(_PREVIOUS_URL, url)
     return instant
 
 
-def _snapshot_in(url: str, exchange: Exchange) -> Instant | None:
+def _snapshot_in(url: str, context: RequestContext) -> Instant | None:
     """The snapshot that the URL names, if it is one of the blob that the request names."""
     try:
         parts = urlsplit(url)
-        target = uri.decode_target(parts.netloc, parts.path, exchange.target.service)
+        target = uri.decode_target(parts.netloc, parts.path, context.target.service)
         text = uri.decode_query(parts.query).get("snapshot")
     except (Malformed, ValueError):
         return None
-    own = exchange.target
+    own = context.target
     if (target.account, target.first, target.rest) != (own.account, own.first, own.rest):
         return None
     return None if text is None else iso_time.decode(text)

@@ -2,21 +2,21 @@
 
 from kyanite.services.blob import batch, errors
 from kyanite.services.blob.operations import OPERATIONS
-from kyanite.services.rest.blob_paths import guardian, locate
+from kyanite.services.rest.blob_paths import acl_lookup, locate
 from kyanite.services.rest.environment import Environment
-from kyanite.services.rest.service import Dialect, Service
+from kyanite.services.rest.service import Service, ServiceDefinition
 
 
 def blob_service(environment: Environment) -> Service:
-    return Service(environment, DIALECT)
+    return Service(environment, DEFINITION)
 
 
-DIALECT = Dialect(
+DEFINITION = ServiceDefinition(
     word="blob",
     server=batch.SERVER,
     operations=(*OPERATIONS, *batch.OPERATIONS),
     reasons=errors.REASONS,
     codes=errors.CODES,
     locate=locate,
-    guardian=guardian,
+    acl_lookup=acl_lookup,
 )

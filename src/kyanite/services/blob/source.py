@@ -13,13 +13,20 @@ from kyanite.model.records import BlobRecord
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest import blob_paths, file_paths
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.downloads import Stream
 from kyanite.services.rest.headers import conditions_of, content_length_of
 from kyanite.services.rest.limits import most_of
 from kyanite.services.rest.source_kinds import BLOB_SOURCE, FILE_SOURCE
 from kyanite.services.rest.sources import COPY_SOURCE, Unverified, kind_of, source_of
-from kyanite.services.rest.uploads import Expected, PiecedBody, Taken, expected_of, hash_headers, take_body
+from kyanite.services.rest.uploads import (
+    Expected,
+    PiecedBody,
+    ReceivedBody,
+    expected_of,
+    hash_headers,
+    receive_body,
+)
 from kyanite.wire import ranges
 from kyanite.wire.malformed import Malformed, bad_header
 from kyanite.wire.ranges import ByteRange
@@ -38,48 +45,50 @@ class Source(NamedTuple):
     conditions: Conditions
 
 
-class TakenSource(NamedTuple):
+class ReceivedSource(NamedTuple):
     record: BlobRecord
-    taken: Taken
+    received: ReceivedBody
 
 
-async def find_source(exchange: Exchange, *, with_own_key: bool) -> Source:
+async def find_source(context: RequestContext, *, with_own_key: bool) -> Source:
     """What the request may copy. A file always has to be opened by a signature of its own."""
-    kind = kind_of(exchange, (BLOB_SOURCE, FILE_SOURCE))
+    kind = kind_of(context, (BLOB_SOURCE, FILE_SOURCE))
     is_blob = kind is BLOB_SOURCE
-    found = await source_of(exchange, kind, with_own_key=with_own_key and is_blob)
+    found = await source_of(context, kind, with_own_key=with_own_key and is_blob)
     try:
         key = blob_paths.readable_key_of(found) if is_blob else file_paths.readable_path_of(found)
     except Refused as cause:
         raise Unverified(Refused(Reason.RESOURCE_NOT_FOUND)) from cause
-    return Source(key, _told(exchange.headers[COPY_SOURCE]), _conditions_of(exchange.headers))
+    return Source(key, _told(context.headers[COPY_SOURCE]), _conditions_of(context.headers))
 
 
-async def take_range(exchange: Exchange, limits: Sequence[tuple[str, int]]) -> Taken:
+async def receive_range(context: RequestContext, limits: Sequence[tuple[str, int]]) -> ReceivedBody:
     """The range of the source that is to be written, checked and safe. It may not be empty."""
-    check_no_body(exchange)
-    asked = source_range_of(exchange.headers)
-    source = await find_source(exchange, with_own_key=False)
-    expected = expected_hashes_of(exchange.headers)
-    taken = (await take_source(exchange, source, asked, most_of(exchange.version, limits), expected)).taken
-    if taken.length == 0:
+    check_no_body(context)
+    wanted = source_range_of(context.headers)
+    source = await find_source(context, with_own_key=False)
+    expected = expected_hashes_of(context.headers)
+    received = (
+        await receive_source(context, source, wanted, most_of(context.version, limits), expected)
+    ).received
+    if received.length == 0:
         raise Malformed("InvalidInput")
-    return taken
+    return received
 
 
-async def take_source(
-    exchange: Exchange, source: Source, asked: ByteRange | None, most: int, expected: Expected
-) -> TakenSource:
+async def receive_source(
+    context: RequestContext, source: Source, wanted: ByteRange | None, most: int, expected: Expected
+) -> ReceivedSource:
     """Read a source, the whole or a range of it, and store it anew; ``most`` bytes may come of it."""
-    stream = Stream(exchange.environment, _reading_of(source, asked))
+    stream = Stream(context.environment, _reading_of(source, wanted))
     try:
         opened = await stream.open()
         if opened.length > most:
             raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
         async with aclosing(stream.data()) as pieces:
             body = PiecedBody(pieces, opened.length)
-            taken = await take_body(exchange.environment, body, opened.length, expected)
-        return TakenSource(opened.record, taken)
+            received = await receive_body(context.environment, body, opened.length, expected)
+        return ReceivedSource(opened.record, received)
     except Refused as refusal:
         if refusal.reason is Reason.INVALID_RANGE:
             raise Unverified(refusal) from refusal
@@ -93,30 +102,32 @@ def source_range_of(headers: Mapping[str, str]) -> ByteRange | None:
     text = headers.get(RANGE)
     if not text:
         return None
-    asked = ranges.decode(text)
-    if asked is None:
+    wanted = ranges.decode(text)
+    if wanted is None:
         raise bad_header(RANGE, text)
-    return asked
+    return wanted
 
 
 def expected_hashes_of(headers: Mapping[str, str]) -> Expected:
     return expected_of(headers, MD5, CRC64)
 
 
-def source_hash_headers(headers: Mapping[str, str], taken: Taken) -> list[tuple[str, str]]:
-    return hash_headers(headers, taken, MD5)
+def source_hash_headers(headers: Mapping[str, str], received: ReceivedBody) -> list[tuple[str, str]]:
+    return hash_headers(headers, received, MD5)
 
 
-def check_no_body(exchange: Exchange) -> None:
-    if content_length_of(exchange.request) != 0:
-        raise bad_header("Content-Length", exchange.headers.get("content-length", ""))
+def check_no_body(context: RequestContext) -> None:
+    if content_length_of(context.request) != 0:
+        raise bad_header("Content-Length", context.headers.get("content-length", ""))
 
 
-def _reading_of(source: Source, asked: ByteRange | None) -> Reading[BlobRecord]:
+def _reading_of(source: Source, wanted: ByteRange | None) -> Reading[BlobRecord]:
     load = partial(copy_sources.load, source=source.key, conditions=source.conditions)
-    if asked is None:
+    if wanted is None:
         return Reading(load)
-    return Reading(partial(load, first=asked.first, last=asked.last), asked.first, asked.last, is_whole=False)
+    return Reading(
+        partial(load, first=wanted.first, last=wanted.last), wanted.first, wanted.last, is_whole=False
+    )
 
 
 def _conditions_of(headers: Mapping[str, str]) -> Conditions:

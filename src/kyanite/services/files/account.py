@@ -1,14 +1,14 @@
 """The File service of an account over REST: its properties."""
 
 from kyanite.services.rest import service_properties
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.wire.http import Response
 from kyanite.wire.service_properties import FILE_ELEMENTS
 
 
-async def get_properties(exchange: Exchange) -> Response:
-    return await service_properties.get_properties(exchange, "file", FILE_ELEMENTS)
+async def get_properties(context: RequestContext) -> Response:
+    return await service_properties.get_properties(context, "file", FILE_ELEMENTS)
 
 
-async def set_properties(exchange: Exchange) -> Response:
-    return await service_properties.set_properties(exchange, "file", FILE_ELEMENTS)
+async def set_properties(context: RequestContext) -> Response:
+    return await service_properties.set_properties(context, "file", FILE_ELEMENTS)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from kyanite.engine.api import Snapshot
-from kyanite.model.blobs.blob import UNGUARDED, BlobKey, load_to_be_read
+from kyanite.model.blobs.blob import UNCONDITIONAL, BlobKey, load_to_be_read
 from kyanite.model.content.reading import Readable, Reading
 from kyanite.model.files import copy, file
 from kyanite.model.files.copy import FileCopy
@@ -17,7 +17,7 @@ from kyanite.services.files.file import MIB
 from kyanite.services.files.properties import smb_properties_of, version_headers
 from kyanite.services.files.ranges import range_of, written_headers
 from kyanite.services.rest import blob_paths, file_paths, uploads
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.downloads import read_bytes
 from kyanite.services.rest.file_paths import path_of
 from kyanite.services.rest.headers import (
@@ -53,93 +53,93 @@ _COPY_MODES = {
 """Headers that say whose the property is, and the headers one of which an own one needs."""
 
 
-async def copy_file(exchange: Exchange) -> Response:
+async def copy_file(context: RequestContext) -> Response:
     """Done when it is answered. A source in the same account needs no signature."""
-    headers = exchange.headers
-    source = await _source_of(exchange, with_own_key=True)
+    headers = context.headers
+    source = await _source_of(context, with_own_key=True)
     own, taken_over = _properties_of(headers)
-    ask = FileCopy(
+    request = FileCopy(
         source=source,
         source_url=_told(headers["x-ms-copy-source"]),
-        copy_id=exchange.environment.fresh_guid(),
-        metadata=metadata_of(exchange.request),
+        copy_id=context.environment.fresh_guid(),
+        metadata=metadata_of(context.request),
         properties=smb_properties_of(own, of_directory=False, creates=True),
         taken_over=taken_over,
         ignores_read_only=flag_of(headers, "x-ms-file-copy-ignore-readonly"),
         sets_archive=flag_of(headers, "x-ms-file-copy-set-archive"),
     )
     entry = await copy.copy(
-        exchange.environment.engine,
-        path_of(exchange),
-        ask,
+        context.environment.engine,
+        path_of(context),
+        request,
         lease_id_of(headers),
-        may_overwrite=may_overwrite(exchange.grant),
+        may_overwrite=may_overwrite(context.grant),
     )
-    answer = [("x-ms-copy-id", ask.copy_id), ("x-ms-copy-status", "success")]
+    answer = [("x-ms-copy-id", request.copy_id), ("x-ms-copy-status", "success")]
     return Response(202, version_headers(entry) + answer)
 
 
-async def abort_copy_file(exchange: Exchange) -> Response:
-    if required(exchange.headers, "x-ms-copy-action").lower() != "abort":
-        raise bad_header("x-ms-copy-action", exchange.headers["x-ms-copy-action"])
-    copy_id = exchange.parameters.get("copyid")
+async def abort_copy_file(context: RequestContext) -> Response:
+    if required(context.headers, "x-ms-copy-action").lower() != "abort":
+        raise bad_header("x-ms-copy-action", context.headers["x-ms-copy-action"])
+    copy_id = context.parameters.get("copyid")
     if not copy_id:
         raise Malformed("MissingRequiredQueryParameter", QueryParameterName="copyid")
     if not _COPY_ID.fullmatch(copy_id):
         raise bad_parameter("copyid", copy_id)
-    await copy.abort(exchange.environment.engine, path_of(exchange), copy_id, lease_id_of(exchange.headers))
+    await copy.abort(context.environment.engine, path_of(context), copy_id, lease_id_of(context.headers))
     return Response(204)
 
 
-async def put_range_from_url(exchange: Exchange) -> Response:
-    headers = exchange.headers
+async def put_range_from_url(context: RequestContext) -> Response:
+    headers = context.headers
     if one_of(headers, "x-ms-write", ("update",)) != "update":
         raise bad_header("x-ms-write", headers.get("x-ms-write", ""))
-    if content_length_of(exchange.request):
+    if content_length_of(context.request):
         raise bad_header("Content-Length", headers.get("content-length", ""))
-    asked = range_of(headers)
-    length = asked.length or 0
+    wanted = range_of(headers)
+    length = wanted.length or 0
     from_source = ranges.decode(required(headers, "x-ms-source-range"))
     if from_source is None or from_source.length != length:
         raise bad_header("x-ms-source-range", headers["x-ms-source-range"])
     if length > _RANGE_MAX_BYTES:
         raise bad_header("x-ms-source-range", headers["x-ms-source-range"])
     keeps = one_of(headers, "x-ms-file-last-write-time", ("now", "preserve")) == "preserve"
-    path, lease_id = path_of(exchange), lease_id_of(headers)
-    source = await _source_of(exchange, with_own_key=False)
-    data = await _read(exchange, source, from_source.first, length)
+    path, lease_id = path_of(context), lease_id_of(headers)
+    source = await _source_of(context, with_own_key=False)
+    data = await _read(context, source, from_source.first, length)
     checksum = _check_source(headers, data)
-    taken = await uploads.keep(exchange.environment, data)
-    ask = RangeWrite(asked.first, length, taken.payload, keeps)
+    received = await uploads.keep(context.environment, data)
+    request = RangeWrite(wanted.first, length, received.payload, keeps)
     entry = await uploads.commit(
-        exchange.environment, taken, file.write_range(exchange.environment.engine, path, ask, lease_id)
+        context.environment, received, file.write_range(context.environment.engine, path, request, lease_id)
     )
     answer = [("x-ms-content-crc64", crc64.encode(checksum))]
     return Response(201, written_headers(entry) + answer)
 
 
-async def _source_of(exchange: Exchange, *, with_own_key: bool) -> FilePath | BlobKey:
-    kind = kind_of(exchange, _KINDS)
-    source = await source_of(exchange, kind, with_own_key=with_own_key)
+async def _source_of(context: RequestContext, *, with_own_key: bool) -> FilePath | BlobKey:
+    kind = kind_of(context, _KINDS)
+    source = await source_of(context, kind, with_own_key=with_own_key)
     if kind is BLOB_SOURCE:
         return blob_paths.readable_key_of(source)
-    names = file_paths.names_of(exchange, source.object_name, "x-ms-source-allow-trailing-dot")
+    names = file_paths.names_of(context, source.object_name, "x-ms-source-allow-trailing-dot")
     return FilePath(file_paths.readable_share_of(source), names)
 
 
-async def _read(exchange: Exchange, source: FilePath | BlobKey, first: int, length: int) -> bytes:
+async def _read(context: RequestContext, source: FilePath | BlobKey, first: int, length: int) -> bytes:
     def load(snap: Snapshot) -> Readable:
         try:
             if isinstance(source, BlobKey):
-                return load_to_be_read(snap, source, UNGUARDED)
+                return load_to_be_read(snap, source, UNCONDITIONAL)
             return file.load_for_read(snap, source, None, start=first, length=length)[1]
         except Refused as refusal:
             raise Refused(Reason.COPY_SOURCE_NOT_FOUND) from refusal
 
-    ask = Reading(load, first, first + length - 1, is_whole=False)
-    data = await read_bytes(exchange.environment, ask)
+    request = Reading(load, first, first + length - 1, is_whole=False)
+    data = await read_bytes(context.environment, request)
     if len(data) != length:
-        raise bad_header("x-ms-source-range", exchange.headers["x-ms-source-range"])
+        raise bad_header("x-ms-source-range", context.headers["x-ms-source-range"])
     return data
 
 

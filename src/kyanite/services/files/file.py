@@ -5,7 +5,7 @@ from functools import partial
 
 from kyanite.model.files import file
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.file import FileChange, FileDraft
+from kyanite.model.files.file import FileChange, NewFile
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.files.properties import (
@@ -16,7 +16,7 @@ from kyanite.services.files.properties import (
     smb_properties_of,
     version_headers,
 )
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import path_of, readable_path_of
 from kyanite.services.rest.headers import (
     base64_text,
@@ -27,9 +27,9 @@ from kyanite.services.rest.headers import (
     required,
     stored_md5_of,
 )
-from kyanite.services.rest.leases import lease_answer, lease_ask_of
+from kyanite.services.rest.leases import lease_answer, lease_request_of
 from kyanite.services.rest.limits import check_body_length
-from kyanite.services.rest.structured import data_length_of, structured_headers, take_data
+from kyanite.services.rest.structured import data_length_of, receive_data, structured_headers
 from kyanite.services.rest.uploads import commit, hash_headers
 from kyanite.values import Instant
 from kyanite.wire import http_date
@@ -52,102 +52,104 @@ _FIELDS = (
 )
 
 
-async def create_file(exchange: Exchange) -> Response:
+async def create_file(context: RequestContext) -> Response:
     """An empty file of a length. Since 2026-06-06 the request may bring its first bytes."""
-    headers = exchange.headers
+    headers = context.headers
     if required(headers, "x-ms-type").lower() != "file":
         raise bad_header("x-ms-type", headers["x-ms-type"])
     required(headers, _LENGTH)
-    path, lease_id = path_of(exchange), lease_id_of(headers)
-    draft = partial(
-        FileDraft,
+    path, lease_id = path_of(context), lease_id_of(headers)
+    new_file = partial(
+        NewFile,
         length=_length_of(headers) or 0,
         http=_http_headers_of(headers),
-        metadata=metadata_of(exchange.request),
+        metadata=metadata_of(context.request),
         properties=new_file_properties_of(headers),
     )
     create = partial(
-        file.create, exchange.environment.engine, path, may_overwrite=may_overwrite(exchange.grant)
+        file.create, context.environment.engine, path, may_overwrite=may_overwrite(context.grant)
     )
-    brought = data_length_of(exchange)
+    brought = data_length_of(context)
     if not brought:
-        seen = await create(draft=draft(), lease_id=lease_id)
+        found = await create(new_file=new_file(), lease_id=lease_id)
         hashes: Headers = []
     else:
-        check_body_length(exchange.version, brought, FIRST_BYTES_MAX)
-        if brought > draft().length:
+        check_body_length(context.version, brought, FIRST_BYTES_MAX)
+        if brought > new_file().length:
             raise bad_header("Content-Length", str(brought))
-        taken = await take_data(exchange, brought)
-        seen = await commit(
-            exchange.environment, taken, create(draft=draft(payload=taken.payload), lease_id=lease_id)
+        received = await receive_data(context, brought)
+        found = await commit(
+            context.environment,
+            received,
+            create(new_file=new_file(payload=received.payload), lease_id=lease_id),
         )
-        hashes = hash_headers(headers, taken) + structured_headers(exchange)
-    answer = [*version_headers(seen.entry), ENCRYPTED, *hashes]
-    return Response(201, answer + smb_headers(seen.entry, seen.parent_id))
+        hashes = hash_headers(headers, received) + structured_headers(context)
+    answer = [*version_headers(found.entry), ENCRYPTED, *hashes]
+    return Response(201, answer + smb_headers(found.entry, found.parent_id))
 
 
-async def get_file_properties(exchange: Exchange) -> Response:
-    seen = await file.see(
-        exchange.environment.engine, readable_path_of(exchange), lease_id_of(exchange.headers)
+async def get_file_properties(context: RequestContext) -> Response:
+    found = await file.get_properties(
+        context.environment.engine, readable_path_of(context), lease_id_of(context.headers)
     )
-    headers = property_headers(exchange, seen.entry, seen.parent_id, seen.at)
-    if seen.entry.http.content_md5:
-        headers.append(("Content-MD5", base64_text(seen.entry.http.content_md5)))
-    return Response(200, headers, length=seen.entry.length)
+    headers = property_headers(context, found.entry, found.parent_id, found.at)
+    if found.entry.http.content_md5:
+        headers.append(("Content-MD5", base64_text(found.entry.http.content_md5)))
+    return Response(200, headers, length=found.entry.length)
 
 
-async def get_file_metadata(exchange: Exchange) -> Response:
-    seen = await file.see(
-        exchange.environment.engine, readable_path_of(exchange), lease_id_of(exchange.headers)
+async def get_file_metadata(context: RequestContext) -> Response:
+    found = await file.get_properties(
+        context.environment.engine, readable_path_of(context), lease_id_of(context.headers)
     )
-    return Response(200, version_headers(seen.entry) + metadata_headers(seen.entry.metadata))
+    return Response(200, version_headers(found.entry) + metadata_headers(found.entry.metadata))
 
 
-async def set_file_properties(exchange: Exchange) -> Response:
+async def set_file_properties(context: RequestContext) -> Response:
     """Replaces all content headers: one that is not sent is cleared. Only a length alone leaves them."""
-    headers = exchange.headers
+    headers = context.headers
     length = _length_of(headers)
     stays = length is not None and not any(name in headers for name in _FIELDS)
-    ask = FileChange(
+    request = FileChange(
         http=None if stays else _http_headers_of(headers, usual_type=""),
         length=length,
         properties=smb_properties_of(headers, of_directory=False, creates=False),
     )
-    seen = await file.set_properties(
-        exchange.environment.engine, path_of(exchange), ask, lease_id_of(headers)
+    found = await file.set_properties(
+        context.environment.engine, path_of(context), request, lease_id_of(headers)
     )
-    answer = [*version_headers(seen.entry), ENCRYPTED]
-    return Response(200, answer + smb_headers(seen.entry, seen.parent_id))
+    answer = [*version_headers(found.entry), ENCRYPTED]
+    return Response(200, answer + smb_headers(found.entry, found.parent_id))
 
 
-async def set_file_metadata(exchange: Exchange) -> Response:
+async def set_file_metadata(context: RequestContext) -> Response:
     entry = await file.set_metadata(
-        exchange.environment.engine,
-        path_of(exchange),
-        metadata_of(exchange.request),
-        lease_id_of(exchange.headers),
+        context.environment.engine,
+        path_of(context),
+        metadata_of(context.request),
+        lease_id_of(context.headers),
     )
     return Response(200, [*version_headers(entry), ENCRYPTED])
 
 
-async def lease_file(exchange: Exchange) -> Response:
-    path = path_of(exchange)
-    ask = lease_ask_of(exchange, infinite_only=True)
-    if ask.action.value == "renew":
-        raise bad_header("x-ms-lease-action", exchange.headers["x-ms-lease-action"])
-    entry, outcome = await file.lease(exchange.environment.engine, path, ask)
-    return lease_answer(ask, outcome, version_headers(entry))
+async def lease_file(context: RequestContext) -> Response:
+    path = path_of(context)
+    request = lease_request_of(context, infinite_only=True)
+    if request.action.value == "renew":
+        raise bad_header("x-ms-lease-action", context.headers["x-ms-lease-action"])
+    entry, outcome = await file.lease(context.environment.engine, path, request)
+    return lease_answer(request, outcome, version_headers(entry))
 
 
-async def delete_file(exchange: Exchange) -> Response:
-    await file.delete(exchange.environment.engine, path_of(exchange), lease_id_of(exchange.headers))
+async def delete_file(context: RequestContext) -> Response:
+    await file.delete(context.environment.engine, path_of(context), lease_id_of(context.headers))
     return Response(202)
 
 
-def property_headers(exchange: Exchange, entry: Entry, parent_id: int, now: Instant) -> Headers:
+def property_headers(context: RequestContext, entry: Entry, parent_id: int, now: Instant) -> Headers:
     """What Get File and Get File Properties both say of a file."""
     headers = version_headers(entry)
-    http, overrides = entry.http, exchange.overrides
+    http, overrides = entry.http, context.overrides
     values = (
         http.content_type,
         http.content_encoding,
@@ -161,7 +163,7 @@ def property_headers(exchange: Exchange, entry: Entry, parent_id: int, now: Inst
             headers.append((name, shown))
     headers += [("Accept-Ranges", "bytes"), ("x-ms-type", "File"), ("x-ms-server-encrypted", "true")]
     headers += smb_headers(entry, parent_id)
-    if "sharesnapshot" not in exchange.parameters:
+    if "sharesnapshot" not in context.parameters:
         headers += lease_headers(entry.lease, now)
     if entry.copy is not None:
         headers += _copy_headers(entry.copy)

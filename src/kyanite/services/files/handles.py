@@ -3,7 +3,7 @@
 from kyanite.model.files import open_files
 from kyanite.model.files.handles import Handle
 from kyanite.rules.share_modes import Rights
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.enumeration import enumeration
 from kyanite.services.rest.file_paths import readable_path_of
 from kyanite.services.rest.headers import flag_of, required
@@ -17,27 +17,27 @@ _ALL = "*"
 _RIGHTS = ((Rights.READ, "Read"), (Rights.WRITE, "Write"), (Rights.DELETE, "Delete"))
 
 
-async def list_handles(exchange: Exchange) -> Response:
+async def list_handles(context: RequestContext) -> Response:
     page = await open_files.list_handles(
-        exchange.environment.engine,
-        readable_path_of(exchange),
-        recursive=flag_of(exchange.headers, "x-ms-recursive"),
-        first_id=_marker_of(exchange),
-        limit=max_results_of(exchange.parameters),
+        context.environment.engine,
+        readable_path_of(context),
+        recursive=flag_of(context.headers, "x-ms-recursive"),
+        first_id=_marker_of(context),
+        limit=max_results_of(context.parameters),
     )
     items = "".join(map(_item, page.handles))
     marker = "" if page.next_id is None else str(page.next_id)
-    return enumeration(exchange, echo="", items=f"<Entries>{items}</Entries>", next_marker=marker)
+    return enumeration(context, echo="", items=f"<Entries>{items}</Entries>", next_marker=marker)
 
 
-async def force_close_handles(exchange: Exchange) -> Response:
-    text = required(exchange.headers, "x-ms-handle-id")
+async def force_close_handles(context: RequestContext) -> Response:
+    text = required(context.headers, "x-ms-handle-id")
     if text != _ALL and not (text.isascii() and text.isdecimal()):
         raise bad_header("x-ms-handle-id", text)
     closing = await open_files.close_handles(
-        exchange.environment.engine,
-        readable_path_of(exchange),
-        recursive=flag_of(exchange.headers, "x-ms-recursive"),
+        context.environment.engine,
+        readable_path_of(context),
+        recursive=flag_of(context.headers, "x-ms-recursive"),
         handle_id=None if text == _ALL else int(text),
     )
     headers = [
@@ -49,8 +49,8 @@ async def force_close_handles(exchange: Exchange) -> Response:
     return Response(200, headers)
 
 
-def _marker_of(exchange: Exchange) -> int:
-    text = exchange.parameters.get("marker")
+def _marker_of(context: RequestContext) -> int:
+    text = context.parameters.get("marker")
     if not text:
         return 0
     if not (text.isascii() and text.isdecimal()):

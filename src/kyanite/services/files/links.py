@@ -7,7 +7,7 @@ path of the file that gets a further name may be percent-encoded or bare: some c
 from kyanite.model.files import hard_link, links
 from kyanite.model.files.tree import FilePath
 from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import names_of, path_of, readable_path_of
 from kyanite.services.rest.headers import lease_id_of, metadata_of, required
 from kyanite.wire.http import Response
@@ -19,30 +19,30 @@ _TEXT_MAX_CHARACTERS = 1024
 _TARGET = "x-ms-file-target-file"
 
 
-async def create_symbolic_link(exchange: Exchange) -> Response:
-    target = required(exchange.headers, _TEXT)
+async def create_symbolic_link(context: RequestContext) -> Response:
+    target = required(context.headers, _TEXT)
     if len(target) > _TEXT_MAX_CHARACTERS:
         raise bad_header(_TEXT, target)
     entry, parent_id = await links.create(
-        exchange.environment.engine,
-        path_of(exchange),
+        context.environment.engine,
+        path_of(context),
         target,
-        smb_properties_of(exchange.headers, of_directory=False, creates=True),
-        metadata_of(exchange.request),
+        smb_properties_of(context.headers, of_directory=False, creates=True),
+        metadata_of(context.request),
     )
     return Response(201, version_headers(entry) + smb_headers(entry, parent_id))
 
 
-async def read_symbolic_link(exchange: Exchange) -> Response:
-    entry = await links.see(exchange.environment.engine, readable_path_of(exchange))
+async def read_symbolic_link(context: RequestContext) -> Response:
+    entry = await links.see(context.environment.engine, readable_path_of(context))
     return Response(200, [*version_headers(entry), (_TEXT, entry.target)])
 
 
-async def create_hard_link(exchange: Exchange) -> Response:
-    path, target = path_of(exchange), required(exchange.headers, _TARGET)
-    names = names_of(exchange, _decoded(target).removeprefix("/"))
+async def create_hard_link(context: RequestContext) -> Response:
+    path, target = path_of(context), required(context.headers, _TARGET)
+    names = names_of(context, _decoded(target).removeprefix("/"))
     entry, parent_id = await hard_link.create(
-        exchange.environment.engine, path, FilePath(path.share, names), lease_id_of(exchange.headers)
+        context.environment.engine, path, FilePath(path.share, names), lease_id_of(context.headers)
     )
     return Response(201, version_headers(entry) + smb_headers(entry, parent_id))
 

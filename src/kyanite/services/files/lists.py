@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 
 from kyanite.model.files import listing, share_listing
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.listing import Listing
-from kyanite.model.files.share_listing import Item, Place
+from kyanite.model.files.listing import DirectoryListing
+from kyanite.model.files.share_listing import ShareItem, SharePageStart
 from kyanite.rules import file_attributes, leases
 from kyanite.services.files import provisioning
 from kyanite.services.files.properties import encode_permission_key
 from kyanite.services.files.share import TIERS, encode_version
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.enumeration import echo_of, enumeration, metadata_element
 from kyanite.services.rest.file_paths import readable_path_of
 from kyanite.services.rest.headers import flag_of
@@ -26,39 +26,39 @@ _IDS_SINCE = "2020-10-02"
 _ENTRY_PARTS = frozenset({"timestamps", "etag", "attributes", "permissionkey"})
 
 
-async def list_shares(exchange: Exchange) -> Response:
-    parameters = exchange.parameters
+async def list_shares(context: RequestContext) -> Response:
+    parameters = context.parameters
     parts = includes_of(parameters, _SHARE_PARTS)
-    ask = share_listing.Listing(
+    request = share_listing.ShareListing(
         prefix=parameters.get("prefix", ""),
-        first=_place_of(parameters),
+        first=_start_of(parameters),
         limit=max_results_of(parameters),
         snapshots="snapshots" in parts,
         deleted="deleted" in parts,
     )
-    page = await share_listing.list_shares(exchange.environment.engine, exchange.account.name, ask)
+    page = await share_listing.list_shares(context.environment.engine, context.account.name, request)
     items = "".join(_share_item(item, page.at, "metadata" in parts) for item in page.items)
-    place = page.next_place
+    place = page.next_start
     return enumeration(
-        exchange,
-        echo=echo_of(exchange, ask.limit),
+        context,
+        echo=echo_of(context, request.limit),
         items=f"<Shares>{items}</Shares>",
         next_marker="" if place is None else encode_marker(f"{place.name}\0{place.position}"),
     )
 
 
-def _place_of(parameters: Mapping[str, str]) -> Place:
+def _start_of(parameters: Mapping[str, str]) -> SharePageStart:
     """A marker holds a position behind the name: no name has a zero byte."""
     name, _, position = marker_of(parameters).partition("\0")
     if position and not (position.isascii() and position.isdecimal()):
         raise bad_parameter("marker", parameters["marker"])
-    return Place(name, int(position or 0))
+    return SharePageStart(name, int(position or 0))
 
 
-def _share_item(item: Item, now: Instant, with_metadata: bool) -> str:
+def _share_item(item: ShareItem, now: Instant, with_metadata: bool) -> str:
     record = item.record
     settings = record.settings
-    taken = f"<Snapshot>{iso_time.encode(item.snapshot)}</Snapshot>" if item.snapshot is not None else ""
+    received = f"<Snapshot>{iso_time.encode(item.snapshot)}</Snapshot>" if item.snapshot is not None else ""
     status, state, duration = leases.shown(record.lease, now)
     lasting = f"<LeaseDuration>{duration}</LeaseDuration>" if duration else ""
     changed = (
@@ -74,13 +74,13 @@ def _share_item(item: Item, now: Instant, with_metadata: bool) -> str:
     metadata = metadata_element(record.metadata) if with_metadata else ""
     kept = ""
     if item.retired is not None:
-        taken = f"<Deleted>true</Deleted><Version>{encode_version(item.retired.deleted_at)}</Version>"
+        received = f"<Deleted>true</Deleted><Version>{encode_version(item.retired.deleted_at)}</Version>"
         kept = (
             f"<DeletedTime>{http_date.encode(item.retired.deleted_at)}</DeletedTime>"
             f"<RemainingRetentionDays>{item.retired.days_left(now)}</RemainingRetentionDays>"
         )
     return (
-        f"<Share><Name>{item.name}</Name>{taken}<Properties>"
+        f"<Share><Name>{item.name}</Name>{received}<Properties>"
         f"<Last-Modified>{http_date.encode(record.modified_at)}</Last-Modified>"
         f'<Etag>"{record.etag}"</Etag><Quota>{settings.quota_gib}</Quota>'
         f"<AccessTier>{settings.tier or TIERS[0]}</AccessTier>{changed}"
@@ -90,23 +90,23 @@ def _share_item(item: Item, now: Instant, with_metadata: bool) -> str:
     )
 
 
-async def list_directories_and_files(exchange: Exchange) -> Response:
-    parameters = exchange.parameters
+async def list_directories_and_files(context: RequestContext) -> Response:
+    parameters = context.parameters
     parts = includes_of(parameters, _ENTRY_PARTS)
     limit = max_results_of(parameters)
-    ask = Listing(prefix=parameters.get("prefix", ""), first=marker_of(parameters), limit=limit)
-    page = await listing.list_directory(exchange.environment.engine, readable_path_of(exchange), ask)
-    flag_of(exchange.headers, "x-ms-file-extended-info")
-    with_ids = exchange.version >= _IDS_SINCE
+    request = DirectoryListing(prefix=parameters.get("prefix", ""), first=marker_of(parameters), limit=limit)
+    page = await listing.list_directory(context.environment.engine, readable_path_of(context), request)
+    flag_of(context.headers, "x-ms-file-extended-info")
+    with_ids = context.version >= _IDS_SINCE
     item = _item_writer(parts, with_ids=with_ids)
     directory_id = f"<DirectoryId>{page.directory.id}</DirectoryId>" if with_ids else ""
     snapshot = parameters.get("sharesnapshot")
-    taken = f' ShareSnapshot="{escape_attribute(snapshot)}"' if snapshot else ""
-    directory_path = escape_attribute(speakable(exchange.object_name.removesuffix("/")))
+    received = f' ShareSnapshot="{escape_attribute(snapshot)}"' if snapshot else ""
+    directory_path = escape_attribute(speakable(context.object_name.removesuffix("/")))
     return enumeration(
-        exchange,
-        attributes=f' ShareName="{exchange.container}"{taken} DirectoryPath="{directory_path}"',
-        echo=echo_of(exchange, limit),
+        context,
+        attributes=f' ShareName="{context.container}"{received} DirectoryPath="{directory_path}"',
+        echo=echo_of(context, limit),
         items=f"<Entries>{''.join([item(entry) for entry in page.entries])}</Entries>",
         next_marker=encode_marker(page.next_name),
         behind=directory_id,

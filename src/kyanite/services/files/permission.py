@@ -12,7 +12,7 @@ from kyanite.services.files.properties import (
     decode_permission_key,
     encode_permission_key,
 )
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import share_of
 from kyanite.services.rest.headers import base64_text, one_of, required
 from kyanite.wire import security_descriptor
@@ -23,10 +23,10 @@ _BODY_MAX_BYTES = 512 * 1024
 _DESCRIPTOR_MAX_BYTES = 64 * 1024
 
 
-async def create_permission(exchange: Exchange) -> Response:
-    key = share_of(exchange)
-    text = await _descriptor_of(exchange)
-    stored = await security_descriptors.create(exchange.environment.engine, key, text)
+async def create_permission(context: RequestContext) -> Response:
+    key = share_of(context)
+    text = await _descriptor_of(context)
+    stored = await security_descriptors.create(context.environment.engine, key, text)
     return Response(
         201,
         [
@@ -36,10 +36,10 @@ async def create_permission(exchange: Exchange) -> Response:
     )
 
 
-async def get_permission(exchange: Exchange) -> Response:
-    key = decode_permission_key(required(exchange.headers, "x-ms-file-permission-key"))
-    form = one_of(exchange.headers, "x-ms-file-permission-format", FORMS, FORMS[0])
-    text = await security_descriptors.get(exchange.environment.engine, share_of(exchange), key)
+async def get_permission(context: RequestContext) -> Response:
+    key = decode_permission_key(required(context.headers, "x-ms-file-permission-key"))
+    form = one_of(context.headers, "x-ms-file-permission-format", FORMS, FORMS[0])
+    text = await security_descriptors.get(context.environment.engine, share_of(context), key)
     if form == "Binary":
         text = base64_text(_bytes_of(text))
     body = json.dumps({"permission": text, "format": form.lower()}).encode()
@@ -53,8 +53,8 @@ def _bytes_of(text: str) -> bytes:
         raise Refused(Reason.INVALID_PERMISSION) from None
 
 
-async def _descriptor_of(exchange: Exchange) -> str:
-    body = await exchange.request.body.read_all(_BODY_MAX_BYTES)
+async def _descriptor_of(context: RequestContext) -> str:
+    body = await context.request.body.read_all(_BODY_MAX_BYTES)
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_BODY_MAX_BYTES))
     try:

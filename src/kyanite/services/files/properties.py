@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kyanite.model.files.entry import DIRECTORY, FILE, SYMBOLIC_LINK, Entry, Posix
 from kyanite.model.files.properties import NOW, SmbProperties
-from kyanite.model.files.security_descriptors import KEY_BYTES, PermissionAsk
+from kyanite.model.files.security_descriptors import KEY_BYTES, PermissionRequest
 from kyanite.rules import file_attributes, leases, sddl
 from kyanite.rules.leases import Lease
 from kyanite.rules.refusals import Reason, Refused
@@ -41,11 +41,11 @@ def smb_properties_of(headers: Mapping[str, str], *, of_directory: bool, creates
 
 def new_file_properties_of(headers: Mapping[str, str]) -> SmbProperties:
     """The same of a new file, which has the archive attribute whatever else it is given, unless it is restored."""
-    asked = smb_properties_of(headers, of_directory=False, creates=True)
+    wanted = smb_properties_of(headers, of_directory=False, creates=True)
     is_restored = one_of(headers, "x-ms-file-property-semantics", ("New", "Restore")) == "Restore"
-    if is_restored or asked.attributes is None:
-        return asked
-    return replace(asked, attributes=file_attributes.archived(asked.attributes))
+    if is_restored or wanted.attributes is None:
+        return wanted
+    return replace(wanted, attributes=file_attributes.archived(wanted.attributes))
 
 
 def version_headers(entry: Entry) -> Headers:
@@ -113,17 +113,17 @@ def _attributes_of(headers: Mapping[str, str], *, of_directory: bool, creates: b
     return int(attributes)
 
 
-def permission_of(headers: Mapping[str, str], *, creates: bool) -> PermissionAsk | None:
+def permission_of(headers: Mapping[str, str], *, creates: bool) -> PermissionRequest | None:
     text, key = headers.get("x-ms-file-permission"), headers.get("x-ms-file-permission-key")
     if text and key:
         raise bad_header("x-ms-file-permission-key", key)
     if key:
-        return PermissionAsk(key=decode_permission_key(key))
+        return PermissionRequest(key=decode_permission_key(key))
     if not text or text.lower() == (_INHERIT if creates else _PRESERVE):
         return None
     if len(text) > PERMISSION_HEADER_MAX_BYTES:
         raise bad_header("x-ms-file-permission", f"{text[:64]}…")
-    return PermissionAsk(
+    return PermissionRequest(
         checked_descriptor(text, one_of(headers, "x-ms-file-permission-format", PERMISSION_FORMS))
     )
 

@@ -8,14 +8,14 @@ from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.files import file
 from kyanite.model.files import ranges as file_ranges
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.file import RangeWrite, Seen
+from kyanite.model.files.file import FileAtInstant, RangeWrite
 from kyanite.services.files.file import ENCRYPTED, MIB, property_headers
 from kyanite.services.files.properties import Headers, version_headers
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.downloads import download, download_structured
 from kyanite.services.rest.file_paths import instant_of, path_of, readable_path_of
 from kyanite.services.rest.headers import base64_text, flag_of, lease_id_of, one_of, required
-from kyanite.services.rest.structured import data_length_of, is_structured, structured_headers, take_data
+from kyanite.services.rest.structured import data_length_of, is_structured, receive_data, structured_headers
 from kyanite.services.rest.uploads import commit
 from kyanite.wire import crc64, iso_time, ranges, xml
 from kyanite.wire.http import Response
@@ -36,31 +36,31 @@ _TO_THE_END = 1 << 62
 _THROUGH_RENAMES = "x-ms-file-support-rename"
 
 
-async def put_range(exchange: Exchange) -> Response:
+async def put_range(context: RequestContext) -> Response:
     """The answer tells both hashes of what was written, whichever the request brought."""
-    headers = exchange.headers
+    headers = context.headers
     required(headers, "x-ms-write")
     clears = one_of(headers, "x-ms-write", ("update", "clear")) == "clear"
-    asked = range_of(headers)
+    wanted = range_of(headers)
     keeps = one_of(headers, "x-ms-file-last-write-time", ("now", "preserve")) == "preserve"
-    length = data_length_of(exchange)
-    path, lease_id, engine = path_of(exchange), lease_id_of(headers), exchange.environment.engine
+    length = data_length_of(context)
+    path, lease_id, engine = path_of(context), lease_id_of(headers), context.environment.engine
     if clears:
         if length:
             raise bad_header("Content-Length", str(length))
-        ask = RangeWrite(asked.first, asked.length or 0, None, keeps)
-        entry = await file.write_range(engine, path, ask, lease_id)
+        request = RangeWrite(wanted.first, wanted.length or 0, None, keeps)
+        entry = await file.write_range(engine, path, request, lease_id)
         hashes: Headers = []
     else:
-        if (asked.length or 0) > _WRITE_MAX_BYTES:
+        if (wanted.length or 0) > _WRITE_MAX_BYTES:
             raise Malformed("RequestBodyTooLarge", MaxLimit=str(_WRITE_MAX_BYTES))
-        if length != asked.length:
+        if length != wanted.length:
             raise bad_header("Content-Length", str(length))
-        taken = await take_data(exchange, length)
-        ask = RangeWrite(asked.first, length, taken.payload, keeps)
-        entry = await commit(exchange.environment, taken, file.write_range(engine, path, ask, lease_id))
-        md5 = ("Content-MD5", base64_text(taken.md5))
-        hashes = [md5, ("x-ms-content-crc64", crc64.encode(taken.crc64)), *structured_headers(exchange)]
+        received = await receive_data(context, length)
+        request = RangeWrite(wanted.first, length, received.payload, keeps)
+        entry = await commit(context.environment, received, file.write_range(engine, path, request, lease_id))
+        md5 = ("Content-MD5", base64_text(received.md5))
+        hashes = [md5, ("x-ms-content-crc64", crc64.encode(received.crc64)), *structured_headers(context)]
     return Response(201, written_headers(entry) + hashes)
 
 
@@ -70,53 +70,53 @@ def written_headers(entry: Entry) -> Headers:
     return [*version_headers(entry), written, ENCRYPTED]
 
 
-async def get_file(exchange: Exchange) -> Response:
-    asked = ranges.from_headers(exchange.headers)
-    path, lease_id = readable_path_of(exchange), lease_id_of(exchange.headers)
-    first = 0 if asked is None else asked.first
-    length = (None if asked is None else asked.length) or _TO_THE_END
+async def get_file(context: RequestContext) -> Response:
+    wanted = ranges.from_headers(context.headers)
+    path, lease_id = readable_path_of(context), lease_id_of(context.headers)
+    first = 0 if wanted is None else wanted.first
+    length = (None if wanted is None else wanted.length) or _TO_THE_END
 
-    def load(snap: Snapshot) -> Seen:
-        place, entry = file.load_for_read(snap, path, lease_id, start=first, length=length)
-        return Seen(entry, place.directory_id, snap.now)
+    def load(snap: Snapshot) -> FileAtInstant:
+        location, entry = file.load_for_read(snap, path, lease_id, start=first, length=length)
+        return FileAtInstant(entry, location.directory_id, snap.now)
 
-    def describe(opened: Opened[Seen]) -> Headers:
+    def describe(opened: Opened[FileAtInstant]) -> Headers:
         """The hash that is stored is that of the whole, so with a range it goes by another name."""
         entry = opened.record.entry
-        headers = property_headers(exchange, entry, opened.record.parent_id, opened.at)
+        headers = property_headers(context, entry, opened.record.parent_id, opened.at)
         md5 = entry.http.content_md5
         if md5:
-            headers.append(("Content-MD5" if asked is None else "x-ms-content-md5", base64_text(md5)))
+            headers.append(("Content-MD5" if wanted is None else "x-ms-content-md5", base64_text(md5)))
         return headers
 
-    ask = Reading(load)
-    if asked is not None:
-        ask = Reading(load, asked.first, asked.last, is_whole=False)
-    if is_structured(exchange):
-        return await download_structured(exchange, ask, describe)
-    return await download(exchange, ask, describe)
+    request = Reading(load)
+    if wanted is not None:
+        request = Reading(load, wanted.first, wanted.last, is_whole=False)
+    if is_structured(context):
+        return await download_structured(context, request, describe)
+    return await download(context, request, describe)
 
 
-async def list_ranges(exchange: Exchange) -> Response:
+async def list_ranges(context: RequestContext) -> Response:
     """A page, for who knows of pages; to others all ranges at once, up to very many."""
-    asked = ranges.from_headers(exchange.headers) or ByteRange(0, None)
-    since = instant_of(exchange, "prevsharesnapshot")
-    through_renames = flag_of(exchange.headers, _THROUGH_RENAMES)
+    wanted = ranges.from_headers(context.headers) or ByteRange(0, None)
+    since = instant_of(context, "prevsharesnapshot")
+    through_renames = flag_of(context.headers, _THROUGH_RENAMES)
     if through_renames and since is None:
-        raise bad_header(_THROUGH_RENAMES, exchange.headers[_THROUGH_RENAMES])
+        raise bad_header(_THROUGH_RENAMES, context.headers[_THROUGH_RENAMES])
     list_page = partial(
         file_ranges.list_ranges,
-        exchange.environment.engine,
-        readable_path_of(exchange),
-        lease_id_of(exchange.headers),
-        last=asked.last,
-        limit=min(_number_of(exchange.parameters, "maxresults", _RANGES_MAX, least=1), _RANGES_MAX),
+        context.environment.engine,
+        readable_path_of(context),
+        lease_id_of(context.headers),
+        last=wanted.last,
+        limit=min(_number_of(context.parameters, "maxresults", _RANGES_MAX, least=1), _RANGES_MAX),
         since=since,
         through_renames=through_renames,
     )
-    found = await list_page(first=max(asked.first, _number_of(exchange.parameters, "marker", 0)))
+    found = await list_page(first=max(wanted.first, _number_of(context.parameters, "marker", 0)))
     listed, next_start = list(found.page.ranges), found.page.next_start
-    is_paged = exchange.version >= _PAGED_SINCE or "maxresults" in exchange.parameters
+    is_paged = context.version >= _PAGED_SINCE or "maxresults" in context.parameters
     while next_start is not None and not is_paged and len(listed) < _UNPAGED_MAX:
         page = (await list_page(first=next_start)).page
         listed += page.ranges
@@ -140,10 +140,10 @@ def range_of(headers: Mapping[str, str]) -> ByteRange:
     text = headers.get("x-ms-range") or headers.get("range")
     if not text:
         raise missing_header("x-ms-range")
-    asked = ranges.decode(text)
-    if asked is None or asked.last is None:
+    wanted = ranges.decode(text)
+    if wanted is None or wanted.last is None:
         raise bad_header("x-ms-range", text)
-    return asked
+    return wanted
 
 
 def _number_of(parameters: Mapping[str, str], name: str, usual: int, *, least: int = 0) -> int:

@@ -8,7 +8,7 @@ from kyanite.model.files.rename import Rename
 from kyanite.model.files.tree import FilePath
 from kyanite.rules.permissions import Access
 from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import names_of, path_of, share_of
 from kyanite.services.rest.headers import flag_of, lease_id_of, metadata_of
 from kyanite.services.rest.source_kinds import FILE_SOURCE
@@ -21,32 +21,32 @@ _MOVED = replace(FILE_SOURCE, access=Access(account="o w", service="w"))
 """What is moved is written to: it takes more than to read it."""
 
 
-async def rename_file(exchange: Exchange) -> Response:
-    return await _rename(exchange, FILE)
+async def rename_file(context: RequestContext) -> Response:
+    return await _rename(context, FILE)
 
 
-async def rename_directory(exchange: Exchange) -> Response:
-    return await _rename(exchange, DIRECTORY)
+async def rename_directory(context: RequestContext) -> Response:
+    return await _rename(context, DIRECTORY)
 
 
-async def _rename(exchange: Exchange, kind: int) -> Response:
-    headers = exchange.headers
-    source = await source_of(exchange, _MOVED, with_own_key=True, header=_SOURCE)
-    if (source.account, source.container) != (exchange.account, exchange.container):
+async def _rename(context: RequestContext, kind: int) -> Response:
+    headers = context.headers
+    source = await source_of(context, _MOVED, with_own_key=True, header=_SOURCE)
+    if (source.account, source.container) != (context.account, context.container):
         raise bad_header(_SOURCE, headers[_SOURCE])
-    names = names_of(exchange, source.object_name, "x-ms-source-allow-trailing-dot")
-    ask = Rename(
+    names = names_of(context, source.object_name, "x-ms-source-allow-trailing-dot")
+    request = Rename(
         source=FilePath(share_of(source), names),
-        target=path_of(exchange),
+        target=path_of(context),
         kind=kind,
         replaces=flag_of(headers, "x-ms-file-rename-replace-if-exists"),
         ignores_read_only=flag_of(headers, "x-ms-file-rename-ignore-readonly"),
         source_lease_id=lease_id_of(headers, "x-ms-source-lease-id"),
         target_lease_id=lease_id_of(headers, "x-ms-destination-lease-id"),
         properties=smb_properties_of(headers, of_directory=kind == DIRECTORY, creates=False),
-        metadata=metadata_of(exchange.request),
+        metadata=metadata_of(context.request),
         content_type=headers.get("x-ms-content-type", ""),
     )
-    entry, parent_id = await rename.rename(exchange.environment.engine, ask)
+    entry, parent_id = await rename.rename(context.environment.engine, request)
     answer = [*version_headers(entry), ("x-ms-request-server-encrypted", "true")]
     return Response(200, answer + smb_headers(entry, parent_id))

@@ -3,20 +3,20 @@
 from kyanite.services.files import errors
 from kyanite.services.files.operations import OPERATIONS
 from kyanite.services.rest.environment import Environment
-from kyanite.services.rest.file_paths import guardian, locate
-from kyanite.services.rest.service import Dialect, Service
+from kyanite.services.rest.file_paths import acl_lookup, locate
+from kyanite.services.rest.service import Service, ServiceDefinition
 
 
 def file_service(environment: Environment) -> Service:
-    return Service(environment, DIALECT)
+    return Service(environment, DEFINITION)
 
 
-DIALECT = Dialect(
+DEFINITION = ServiceDefinition(
     word="file",
     server="Windows-Azure-File/1.0 Kyanite",
     operations=OPERATIONS,
     reasons=errors.REASONS,
     codes=errors.CODES,
     locate=locate,
-    guardian=guardian,
+    acl_lookup=acl_lookup,
 )

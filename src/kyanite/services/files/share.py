@@ -11,7 +11,7 @@ from kyanite.model.files.share_snapshots import Snapshots
 from kyanite.services.files import provisioning
 from kyanite.services.files.properties import Headers, lease_headers
 from kyanite.services.rest import service_properties
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import readable_share_of, share_of
 from kyanite.services.rest.headers import (
     lease_id_of,
@@ -21,7 +21,7 @@ from kyanite.services.rest.headers import (
     one_of,
     required,
 )
-from kyanite.services.rest.leases import lease_answer, lease_ask_of
+from kyanite.services.rest.leases import lease_answer, lease_request_of
 from kyanite.services.rest.policies import policies_document, policies_of
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, xml
@@ -38,39 +38,39 @@ def version_headers(record: ShareRecord) -> Headers:
     return [("ETag", f'"{record.etag}"'), ("Last-Modified", http_date.encode(record.modified_at))]
 
 
-async def create_share(exchange: Exchange) -> Response:
-    settings = _settings_of(exchange.headers, ShareSettings())
-    protocol = one_of(exchange.headers, "x-ms-enabled-protocols", ("SMB", "NFS"), "SMB")
+async def create_share(context: RequestContext) -> Response:
+    settings = _settings_of(context.headers, ShareSettings())
+    protocol = one_of(context.headers, "x-ms-enabled-protocols", ("SMB", "NFS"), "SMB")
     settings = replace(settings, protocol=protocol)
     _check_squash(settings)
     record = await share.create(
-        exchange.environment.engine,
-        share_of(exchange),
-        metadata_of(exchange.request),
+        context.environment.engine,
+        share_of(context),
+        metadata_of(context.request),
         settings,
         directory.found_root,
     )
     return Response(201, version_headers(record))
 
 
-async def get_share_properties(exchange: Exchange) -> Response:
-    seen = await share.see(
-        exchange.environment.engine, readable_share_of(exchange), lease_id_of(exchange.headers)
+async def get_share_properties(context: RequestContext) -> Response:
+    found = await share.get_properties(
+        context.environment.engine, readable_share_of(context), lease_id_of(context.headers)
     )
-    record = seen.record
-    headers = version_headers(record) + _settings_headers(record) + lease_headers(record.lease, seen.at)
+    record = found.record
+    headers = version_headers(record) + _settings_headers(record) + lease_headers(record.lease, found.at)
     return Response(200, headers + metadata_headers(record.metadata))
 
 
-async def get_share_metadata(exchange: Exchange) -> Response:
-    seen = await share.see(
-        exchange.environment.engine, readable_share_of(exchange), lease_id_of(exchange.headers)
+async def get_share_metadata(context: RequestContext) -> Response:
+    found = await share.get_properties(
+        context.environment.engine, readable_share_of(context), lease_id_of(context.headers)
     )
-    return Response(200, version_headers(seen.record) + metadata_headers(seen.record.metadata))
+    return Response(200, version_headers(found.record) + metadata_headers(found.record.metadata))
 
 
-async def set_share_properties(exchange: Exchange) -> Response:
-    headers = exchange.headers
+async def set_share_properties(context: RequestContext) -> Response:
+    headers = context.headers
 
     def to(record: ShareRecord, now: Instant) -> ShareRecord:
         settings = _settings_of(headers, record.settings)
@@ -79,42 +79,44 @@ async def set_share_properties(exchange: Exchange) -> Response:
         return replace(record, settings=settings, tier_changed_at=changed_at)
 
     _settings_of(headers, ShareSettings())
-    record = await share.change(exchange.environment.engine, share_of(exchange), lease_id_of(headers), to)
+    record = await share.change(context.environment.engine, share_of(context), lease_id_of(headers), to)
     return Response(200, version_headers(record) + _settings_headers(record))
 
 
-async def set_share_metadata(exchange: Exchange) -> Response:
-    metadata = metadata_of(exchange.request)
+async def set_share_metadata(context: RequestContext) -> Response:
+    metadata = metadata_of(context.request)
     record = await share.change(
-        exchange.environment.engine,
-        share_of(exchange),
-        lease_id_of(exchange.headers),
+        context.environment.engine,
+        share_of(context),
+        lease_id_of(context.headers),
         lambda record, _: replace(record, metadata=metadata),
     )
     return Response(200, version_headers(record))
 
 
-async def get_share_acl(exchange: Exchange) -> Response:
-    seen = await share.see(exchange.environment.engine, share_of(exchange), lease_id_of(exchange.headers))
-    headers = [*version_headers(seen.record), ("Content-Type", "application/xml")]
-    return Response(200, headers, policies_document(seen.record.policies))
+async def get_share_acl(context: RequestContext) -> Response:
+    found = await share.get_properties(
+        context.environment.engine, share_of(context), lease_id_of(context.headers)
+    )
+    headers = [*version_headers(found.record), ("Content-Type", "application/xml")]
+    return Response(200, headers, policies_document(found.record.policies))
 
 
-async def set_share_acl(exchange: Exchange) -> Response:
-    key, lease_id = share_of(exchange), lease_id_of(exchange.headers)
-    policies = await policies_of(exchange)
+async def set_share_acl(context: RequestContext) -> Response:
+    key, lease_id = share_of(context), lease_id_of(context.headers)
+    policies = await policies_of(context)
     record = await share.change(
-        exchange.environment.engine, key, lease_id, lambda record, _: replace(record, policies=policies)
+        context.environment.engine, key, lease_id, lambda record, _: replace(record, policies=policies)
     )
     return Response(200, version_headers(record))
 
 
-async def get_share_stats(exchange: Exchange) -> Response:
+async def get_share_stats(context: RequestContext) -> Response:
     """The lengths of all files together; before 2018-03-28 in GiB, rounded up."""
-    record, used = await usage.see(
-        exchange.environment.engine, share_of(exchange), lease_id_of(exchange.headers)
+    record, used = await usage.get_stats(
+        context.environment.engine, share_of(context), lease_id_of(context.headers)
     )
-    if exchange.version >= "2018-03-28":
+    if context.version >= "2018-03-28":
         text = f"<ShareUsageBytes>{used}</ShareUsageBytes>"
     else:
         text = f"<ShareUsage>{-(-used >> 30) if used else 0}</ShareUsage>"
@@ -122,45 +124,45 @@ async def get_share_stats(exchange: Exchange) -> Response:
     return Response(200, headers, xml.document(f"<ShareStats>{text}</ShareStats>"))
 
 
-async def lease_share(exchange: Exchange) -> Response:
-    ask = lease_ask_of(exchange)
-    record, outcome = await share.lease(exchange.environment.engine, readable_share_of(exchange), ask)
-    return lease_answer(ask, outcome, version_headers(record))
+async def lease_share(context: RequestContext) -> Response:
+    request = lease_request_of(context)
+    record, outcome = await share.lease(context.environment.engine, readable_share_of(context), request)
+    return lease_answer(request, outcome, version_headers(record))
 
 
-async def snapshot_share(exchange: Exchange) -> Response:
+async def snapshot_share(context: RequestContext) -> Response:
     """Of the share as it is: a snapshot that the request names does not matter, as it does not to the service."""
-    key = ShareKey(exchange.account.name, exchange.container)
+    key = ShareKey(context.account.name, context.container)
     taken_at, record = await share_snapshots.take(
-        exchange.environment.engine, key, metadata_of(exchange.request)
+        context.environment.engine, key, metadata_of(context.request)
     )
     return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(taken_at))])
 
 
-async def delete_share(exchange: Exchange) -> Response:
-    key = readable_share_of(exchange)
-    wish = one_of(exchange.headers, "x-ms-delete-snapshots", ("include", "include-leased"))
+async def delete_share(context: RequestContext) -> Response:
+    key = readable_share_of(context)
+    wish = one_of(context.headers, "x-ms-delete-snapshots", ("include", "include-leased"))
     if wish and key.snapshot is not None:
         raise bad_header("x-ms-delete-snapshots", wish)
-    retention = (await service_properties.load(exchange, "file")).share_retention
+    retention = (await service_properties.load(context, "file")).share_retention
     await share_snapshots.delete(
-        exchange.environment.engine,
+        context.environment.engine,
         key,
-        lease_id_of(exchange.headers),
+        lease_id_of(context.headers),
         Snapshots(wish),
         retention_days=None if retention is None else retention.days,
     )
     return Response(202)
 
 
-async def restore_share(exchange: Exchange) -> Response:
+async def restore_share(context: RequestContext) -> Response:
     """The name in the header must be that of the URL: a share comes back as what it was."""
-    name = required(exchange.headers, "x-ms-deleted-share-name")
-    if name != exchange.container:
+    name = required(context.headers, "x-ms-deleted-share-name")
+    if name != context.container:
         raise bad_header("x-ms-deleted-share-name", name)
-    version = required(exchange.headers, "x-ms-deleted-share-version")
+    version = required(context.headers, "x-ms-deleted-share-version")
     record = await deleted_shares.restore(
-        exchange.environment.engine, share_of(exchange), _decode_version(version)
+        context.environment.engine, share_of(context), _decode_version(version)
     )
     return Response(201, version_headers(record))
 

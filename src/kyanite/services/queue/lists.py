@@ -2,7 +2,7 @@
 
 from kyanite.model.queues import queue
 from kyanite.model.queues.queue import QueueRecord
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.enumeration import echo_of, enumeration, metadata_element
 from kyanite.services.rest.paging import encode_marker, includes_of, marker_of, max_results_of
 from kyanite.wire.http import Response
@@ -10,21 +10,21 @@ from kyanite.wire.http import Response
 _PARTS = frozenset({"metadata"})
 
 
-async def list_queues(exchange: Exchange) -> Response:
-    parameters = exchange.parameters
+async def list_queues(context: RequestContext) -> Response:
+    parameters = context.parameters
     with_metadata = "metadata" in includes_of(parameters, _PARTS)
     limit = max_results_of(parameters)
     page = await queue.list_queues(
-        exchange.environment.engine,
-        exchange.account.name,
+        context.environment.engine,
+        context.account.name,
         prefix=parameters.get("prefix", ""),
         first=marker_of(parameters),
         limit=limit,
     )
     items = "".join(_item(name, record, with_metadata) for name, record in page.items)
     return enumeration(
-        exchange,
-        echo=echo_of(exchange, limit),
+        context,
+        echo=echo_of(context, limit),
         items=f"<Queues>{items}</Queues>",
         next_marker=encode_marker(page.next_name),
     )

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from kyanite.model.queues import message, queue
-from kyanite.model.queues.message import Draft, Message, Receipt
+from kyanite.model.queues.message import Message, NewMessage, Receipt
 from kyanite.rules.visibility import DEFAULT_TIME_TO_LIVE_SECONDS, FOREVER
 from kyanite.services.queue.queue import key_of
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.wire import http_date, pop_receipt, queue_message
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_parameter, missing_parameter, parameter_out_of_range
@@ -33,82 +33,82 @@ _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _XML = ("Content-Type", "application/xml")
 
 
-async def put_message(exchange: Exchange) -> Response:
-    parameters = exchange.parameters
+async def put_message(context: RequestContext) -> Response:
+    parameters = context.parameters
     delay = _number(parameters, "visibilitytimeout", 0, TIMEOUT_MAX_SECONDS)
-    time_to_live = _time_to_live_of(exchange)
-    text = _checked(queue_message.decode(await _document_of(exchange)))
-    fresh_guid = exchange.environment.fresh_guid
-    draft = Draft(fresh_guid(), text, delay or 0, time_to_live, _secret(fresh_guid))
-    put = await message.put(exchange.environment.engine, key_of(exchange), draft)
-    if exchange.version < _PUT_TELLS_SINCE:
+    time_to_live = _time_to_live_of(context)
+    text = _checked(queue_message.decode(await _document_of(context)))
+    fresh_guid = context.environment.fresh_guid
+    new_message = NewMessage(fresh_guid(), text, delay or 0, time_to_live, _secret(fresh_guid))
+    put = await message.put(context.environment.engine, key_of(context), new_message)
+    if context.version < _PUT_TELLS_SINCE:
         return Response(201)
     return _answer(201, (put,), _when_put)
 
 
-async def get_messages(exchange: Exchange) -> Response:
-    parameters = exchange.parameters
+async def get_messages(context: RequestContext) -> Response:
+    parameters = context.parameters
     if parameters.get("peekonly", "false").lower() != "false":
         raise bad_parameter("peekonly", parameters["peekonly"])
     timeout = _number(parameters, "visibilitytimeout", 1, TIMEOUT_MAX_SECONDS)
     got = await message.get(
-        exchange.environment.engine,
-        key_of(exchange),
+        context.environment.engine,
+        key_of(context),
         count=_count_of(parameters),
         timeout_seconds=timeout or DEFAULT_TIMEOUT_SECONDS,
-        secret=_secret(exchange.environment.fresh_guid),
+        secret=_secret(context.environment.fresh_guid),
     )
     return _answer(200, got, _when_got)
 
 
-async def peek_messages(exchange: Exchange) -> Response:
+async def peek_messages(context: RequestContext) -> Response:
     seen = await message.peek(
-        exchange.environment.engine, key_of(exchange), count=_count_of(exchange.parameters)
+        context.environment.engine, key_of(context), count=_count_of(context.parameters)
     )
     return _answer(200, seen, _when_peeked_at)
 
 
-async def clear_messages(exchange: Exchange) -> Response:
-    await queue.clear(exchange.environment.engine, key_of(exchange))
+async def clear_messages(context: RequestContext) -> Response:
+    await queue.clear(context.environment.engine, key_of(context))
     return Response(204)
 
 
-async def update_message(exchange: Exchange) -> Response:
+async def update_message(context: RequestContext) -> Response:
     """Without a body the message keeps its text."""
-    receipt = _receipt_of(exchange.parameters)
-    timeout = _number(exchange.parameters, "visibilitytimeout", 0, TIMEOUT_MAX_SECONDS)
+    receipt = _receipt_of(context.parameters)
+    timeout = _number(context.parameters, "visibilitytimeout", 0, TIMEOUT_MAX_SECONDS)
     if timeout is None:
         raise missing_parameter("visibilitytimeout")
-    document = await _document_of(exchange)
+    document = await _document_of(context)
     updated = await message.update(
-        exchange.environment.engine,
-        key_of(exchange),
-        exchange.object_name,
+        context.environment.engine,
+        key_of(context),
+        context.object_name,
         receipt,
         text=_checked(queue_message.decode(document)) if document else None,
         timeout_seconds=timeout,
-        secret=_secret(exchange.environment.fresh_guid),
+        secret=_secret(context.environment.fresh_guid),
     )
     return Response(
         204,
         [
             ("x-ms-popreceipt", pop_receipt.encode(*updated.receipt)),
-            ("x-ms-time-next-visible", http_date.encode(updated.standing.visible_at)),
+            ("x-ms-time-next-visible", http_date.encode(updated.state.visible_at)),
         ],
     )
 
 
-async def delete_message(exchange: Exchange) -> Response:
-    receipt = _receipt_of(exchange.parameters)
-    await message.delete(exchange.environment.engine, key_of(exchange), exchange.object_name, receipt)
+async def delete_message(context: RequestContext) -> Response:
+    receipt = _receipt_of(context.parameters)
+    await message.delete(context.environment.engine, key_of(context), context.object_name, receipt)
     return Response(204)
 
 
 # What the request says
 
 
-async def _document_of(exchange: Exchange) -> bytes:
-    document = await exchange.request.body.read_all(BODY_MAX_BYTES)
+async def _document_of(context: RequestContext) -> bytes:
+    document = await context.request.body.read_all(BODY_MAX_BYTES)
     if document is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(BODY_MAX_BYTES))
     return document
@@ -137,12 +137,12 @@ def _count_of(parameters: Mapping[str, str]) -> int:
     return _number(parameters, "numofmessages", 1, MESSAGES_AT_ONCE_MAX) or 1
 
 
-def _time_to_live_of(exchange: Exchange) -> int | None:
-    if exchange.version < _ANY_TIME_TO_LIVE_SINCE:
-        return _number(exchange.parameters, "messagettl", 1, DEFAULT_TIME_TO_LIVE_SECONDS)
-    if exchange.parameters.get("messagettl") == str(FOREVER):
+def _time_to_live_of(context: RequestContext) -> int | None:
+    if context.version < _ANY_TIME_TO_LIVE_SINCE:
+        return _number(context.parameters, "messagettl", 1, DEFAULT_TIME_TO_LIVE_SECONDS)
+    if context.parameters.get("messagettl") == str(FOREVER):
         return FOREVER
-    return _number(exchange.parameters, "messagettl", 1, TIME_TO_LIVE_MAX_SECONDS)
+    return _number(context.parameters, "messagettl", 1, TIME_TO_LIVE_MAX_SECONDS)
 
 
 def _receipt_of(parameters: Mapping[str, str]) -> Receipt:
@@ -171,7 +171,7 @@ def _item(found: Message, more: str) -> str:
     return (
         f"<QueueMessage><MessageId>{found.id}</MessageId>"
         f"<InsertionTime>{http_date.encode(found.put_at)}</InsertionTime>"
-        f"<ExpirationTime>{http_date.encode(found.standing.expires_at)}</ExpirationTime>"
+        f"<ExpirationTime>{http_date.encode(found.state.expires_at)}</ExpirationTime>"
         f"{more}</QueueMessage>"
     )
 
@@ -179,7 +179,7 @@ def _item(found: Message, more: str) -> str:
 def _when_put(put: Message) -> str:
     return (
         f"<PopReceipt>{pop_receipt.encode(*put.receipt)}</PopReceipt>"
-        f"<TimeNextVisible>{http_date.encode(put.standing.visible_at)}</TimeNextVisible>"
+        f"<TimeNextVisible>{http_date.encode(put.state.visible_at)}</TimeNextVisible>"
     )
 
 
@@ -189,6 +189,6 @@ def _when_got(got: Message) -> str:
 
 def _when_peeked_at(seen: Message) -> str:
     return (
-        f"<DequeueCount>{seen.standing.dequeue_count}</DequeueCount>"
+        f"<DequeueCount>{seen.state.dequeue_count}</DequeueCount>"
         f"<MessageText>{escape(seen.text)}</MessageText>"
     )

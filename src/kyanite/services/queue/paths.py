@@ -4,32 +4,32 @@ from kyanite.model.queues import queue
 from kyanite.rules import names
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.queue.queue import key_of
-from kyanite.services.rest.access import Policed
-from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.access import ContainerAcl
+from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.wire.malformed import Malformed
 
 _MESSAGES = "messages"
 _WRITES = frozenset(("PUT", "DELETE"))
 
 
-def locate(exchange: Exchange) -> Resource:
+def locate(context: RequestContext) -> Resource:
     """``/queue``, ``/queue/messages`` or ``/queue/messages/id``."""
-    target = exchange.target
-    exchange.container, exchange.object_name = target.first, ""
+    target = context.target
+    context.container, context.object_name = target.first, ""
     if not target.first:
-        if target.rest or (exchange.request.method in _WRITES and "comp" not in exchange.parameters):
+        if target.rest or (context.request.method in _WRITES and "comp" not in context.parameters):
             # A queue was meant, and its name is empty.
             raise Refused(Reason.INVALID_RESOURCE_NAME)
         return Resource.SERVICE
     names.check_queue(target.first)
     if not target.rest:
         return Resource.CONTAINER
-    word, _, exchange.object_name = target.rest.partition("/")
+    word, _, context.object_name = target.rest.partition("/")
     if word != _MESSAGES:
         raise Malformed("InvalidUri")
-    return Resource.OBJECT if exchange.object_name else Resource.MESSAGES
+    return Resource.OBJECT if context.object_name else Resource.MESSAGES
 
 
-async def guardian(exchange: Exchange) -> Policed | None:
-    record = await queue.find(exchange.environment.engine, key_of(exchange))
-    return None if record is None else Policed(record.policies)
+async def acl_lookup(context: RequestContext) -> ContainerAcl | None:
+    record = await queue.find(context.environment.engine, key_of(context))
+    return None if record is None else ContainerAcl(record.policies)

@@ -2,7 +2,7 @@
 
 from kyanite.model.queues import queue
 from kyanite.model.queues.queue import QueueKey
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import metadata_headers, metadata_of
 from kyanite.services.rest.policies import policies_document, policies_of
 from kyanite.wire.http import Response
@@ -10,38 +10,38 @@ from kyanite.wire.http import Response
 _PERMISSIONS = "raup"
 
 
-def key_of(exchange: Exchange) -> QueueKey:
-    return QueueKey(exchange.account.name, exchange.container)
+def key_of(context: RequestContext) -> QueueKey:
+    return QueueKey(context.account.name, context.container)
 
 
-async def create_queue(exchange: Exchange) -> Response:
+async def create_queue(context: RequestContext) -> Response:
     """Creating a queue that is there already is no error, if its metadata would be the same."""
-    is_new = await queue.create(exchange.environment.engine, key_of(exchange), metadata_of(exchange.request))
+    is_new = await queue.create(context.environment.engine, key_of(context), metadata_of(context.request))
     return Response(201 if is_new else 204)
 
 
-async def delete_queue(exchange: Exchange) -> Response:
-    await queue.delete(exchange.environment.engine, key_of(exchange))
+async def delete_queue(context: RequestContext) -> Response:
+    await queue.delete(context.environment.engine, key_of(context))
     return Response(204)
 
 
-async def get_queue_metadata(exchange: Exchange) -> Response:
-    seen = await queue.see(exchange.environment.engine, key_of(exchange))
-    headers = [("x-ms-approximate-messages-count", str(seen.message_count))]
-    return Response(200, headers + metadata_headers(seen.record.metadata))
+async def get_queue_metadata(context: RequestContext) -> Response:
+    found = await queue.get_properties(context.environment.engine, key_of(context))
+    headers = [("x-ms-approximate-messages-count", str(found.message_count))]
+    return Response(200, headers + metadata_headers(found.record.metadata))
 
 
-async def set_queue_metadata(exchange: Exchange) -> Response:
-    await queue.set_metadata(exchange.environment.engine, key_of(exchange), metadata_of(exchange.request))
+async def set_queue_metadata(context: RequestContext) -> Response:
+    await queue.set_metadata(context.environment.engine, key_of(context), metadata_of(context.request))
     return Response(204)
 
 
-async def get_queue_acl(exchange: Exchange) -> Response:
-    seen = await queue.see(exchange.environment.engine, key_of(exchange))
-    return Response(200, [("Content-Type", "application/xml")], policies_document(seen.record.policies))
+async def get_queue_acl(context: RequestContext) -> Response:
+    found = await queue.get_properties(context.environment.engine, key_of(context))
+    return Response(200, [("Content-Type", "application/xml")], policies_document(found.record.policies))
 
 
-async def set_queue_acl(exchange: Exchange) -> Response:
-    policies = await policies_of(exchange, _PERMISSIONS)
-    await queue.set_policies(exchange.environment.engine, key_of(exchange), policies)
+async def set_queue_acl(context: RequestContext) -> Response:
+    policies = await policies_of(context, _PERMISSIONS)
+    await queue.set_policies(context.environment.engine, key_of(context), policies)
     return Response(204)

@@ -2,21 +2,21 @@
 
 from kyanite.services.queue import errors
 from kyanite.services.queue.operations import OPERATIONS
-from kyanite.services.queue.paths import guardian, locate
+from kyanite.services.queue.paths import acl_lookup, locate
 from kyanite.services.rest.environment import Environment
-from kyanite.services.rest.service import Dialect, Service
+from kyanite.services.rest.service import Service, ServiceDefinition
 
 
 def queue_service(environment: Environment) -> Service:
-    return Service(environment, DIALECT)
+    return Service(environment, DEFINITION)
 
 
-DIALECT = Dialect(
+DEFINITION = ServiceDefinition(
     word="queue",
     server="Windows-Azure-Queue/1.0 Kyanite",
     operations=OPERATIONS,
     reasons=errors.REASONS,
     codes=errors.CODES,
     locate=locate,
-    guardian=guardian,
+    acl_lookup=acl_lookup,
 )

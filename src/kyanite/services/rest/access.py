@@ -11,7 +11,7 @@ from typing import Protocol
 from kyanite.rules import permissions
 from kyanite.rules.permissions import OWNER, AccountGrant, Anonymous, Grant, Policy, ServiceGrant
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.environment import Account
 from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import http_date, sas, shared_key
@@ -29,7 +29,7 @@ class NamedPolicy(Policy, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Policed:
+class ContainerAcl:
     """A container, queue, table or share, as far as access is concerned."""
 
     policies: Sequence[NamedPolicy]
@@ -40,54 +40,56 @@ class Policed:
         return next((policy for policy in self.policies if policy.id == identifier), None)
 
 
-class Guardian(Protocol):
+class AclLookup(Protocol):
     """Looks up what the request's container says about access; None when there is no such container."""
 
-    def __call__(self, exchange: Exchange) -> Awaitable[Policed | None]: ...
+    def __call__(self, context: RequestContext) -> Awaitable[ContainerAcl | None]: ...
 
 
 Admission = tuple[Grant, Mapping[str, str]]
 """A grant, and the headers of a GET answer that its token replaces."""
 
 
-async def authenticate(exchange: Exchange, query: Query, service: str, guardian: Guardian) -> Admission:
-    return at_once(exchange, query, service) or await looked_up(exchange, query, service, guardian)
+async def authenticate(
+    context: RequestContext, query: Query, service: str, acl_lookup: AclLookup
+) -> Admission:
+    return at_once(context, query, service) or await looked_up(context, query, service, acl_lookup)
 
 
-def at_once(exchange: Exchange, query: Query, service: str) -> Admission | None:
+def at_once(context: RequestContext, query: Query, service: str) -> Admission | None:
     """How a request is admitted by a key or an account SAS; None when something has to be looked up for it."""
-    if "authorization" in exchange.headers:
-        return _by_header(exchange, query), _NO_OVERRIDES
+    if "authorization" in context.headers:
+        return _by_header(context, query), _NO_OVERRIDES
     token = sas.decode(query, service)
     if isinstance(token, AccountSas):
-        return _by_account_sas(exchange, query, service, token), _NO_OVERRIDES
+        return _by_account_sas(context, query, service, token), _NO_OVERRIDES
     return None
 
 
-async def looked_up(exchange: Exchange, query: Query, service: str, guardian: Guardian) -> Admission:
+async def looked_up(context: RequestContext, query: Query, service: str, acl_lookup: AclLookup) -> Admission:
     match sas.decode(query, service):
         case None:
-            return await _anonymous(exchange, service, guardian), _NO_OVERRIDES
+            return await _anonymous(context, service, acl_lookup), _NO_OVERRIDES
         case ServiceSas() as token:
-            return await _by_service_sas(exchange, token, guardian), _overrides(token)
+            return await _by_service_sas(context, token, acl_lookup), _overrides(token)
         case _:
             raise _failed("User delegation keys are not supported by this server.")
 
 
-def _by_header(exchange: Exchange, query: Query) -> Grant:
+def _by_header(context: RequestContext, query: Query) -> Grant:
     """The grant of a request with an Authorization header.
 
     A token in the URL is left alone. The clients send it along with the key that they prefer to it: the Python library
     says so, and the Azure CLI does it for a URL with a token beside a connection string.
     """
-    authorization = shared_key.decode_authorization(exchange.headers["authorization"])
+    authorization = shared_key.decode_authorization(context.headers["authorization"])
     if isinstance(authorization, Bearer):
         raise _failed("OAuth tokens are not supported by this server.")
-    _check_date(exchange)
+    _check_date(context)
     signable = Signable(
-        exchange.request.method, exchange.target, query, exchange.headers, exchange.version or "2009-09-19"
+        context.request.method, context.target, query, context.headers, context.version or "2009-09-19"
     )
-    account = exchange.account
+    account = context.account
     if authorization.account == account.name and shared_key.verify(authorization, account.keys, signable):
         return OWNER
     raise _failed(_mismatch(authorization, signable))
@@ -101,21 +103,21 @@ def _mismatch(authorization: SharedKey, signable: Signable) -> str:
     )
 
 
-def _check_date(exchange: Exchange) -> None:
-    text = exchange.headers.get("x-ms-date") or exchange.headers.get("date") or ""
+def _check_date(context: RequestContext) -> None:
+    text = context.headers.get("x-ms-date") or context.headers.get("date") or ""
     sent_at = http_date.decode(text)
     if sent_at is None:
         raise _failed("x-ms-date or Date header is missing or is not a valid date.")
-    if abs(exchange.environment.clock() - sent_at) > _CLOCK_SKEW:
+    if abs(context.environment.clock() - sent_at) > _CLOCK_SKEW:
         raise _failed(f"Request date header too old: '{text}'")
 
 
-def _by_account_sas(exchange: Exchange, query: Query, service: str, token: AccountSas) -> Grant:
+def _by_account_sas(context: RequestContext, query: Query, service: str, token: AccountSas) -> Grant:
     """An account SAS names no resource, so that its signature was right can be remembered with the query.
 
     What is remembered holds for this query, this account and these very keys; the terms are checked every time.
     """
-    account = exchange.account
+    account = context.account
     remembered = query.derived.get(account.name)
     if isinstance(remembered, _Confirmed) and remembered.account is account:
         grant = remembered.grant
@@ -123,7 +125,7 @@ def _by_account_sas(exchange: Exchange, query: Query, service: str, token: Accou
         _check_signature(account.keys, token.string_to_sign(account.name), token.signature)
         grant = AccountGrant(service, token.services, token.resource_types, token.permissions)
         query.derived[account.name] = _Confirmed(account, grant)
-    _check_terms(exchange, token.terms, token.terms.starts_at, token.terms.expires_at)
+    _check_terms(context, token.terms, token.terms.starts_at, token.terms.expires_at)
     return grant if grant.service == service else replace(grant, service=service)
 
 
@@ -133,22 +135,22 @@ class _Confirmed:
     grant: AccountGrant
 
 
-async def _by_service_sas(exchange: Exchange, token: ServiceSas, guardian: Guardian) -> Grant:
-    account, terms = exchange.account, token.terms
-    moment = exchange.parameters.get("snapshot") or exchange.parameters.get("versionid") or ""
-    text = token.string_to_sign(account.name, exchange.container, exchange.object_name, moment)
+async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup: AclLookup) -> Grant:
+    account, terms = context.account, token.terms
+    moment = context.parameters.get("snapshot") or context.parameters.get("versionid") or ""
+    text = token.string_to_sign(account.name, context.container, context.object_name, moment)
     _check_signature(account.keys, text, token.signature)
     if token.identifier is None:
-        _check_terms(exchange, terms, terms.starts_at, terms.expires_at)
+        _check_terms(context, terms, terms.starts_at, terms.expires_at)
         return ServiceGrant(token.resource, token.permissions or "", token.keys)
-    policed = await guardian(exchange)
+    acl = await acl_lookup(context)
     agreement = permissions.agree(
-        None if policed is None else policed.policy(token.identifier),
+        None if acl is None else acl.policy(token.identifier),
         permissions=token.permissions,
         starts_at=terms.starts_at,
         expires_at=terms.expires_at,
     )
-    _check_terms(exchange, terms, agreement.starts_at, agreement.expires_at)
+    _check_terms(context, terms, agreement.starts_at, agreement.expires_at)
     return ServiceGrant(token.resource, agreement.permissions, token.keys)
 
 
@@ -158,21 +160,21 @@ def _check_signature(keys: Sequence[bytes], text: str, signature: str) -> None:
 
 
 def _check_terms(
-    exchange: Exchange, terms: Terms, starts_at: Instant | None, expires_at: Instant | None
+    context: RequestContext, terms: Terms, starts_at: Instant | None, expires_at: Instant | None
 ) -> None:
     if expires_at is None:
         raise _failed("Signature fields not well formed.")
-    permissions.check_in_force(starts_at, expires_at, exchange.environment.clock())
+    permissions.check_in_force(starts_at, expires_at, context.environment.clock())
     if terms.addresses is not None:
-        permissions.check_source(terms.addresses, exchange.request.peer)
+        permissions.check_source(terms.addresses, context.request.peer)
     if terms.https_only:
-        permissions.check_protocol(https_only=True, secure=exchange.request.secure)
+        permissions.check_protocol(https_only=True, secure=context.request.secure)
 
 
-async def _anonymous(exchange: Exchange, service: str, guardian: Guardian) -> Grant:
-    refusal = permissions.refusal_without_credentials(service, exchange.version)
-    policed = await guardian(exchange) if exchange.container else None
-    return Anonymous("" if policed is None else policed.public_level, refusal)
+async def _anonymous(context: RequestContext, service: str, acl_lookup: AclLookup) -> Grant:
+    refusal = permissions.refusal_without_credentials(service, context.version)
+    acl = await acl_lookup(context) if context.container else None
+    return Anonymous("" if acl is None else acl.public_level, refusal)
 
 
 def _overrides(token: ServiceSas) -> Mapping[str, str]:

@@ -25,7 +25,7 @@ class Resource(Enum):
     """Several requests in one, where a path of its own is for them."""
 
 
-class Exchange:
+class RequestContext:
     """Plain slots: one is made for every request."""
 
     __slots__ = (

@@ -6,7 +6,7 @@ told that answers vary is asked of every read, so that is remembered for a secon
 
 from kyanite.rules import cors
 from kyanite.services.rest import service_properties
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import required
 from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire.cors_rules import CorsRule
@@ -17,14 +17,14 @@ _READS = frozenset(("GET", "HEAD"))
 _UNKNOWN = (Instant(0), False)
 
 
-async def preflight(exchange: Exchange, service: str) -> Response:
+async def preflight(context: RequestContext, service: str) -> Response:
     """OPTIONS. Not authenticated, and judged against the service: the resource need not exist."""
-    headers = exchange.headers
+    headers = context.headers
     origin = required(headers, "origin")
     method = required(headers, "access-control-request-method")
-    asked = headers.get("access-control-request-headers", "")
-    names = [name.strip() for name in asked.split(",") if name.strip()]
-    rules = await _rules(exchange, service)
+    wanted = headers.get("access-control-request-headers", "")
+    names = [name.strip() for name in wanted.split(",") if name.strip()]
+    rules = await _rules(context, service)
     consent = cors.preflight(rules, origin=origin, method=method, headers=names)
     if consent is None:
         raise Malformed("CorsPreflightFailure")
@@ -33,8 +33,8 @@ async def preflight(exchange: Exchange, service: str) -> Response:
         ("Access-Control-Allow-Methods", method),
         ("Access-Control-Max-Age", str(consent.max_age_seconds)),
     ]
-    if asked:
-        answer.append(("Access-Control-Allow-Headers", asked))
+    if wanted:
+        answer.append(("Access-Control-Allow-Headers", wanted))
     if consent.allow_credentials:
         answer.append(("Access-Control-Allow-Credentials", "true"))
     return Response(200, answer)
@@ -47,22 +47,22 @@ class Decorator:
         self._service = service
         self._varies: dict[str, tuple[Instant, bool]] = {}
 
-    def is_needed(self, exchange: Exchange) -> bool:
+    def is_needed(self, context: RequestContext) -> bool:
         """Whether there may be anything to add. The common case, no origin and no rules, is answered by memory."""
-        if "origin" in exchange.headers:
+        if "origin" in context.headers:
             return True
-        if exchange.request.method not in _READS:
+        if context.request.method not in _READS:
             return False
-        until, varies = self._varies.get(exchange.account.name, _UNKNOWN)
-        return varies or exchange.environment.clock() >= until
+        until, varies = self._varies.get(context.account.name, _UNKNOWN)
+        return varies or context.environment.clock() >= until
 
-    async def __call__(self, exchange: Exchange, response: Response) -> None:
-        origin, method = exchange.headers.get("origin"), exchange.request.method
+    async def __call__(self, context: RequestContext, response: Response) -> None:
+        origin, method = context.headers.get("origin"), context.request.method
         if origin is None:
-            if await self._varies_without_origin(exchange):
+            if await self._varies_without_origin(context):
                 response.headers.append(("Vary", "Origin"))
             return
-        rules = await _rules(exchange, self._service)
+        rules = await _rules(context, self._service)
         if not rules:
             return
         consent = cors.actual(rules, origin=origin, method=method)
@@ -76,15 +76,15 @@ class Decorator:
         if method in _READS and cors.varies_by_origin(rules, origin=origin, method=method):
             response.headers.append(("Vary", "Origin"))
 
-    async def _varies_without_origin(self, exchange: Exchange) -> bool:
-        now, account = exchange.environment.clock(), exchange.account.name
+    async def _varies_without_origin(self, context: RequestContext) -> bool:
+        now, account = context.environment.clock(), context.account.name
         until, varies = self._varies.get(account, _UNKNOWN)
         if now >= until:
-            rules = await _rules(exchange, self._service)
+            rules = await _rules(context, self._service)
             varies = cors.varies_by_origin(rules, origin=None, method="GET")
             self._varies[account] = (Instant(now + TICKS_PER_SECOND), varies)
         return varies
 
 
-async def _rules(exchange: Exchange, service: str) -> tuple[CorsRule, ...]:
-    return (await service_properties.load(exchange, service)).cors or ()
+async def _rules(context: RequestContext, service: str) -> tuple[CorsRule, ...]:
+    return (await service_properties.load(context, service)).cors or ()

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from kyanite.model.content import pinned_reads
 from kyanite.model.content.content import Part, Plan, Zeros
 from kyanite.model.content.reading import Opened, Readable, Reading, let_go, open_held, open_once
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.environment import Environment
 from kyanite.services.rest.headers import base64_text, flag_of
 from kyanite.wire import crc64, ranges, structured_message
@@ -36,24 +36,26 @@ _holds = count(1)
 _letting_go: set[asyncio.Future[None]] = set()
 
 
-async def download(exchange: Exchange, ask: Reading[R], describe: Callable[[Opened[R]], Headers]) -> Response:
+async def download(
+    context: RequestContext, request: Reading[R], describe: Callable[[Opened[R]], Headers]
+) -> Response:
     """Answer a GET of bytes; ``describe`` tells what there is to say about what they belong to.
 
     Most of what is read is small and comes with the record. Only where there are extents is the reading begun
     again, with a pin.
     """
-    hashes = _hashes_of(exchange, ask)
-    opened = await open_once(exchange.environment.engine, ask)
+    hashes = _hashes_of(context, request)
+    opened = await open_once(context.environment.engine, request)
     body = _in_plan(opened.plan)
     if body is not None and opened.is_planned_whole:
-        return _answer(opened, ask, describe, hashes, body)
-    stream = Stream(exchange.environment, ask)
+        return _answer(opened, request, describe, hashes, body)
+    stream = Stream(context.environment, request)
     try:
         opened = await stream.open()
         body = await stream.at_once()
         if body is None and hashes:
             body = await stream.gathered()
-        response = _answer(opened, ask, describe, hashes, body)
+        response = _answer(opened, request, describe, hashes, body)
     except BaseException:
         stream.release()
         raise
@@ -65,15 +67,15 @@ async def download(exchange: Exchange, ask: Reading[R], describe: Callable[[Open
 
 
 async def download_structured(
-    exchange: Exchange, ask: Reading[R], describe: Callable[[Opened[R]], Headers]
+    context: RequestContext, request: Reading[R], describe: Callable[[Opened[R]], Headers]
 ) -> Response:
     """The same with checksums inside the body; a segment at a time is in memory."""
-    stream = Stream(exchange.environment, ask)
+    stream = Stream(context.environment, request)
     try:
         opened = await stream.open()
         if structured_message.segments_of(opened.length) > structured_message.SEGMENTS_MAX:
-            raise bad_header("x-ms-structured-body", exchange.headers["x-ms-structured-body"])
-        response = _answer(opened, ask, describe, [], None)
+            raise bad_header("x-ms-structured-body", context.headers["x-ms-structured-body"])
+        response = _answer(opened, request, describe, [], None)
     except BaseException:
         stream.release()
         raise
@@ -84,9 +86,9 @@ async def download_structured(
     return response
 
 
-async def read_bytes(environment: Environment, ask: Reading[R]) -> bytes:
+async def read_bytes(environment: Environment, request: Reading[R]) -> bytes:
     """The bytes of a short reading, in memory: for what is written somewhere else."""
-    stream = Stream(environment, ask)
+    stream = Stream(environment, request)
     try:
         await stream.open()
         return await stream.gathered()
@@ -96,19 +98,19 @@ async def read_bytes(environment: Environment, ask: Reading[R]) -> bytes:
 
 def _answer(
     opened: Opened[R],
-    ask: Reading[R],
+    request: Reading[R],
     describe: Callable[[Opened[R]], Headers],
     hashes: Hashes,
     body: bytes | None,
 ) -> Response:
     headers = describe(opened)
-    if not ask.is_whole:
+    if not request.is_whole:
         span = ranges.Span(opened.offset, opened.length)
         headers.append(("Content-Range", ranges.content_range(span, opened.record.length)))
     if body is None:
-        return Response(200 if ask.is_whole else 206, headers)
+        return Response(200 if request.is_whole else 206, headers)
     headers += [(name, hash_of(body)) for name, hash_of in hashes]
-    return Response(200 if ask.is_whole else 206, headers, body)
+    return Response(200 if request.is_whole else 206, headers, body)
 
 
 def _in_plan(plan: Plan) -> bytes | None:
@@ -119,22 +121,22 @@ def _in_plan(plan: Plan) -> bytes | None:
     return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], bytes) else None
 
 
-def _hashes_of(exchange: Exchange, ask: Reading[R]) -> Hashes:
+def _hashes_of(context: RequestContext, request: Reading[R]) -> Hashes:
     """The hashes of the range that the client wants with it: only of one range, and only of a short one."""
     wanted: Hashes = []
     for header, name, hash_of in (
         ("x-ms-range-get-content-md5", "Content-MD5", _md5_text),
         ("x-ms-range-get-content-crc64", "x-ms-content-crc64", _crc64_text),
     ):
-        if not flag_of(exchange.headers, header):
+        if not flag_of(context.headers, header):
             continue
-        if ask.is_whole:
+        if request.is_whole:
             raise missing_header("x-ms-range")
-        if ask.last is None or ask.last - ask.first >= _HASHED_RANGE_MAX:
-            raise bad_header(header, exchange.headers[header])
+        if request.last is None or request.last - request.first >= _HASHED_RANGE_MAX:
+            raise bad_header(header, context.headers[header])
         wanted.append((name, hash_of))
     if len(wanted) > 1:
-        raise bad_header("x-ms-range-get-content-crc64", exchange.headers["x-ms-range-get-content-crc64"])
+        raise bad_header("x-ms-range-get-content-crc64", context.headers["x-ms-range-get-content-crc64"])
     return wanted
 
 

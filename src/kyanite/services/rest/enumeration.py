@@ -6,26 +6,32 @@ made needs none.
 
 from collections.abc import Mapping
 
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.wire.http import Response
 from kyanite.wire.xml import escape, escape_attribute, speakable
 
 
 def enumeration(
-    exchange: Exchange, *, echo: str, items: str, next_marker: str, attributes: str = "", behind: str = ""
+    context: RequestContext,
+    *,
+    echo: str,
+    items: str,
+    next_marker: str,
+    attributes: str = "",
+    behind: str = "",
 ) -> Response:
     """A page. ``attributes`` are those of the root beside the address of the service, ``behind`` comes last."""
     text = (
         '<?xml version="1.0" encoding="utf-8"?>'
-        f'<EnumerationResults ServiceEndpoint="{escape_attribute(exchange.endpoint)}"{attributes}>'
+        f'<EnumerationResults ServiceEndpoint="{escape_attribute(context.endpoint)}"{attributes}>'
         f"{echo}{items}<NextMarker>{next_marker}</NextMarker>{behind}</EnumerationResults>"
     )
     return Response(200, [("Content-Type", "application/xml")], text.encode())
 
 
-def echo_of(exchange: Exchange, limit: int) -> str:
+def echo_of(context: RequestContext, limit: int) -> str:
     """What the client asked for, said back."""
-    parameters = exchange.parameters
+    parameters = context.parameters
     echo = ""
     if "prefix" in parameters:
         echo += f"<Prefix>{escape(speakable(parameters['prefix']))}</Prefix>"

@@ -4,8 +4,8 @@ from kyanite.model.files import share
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath
 from kyanite.rules import file_names, names
-from kyanite.services.rest.access import Policed
-from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.access import ContainerAcl
+from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.services.rest.headers import flag_of
 from kyanite.values import Instant
 from kyanite.wire import iso_time
@@ -14,40 +14,38 @@ from kyanite.wire.malformed import bad_parameter
 _TRAILING_DOT = "x-ms-allow-trailing-dot"
 
 
-def locate(exchange: Exchange) -> Resource:
+def locate(context: RequestContext) -> Resource:
     """A path of one name is the share when the query says so, and otherwise its root directory."""
-    target = exchange.target
-    exchange.container, exchange.object_name = target.first, target.rest
+    target = context.target
+    context.container, context.object_name = target.first, target.rest
     if not target.first:
         return Resource.SERVICE
     names.check_share(target.first)
-    is_share = not target.rest and exchange.parameters.get("restype", "").lower() == "share"
+    is_share = not target.rest and context.parameters.get("restype", "").lower() == "share"
     return Resource.CONTAINER if is_share else Resource.OBJECT
 
 
-async def guardian(exchange: Exchange) -> Policed | None:
-    record = await share.find(
-        exchange.environment.engine, ShareKey(exchange.account.name, exchange.container)
-    )
-    return None if record is None else Policed(record.policies)
+async def acl_lookup(context: RequestContext) -> ContainerAcl | None:
+    record = await share.find(context.environment.engine, ShareKey(context.account.name, context.container))
+    return None if record is None else ContainerAcl(record.policies)
 
 
-def share_of(exchange: Exchange) -> ShareKey:
+def share_of(context: RequestContext) -> ShareKey:
     """The share that a write names. Of its snapshots nothing is ever written."""
-    text = exchange.parameters.get("sharesnapshot")
+    text = context.parameters.get("sharesnapshot")
     if text is not None:
         raise bad_parameter("sharesnapshot", text)
-    return ShareKey(exchange.account.name, exchange.container)
+    return ShareKey(context.account.name, context.container)
 
 
-def readable_share_of(exchange: Exchange) -> ShareKey:
+def readable_share_of(context: RequestContext) -> ShareKey:
     """The share or the snapshot of it that a read names, or a delete or a lease of either."""
-    instant = instant_of(exchange, "sharesnapshot")
-    return ShareKey(exchange.account.name, exchange.container, instant)
+    instant = instant_of(context, "sharesnapshot")
+    return ShareKey(context.account.name, context.container, instant)
 
 
-def instant_of(exchange: Exchange, parameter: str) -> Instant | None:
-    text = exchange.parameters.get(parameter)
+def instant_of(context: RequestContext, parameter: str) -> Instant | None:
+    text = context.parameters.get(parameter)
     if not text:
         return None
     instant = iso_time.decode(text)
@@ -56,13 +54,13 @@ def instant_of(exchange: Exchange, parameter: str) -> Instant | None:
     return instant
 
 
-def path_of(exchange: Exchange) -> FilePath:
-    return FilePath(share_of(exchange), names_of(exchange, exchange.object_name))
+def path_of(context: RequestContext) -> FilePath:
+    return FilePath(share_of(context), names_of(context, context.object_name))
 
 
-def readable_path_of(exchange: Exchange) -> FilePath:
-    return FilePath(readable_share_of(exchange), names_of(exchange, exchange.object_name))
+def readable_path_of(context: RequestContext) -> FilePath:
+    return FilePath(readable_share_of(context), names_of(context, context.object_name))
 
 
-def names_of(exchange: Exchange, path: str, header: str = _TRAILING_DOT) -> tuple[str, ...]:
-    return file_names.split(path, keeps_trailing_dots=flag_of(exchange.headers, header))
+def names_of(context: RequestContext, path: str, header: str = _TRAILING_DOT) -> tuple[str, ...]:
+    return file_names.split(path, keeps_trailing_dots=flag_of(context.headers, header))

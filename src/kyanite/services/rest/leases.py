@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from kyanite.model.lease import Action, LeaseAsk, Outcome
+from kyanite.model.lease import Action, LeaseRequest, Outcome
 from kyanite.rules.leases import INFINITE
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import lease_id_of, required
 from kyanite.values import LeaseId
 from kyanite.wire.http import Response
@@ -16,35 +16,35 @@ _DURATION = range(15, 61)
 _PERIOD = range(61)
 
 
-def lease_ask_of(exchange: Exchange, *, infinite_only: bool = False) -> LeaseAsk:
-    headers = exchange.headers
+def lease_request_of(context: RequestContext, *, infinite_only: bool = False) -> LeaseRequest:
+    headers = context.headers
     text = required(headers, "x-ms-lease-action")
     action = _ACTIONS.get(text.lower())
     if action is None:
         raise bad_header("x-ms-lease-action", text)
     if action is Action.ACQUIRE:
         proposed = lease_id_of(headers, "x-ms-proposed-lease-id")
-        return LeaseAsk(
+        return LeaseRequest(
             action,
-            proposed_id=proposed or LeaseId(exchange.environment.fresh_guid()),
+            proposed_id=proposed or LeaseId(context.environment.fresh_guid()),
             seconds=_duration_of(headers, infinite_only=infinite_only),
         )
     if action is Action.BREAK:
-        return LeaseAsk(action, period=_number(headers, "x-ms-lease-break-period", _PERIOD))
-    ask = LeaseAsk(action, lease_id=_needed(headers, "x-ms-lease-id"))
+        return LeaseRequest(action, period=_number(headers, "x-ms-lease-break-period", _PERIOD))
+    request = LeaseRequest(action, lease_id=_needed(headers, "x-ms-lease-id"))
     if action is Action.CHANGE:
-        return LeaseAsk(action, ask.lease_id, _needed(headers, "x-ms-proposed-lease-id"))
-    return ask
+        return LeaseRequest(action, request.lease_id, _needed(headers, "x-ms-proposed-lease-id"))
+    return request
 
 
-def lease_answer(ask: LeaseAsk, outcome: Outcome, version: list[tuple[str, str]]) -> Response:
+def lease_answer(request: LeaseRequest, outcome: Outcome, version: list[tuple[str, str]]) -> Response:
     """``version`` is the ETag and Last-Modified of what is leased, which no lease action changes."""
     headers = list(version)
-    if ask.action is Action.BREAK:
+    if request.action is Action.BREAK:
         headers.append(("x-ms-lease-time", str(outcome.seconds_left)))
-    elif ask.action is not Action.RELEASE:
+    elif request.action is not Action.RELEASE:
         headers.append(("x-ms-lease-id", outcome.lease.id or ""))
-    return Response(_STATUS.get(ask.action, 200), headers)
+    return Response(_STATUS.get(request.action, 200), headers)
 
 
 def _duration_of(headers: Mapping[str, str], *, infinite_only: bool) -> int:

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from kyanite.rules.permissions import Access
-from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_parameter
 
-Handle = Callable[[Exchange], Awaitable[Response]]
+Handle = Callable[[RequestContext], Awaitable[Response]]
 
 
-async def not_yet(_: Exchange) -> Response:
+async def not_yet(_: RequestContext) -> Response:
     """A row of the reference that this server does not answer yet: it says so, clearly."""
     raise Malformed("NotImplemented")
 

@@ -19,12 +19,12 @@ def max_results_of(parameters: Mapping[str, str]) -> int:
     if not text:
         return MAX_RESULTS
     try:
-        asked = int(text)
+        wanted = int(text)
     except ValueError:
         raise bad_parameter("maxresults", text) from None
-    if asked <= 0:
+    if wanted <= 0:
         raise parameter_out_of_range("maxresults", text, 1, MAX_RESULTS)
-    return min(asked, MAX_RESULTS)
+    return min(wanted, MAX_RESULTS)
 
 
 def encode_marker(name: str | None) -> str:

@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 
 from kyanite.model.records import Policy
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.wire import acl
 from kyanite.wire.malformed import Malformed
 
 _MAX_BYTES = 64 * 1024
 
 
-async def policies_of(exchange: Exchange, letters: str = acl.EVERY_LETTER) -> tuple[Policy, ...]:
+async def policies_of(context: RequestContext, letters: str = acl.EVERY_LETTER) -> tuple[Policy, ...]:
     """The policies that the request brings, with permissions that the service has; no body at all removes them."""
-    body = await exchange.request.body.read_all(_MAX_BYTES)
+    body = await context.request.body.read_all(_MAX_BYTES)
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BYTES))
     return tuple(

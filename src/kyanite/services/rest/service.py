@@ -13,8 +13,8 @@ from kyanite.engine.api import EngineBusy, EngineError, EngineFull
 from kyanite.rules import permissions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest import cors
-from kyanite.services.rest.access import Guardian, at_once, looked_up
-from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.access import AclLookup, at_once, looked_up
+from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.services.rest.environment import Environment
 from kyanite.services.rest.errors import WireError
 from kyanite.services.rest.operations import Op, Router
@@ -31,12 +31,14 @@ _CLIENT_REQUEST_ID_MAX = 1024
 _log = logging.getLogger(__name__)
 
 
-def xml_error_body(_: Exchange, code: str, message: str, detail: Mapping[str, str]) -> tuple[str, bytes]:
+def xml_error_body(
+    _: RequestContext, code: str, message: str, detail: Mapping[str, str]
+) -> tuple[str, bytes]:
     return "application/xml", xml.error_body(code, message, detail)
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ServiceDefinition:
     """What tells one service from another, in tables."""
 
     word: str
@@ -47,11 +49,11 @@ class Dialect:
     reasons: Mapping[Resource, Mapping[Reason, WireError]]
     """How each reason sounds, by what the request was about: lease refusals name the resource."""
     codes: Mapping[str, WireError]
-    locate: Callable[[Exchange], Resource]
+    locate: Callable[[RequestContext], Resource]
     """Fills in the container and object that the path names, and says which of them is meant."""
-    guardian: Guardian
+    acl_lookup: AclLookup
     """Finds the stored policies and the public level that a request's container has."""
-    error_body: Callable[[Exchange, str, str, Mapping[str, str]], tuple[str, bytes]] = xml_error_body
+    error_body: Callable[[RequestContext, str, str, Mapping[str, str]], tuple[str, bytes]] = xml_error_body
     """Content type and body of an error, from its code, message and details."""
     message_as_reason: bool = True
     """Whether the status line of an error tells its message; otherwise it tells what HTTP calls the status."""
@@ -60,133 +62,133 @@ class Dialect:
 class Service:
     """A handler of HTTP requests, made from a dialect."""
 
-    def __init__(self, environment: Environment, dialect: Dialect, version: str = "") -> None:
+    def __init__(self, environment: Environment, definition: ServiceDefinition, version: str = "") -> None:
         """``version``: what a request speaks that does not say; the parts of a batch do not."""
         self._environment = environment
-        self._dialect = dialect
+        self._definition = definition
         self._version = version
-        self._router = Router(dialect.operations)
-        self._decorate = cors.Decorator(dialect.word)
+        self._router = Router(definition.operations)
+        self._decorate = cors.Decorator(definition.word)
 
     async def __call__(self, request: Request) -> Response:
-        exchange = Exchange()
-        exchange.request = request
-        exchange.environment = self._environment
-        exchange.headers = request.headers
-        exchange.request_id = request.request_id = self._environment.fresh_guid()
-        exchange.version = request.headers.get("x-ms-version", "")
-        exchange.resource = Resource.SERVICE
+        context = RequestContext()
+        context.request = request
+        context.environment = self._environment
+        context.headers = request.headers
+        context.request_id = request.request_id = self._environment.fresh_guid()
+        context.version = request.headers.get("x-ms-version", "")
+        context.resource = Resource.SERVICE
         try:
-            self._address(exchange)
+            self._address(context)
             if request.method == "OPTIONS":
-                response = await cors.preflight(exchange, self._dialect.word)
+                response = await cors.preflight(context, self._definition.word)
             else:
                 query = uri.decode_query(request.query)
-                op = self._find(exchange, query)
-                exchange.grant, exchange.overrides = at_once(
-                    exchange, query, self._dialect.word
-                ) or await looked_up(exchange, query, self._dialect.word, self._dialect.guardian)
-                permissions.check(exchange.grant, op.access)
-                if op.writes and exchange.target.secondary:
+                op = self._find(context, query)
+                context.grant, context.overrides = at_once(
+                    context, query, self._definition.word
+                ) or await looked_up(context, query, self._definition.word, self._definition.acl_lookup)
+                permissions.check(context.grant, op.access)
+                if op.writes and context.target.secondary:
                     raise Refused(Reason.WRITE_ON_SECONDARY)
-                response = await op.handle(exchange)
-                if self._decorate.is_needed(exchange):
-                    await self._decorate(exchange, response)
+                response = await op.handle(context)
+                if self._decorate.is_needed(context):
+                    await self._decorate(context, response)
         except Exception as error:
-            response = self._answer_to(error, exchange)
-        self._finish(exchange, response)
+            response = self._answer_to(error, context)
+        self._finish(context, response)
         return response
 
-    def _find(self, exchange: Exchange, query: uri.Query) -> Op:
+    def _find(self, context: RequestContext, query: uri.Query) -> Op:
         """Find out what is asked for."""
-        request = exchange.request
-        exchange.parameters = query.first
-        exchange.version = version_of(request.headers, query.first) or self._version
-        exchange.resource = self._dialect.locate(exchange)
-        op = self._router.find(exchange.resource, request.method, query.first, request.headers)
+        request = context.request
+        context.parameters = query.first
+        context.version = version_of(request.headers, query.first) or self._version
+        context.resource = self._definition.locate(context)
+        op = self._router.find(context.resource, request.method, query.first, request.headers)
         request.operation = op.name
         if "timeout" in query.first:
             _check_timeout(query.first["timeout"])
         return op
 
-    def _answer_to(self, error: Exception, exchange: Exchange) -> Response:
+    def _answer_to(self, error: Exception, context: RequestContext) -> Response:
         """The answer that an error amounts to. One that is nobody's but ours is logged."""
-        codes = self._dialect.codes
+        codes = self._definition.codes
         match error:
             case Refused():
-                reasons = self._dialect.reasons[exchange.resource]
-                return self._error(exchange, reasons[error.reason], error.detail)
+                reasons = self._definition.reasons[context.resource]
+                return self._error(context, reasons[error.reason], error.detail)
             case Malformed():
-                return self._error(exchange, codes[error.code], error.detail)
+                return self._error(context, codes[error.code], error.detail)
             case Unverified():
-                return self._unverified(exchange, error.cause)
+                return self._unverified(context, error.cause)
             case EngineFull():
-                return self._error(exchange, codes["InsufficientStorage"], {})
+                return self._error(context, codes["InsufficientStorage"], {})
             case EngineBusy():
-                return self._error(exchange, codes["ServerBusy"], {})
+                return self._error(context, codes["ServerBusy"], {})
             case BodyError():
-                return self._error(exchange, codes["RequestTimeout"], {})
+                return self._error(context, codes["RequestTimeout"], {})
             case EngineError():
-                _log.exception("the engine failed; request %s", exchange.request_id)
+                _log.exception("the engine failed; request %s", context.request_id)
             case _:
-                _log.exception("a request broke; request %s", exchange.request_id)
-        return self._error(exchange, codes["InternalError"], {})
+                _log.exception("a request broke; request %s", context.request_id)
+        return self._error(context, codes["InternalError"], {})
 
-    def _address(self, exchange: Exchange) -> None:
+    def _address(self, context: RequestContext) -> None:
         """Find the account that the request is for. That it does not exist looks like a wrong key, as it should."""
-        request = exchange.request
-        target = uri.decode_target(request.headers.get("host", ""), request.path, self._dialect.word)
-        exchange.target = target
+        request = context.request
+        target = uri.decode_target(request.headers.get("host", ""), request.path, self._definition.word)
+        context.target = target
         account = self._environment.accounts.get(target.account)
         if account is None:
             if not target.account:
                 raise Malformed("InvalidUri")
             raise Refused(Reason.AUTHENTICATION_FAILED)
-        exchange.account = account
+        context.account = account
         request.account = account.name
 
-    def _error(self, exchange: Exchange, error: WireError, detail: Mapping[str, str]) -> Response:
+    def _error(self, context: RequestContext, error: WireError, detail: Mapping[str, str]) -> Response:
         now = encode_time(self._environment.clock())
-        message = f"{error.message}\nRequestId:{exchange.request_id}\nTime:{now}"
+        message = f"{error.message}\nRequestId:{context.request_id}\nTime:{now}"
         headers = [("x-ms-error-code", error.code)]
         headers += [(name, value) for name, value in detail.items() if name in _IN_HEADERS]
         detail = {name: value for name, value in detail.items() if name not in _IN_HEADERS}
         if error.status == 401:
             headers.append(("WWW-Authenticate", _CHALLENGE))
-        reason = error.message if self._dialect.message_as_reason else None
+        reason = error.message if self._definition.message_as_reason else None
         if error.status == 304:
             return Response(304, headers, reason=reason)
-        content_type, body = self._dialect.error_body(exchange, error.code, message, detail)
+        content_type, body = self._definition.error_body(context, error.code, message, detail)
         headers.append(("Content-Type", content_type))
-        if exchange.request.method == "HEAD":
+        if context.request.method == "HEAD":
             return Response(error.status, headers, reason=reason, length=len(body))
         return Response(error.status, headers, body, reason=reason)
 
-    def _unverified(self, exchange: Exchange, cause: Refused | Malformed) -> Response:
+    def _unverified(self, context: RequestContext, cause: Refused | Malformed) -> Response:
         """The source of a copy answered with an error: its status becomes that of the request."""
         if isinstance(cause, Refused):
-            error = self._dialect.reasons[Resource.OBJECT][cause.reason]
+            error = self._definition.reasons[Resource.OBJECT][cause.reason]
         else:
-            error = self._dialect.codes[cause.code]
+            error = self._definition.codes[cause.code]
         detail = {
             "CopySourceStatusCode": str(error.status),
             "CopySourceErrorCode": error.code,
             "CopySourceErrorMessage": error.message,
         }
         response = self._error(
-            exchange, WireError(error.status, "CannotVerifyCopySource", error.message), detail
+            context, WireError(error.status, "CannotVerifyCopySource", error.message), detail
         )
         response.headers.append(("x-ms-copy-source-status-code", str(error.status)))
         response.headers.append(("x-ms-copy-source-error-code", error.code))
         return response
 
-    def _finish(self, exchange: Exchange, response: Response) -> None:
+    def _finish(self, context: RequestContext, response: Response) -> None:
         headers = response.headers
-        headers.append(("Server", self._dialect.server))
-        headers.append(("x-ms-request-id", exchange.request_id))
-        if exchange.version:
-            headers.append(("x-ms-version", exchange.version))
-        client_id = exchange.headers.get("x-ms-client-request-id")
+        headers.append(("Server", self._definition.server))
+        headers.append(("x-ms-request-id", context.request_id))
+        if context.version:
+            headers.append(("x-ms-version", context.version))
+        client_id = context.headers.get("x-ms-client-request-id")
         if (
             client_id
             and len(client_id) <= _CLIENT_REQUEST_ID_MAX

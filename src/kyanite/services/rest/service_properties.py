@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from kyanite.model import settings as stored
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.wire import service_properties as wire
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
@@ -13,13 +13,13 @@ _MAX_BYTES = 64 * 1024
 _EVERY_ELEMENT = wire.BLOB_ELEMENTS | wire.FILE_ELEMENTS
 
 
-async def get_properties(exchange: Exchange, service: str, elements: frozenset[str]) -> Response:
-    properties = await load(exchange, service)
+async def get_properties(context: RequestContext, service: str, elements: frozenset[str]) -> Response:
+    properties = await load(context, service)
     return Response(200, [("Content-Type", "application/xml")], wire.encode(properties, elements))
 
 
-async def set_properties(exchange: Exchange, service: str, elements: frozenset[str]) -> Response:
-    document = await exchange.request.body.read_all(_MAX_BYTES)
+async def set_properties(context: RequestContext, service: str, elements: frozenset[str]) -> Response:
+    document = await context.request.body.read_all(_MAX_BYTES)
     if document is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BYTES))
     change = wire.decode(document, elements)
@@ -27,20 +27,20 @@ async def set_properties(exchange: Exchange, service: str, elements: frozenset[s
     def merged(present: bytes | None) -> bytes:
         return wire.encode(_decoded(present).updated(change), _EVERY_ELEMENT)
 
-    await stored.merge(exchange.environment.engine, exchange.account.name, service, merged)
+    await stored.merge(context.environment.engine, context.account.name, service, merged)
     return Response(202)
 
 
-async def get_stats(exchange: Exchange) -> Response:
+async def get_stats(context: RequestContext) -> Response:
     """Answered by the secondary only, as the service does: the primary has no replication to tell of."""
-    if not exchange.target.secondary:
+    if not context.target.secondary:
         raise Malformed("InvalidQueryParameterValue", QueryParameterName="comp", QueryParameterValue="stats")
-    body = wire.encode_stats(exchange.environment.clock())
+    body = wire.encode_stats(context.environment.clock())
     return Response(200, [("Content-Type", "application/xml")], body)
 
 
-async def load(exchange: Exchange, service: str) -> ServiceProperties:
-    return _decoded(await stored.load(exchange.environment.engine, exchange.account.name, service))
+async def load(context: RequestContext, service: str) -> ServiceProperties:
+    return _decoded(await stored.load(context.environment.engine, context.account.name, service))
 
 
 @lru_cache(maxsize=64)

@@ -5,6 +5,6 @@ from kyanite.services.rest import blob_paths, file_paths
 from kyanite.services.rest.sources import SourceKind
 
 BLOB_SOURCE = SourceKind(
-    "blob", blob_paths.locate, blob_paths.guardian, Access(account="o r", service="r", public="blob")
+    "blob", blob_paths.locate, blob_paths.acl_lookup, Access(account="o r", service="r", public="blob")
 )
-FILE_SOURCE = SourceKind("file", file_paths.locate, file_paths.guardian, Access(account="o r", service="r"))
+FILE_SOURCE = SourceKind("file", file_paths.locate, file_paths.acl_lookup, Access(account="o r", service="r"))

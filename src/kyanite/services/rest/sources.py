@@ -12,8 +12,8 @@ from urllib.parse import SplitResult, urlsplit
 from kyanite.rules import permissions
 from kyanite.rules.permissions import OWNER, Access
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.rest.access import Guardian, authenticate
-from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.access import AclLookup, authenticate
+from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.services.rest.headers import required
 from kyanite.wire import uri
 from kyanite.wire.http import Request
@@ -36,49 +36,49 @@ class SourceKind:
     """A service whose resources may be a source."""
 
     word: str
-    locate: Callable[[Exchange], Resource]
-    guardian: Guardian
+    locate: Callable[[RequestContext], Resource]
+    acl_lookup: AclLookup
     access: Access
 
 
 COPY_SOURCE = "x-ms-copy-source"
 
 
-def kind_of(exchange: Exchange, kinds: Sequence[SourceKind]) -> SourceKind:
+def kind_of(context: RequestContext, kinds: Sequence[SourceKind]) -> SourceKind:
     """Which service the source belongs to, by its host name or its port; the first, where neither tells."""
-    parts = _split(required(exchange.headers, COPY_SOURCE), COPY_SOURCE)
+    parts = _split(required(context.headers, COPY_SOURCE), COPY_SOURCE)
     target = _target_of(parts, "", COPY_SOURCE)
-    word = target.service or exchange.environment.services_by_port.get(_port_of(parts.netloc), "")
+    word = target.service or context.environment.services_by_port.get(_port_of(parts.netloc), "")
     return next((kind for kind in kinds if kind.word == word), kinds[0])
 
 
 async def source_of(
-    exchange: Exchange, kind: SourceKind, *, with_own_key: bool, header: str = COPY_SOURCE
-) -> Exchange:
+    context: RequestContext, kind: SourceKind, *, with_own_key: bool, header: str = COPY_SOURCE
+) -> RequestContext:
     """The exchange that reading the source of a copy would be. Refused if it would be.
 
     ``with_own_key``: a source in the same account may be read with the account key that signed the request.
     """
-    url = required(exchange.headers, header)
-    source = _resolve(exchange, kind, url, header)
+    url = required(context.headers, header)
+    source = _resolve(context, kind, url, header)
     try:
         if source is None:
             raise Refused(Reason.RESOURCE_NOT_FOUND)
         if kind.locate(source) is not Resource.OBJECT:
             raise Malformed("InvalidUri")
         query = uri.decode_query(source.request.query)
-        signed_for_both = with_own_key and exchange.grant == OWNER and source.account == exchange.account
+        signed_for_both = with_own_key and context.grant == OWNER and source.account == context.account
         if "sig" not in query.first and signed_for_both:
             source.grant = OWNER
         else:
-            source.grant, source.overrides = await authenticate(source, query, kind.word, kind.guardian)
+            source.grant, source.overrides = await authenticate(source, query, kind.word, kind.acl_lookup)
         permissions.check(source.grant, kind.access)
     except (Refused, Malformed) as cause:
         raise Unverified(cause) from cause
     return source
 
 
-def _resolve(exchange: Exchange, kind: SourceKind, url: str, header: str) -> Exchange | None:
+def _resolve(context: RequestContext, kind: SourceKind, url: str, header: str) -> RequestContext | None:
     """An exchange for the URL, or None when it is not one of this server's."""
     if len(url) > _URL_MAX_CHARACTERS:
         raise bad_header(header, url)
@@ -87,26 +87,26 @@ def _resolve(exchange: Exchange, kind: SourceKind, url: str, header: str) -> Exc
         raise bad_header(header, url)
     target = _target_of(parts, kind.word, header)
     query = uri.decode_query(parts.query)
-    account = exchange.environment.accounts.get(target.account)
-    if account is None or target.service != kind.word or not _is_ours(exchange, kind, target, parts.netloc):
+    account = context.environment.accounts.get(target.account)
+    if account is None or target.service != kind.word or not _is_ours(context, kind, target, parts.netloc):
         return None
-    source = Exchange()
-    source.environment = exchange.environment
+    source = RequestContext()
+    source.environment = context.environment
     source.request = Request(
         "GET",
         parts.path,
         parts.query,
         {"host": parts.netloc},
         (),
-        exchange.request.body,
-        exchange.request.peer,
-        exchange.request.secure,
-        exchange.request.local_port,
+        context.request.body,
+        context.request.peer,
+        context.request.secure,
+        context.request.local_port,
     )
     source.headers = _NO_HEADERS
     source.target, source.account = target, account
-    source.parameters, source.version = query.first, exchange.version
-    source.request_id = exchange.request_id
+    source.parameters, source.version = query.first, context.version
+    source.request_id = context.request_id
     return source
 
 
@@ -126,16 +126,16 @@ def _target_of(parts: SplitResult, service: str, header: str) -> uri.Target:
         raise bad_header(header, parts.geturl()) from None
 
 
-def _is_ours(exchange: Exchange, kind: SourceKind, target: uri.Target, host: str) -> bool:
+def _is_ours(context: RequestContext, kind: SourceKind, target: uri.Target, host: str) -> bool:
     """Whether the URL comes back to this server. A host-style name with an account of ours always does."""
     if not target.path_style:
         return True
-    if exchange.environment.services_by_port.get(_port_of(host)) == kind.word:
+    if context.environment.services_by_port.get(_port_of(host)) == kind.word:
         return True
     name, _, port = host.partition(":")
-    own_name, _, own_port = exchange.headers.get("host", "").partition(":")
+    own_name, _, own_port = context.headers.get("host", "").partition(":")
     is_loopback = name in {"127.0.0.1", "localhost", "[::1]"}
-    return name == own_name or (is_loopback and (port == own_port or not exchange.target.path_style))
+    return name == own_name or (is_loopback and (port == own_port or not context.target.path_style))
 
 
 def _port_of(host: str) -> int:

@@ -29,7 +29,7 @@ _GATHER_BUDGET_BYTES = 64 * 1024 * 1024
 _HASH_INLINE_MAX = 32 * 1024
 
 
-class Taken(msgspec.Struct, frozen=True, gc=False):
+class ReceivedBody(msgspec.Struct, frozen=True, gc=False):
     """A body that has arrived whole and is safe where it is."""
 
     payload: bytes | tuple[Extent, ...]
@@ -80,12 +80,12 @@ def expected_of(headers: Mapping[str, str], md5_header: str, crc64_header: str) 
 
 
 def hash_headers(
-    headers: Mapping[str, str], taken: Taken, md5_header: str = "content-md5"
+    headers: Mapping[str, str], received: ReceivedBody, md5_header: str = "content-md5"
 ) -> list[tuple[str, str]]:
     """The hashes that an answer tells: the CRC64 always, the MD5 to who sent one."""
-    told = [("x-ms-content-crc64", crc64.encode(taken.crc64))]
+    told = [("x-ms-content-crc64", crc64.encode(received.crc64))]
     if md5_header in headers:
-        told.append(("Content-MD5", base64_text(taken.md5)))
+        told.append(("Content-MD5", base64_text(received.md5)))
     return told
 
 
@@ -99,17 +99,17 @@ def check_hashes(headers: Mapping[str, str], data: bytes) -> int:
 
 def take(
     environment: Environment, request: Request, length: int, *, md5: bytes | None = None
-) -> Awaitable[Taken]:
+) -> Awaitable[ReceivedBody]:
     """Read the request's body and check it against what the headers say of it, and against ``md5`` if that is given."""
     expected = expected_of(request.headers, "content-md5", "x-ms-content-crc64")
     if md5 is not None and expected.md5 != md5:
         if expected.md5 is not None:
             raise Malformed("Md5Mismatch", UserSpecifiedMd5=base64_text(md5))
         expected = expected._replace(md5=md5)
-    return take_body(environment, request.body, length, expected)
+    return receive_body(environment, request.body, length, expected)
 
 
-async def take_body(environment: Environment, body: Body, length: int, expected: Expected) -> Taken:
+async def receive_body(environment: Environment, body: Body, length: int, expected: Expected) -> ReceivedBody:
     """The same with a body from anywhere."""
     if length <= INLINE_MAX:
         return await _take_small(body, length, expected)
@@ -118,22 +118,22 @@ async def take_body(environment: Environment, body: Body, length: int, expected:
     return await _take_large(environment, body, length, expected)
 
 
-async def keep(environment: Environment, data: bytes) -> Taken:
+async def keep(environment: Environment, data: bytes) -> ReceivedBody:
     """The same for bytes that are in memory already."""
     digest, checksum = await _md5(data), crc64.compute(data)
     payload = data if len(data) <= INLINE_MAX else (await environment.extents.put(data),)
-    return Taken(payload, len(data), digest, checksum)
+    return ReceivedBody(payload, len(data), digest, checksum)
 
 
-async def commit(environment: Environment, taken: Taken, transaction: Awaitable[T]) -> T:
+async def commit(environment: Environment, received: ReceivedBody, transaction: Awaitable[T]) -> T:
     """Wait for the transaction that refers to the body, and tell the store of bytes how it went.
 
     Also when the client goes away meanwhile and its request is cancelled: extents that nobody speaks for are kept
     until the process ends. After an unknown outcome they are left alone, for they may be referred to.
     """
-    if isinstance(taken.payload, bytes):
+    if isinstance(received.payload, bytes):
         return await transaction
-    settling = asyncio.ensure_future(_settle(environment.extents, taken.payload, transaction))
+    settling = asyncio.ensure_future(_settle(environment.extents, received.payload, transaction))
     _settling.add(settling)
     settling.add_done_callback(_settled)
     return await asyncio.shield(settling)
@@ -155,14 +155,18 @@ async def _settle(extents: Extents, body: tuple[Extent, ...], transaction: Await
     return result
 
 
-async def _take_small(body: Body, length: int, expected: Expected) -> Taken:
+async def _take_small(body: Body, length: int, expected: Expected) -> ReceivedBody:
     data = await _whole(body, length)
-    taken = Taken(data, length, hashlib.md5(data, usedforsecurity=False).digest(), crc64.compute(data))
-    _check(taken.md5, taken.crc64, expected)
-    return taken
+    received = ReceivedBody(
+        data, length, hashlib.md5(data, usedforsecurity=False).digest(), crc64.compute(data)
+    )
+    _check(received.md5, received.crc64, expected)
+    return received
 
 
-async def _take_middling(environment: Environment, body: Body, length: int, expected: Expected) -> Taken:
+async def _take_middling(
+    environment: Environment, body: Body, length: int, expected: Expected
+) -> ReceivedBody:
     _gathering.held_bytes += length
     try:
         data = await _whole(body, length)
@@ -172,10 +176,10 @@ async def _take_middling(environment: Environment, body: Body, length: int, expe
         extent = await environment.extents.put(data)
     finally:
         _gathering.held_bytes -= length
-    return Taken((extent,), length, digest, checksum)
+    return ReceivedBody((extent,), length, digest, checksum)
 
 
-async def _take_large(environment: Environment, body: Body, length: int, expected: Expected) -> Taken:
+async def _take_large(environment: Environment, body: Body, length: int, expected: Expected) -> ReceivedBody:
     digest = hashlib.md5(usedforsecurity=False)
     upload = environment.extents.upload(size_hint=length, observers=(digest.update,))
     try:
@@ -197,7 +201,7 @@ async def _take_large(environment: Environment, body: Body, length: int, expecte
     except Malformed:
         await environment.extents.discard(extents)
         raise
-    return Taken(extents, length, digest.digest(), checksum)
+    return ReceivedBody(extents, length, digest.digest(), checksum)
 
 
 async def _whole(body: Body, length: int) -> bytes:

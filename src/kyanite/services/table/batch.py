@@ -16,7 +16,7 @@ from kyanite.rules import entities, permissions
 from kyanite.rules.entities import Act
 from kyanite.rules.permissions import Access
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.services.rest.errors import WireError
 from kyanite.services.table import errors
 from kyanite.services.table.changes import (
@@ -31,7 +31,7 @@ from kyanite.services.table.changes import (
 from kyanite.services.table.entity import get_entity, query_entities
 from kyanite.services.table.entity_json import entity_body
 from kyanite.services.table.formats import NO_CONTENT, json_headers, level_in, preference_of
-from kyanite.services.table.paths import Place, check_tunnel, entity_path, read_path
+from kyanite.services.table.paths import Location, check_tunnel, entity_path, read_path
 from kyanite.values import iso_text
 from kyanite.wire import uri
 from kyanite.wire.batch import (
@@ -69,81 +69,81 @@ class _Failure(Exception):
         self.cause = cause
 
 
-async def entity_group_transaction(exchange: Exchange) -> Response:
-    body = await exchange.request.body.read_all(MAX_BODY_BYTES)
+async def entity_group_transaction(context: RequestContext) -> Response:
+    body = await context.request.body.read_all(MAX_BODY_BYTES)
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(MAX_BODY_BYTES))
-    parts = decode_parts(exchange.headers.get("content-type", ""), body)
+    parts = decode_parts(context.headers.get("content-type", ""), body)
     if len(parts) != 1:
         raise _invalid("A batch holds one change set or one query, and nothing else.")
     if is_multipart(parts[0].content_type):
         inner = decode_parts(parts[0].content_type, parts[0].body)
         ids = [part.headers.get("content-id") for part in inner]
-        return _answer(exchange, await _change_set(exchange, decode_requests(inner), ids))
-    return _answer(exchange, await _lone_query(exchange, decode_requests(parts)[0]))
+        return _answer(context, await _change_set(context, decode_requests(inner), ids))
+    return _answer(context, await _lone_query(context, decode_requests(parts)[0]))
 
 
-def _answer(exchange: Exchange, part: bytes) -> Response:
-    boundary = f"batchresponse_{exchange.environment.fresh_guid()}"
+def _answer(context: RequestContext, part: bytes) -> Response:
+    boundary = f"batchresponse_{context.environment.fresh_guid()}"
     headers = [("Content-Type", f"{MULTIPART}; boundary={boundary}"), ("Cache-Control", "no-cache")]
     return Response(202, headers, encode_parts(boundary, [part]))
 
 
 async def _change_set(
-    exchange: Exchange, requests: Sequence[EmbeddedRequest], content_ids: Sequence[str | None]
+    context: RequestContext, requests: Sequence[EmbeddedRequest], content_ids: Sequence[str | None]
 ) -> bytes:
-    if exchange.target.secondary:
+    if context.target.secondary:
         raise Refused(Reason.WRITE_ON_SECONDARY)
-    boundary = f"changesetresponse_{exchange.environment.fresh_guid()}"
+    boundary = f"changesetresponse_{context.environment.fresh_guid()}"
     try:
-        steps = _read(exchange, requests)
-        _check_allowed(exchange, steps)
-        written = await _apply(exchange, steps)
-        parts = _done(exchange, steps, written, content_ids)
+        steps = _read(context, requests)
+        _check_allowed(context, steps)
+        written = await _apply(context, steps)
+        parts = _done(context, steps, written, content_ids)
     except _Failure as failure:
-        parts = [_failed(exchange, failure)]
+        parts = [_failed(context, failure)]
     return nested(boundary, encode_parts(boundary, parts))
 
 
-def _read(exchange: Exchange, requests: Sequence[EmbeddedRequest]) -> list[_Step]:
+def _read(context: RequestContext, requests: Sequence[EmbeddedRequest]) -> list[_Step]:
     if len(requests) > entities.MAX_CHANGES:
         raise _Failure(entities.MAX_CHANGES - 1, Refused(Reason.TOO_MANY_CHANGES))
     steps: list[_Step] = []
-    places: dict[str, Place] = {}
+    places: dict[str, Location] = {}
     for index, request in enumerate(requests):
         try:
             place = places.get(request.target)
             if place is None:
-                place = places[request.target] = _located(exchange, request.target)
+                place = places[request.target] = _located(context, request.target)
             steps.append(_Step(request, place[1], _change_of(request, place)))
         except (Refused, Malformed) as cause:
             raise _Failure(index, cause) from None
     return steps
 
 
-def _check_allowed(exchange: Exchange, steps: Sequence[_Step]) -> None:
+def _check_allowed(context: RequestContext, steps: Sequence[_Step]) -> None:
     """Who may not do all of a batch may do nothing of it; that is not told as a failure of one change."""
-    grant = exchange.grant
+    grant = context.grant
     for act in {step.change.act for step in steps}:
         permissions.check(grant, ACCESS[act])
     for index, step in enumerate(steps):
         check_range(grant, step.change.partition_key, step.change.row_key)
-        if step.table != steps[0].table or exchange.container:
-            _check_table(exchange, step, steps[0], index)
+        if step.table != steps[0].table or context.container:
+            _check_table(context, step, steps[0], index)
     trouble = entities.check_group([step.change for step in steps])
     if trouble is not None:
         raise _Failure(*trouble)
 
 
-def _check_table(exchange: Exchange, step: _Step, first: _Step, index: int) -> None:
+def _check_table(context: RequestContext, step: _Step, first: _Step, index: int) -> None:
     """All changes are of one table; if a token opened the batch, of the table it was made for."""
-    if exchange.container and step.table.lower() != exchange.container.lower():
+    if context.container and step.table.lower() != context.container.lower():
         raise Refused(Reason.AUTHORIZATION_FAILURE)
     if step.table.lower() != first.table.lower():
         raise _Failure(index, Refused(Reason.DIFFERENT_PARTITIONS))
 
 
-def _change_of(request: EmbeddedRequest, place: Place) -> Change:
+def _change_of(request: EmbeddedRequest, place: Location) -> Change:
     method, _, headers, body = request
     check_tunnel(method, headers)
     resource, _, _, keys = place
@@ -157,21 +157,21 @@ def _change_of(request: EmbeddedRequest, place: Place) -> Change:
     return change_of(act_of(method, headers), *keys, headers, body)
 
 
-def _located(exchange: Exchange, target: str) -> Place:
+def _located(context: RequestContext, target: str) -> Location:
     """What a request names by a URL of this service or by a path, whoever it says it is sent to."""
     path = target.partition("?")[0]
     if not path.startswith("/"):
         path = "/" + path.partition("://")[2].partition("/")[2]
-    root = exchange.request.path.removesuffix("$batch")
+    root = context.request.path.removesuffix("$batch")
     if not path.startswith(root):
         raise Malformed("InvalidUri")
     return read_path(uri.decode_percent(path[len(root) :]))
 
 
-async def _apply(exchange: Exchange, steps: Sequence[_Step]) -> Written:
-    key = TableKey(exchange.account.name, steps[0].table)
+async def _apply(context: RequestContext, steps: Sequence[_Step]) -> Written:
+    key = TableKey(context.account.name, steps[0].table)
     try:
-        return await entity.apply(exchange.environment.engine, key, [step.change for step in steps])
+        return await entity.apply(context.environment.engine, key, [step.change for step in steps])
     except ChangeRefused as refusal:
         raise _Failure(refusal.index, refusal) from None
     except Refused as refusal:
@@ -179,13 +179,13 @@ async def _apply(exchange: Exchange, steps: Sequence[_Step]) -> Written:
 
 
 def _done(
-    exchange: Exchange, steps: Sequence[_Step], written: Written, content_ids: Sequence[str | None]
+    context: RequestContext, steps: Sequence[_Step], written: Written, content_ids: Sequence[str | None]
 ) -> list[bytes]:
     changed = _PART_HEAD + header_lines([etag_header(written.etag)])
     parts: list[bytes] = []
     for step, text, content_id in zip(steps, written.texts, content_ids, strict=True):
         if step.change.act is Act.INSERT:
-            parts.append(_inserted(exchange, step, written.table_name, text, changed, content_id))
+            parts.append(_inserted(context, step, written.table_name, text, changed, content_id))
         else:
             head = _PART_HEAD if step.change.act is Act.DELETE else changed
             parts.append(encode_response(204, head, content_id=content_id))
@@ -193,23 +193,23 @@ def _done(
 
 
 def _inserted(
-    exchange: Exchange, step: _Step, table_name: str, text: bytes, head: bytes, content_id: str | None
+    context: RequestContext, step: _Step, table_name: str, text: bytes, head: bytes, content_id: str | None
 ) -> bytes:
     change, preference = step.change, preference_of(step.request.headers)
-    address = exchange.endpoint + entity_path(table_name, change.partition_key, change.row_key)
+    address = context.endpoint + entity_path(table_name, change.partition_key, change.row_key)
     if preference == NO_CONTENT:
         more = f"Location: {address}\r\nDataServiceId: {address}\r\nPreference-Applied: {preference}\r\n"
         return encode_response(204, head + more.encode("latin-1"), content_id=content_id)
     more = f"Location: {address}\r\n" + (f"Preference-Applied: {preference}\r\n" if preference else "")
     level = level_in(step.request.headers.get("accept", ""))
     head += header_lines(json_headers(level)[:1]) + more.encode("latin-1")
-    return encode_response(201, head, entity_body(exchange, table_name, text, level), content_id)
+    return encode_response(201, head, entity_body(context, table_name, text, level), content_id)
 
 
-def _failed(exchange: Exchange, failure: _Failure) -> bytes:
+def _failed(context: RequestContext, failure: _Failure) -> bytes:
     error, detail = _sound(failure.cause)
-    now = iso_text(exchange.environment.clock())
-    message = f"{error.message}\nRequestId:{exchange.request_id}\nTime:{now}"
+    now = iso_text(context.environment.clock())
+    message = f"{error.message}\nRequestId:{context.request_id}\nTime:{now}"
     content_type, body = errors.odata_error(error.code, f"{failure.index}:{errors.said(message, detail)}")
     return encode_response(error.status, _PART_HEAD + header_lines([("Content-Type", content_type)]), body)
 
@@ -220,22 +220,22 @@ def _sound(cause: Refused | Malformed) -> tuple[WireError, dict[str, str]]:
     return errors.CODES[cause.code], cause.detail
 
 
-async def _lone_query(exchange: Exchange, request: EmbeddedRequest) -> bytes:
+async def _lone_query(context: RequestContext, request: EmbeddedRequest) -> bytes:
     """A query alone in a batch: for keys that are too long for a URL."""
     if request.method != "GET":
         raise _invalid("Outside of a change set a batch may hold a query only.")
-    resource, table, _, keys = _located(exchange, request.target)
-    if exchange.container and table.lower() != exchange.container.lower():
+    resource, table, _, keys = _located(context, request.target)
+    if context.container and table.lower() != context.container.lower():
         raise Refused(Reason.AUTHORIZATION_FAILURE)
-    permissions.check(exchange.grant, READ)
-    inner = copy(exchange)
+    permissions.check(context.grant, READ)
+    inner = copy(context)
     inner.container, inner.keys = table, keys
-    inner.headers = {**request.headers, "host": exchange.headers.get("host", "")}
+    inner.headers = {**request.headers, "host": context.headers.get("host", "")}
     inner.parameters = uri.decode_query(request.target.partition("?")[2]).first
     try:
         response = await (get_entity if resource is Resource.OBJECT else query_entities)(inner)
     except (Refused, Malformed) as cause:
-        return _failed(exchange, _Failure(0, cause))
+        return _failed(context, _Failure(0, cause))
     assert isinstance(response.body, bytes)
     return encode_response(response.status, header_lines(response.headers), response.body)
 

@@ -8,7 +8,7 @@ from kyanite.model.tables.query import Ask, Plan
 from kyanite.rules import entities
 from kyanite.rules.permissions import ServiceGrant
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.table.changes import (
     MAX_BODY_BYTES,
     act_of,
@@ -29,107 +29,107 @@ from kyanite.wire.malformed import Malformed
 _REMEMBERED_FILTER_LENGTH = 1024
 
 
-async def insert_entity(exchange: Exchange) -> Response:
-    level, preference = level_of(exchange), preference_of(exchange.headers)
-    change = insertion_of(exchange.headers, await _body(exchange))
+async def insert_entity(context: RequestContext) -> Response:
+    level, preference = level_of(context), preference_of(context.headers)
+    change = insertion_of(context.headers, await _body(context))
     if change is None:
         # That there is no such table counts more than that the entity has no keys.
-        await table.see(exchange.environment.engine, table_key(exchange))
+        await table.see(context.environment.engine, table_key(context))
         raise Refused(Reason.PROPERTIES_NEED_VALUE)
-    written = await _apply(exchange, change)
-    address = exchange.endpoint + entity_path(written.table_name, change.partition_key, change.row_key)
+    written = await _apply(context, change)
+    address = context.endpoint + entity_path(written.table_name, change.partition_key, change.row_key)
     headers = [etag_header(written.etag), ("Location", address)]
     if preference:
         headers.append(("Preference-Applied", preference))
     if preference == NO_CONTENT:
         return Response(204, [*headers, ("DataServiceId", address)])
-    body = entity_body(exchange, written.table_name, written.texts[0], level)
+    body = entity_body(context, written.table_name, written.texts[0], level)
     return Response(201, json_headers(level) + headers, body)
 
 
-async def change_entity(exchange: Exchange) -> Response:
+async def change_entity(context: RequestContext) -> Response:
     """Update, Merge, Insert Or Replace and Insert Or Merge."""
-    partition_key, row_key = exchange.keys
-    act = act_of(exchange.request.method, exchange.headers)
-    change = change_of(act, partition_key, row_key, exchange.headers, await _body(exchange))
-    written = await _apply(exchange, change)
+    partition_key, row_key = context.keys
+    act = act_of(context.request.method, context.headers)
+    change = change_of(act, partition_key, row_key, context.headers, await _body(context))
+    written = await _apply(context, change)
     return Response(204, [etag_header(written.etag)])
 
 
-async def delete_entity(exchange: Exchange) -> Response:
-    partition_key, row_key = exchange.keys
-    act = act_of(exchange.request.method, exchange.headers)
-    await _apply(exchange, change_of(act, partition_key, row_key, exchange.headers, b""))
+async def delete_entity(context: RequestContext) -> Response:
+    partition_key, row_key = context.keys
+    act = act_of(context.request.method, context.headers)
+    await _apply(context, change_of(act, partition_key, row_key, context.headers, b""))
     return Response(204)
 
 
-async def delete_nothing(exchange: Exchange) -> Response:
+async def delete_nothing(context: RequestContext) -> Response:
     """A deletion that names a table, but no entity in it."""
-    await table.see(exchange.environment.engine, table_key(exchange))
+    await table.see(context.environment.engine, table_key(context))
     raise Malformed("InvalidInput", Reason=NO_KEYS)
 
 
-async def get_entity(exchange: Exchange) -> Response:
-    level, selected = level_of(exchange), None
-    if has_options(exchange):
-        check_options(exchange.parameters)
-        selected = selected_of(exchange.parameters)
-    partition_key, row_key = exchange.keys
-    if not _is_shared(exchange, partition_key, row_key):
+async def get_entity(context: RequestContext) -> Response:
+    level, selected = level_of(context), None
+    if has_options(context):
+        check_options(context.parameters)
+        selected = selected_of(context.parameters)
+    partition_key, row_key = context.keys
+    if not _is_shared(context, partition_key, row_key):
         raise Refused(Reason.ENTITY_NOT_FOUND)
     table_name, text = await entity.find(
-        exchange.environment.engine, table_key(exchange), partition_key, row_key
+        context.environment.engine, table_key(context), partition_key, row_key
     )
     headers = json_headers(level)
     headers.append(etag_header(stored_entity.etag_of(text)))
-    return Response(200, headers, entity_body(exchange, table_name, text, level, selected))
+    return Response(200, headers, entity_body(context, table_name, text, level, selected))
 
 
-async def query_entities(exchange: Exchange) -> Response:
-    level, parameters = level_of(exchange), exchange.parameters
+async def query_entities(context: RequestContext) -> Response:
+    level, parameters = level_of(context), context.parameters
     check_options(parameters)
     selected = selected_of(parameters)
-    grant = exchange.grant
-    ask = Ask(
+    grant = context.grant
+    request = Ask(
         _plan(parameters.get("$filter", "")),
-        first=_first(exchange),
+        first=_first(context),
         within=grant.keys if isinstance(grant, ServiceGrant) else None,
         limit=top_of(parameters),
     )
-    page = await query.query(exchange.environment.engine, table_key(exchange), ask)
+    page = await query.query(context.environment.engine, table_key(context), request)
     headers = json_headers(level)
     if page.next_keys is not None:
         partition_key, row_key = page.next_keys
         headers.append(("x-ms-continuation-NextPartitionKey", encode_key(partition_key)))
         headers.append(("x-ms-continuation-NextRowKey", encode_key(row_key)))
-    return Response(200, headers, page_body(exchange, page.table_name, page.texts, level, selected))
+    return Response(200, headers, page_body(context, page.table_name, page.texts, level, selected))
 
 
-async def _body(exchange: Exchange) -> bytes:
-    body = await exchange.request.body.read_all(MAX_BODY_BYTES)
+async def _body(context: RequestContext) -> bytes:
+    body = await context.request.body.read_all(MAX_BODY_BYTES)
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(MAX_BODY_BYTES))
     return body
 
 
-async def _apply(exchange: Exchange, change: Change) -> Written:
-    check_range(exchange.grant, change.partition_key, change.row_key)
-    return await entity.apply(exchange.environment.engine, table_key(exchange), (change,))
+async def _apply(context: RequestContext, change: Change) -> Written:
+    check_range(context.grant, change.partition_key, change.row_key)
+    return await entity.apply(context.environment.engine, table_key(context), (change,))
 
 
-def _is_shared(exchange: Exchange, partition_key: str, row_key: str) -> bool:
+def _is_shared(context: RequestContext, partition_key: str, row_key: str) -> bool:
     """A token for some entities does not show that there are others."""
-    grant = exchange.grant
+    grant = context.grant
     if not isinstance(grant, ServiceGrant) or grant.keys is None:
         return True
     return entities.is_within(grant.keys, partition_key, row_key)
 
 
-def _first(exchange: Exchange) -> tuple[str, str] | None:
-    partition_key = key_of(exchange.parameters, "nextpartitionkey")
+def _first(context: RequestContext) -> tuple[str, str] | None:
+    partition_key = key_of(context.parameters, "nextpartitionkey")
     if partition_key is None:
         return None
-    return partition_key, key_of(exchange.parameters, "nextrowkey") or ""
+    return partition_key, key_of(context.parameters, "nextrowkey") or ""
 
 
 def _plan(text: str) -> Plan:

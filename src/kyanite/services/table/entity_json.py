@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from kyanite.edm import ANNOTATION
 from kyanite.model.tables.stored_entity import BEHIND_ETAG
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.table.formats import Level
 from kyanite.services.table.paths import entity_path
 
@@ -38,14 +38,18 @@ _decode_keys = msgspec.json.Decoder(_Keys).decode
 
 
 def entity_body(
-    exchange: Exchange, table_name: str, text: bytes, level: Level, selected: tuple[str, ...] | None = None
+    context: RequestContext,
+    table_name: str,
+    text: bytes,
+    level: Level,
+    selected: tuple[str, ...] | None = None,
 ) -> bytes:
     """The answer that is one entity."""
     if level is not Level.MINIMAL or selected is not None:
-        text = rendering(exchange, table_name, level, selected)(text)
+        text = rendering(context, table_name, level, selected)(text)
         if level is Level.NONE:
             return text
-    return _beginning(_metadata_url(exchange, table_name, "/@Element")) + text[1:]
+    return _beginning(_metadata_url(context, table_name, "/@Element")) + text[1:]
 
 
 @lru_cache(maxsize=256)
@@ -54,25 +58,31 @@ def _beginning(metadata_url: str) -> bytes:
 
 
 def page_body(
-    exchange: Exchange, table_name: str, texts: list[bytes], level: Level, selected: tuple[str, ...] | None
+    context: RequestContext,
+    table_name: str,
+    texts: list[bytes],
+    level: Level,
+    selected: tuple[str, ...] | None,
 ) -> bytes:
     """The answer that is a page of entities."""
     if level is not Level.MINIMAL or selected is not None:
-        texts = list(map(rendering(exchange, table_name, level, selected), texts))
-    beginning = b"{" if level is Level.NONE else _beginning(_metadata_url(exchange, table_name))
+        texts = list(map(rendering(context, table_name, level, selected), texts))
+    beginning = b"{" if level is Level.NONE else _beginning(_metadata_url(context, table_name))
     return b'%b"value":[%b]}' % (beginning, b",".join(texts))
 
 
-def _metadata_url(exchange: Exchange, table_name: str, behind: str = "") -> str:
-    selection = exchange.parameters.get("$select")
+def _metadata_url(context: RequestContext, table_name: str, behind: str = "") -> str:
+    selection = context.parameters.get("$select")
     selected = "" if selection is None else f"&$select={selection}"
-    return f"{exchange.endpoint}$metadata#{table_name}{behind}{selected}"
+    return f"{context.endpoint}$metadata#{table_name}{behind}{selected}"
 
 
-def rendering(exchange: Exchange, table_name: str, level: Level, selected: tuple[str, ...] | None) -> Render:
+def rendering(
+    context: RequestContext, table_name: str, level: Level, selected: tuple[str, ...] | None
+) -> Render:
     """How to show the entities of a table."""
     if level is Level.FULL:
-        return _full(exchange, table_name, _project(selected, Level.FULL))
+        return _full(context, table_name, _project(selected, Level.FULL))
     return _project(selected, level)
 
 
@@ -113,8 +123,8 @@ def _struct(names: Sequence[str]) -> type[msgspec.Struct]:
     return msgspec.defstruct("Selection", fields, rename=rename, gc=False)
 
 
-def _full(exchange: Exchange, table_name: str, project: Render) -> Render:
-    account, endpoint = exchange.account.name, exchange.endpoint
+def _full(context: RequestContext, table_name: str, project: Render) -> Render:
+    account, endpoint = context.account.name, context.endpoint
     type_ = _encode(f"{account}.{table_name}")
 
     def render(text: bytes) -> bytes:

@@ -11,7 +11,7 @@ import msgspec
 
 from kyanite.rules.refusals import Reason
 from kyanite.services.rest import errors as common
-from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.services.rest.errors import WireError
 from kyanite.services.rest.service import xml_error_body
 from kyanite.wire import xml
@@ -108,10 +108,12 @@ CODES: Mapping[str, WireError] = {
 }
 
 
-def error_body(exchange: Exchange, code: str, message: str, detail: Mapping[str, str]) -> tuple[str, bytes]:
-    if "comp=" in exchange.request.query:
-        return xml_error_body(exchange, code, message, detail)
-    return odata_error(code, said(message, detail), as_xml=_wants_xml(exchange.headers))
+def error_body(
+    context: RequestContext, code: str, message: str, detail: Mapping[str, str]
+) -> tuple[str, bytes]:
+    if "comp=" in context.request.query:
+        return xml_error_body(context, code, message, detail)
+    return odata_error(code, said(message, detail), as_xml=_wants_xml(context.headers))
 
 
 def said(message: str, detail: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.wire.malformed import Malformed
 
 NO_CONTENT = "return-no-content"
@@ -38,8 +38,8 @@ _HEADERS: Mapping[Level, list[tuple[str, str]]] = {
 }
 
 
-def level_of(exchange: Exchange) -> Level:
-    return level_in(exchange.parameters.get("$format") or exchange.headers.get("accept", ""))
+def level_of(context: RequestContext) -> Level:
+    return level_in(context.parameters.get("$format") or context.headers.get("accept", ""))
 
 
 def level_in(accept: str) -> Level:

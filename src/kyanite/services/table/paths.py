@@ -19,8 +19,8 @@ from urllib.parse import quote
 from kyanite.model.tables import table
 from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
-from kyanite.services.rest.access import Policed
-from kyanite.services.rest.context import Exchange, Resource
+from kyanite.services.rest.access import ContainerAcl
+from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.wire.malformed import Malformed
 
 _BATCH = "$batch"
@@ -37,31 +37,31 @@ _TAKEN_WITH_MORE = frozenset(((Resource.ENTITIES, "POST"), (Resource.ENTITIES, "
 _TUNNELLED = frozenset(("PUT", "MERGE", "PATCH", "DELETE"))
 
 
-def locate(exchange: Exchange) -> Resource:
+def locate(context: RequestContext) -> Resource:
     """Fills in the table as the container, and what stands in the brackets behind it as the object or the keys."""
-    if "x-http-method" in exchange.headers:
-        check_tunnel(exchange.request.method, exchange.headers)
-    target = exchange.target
+    if "x-http-method" in context.headers:
+        check_tunnel(context.request.method, context.headers)
+    target = context.target
     if not target.first:
-        exchange.container = exchange.object_name = ""
+        context.container = context.object_name = ""
         return Resource.SERVICE
     if target.first == _BATCH:
         # A token for one table says which, and then all requests inside must be for that one.
-        exchange.container, exchange.object_name = exchange.parameters.get("tn", ""), ""
+        context.container, context.object_name = context.parameters.get("tn", ""), ""
         return Resource.BATCH
-    resource, exchange.container, exchange.object_name, exchange.keys = read_path(target.first)
-    if target.rest and (resource, exchange.request.method) not in _TAKEN_WITH_MORE:
+    resource, context.container, context.object_name, context.keys = read_path(target.first)
+    if target.rest and (resource, context.request.method) not in _TAKEN_WITH_MORE:
         raise Malformed("InvalidUri")
     return resource
 
 
-Place = tuple[Resource, str, str, tuple[str, str]]
+Location = tuple[Resource, str, str, tuple[str, str]]
 """What a path names; the table; what is in the brackets, if that counts; and the keys of an entity."""
 
 _NO_ENTITY = ("", "")
 
 
-def read_path(path: str) -> Place:
+def read_path(path: str) -> Location:
     """What a path names, decoded and without the account."""
     match = _ENTITY.fullmatch(path)
     if match is not None and match[1].lower() != _TABLES:
@@ -72,7 +72,7 @@ def read_path(path: str) -> Place:
     return _read_unusual_path(path)
 
 
-def _read_unusual_path(path: str) -> Place:
+def _read_unusual_path(path: str) -> Location:
     match = _PATH.fullmatch(path)
     if match is None:
         raise Malformed("InvalidUri")
@@ -139,10 +139,10 @@ def check_tunnel(method: str, headers: Mapping[str, str]) -> None:
         raise Malformed("XMethodIncorrectValue")
 
 
-def table_key(exchange: Exchange) -> TableKey:
-    return TableKey(exchange.account.name, exchange.container)
+def table_key(context: RequestContext) -> TableKey:
+    return TableKey(context.account.name, context.container)
 
 
-async def guardian(exchange: Exchange) -> Policed | None:
-    record = await table.find(exchange.environment.engine, table_key(exchange))
-    return None if record is None else Policed(record.policies)
+async def acl_lookup(context: RequestContext) -> ContainerAcl | None:
+    record = await table.find(context.environment.engine, table_key(context))
+    return None if record is None else ContainerAcl(record.policies)

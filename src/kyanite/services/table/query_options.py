@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.wire.malformed import Malformed, bad_parameter, parameter_out_of_range
 
 MAX_TOP = 1000
@@ -11,9 +11,9 @@ _DIGITS_MAX = 9
 _KNOWN = frozenset(("$filter", "$select", "$top", "$format"))
 
 
-def has_options(exchange: Exchange) -> bool:
+def has_options(context: RequestContext) -> bool:
     """Whether there may be any. Point queries seldom have some, and tokens bring many parameters of their own."""
-    query = exchange.request.query
+    query = context.request.query
     return "$" in query or "%24" in query
 
 

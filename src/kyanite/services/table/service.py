@@ -1,24 +1,24 @@
 """The Table service: its tables put together."""
 
 from kyanite.services.rest.environment import Environment
-from kyanite.services.rest.service import Dialect, Service
+from kyanite.services.rest.service import Service, ServiceDefinition
 from kyanite.services.table import errors
 from kyanite.services.table.operations import OPERATIONS
-from kyanite.services.table.paths import guardian, locate
+from kyanite.services.table.paths import acl_lookup, locate
 
 
 def table_service(environment: Environment) -> Service:
-    return Service(environment, DIALECT)
+    return Service(environment, DEFINITION)
 
 
-DIALECT = Dialect(
+DEFINITION = ServiceDefinition(
     word="table",
     server="Windows-Azure-Table/1.0 Kyanite",
     operations=OPERATIONS,
     reasons=errors.REASONS,
     codes=errors.CODES,
     locate=locate,
-    guardian=guardian,
+    acl_lookup=acl_lookup,
     error_body=errors.error_body,
     message_as_reason=False,
 )

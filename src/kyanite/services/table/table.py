@@ -9,7 +9,7 @@ from kyanite.model.tables import table
 from kyanite.model.tables.filter import compile_filter
 from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
-from kyanite.services.rest.context import Exchange
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.policies import policies_document, policies_of
 from kyanite.services.table.continuation import encode_key, key_of
 from kyanite.services.table.formats import (
@@ -32,80 +32,80 @@ _PERMISSIONS = "raud"
 _encode: Callable[[object], bytes] = msgspec.json.Encoder().encode
 
 
-async def create_table(exchange: Exchange) -> Response:
-    level, preference = level_of(exchange), preference_of(exchange.headers)
-    check_content_type(exchange.headers)
-    body = await exchange.request.body.read_all(_MAX_BODY_BYTES)
+async def create_table(context: RequestContext) -> Response:
+    level, preference = level_of(context), preference_of(context.headers)
+    check_content_type(context.headers)
+    body = await context.request.body.read_all(_MAX_BODY_BYTES)
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BODY_BYTES))
     name = edm.decode_table_name(body)
     entities.check_table_name(name)
-    await table.create(exchange.environment.engine, TableKey(exchange.account.name, name))
-    address = f"{exchange.endpoint}Tables('{name}')"
+    await table.create(context.environment.engine, TableKey(context.account.name, name))
+    address = f"{context.endpoint}Tables('{name}')"
     applied = [("Preference-Applied", preference)] if preference else []
     if preference == NO_CONTENT:
         return Response(204, [("DataServiceId", address), ("Location", address), *applied])
     headers = [*json_headers(level), ("Location", address), *applied]
-    return Response(201, headers, _encode(_one(exchange, name, level)))
+    return Response(201, headers, _encode(_one(context, name, level)))
 
 
-async def get_table(exchange: Exchange) -> Response:
-    level = level_of(exchange)
-    record = await table.see(exchange.environment.engine, table_key(exchange))
-    return Response(200, json_headers(level), _encode(_one(exchange, record.name, level)))
+async def get_table(context: RequestContext) -> Response:
+    level = level_of(context)
+    record = await table.see(context.environment.engine, table_key(context))
+    return Response(200, json_headers(level), _encode(_one(context, record.name, level)))
 
 
-async def query_tables(exchange: Exchange) -> Response:
-    level, parameters = level_of(exchange), exchange.parameters
+async def query_tables(context: RequestContext) -> Response:
+    level, parameters = level_of(context), context.parameters
     check_options(parameters)
     page = await table.list_tables(
-        exchange.environment.engine,
-        exchange.account.name,
+        context.environment.engine,
+        context.account.name,
         matches=_matcher(parameters.get("$filter", "")),
         first=key_of(parameters, "nexttablename") or "",
         limit=top_of(parameters),
     )
     answer: dict[str, object] = {}
     if level is not Level.NONE:
-        answer["odata.metadata"] = f"{exchange.endpoint}$metadata#Tables"
-    answer["value"] = [_item(exchange, name, level) for name in page.names]
+        answer["odata.metadata"] = f"{context.endpoint}$metadata#Tables"
+    answer["value"] = [_item(context, name, level) for name in page.names]
     headers = json_headers(level)
     if page.next_name is not None:
         headers.append(("x-ms-continuation-NextTableName", encode_key(page.next_name)))
     return Response(200, headers, _encode(answer))
 
 
-async def delete_table(exchange: Exchange) -> Response:
-    await table.delete(exchange.environment.engine, table_key(exchange))
+async def delete_table(context: RequestContext) -> Response:
+    await table.delete(context.environment.engine, table_key(context))
     return Response(204)
 
 
-async def get_table_acl(exchange: Exchange) -> Response:
-    record = await table.see(exchange.environment.engine, table_key(exchange))
+async def get_table_acl(context: RequestContext) -> Response:
+    record = await table.see(context.environment.engine, table_key(context))
     return Response(200, [("Content-Type", "application/xml")], policies_document(record.policies))
 
 
-async def set_table_acl(exchange: Exchange) -> Response:
-    policies = await policies_of(exchange, _PERMISSIONS)
-    await table.set_policies(exchange.environment.engine, table_key(exchange), policies)
+async def set_table_acl(context: RequestContext) -> Response:
+    policies = await policies_of(context, _PERMISSIONS)
+    await table.set_policies(context.environment.engine, table_key(context), policies)
     return Response(204)
 
 
-def _one(exchange: Exchange, name: str, level: Level) -> dict[str, str]:
+def _one(context: RequestContext, name: str, level: Level) -> dict[str, str]:
     if level is Level.NONE:
         return {_NAME: name}
     return {
-        "odata.metadata": f"{exchange.endpoint}$metadata#Tables/@Element",
-        **_item(exchange, name, level),
+        "odata.metadata": f"{context.endpoint}$metadata#Tables/@Element",
+        **_item(context, name, level),
     }
 
 
-def _item(exchange: Exchange, name: str, level: Level) -> dict[str, str]:
+def _item(context: RequestContext, name: str, level: Level) -> dict[str, str]:
     if level is not Level.FULL:
         return {_NAME: name}
     return {
-        "odata.type": f"{exchange.account.name}.Tables",
-        "odata.id": f"{exchange.endpoint}Tables('{name}')",
+        "odata.type": f"{context.account.name}.Tables",
+        "odata.id": f"{context.endpoint}Tables('{name}')",
         "odata.editLink": f"Tables('{name}')",
         _NAME: name,
     }
