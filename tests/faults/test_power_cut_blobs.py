@@ -9,7 +9,6 @@ import hashlib
 import secrets
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -81,8 +80,7 @@ class Store:
         self.extents = LocalExtents(folder / "extents", disk=disk)
         self.ask = Harness(folder / "unused")
         self.ask.clock.now = instant_from_unix_seconds(1_800_000_000)
-        self.ask.environment = replace(self.ask.environment, engine=self.engine, extents=self.extents)
-        self.ask.service = blob_service(self.ask.environment)
+        self.ask.use_store(blob_service, engine=self.engine, extents=self.extents)
 
     async def close(self) -> None:
         await self.extents.close()

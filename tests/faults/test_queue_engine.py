@@ -1,6 +1,5 @@
 """Queues on an engine that fails, repeats bodies, or does the work and loses the word of it."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ def queues(tmp_path: Path) -> Harness:
 def spoil(queues: Harness, plan: Plan) -> FaultyEngine:
     """From now on the engine fails by plan. Its calls are counted from here."""
     engine = FaultyEngine(queues.engine, plan)
-    queues.service = queue_service(replace(queues.environment, engine=engine))
+    queues.use_store(queue_service, engine=engine)
     return engine
 
 

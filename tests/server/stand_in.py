@@ -28,6 +28,7 @@ PROGRAM = (sys.executable, "-P", __file__, "serve")
 class StandIn:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
+        self._engine = next(iter(environment.accounts.values())).store.engine
         self._engine_folder = Path(os.environ.get("STAND_IN_STORE", "")) / "engine"
         if "STAND_IN_DIES" in os.environ:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -59,9 +60,9 @@ class StandIn:
                 SharedState(self._engine_folder).fail()
             case "put":
                 value = await request.body.read_all(1000) or b""
-                await self._environment.engine.run(lambda tx: _put(tx, value))
+                await self._engine.run(lambda tx: _put(tx, value))
             case "get":
-                return await self._environment.engine.read(_get)
+                return await self._engine.read(_get)
         return action.encode()
 
     async def _drip(self, pieces: int) -> AsyncIterator[bytes]:

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from kyanite.server import config
+from kyanite.server.config import AccountKeys
 from kyanite.server.failures import BadUsage
-from kyanite.services.rest.environment import Account
 
 KEY = base64.b64encode(b"a key of an account").decode()
 OTHER = base64.b64encode(b"another").decode()
 
 
 def test_account_with_one_key_and_with_two() -> None:
-    assert config.parse_account(f"alpha:{KEY}") == Account("alpha", (b"a key of an account",))
-    assert config.parse_account(f"beta2:{KEY}:{OTHER}") == Account(
+    assert config.parse_account(f"alpha:{KEY}") == AccountKeys("alpha", (b"a key of an account",))
+    assert config.parse_account(f"beta2:{KEY}:{OTHER}") == AccountKeys(
         "beta2", (b"a key of an account", b"another")
     )
 
@@ -61,19 +61,19 @@ def test_development_key_stays_on_loopback(host: str) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "localhost.example", "example.org", ""])
 @pytest.mark.parametrize("name", [None, "alpha"])
 def test_development_key_elsewhere_must_be_asked_for(host: str, name: str | None) -> None:
-    given = [] if name is None else [Account(name, (b"other", config.DEVELOPMENT_KEY))]
+    given = [] if name is None else [AccountKeys(name, (b"other", config.DEVELOPMENT_KEY))]
     with pytest.raises(BadUsage, match="--allow-development-key"):
         config.choose_accounts(given, host=host, allow_development_key=False)
     assert config.choose_accounts(given, host=host, allow_development_key=True)
 
 
 def test_a_key_of_its_own_may_be_served_anywhere() -> None:
-    given = (Account("alpha", (b"key",)),)
+    given = (AccountKeys("alpha", (b"key",)),)
     assert config.choose_accounts(given, host="0.0.0.0", allow_development_key=False) == given
 
 
 def test_an_account_is_given_once() -> None:
-    given = [Account("alpha", (b"key",)), Account("alpha", (b"other",))]
+    given = [AccountKeys("alpha", (b"key",)), AccountKeys("alpha", (b"other",))]
     with pytest.raises(BadUsage, match="alpha is given twice"):
         config.choose_accounts(given, host="127.0.0.1", allow_development_key=False)
 

@@ -4,14 +4,18 @@ import base64
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+from kyanite.engine.api import Engine
 from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.extents.api import Extents
 from kyanite.extents.local.store import LocalExtents
+from kyanite.model.accounts import Account, Store
+from kyanite.server.config import AccountKeys
 from kyanite.services.blob.service import blob_service
-from kyanite.services.rest.environment import Account, Environment
+from kyanite.services.rest.environment import Environment
 from kyanite.services.rest.service import Service
 from kyanite.values import Instant, instant_from_unix_seconds
 from kyanite.wire import http_date, shared_key
@@ -19,8 +23,8 @@ from kyanite.wire.http import FileSpan, Request, Response
 from kyanite.wire.shared_key import SharedKey, Signable
 from kyanite.wire.uri import decode_query, decode_target
 
-ACCOUNT = Account("acme", (b"first key of acme", b"second key of acme"))
-OTHER = Account("other", (b"key of the other",))
+ACCOUNT = AccountKeys("acme", (b"first key of acme", b"second key of acme"))
+OTHER = AccountKeys("other", (b"key of the other",))
 START = instant_from_unix_seconds(1_790_000_000)
 VERSION = "2025-05-05"
 
@@ -72,6 +76,10 @@ class Answer:
         return ElementTree.fromstring(self.body.decode("utf-8-sig"))
 
 
+def _accounts(store: Store) -> dict[str, Account]:
+    return {each.name: Account(each.name, each.keys, store) for each in (ACCOUNT, OTHER)}
+
+
 class Harness:
     """One account's way to a service. Requests are signed with its key unless told otherwise."""
 
@@ -84,9 +92,7 @@ class Harness:
         self.extents = LocalExtents(folder)
         self._guids = 0
         self.environment = Environment(
-            engine=self.engine,
-            extents=self.extents,
-            accounts={account.name: account for account in (ACCOUNT, OTHER)},
+            accounts=_accounts(Store(self.engine, self.extents)),
             clock=self.clock,
             fresh_guid=self._guid,
         )
@@ -97,6 +103,18 @@ class Harness:
         other = copy(self)
         other.service, other._word = build(self.environment), word
         return other
+
+    def use_store(
+        self,
+        build: Callable[[Environment], Service],
+        *,
+        engine: Engine | None = None,
+        extents: Extents | None = None,
+    ) -> None:
+        """Serve over another engine, or over other extents, from now on."""
+        store = Store(engine or self.engine, extents or self.extents)
+        self.environment = replace(self.environment, accounts=_accounts(store))
+        self.service = build(self.environment)
 
     async def aclose(self) -> None:
         await self.extents.close()
@@ -113,7 +131,7 @@ class Harness:
         body: bytes = b"",
         *,
         sign: bool = True,
-        account: Account = ACCOUNT,
+        account: AccountKeys = ACCOUNT,
         chunked: bool = False,
         peer: str = "127.0.0.1",
         secure: bool = False,
@@ -140,7 +158,7 @@ class Harness:
         return await self._collect(method, await self.service(request))
 
     def _authorization(
-        self, method: str, path: str, query: str, headers: Mapping[str, str], account: Account
+        self, method: str, path: str, query: str, headers: Mapping[str, str], account: AccountKeys
     ) -> str:
         lower = {name.lower(): value for name, value in headers.items()}
         signable = Signable(

@@ -62,7 +62,7 @@ def test_there_are_stores() -> None:
 
 
 def verify(location: Path) -> None:
-    command = [sys.executable, "-m", "kyanite.server.main", "verify", "--location", str(location)]
+    command = [sys.executable, "-m", "kyanite.server.cli", "verify", "--location", str(location)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
 

@@ -6,7 +6,7 @@ to an extent; that is counted in the engine by ``model/content``, and ``model/ma
 Three promises make that safe:
 
 *Bytes on their way in* are the caller's. ``Upload.finish`` and ``put`` hand extents out; the caller then
-either ``settle``s them, when the transaction that refers to them has committed, or ``discard``s them, when it
+either ``commit``s them, when the transaction that refers to them has committed, or ``discard``s them, when it
 has certainly not. When it cannot know (the outcome of the commit is unknown, the task was cancelled), it does
 neither: they stay until their owner is dead, and then the rows of the engine decide.
 
@@ -108,7 +108,7 @@ class Extents(Protocol):
         """Store a body of at most EXTENT_MAX bytes that is in memory already. The sync is shared with all
         that wait for one."""
 
-    def settle(self, extents: Sequence[Extent]) -> None:
+    def commit(self, extents: Sequence[Extent]) -> None:
         """The transaction that refers to these extents has committed."""
 
     async def discard(self, extents: Sequence[Extent]) -> None:
@@ -139,7 +139,7 @@ class Reclaimable(Protocol):
     def passed(self, mark: Mark) -> bool:
         """Whether every reader that may have pinned before the mark has released."""
 
-    async def let_go(self, segments: Iterable[bytes]) -> set[bytes]:
+    async def sealed(self, segments: Iterable[bytes]) -> set[bytes]:
         """Those of the segments whose owner has let go of them or is dead: no new references to them will
         come."""
 

@@ -44,6 +44,16 @@ it is one small transaction, and a name that is used again can never show what w
     D       share id                                a deleted share, to be taken apart
     R       account 0 share name 0 instant          a share that was deleted then and can still be restored
     L       share id                                aside rows to be looked through, after a snapshot was deleted
+    O       share id, directory id, file id         a file that is open, under every directory above it
+    Q       owner (12), share id, file id, handle   open handle, by the process that serves it
+    p       container id, blob name                 snapshots of a blob that were deleted, to be purged
+    f       -                                       the format of the store, and how far an upgrade has come
+
+Letters that are kept for what is still to come:
+
+    K  oplocks and leases of SMB        E  versions of blobs       I  immutability policies
+    W  directories that are watched     X  deleted blobs           A  accounts
+    G  blobs by their tags              B  nodes
 """
 
 from kyanite.edm import ordinal
@@ -162,12 +172,12 @@ def layer(layer_id: int) -> bytes:
     return b"l" + layer_id.to_bytes(8, "big")
 
 
-def runs(layer_id: int) -> bytes:
+def interval_rows(layer_id: int) -> bytes:
     """What the keys of a layer's runs begin with."""
     return b"r" + layer_id.to_bytes(8, "big")
 
 
-def run(layer_id: int, offset: int) -> bytes:
+def interval_row(layer_id: int, offset: int) -> bytes:
     return b"r%b%b" % (layer_id.to_bytes(8, "big"), offset.to_bytes(8, "big"))
 
 

@@ -14,11 +14,10 @@ import click
 from click.core import ParameterSource
 
 from kyanite.server import config as configuration
-from kyanite.server.config import Config, parse_account
+from kyanite.server.config import AccountKeys, Config, parse_account
 from kyanite.server.failures import BadUsage, Failure
 from kyanite.server.observability.logs import LEVELS
 from kyanite.server.service_table import SERVICES
-from kyanite.services.rest.environment import Account
 
 _PORT = click.IntRange(0, 65535)
 _FILE = click.Path(path_type=Path)
@@ -29,7 +28,7 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 def _parse_accounts(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
-) -> tuple[Account, ...]:
+) -> tuple[AccountKeys, ...]:
     """Several accounts are several options, or one environment variable with semicolons."""
     return tuple(
         parse_account(text.strip()) for several in texts for text in several.split(";") if text.strip()

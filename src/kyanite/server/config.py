@@ -15,7 +15,6 @@ from pathlib import Path
 
 from kyanite.server.failures import BadUsage
 from kyanite.server.service_table import SERVICES, offered
-from kyanite.services.rest.environment import Account
 
 DEFAULT_LOCATION = Path("kyanite-data")
 MOST_WORKERS_BY_DEFAULT = 8
@@ -27,6 +26,14 @@ DEVELOPMENT_KEY = base64.b64decode(
 )
 
 _ACCOUNT_NAME = re.compile(r"[a-z0-9]{3,24}")
+
+
+@dataclass(frozen=True, slots=True)
+class AccountKeys:
+    """An account as it was configured: its name and its keys (decoded)."""
+
+    name: str
+    keys: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class Config:
     ports: Mapping[str, int]
     """The services to offer and the port of each; 0 is any free one."""
     workers: int
-    accounts: tuple[Account, ...]
+    accounts: tuple[AccountKeys, ...]
     tls: Tls | None = None
     admin_port: int | None = None
     log_level: str = "info"
@@ -52,7 +59,7 @@ class Config:
     """How long a stop waits for what is in flight: less than the ten seconds that container runtimes give."""
 
 
-def parse_account(text: str) -> Account:
+def parse_account(text: str) -> AccountKeys:
     """Read ``NAME:KEY`` or ``NAME:KEY:KEY2``."""
     name, *keys = text.split(":")
     if not _ACCOUNT_NAME.fullmatch(name):
@@ -61,7 +68,7 @@ def parse_account(text: str) -> Account:
         )
     if not 1 <= len(keys) <= 2:
         raise BadUsage(f"Account {name} needs one key or two, as NAME:KEY or NAME:KEY:KEY2.")
-    return Account(name, tuple(_parse_key(name, key) for key in keys))
+    return AccountKeys(name, tuple(_parse_key(name, key) for key in keys))
 
 
 def _parse_key(name: str, text: str) -> bytes:
@@ -75,10 +82,10 @@ def _parse_key(name: str, text: str) -> bytes:
 
 
 def choose_accounts(
-    given: Sequence[Account], *, host: str, allow_development_key: bool
-) -> tuple[Account, ...]:
+    given: Sequence[AccountKeys], *, host: str, allow_development_key: bool
+) -> tuple[AccountKeys, ...]:
     """The accounts given, or the development account; its well-known key stays on this machine unless allowed out."""
-    accounts = tuple(given) or (Account(DEVELOPMENT_ACCOUNT, (DEVELOPMENT_KEY,)),)
+    accounts = tuple(given) or (AccountKeys(DEVELOPMENT_ACCOUNT, (DEVELOPMENT_KEY,)),)
     names = [account.name for account in accounts]
     for name in names:
         if names.count(name) > 1:

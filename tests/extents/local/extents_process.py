@@ -37,7 +37,7 @@ async def serve(folder: Path) -> None:
             case "put" | "leave":
                 stored = await extents.put(bytes(int(arguments[0])))
                 if command == "put":
-                    extents.settle([stored])
+                    extents.commit([stored])
                 answer = encode(stored)
             case "begin":
                 upload = extents.upload(size_hint=None)

@@ -114,7 +114,7 @@ async def dropped(here: Here) -> Extent:
         await upload.write(bytes(100 * KIB))
     (stored,) = await upload.finish()
     what = await here.create(stored)
-    here.extents.settle([stored])
+    here.extents.commit([stored])
     await here.drop(what)
     return stored
 

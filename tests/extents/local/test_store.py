@@ -81,7 +81,7 @@ def test_what_is_uploaded_is_read_back(tmp_path: Path, length: int, piece: int, 
         stored = await upload(extents, data, piece, size_known=size_known)
         assert await read_all(extents, stored) == data
         assert [extent.crc64 for extent in stored] == [crc64(data)]
-        extents.settle(stored)
+        extents.commit(stored)
 
     run(tmp_path, body)
 
@@ -110,7 +110,7 @@ def test_a_long_body_is_cut_into_extents(tmp_path: Path) -> None:
         assert first.crc64 == crc64(memoryview(whole)[:EXTENT_MAX])
         streamed = [part async for part in extents.stream(second, 0, second.length)]
         assert b"".join(streamed) == whole[EXTENT_MAX:]
-        extents.settle([first, second])
+        extents.commit([first, second])
 
     run(tmp_path, body)
 
@@ -124,7 +124,7 @@ def test_observers_see_every_byte_in_order(tmp_path: Path) -> None:
             upload = extents.upload(size_hint=size, observers=(digest.update,))
             for at in range(0, size, 250_000):
                 await upload.write(data[at : min(at + 250_000, size)])
-            extents.settle(await upload.finish())
+            extents.commit(await upload.finish())
             assert digest.digest() == hashlib.md5(data[:size], usedforsecurity=False).digest()
 
     run(tmp_path, body)
@@ -161,7 +161,7 @@ def test_an_aborted_upload_gives_its_stretch_of_a_shared_segment_back(tmp_path: 
         for _ in range(30):
             await upload.write(noise(100_000))
         await upload.abort()
-        extents.settle([kept])
+        extents.commit([kept])
         assert await extents.read(kept, 0, kept.length) == noise(64 * KIB)
 
     run(tmp_path, body)
@@ -179,7 +179,7 @@ def test_concurrent_puts_are_packed_and_all_there(tmp_path: Path) -> None:
             assert extent.start % 4096 == 0
             assert await extents.read(extent, 0, extent.length) == data
             assert await extents.read(extent, 1000, 17) == data[1000:1017]
-        extents.settle(stored)
+        extents.commit(stored)
 
     run(tmp_path, body)
 
@@ -197,7 +197,7 @@ def test_puts_that_wait_together_share_a_sync(tmp_path: Path) -> None:
     disk = CountingDisk()
 
     async def body(extents: LocalExtents) -> None:
-        extents.settle(await asyncio.gather(*(extents.put(noise(5000, seed)) for seed in range(50))))
+        extents.commit(await asyncio.gather(*(extents.put(noise(5000, seed)) for seed in range(50))))
 
     run(tmp_path, body, disk)
     assert disk.syncs == 1
@@ -229,7 +229,7 @@ def test_discarded_extents_are_gone(tmp_path: Path) -> None:
 def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
     async def body(extents: LocalExtents) -> None:
         stored = await extents.put(noise(600_000))
-        extents.settle([stored])
+        extents.commit([stored])
         (file,) = segment_files(tmp_path)
         with file.open("r+b") as handle:
             handle.seek(stored.start + 300_000)
@@ -245,7 +245,7 @@ def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
 def test_a_stream_of_a_damaged_extent_never_gives_its_last_piece(tmp_path: Path) -> None:
     async def body(extents: LocalExtents) -> None:
         stored = await extents.put(noise(600_000))
-        extents.settle([stored])
+        extents.commit([stored])
         wrong = Extent(stored.segment, stored.start, stored.length, stored.crc64 ^ 1)
         given: list[bytes] = []
 
@@ -263,7 +263,7 @@ def test_a_stream_of_a_damaged_extent_never_gives_its_last_piece(tmp_path: Path)
 def test_missing_bytes_are_noticed(tmp_path: Path) -> None:
     async def body(extents: LocalExtents) -> None:
         stored = await extents.put(noise(50_000))
-        extents.settle([stored])
+        extents.commit([stored])
         (file,) = segment_files(tmp_path)
         os.truncate(file, stored.start + 100)
         with pytest.raises(Damaged):
@@ -285,7 +285,7 @@ def test_a_span_is_the_same_bytes_and_its_file_stays_open(tmp_path: Path) -> Non
         span.release()
 
         kept = await extents.put(data)
-        extents.settle([kept])
+        extents.commit([kept])
         span = extents.span(kept, 10, 5000)
         assert os.pread(span.fd, span.length, span.offset) == data[10:5010]
         span.release()
@@ -314,7 +314,7 @@ def test_a_full_disk_is_told_and_half_written_files_are_removed(tmp_path: Path) 
 
     async def body(extents: LocalExtents) -> None:
         kept = await extents.put(noise(MIB))
-        extents.settle([kept])
+        extents.commit([kept])
         half = extents.upload(size_hint=None)
 
         async def write() -> None:
@@ -329,7 +329,7 @@ def test_a_full_disk_is_told_and_half_written_files_are_removed(tmp_path: Path) 
             await extents.put(noise(5 * MIB))
         assert await extents.read(kept, 0, kept.length) == noise(MIB)
         disk.room = 5 * MIB
-        extents.settle([await extents.put(noise(MIB))])
+        extents.commit([await extents.put(noise(MIB))])
 
     run(tmp_path, body, disk)
 
@@ -381,15 +381,15 @@ def test_after_a_failed_sync_the_segment_is_never_used_again(tmp_path: Path) -> 
         await part.abort()
         after = await extents.put(noise(5000))
         assert after.segment != before.segment
-        extents.settle([before, after])
+        extents.commit([before, after])
 
     run(tmp_path, body, disk)
 
 
 def test_a_clean_close_leaves_no_space_set_aside(tmp_path: Path) -> None:
     async def body(extents: LocalExtents) -> None:
-        extents.settle(await upload(extents, noise(9 * MIB), MIB))
-        extents.settle([await extents.put(noise(5000))])
+        extents.commit(await upload(extents, noise(9 * MIB), MIB))
+        extents.commit([await extents.put(noise(5000))])
 
     run(tmp_path, body)
     assert sorted(file.stat().st_size for file in segment_files(tmp_path)) == [8192, 9 * MIB]
@@ -402,7 +402,7 @@ def test_what_was_never_settled_is_left_for_the_sweeper(tmp_path: Path) -> None:
     async def look_up(extents: LocalExtents) -> None:
         (dead,) = extents.dead_owners()
         (segment,) = extents.segments_of(dead)
-        assert await extents.let_go([segment]) == {segment}
+        assert await extents.sealed([segment]) == {segment}
         await extents.remove(segment)
         extents.forget(dead)
         assert extents.dead_owners() == []
@@ -418,14 +418,14 @@ def test_a_segment_is_let_go_when_all_its_extents_are_settled(tmp_path: Path) ->
         packed = await extents.put(noise(5000))
         both = {stored[0].segment, packed.segment}
         async with opened(tmp_path) as other:
-            assert await other.let_go(both) == set()
+            assert await other.sealed(both) == set()
             assert await read_all(other, stored) == noise(9 * MIB)
-            extents.settle([*stored, packed])
+            extents.commit([*stored, packed])
             for _ in range(100):
-                if await other.let_go(both):
+                if await other.sealed(both):
                     break
                 await asyncio.sleep(0.02)
-            assert await other.let_go(both) == {stored[0].segment}
+            assert await other.sealed(both) == {stored[0].segment}
 
     run(tmp_path, body)
 
@@ -434,7 +434,7 @@ def test_a_segment_is_let_go_when_all_its_extents_are_settled(tmp_path: Path) ->
 def test_all_but_what_is_kept_is_given_back(tmp_path: Path) -> None:
     async def leave(extents: LocalExtents) -> None:
         stored = [await extents.put(noise(100_000, seed)) for seed in range(5)]
-        extents.settle(stored)
+        extents.commit(stored)
 
     async def keep(extents: LocalExtents) -> None:
         (dead,) = extents.dead_owners()

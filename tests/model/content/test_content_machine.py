@@ -156,10 +156,10 @@ class Contents(RuleBasedStateMachine):
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits so small that a few steps reach them."""
-    monkeypatch.setattr(interval_rows, "RUN_MAX", 3)
+    monkeypatch.setattr(interval_rows, "ROW_MAX", 3)
     monkeypatch.setattr(content, "SHORT_MAX", 2)
-    monkeypatch.setattr(content, "_SPLICE_RUNS_MAX", 3)
-    monkeypatch.setattr(compaction, "RUNS_PER_STEP", 2)
+    monkeypatch.setattr(content, "_SPLICE_ROWS_MAX", 3)
+    monkeypatch.setattr(compaction, "ROWS_PER_STEP", 2)
     for module in (layers, compaction):
         monkeypatch.setattr(module, "DEPTH_MAX", 2)
 

@@ -23,10 +23,10 @@ def world() -> World:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interval_rows, "RUN_MAX", 3)
+    monkeypatch.setattr(interval_rows, "ROW_MAX", 3)
     monkeypatch.setattr(content, "SHORT_MAX", 2)
-    monkeypatch.setattr(content, "_SPLICE_RUNS_MAX", 3)
-    monkeypatch.setattr(compaction, "RUNS_PER_STEP", 2)
+    monkeypatch.setattr(content, "_SPLICE_ROWS_MAX", 3)
+    monkeypatch.setattr(compaction, "ROWS_PER_STEP", 2)
     for module in (layers, compaction):
         monkeypatch.setattr(module, "DEPTH_MAX", 2)
 

@@ -75,7 +75,7 @@ class Segments:
     def passed(self, mark: Mark) -> bool:
         return all(pin > mark for pin in self.pins)
 
-    async def let_go(self, segments: Iterable[bytes]) -> set[bytes]:
+    async def sealed(self, segments: Iterable[bytes]) -> set[bytes]:
         return set(segments)
 
     async def punch(self, segment: bytes, stretches: Sequence[Stretch]) -> None:
@@ -187,7 +187,7 @@ def _checked_runs(snapshot: Snapshot, layer_id: int) -> list[Interval]:
     """The intervals of a layer, which are in order and do not overlap, in runs that are where their keys say."""
     intervals: list[Interval] = []
     for run in scan(snapshot, layer_id):
-        assert run.key == keys.run(layer_id, run.intervals[0].offset)
+        assert run.key == keys.interval_row(layer_id, run.intervals[0].offset)
         intervals += run.intervals
     for left, right in pairwise(intervals):
         assert left.end <= right.offset

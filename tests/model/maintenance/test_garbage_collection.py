@@ -74,7 +74,7 @@ def test_a_segment_in_hand_is_removed_when_it_is_let_go(
         return set()
 
     with monkeypatch.context() as patch:
-        patch.setattr(world.segments, "let_go", none)
+        patch.setattr(world.segments, "sealed", none)
         *committed, uncommitted = world.segments.put(b"one", b"two", b"three", b"on its way")
         for each in committed:
             drop(world, world.run(lambda tx, each=each: content.create(tx, [each])))  # type: ignore[misc]
@@ -97,7 +97,7 @@ def test_let_go_is_asked_before_rows_are_looked_for(world: World, monkeypatch: p
         committed.append(world.run(lambda tx: content.create(tx, [late])))
         return set(segments)
 
-    monkeypatch.setattr(world.segments, "let_go", commits_meanwhile)
+    monkeypatch.setattr(world.segments, "sealed", commits_meanwhile)
     world.sweep_all()
     assert world.bytes_of(committed[0], 0, 4) == b"late"
 

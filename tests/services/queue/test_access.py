@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from azure.storage.queue import generate_account_sas, generate_queue_sas
 
-from kyanite.services.rest.environment import Account
+from kyanite.server.config import AccountKeys
 from tests.services.harness import ACCOUNT, Answer, Harness
 from tests.services.queue.test_message import document
 
@@ -129,7 +129,7 @@ async def test_nothing_is_public(queues: Harness, version: str, status: int, cod
 
 async def test_the_secondary_is_for_reading(queues: Harness) -> None:
     await queues("PUT", "/work")
-    secondary = Account("acme-secondary", ACCOUNT.keys)
+    secondary = AccountKeys("acme-secondary", ACCOUNT.keys)
     for name, request, body, account, *_ in OPERATIONS:
         if account is None:
             continue

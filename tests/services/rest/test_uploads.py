@@ -1,7 +1,6 @@
 """What becomes of the bytes of an upload when its transaction ends, whoever still waits for that."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -18,14 +17,14 @@ BODY = b"x" * 5_000_000
 def interrupt(blobs: Harness, fault: Delay | Fail) -> FaultyEngine:
     """From now on the first transaction meets the fault."""
     faulty = FaultyEngine(blobs.engine, {(Call.RUN, 1): fault})
-    blobs.service = blob_service(replace(blobs.environment, engine=faulty))
+    blobs.use_store(blob_service, engine=faulty)
     return faulty
 
 
 async def in_hand(blobs: Harness) -> int:
     """How many segments wait to hear what became of their bytes."""
     segments = set(blobs.extents.segments_of(blobs.extents.owner))
-    return len(segments - await blobs.extents.let_go(segments))
+    return len(segments - await blobs.extents.sealed(segments))
 
 
 async def comes_to_rest(blobs: Harness) -> bool:

@@ -71,10 +71,10 @@ class Disk:
     def truncate(self, path: Path, length: int) -> None:
         os.truncate(path, length)
 
-    def let_go(self, path: Path) -> None:
+    def sealed(self, path: Path) -> None:
         path.chmod(_LET_GO)
 
-    def is_let_go(self, path: Path) -> bool:
+    def is_sealed(self, path: Path) -> bool:
         return path.stat().st_mode & 0o777 == _LET_GO
 
     def punch(self, path: Path, stretches: Iterable[tuple[int, int]]) -> None:

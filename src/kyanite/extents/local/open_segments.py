@@ -38,12 +38,12 @@ class OpenSegments:
         """Let go of the segment if it has become idle."""
         if not segment.is_idle or self._segments.pop(segment.id, None) is None:
             return None
-        return self._run(segment.let_go)
+        return self._run(segment.sealed)
 
-    def settle(self, extents: Sequence[Extent]) -> None:
+    def commit(self, extents: Sequence[Extent]) -> None:
         for extent in extents:
             segment = self._segments[extent.segment]
-            segment.settle()
+            segment.commit()
             self.retire(segment)
 
     def discard(self, extents: Sequence[Extent]) -> "list[asyncio.Future[None]]":

@@ -71,7 +71,7 @@ class Segment:
         self._writers -= 1
         self._in_hand += extents
 
-    def settle(self) -> None:
+    def commit(self) -> None:
         self._in_hand -= 1
         self._kept = True
 
@@ -117,7 +117,7 @@ class Segment:
     def punch(self, start: int, length: int) -> None:
         self._disk.punch(self._path, [(start, aligned(length))])
 
-    def let_go(self) -> None:
+    def sealed(self) -> None:
         """Give the file out of hand, or remove it if nothing in it was kept."""
         if self._fd < 0:
             return
@@ -128,4 +128,4 @@ class Segment:
             return
         if self._allocated > self.end:
             self._disk.truncate(self._path, self.end)
-        self._disk.let_go(self._path)
+        self._disk.sealed(self._path)

@@ -56,7 +56,7 @@ class LocalExtents:
         self.pin = self._readers.pin
         self.mark = self._readers.mark
         self.passed = self._readers.passed
-        self.settle = self._in_hand.settle
+        self.commit = self._in_hand.commit
 
     @classmethod
     def open(cls, folder: Path) -> "LocalExtents":
@@ -128,7 +128,7 @@ class LocalExtents:
 
     # For the sweeper
 
-    async def let_go(self, segments: Iterable[bytes]) -> set[bytes]:
+    async def sealed(self, segments: Iterable[bytes]) -> set[bytes]:
         return await self._in_thread(lambda: {each for each in segments if self._is_let_go(each)})
 
     async def punch(self, segment: bytes, stretches: Sequence[Stretch]) -> None:
@@ -157,7 +157,7 @@ class LocalExtents:
 
     def _is_let_go(self, segment: bytes) -> bool:
         try:
-            if self._disk.is_let_go(self._path_of(segment)):
+            if self._disk.is_sealed(self._path_of(segment)):
                 return True
         except FileNotFoundError:
             return True

@@ -49,7 +49,7 @@ INLINE_MAX = 16 * 1024
 SHORT_MAX = 4
 """Up to so many intervals are kept in the record itself."""
 
-_SPLICE_RUNS_MAX = 8
+_SPLICE_ROWS_MAX = 8
 """A splice that overlaps more runs than this goes into a layer of its own, and the rest is left to the
 background."""
 
@@ -209,8 +209,8 @@ def _splice_layer(
 ) -> Content:
     head = layers.load(tx, layer_id)
     is_shared = head.records > 1 or head.uppers > 0
-    loaded = [] if is_shared else interval_rows.load(tx, layer_id, start, end, limit=_SPLICE_RUNS_MAX + 1)
-    if is_shared or len(loaded) > _SPLICE_RUNS_MAX:
+    loaded = [] if is_shared else interval_rows.load(tx, layer_id, start, end, limit=_SPLICE_ROWS_MAX + 1)
+    if is_shared or len(loaded) > _SPLICE_ROWS_MAX:
         loaded, layer_id, below = [], tx.new_id(), layer_id
         head = layers.put_on_top(tx, below, layer_id)
     if not head.below:

@@ -15,37 +15,41 @@ from kyanite.model import keys
 from kyanite.model.content.intervals import Interval, cut
 from kyanite.model.content.references import Source, count
 
-RUN_MAX = 64
+ROW_MAX = 64
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode: Callable[[bytes], list[Interval]] = msgspec.msgpack.Decoder(list[Interval]).decode
 
 
-class Run(NamedTuple):
+class IntervalRow(NamedTuple):
     key: bytes
     value: bytes
     intervals: list[Interval]
 
 
-def load(snapshot: Snapshot, layer: int, start: int, end: int, *, limit: int) -> list[Run]:
+def load(snapshot: Snapshot, layer: int, start: int, end: int, *, limit: int) -> list[IntervalRow]:
     """The run that begins at the start or before it, and at most so many more that begin within the range."""
-    after_start = keys.run(layer, start + 1)
-    rows = list(snapshot.scan(keys.run(layer, 0), after_start, reverse=True, limit=1))
+    after_start = keys.interval_row(layer, start + 1)
+    rows = list(snapshot.scan(keys.interval_row(layer, 0), after_start, reverse=True, limit=1))
     if end > start + 1 and limit:
-        rows += snapshot.scan(after_start, keys.run(layer, end), limit=limit)
-    return [Run(key, value, _decode(value)) for key, value in rows]
+        rows += snapshot.scan(after_start, keys.interval_row(layer, end), limit=limit)
+    return [IntervalRow(key, value, _decode(value)) for key, value in rows]
 
 
-def scan(snapshot: Snapshot, layer: int, start: int = 0, *, limit: int | None = None) -> Iterator[Run]:
+def scan(
+    snapshot: Snapshot, layer: int, start: int = 0, *, limit: int | None = None
+) -> Iterator[IntervalRow]:
     """The runs that begin at the start or behind it, in order, lazily."""
-    for key, value in snapshot.scan(keys.run(layer, start), keys.after(keys.runs(layer)), limit=limit):
-        yield Run(key, value, _decode(value))
+    for key, value in snapshot.scan(
+        keys.interval_row(layer, start), keys.after(keys.interval_rows(layer)), limit=limit
+    ):
+        yield IntervalRow(key, value, _decode(value))
 
 
 def replace(
     tx: Transaction,
     layer: int,
-    loaded: Sequence[Run],
+    loaded: Sequence[IntervalRow],
     start: int,
     end: int,
     new: Sequence[Interval],
@@ -61,7 +65,7 @@ def replace(
     count(differences, parts.remains, 1)
     count(differences, new, 1)
     intervals = [*parts.before, *new, *parts.behind]
-    is_last = not parts.behind and (len(intervals) <= RUN_MAX or not _has_more(tx, layer, end))
+    is_last = not parts.behind and (len(intervals) <= ROW_MAX or not _has_more(tx, layer, end))
     store(tx, layer, loaded, intervals, fill=is_last)
 
 
@@ -70,7 +74,7 @@ def _has_more(snapshot: Snapshot, layer: int, start: int) -> bool:
 
 
 def store(
-    tx: Transaction, layer: int, loaded: Sequence[Run], intervals: Sequence[Interval], *, fill: bool
+    tx: Transaction, layer: int, loaded: Sequence[IntervalRow], intervals: Sequence[Interval], *, fill: bool
 ) -> None:
     """Write the intervals in place of the loaded runs, and only the rows that differ.
 
@@ -79,7 +83,7 @@ def store(
     """
     stored = {run.key: run.value for run in loaded}
     for chunk in _chunks(intervals, fill):
-        key, value = keys.run(layer, chunk[0].offset), _encode(chunk)
+        key, value = keys.interval_row(layer, chunk[0].offset), _encode(chunk)
         if stored.pop(key, None) != value:
             tx.put(key, value)
     for key in stored:
@@ -89,7 +93,7 @@ def store(
 def _chunks(intervals: Sequence[Interval], fill: bool) -> Iterator[Sequence[Interval]]:
     if not intervals:
         return
-    count_of_runs = -(-len(intervals) // RUN_MAX)
-    size = RUN_MAX if fill else -(-len(intervals) // count_of_runs)
+    count_of_rows = -(-len(intervals) // ROW_MAX)
+    size = ROW_MAX if fill else -(-len(intervals) // count_of_rows)
     for first in range(0, len(intervals), size):
         yield intervals[first : first + size]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kyanite.engine.api import Snapshot
 from kyanite.model.content import interval_rows
 from kyanite.model.content import layers as layer
-from kyanite.model.content.interval_rows import Run
+from kyanite.model.content.interval_rows import IntervalRow
 from kyanite.model.content.intervals import Interval, clip
 
 
@@ -69,7 +69,7 @@ class _Cursor:
         self._snapshot = snapshot
         self._layer = layer_id
         self._below: int | None = None
-        self._rows: Iterator[Run] | None = None
+        self._rows: Iterator[IntervalRow] | None = None
         self._intervals: list[Interval] = []
         self._index = 0
 
@@ -99,7 +99,7 @@ class _Cursor:
         self._index = 0
         return run is not None
 
-    def _jump(self, at: int) -> Run | None:
+    def _jump(self, at: int) -> IntervalRow | None:
         """The run that covers the place, or the first behind it."""
         self._rows = interval_rows.scan(self._snapshot, self._layer, at + 1)
         for run in interval_rows.load(self._snapshot, self._layer, at, at, limit=0):

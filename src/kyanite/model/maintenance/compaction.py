@@ -19,13 +19,13 @@ from kyanite.engine.api import Transaction
 from kyanite.model import keys
 from kyanite.model.content import interval_rows, references
 from kyanite.model.content import layers as layer
-from kyanite.model.content.interval_rows import Run
+from kyanite.model.content.interval_rows import IntervalRow
 from kyanite.model.content.intervals import ENDLESS, Interval, clip, cut, gaps
 from kyanite.model.content.layer_view import layers
 from kyanite.model.content.layers import DEPTH_MAX, Head, PendingCompaction, Task
 from kyanite.model.content.references import Source
 
-RUNS_PER_STEP = 16
+ROWS_PER_STEP = 16
 
 
 def step(tx: Transaction, layer_id: int) -> None:
@@ -41,11 +41,11 @@ def step(tx: Transaction, layer_id: int) -> None:
 
 
 def _take_apart(tx: Transaction, layer_id: int) -> None:
-    some = list(interval_rows.scan(tx, layer_id, limit=RUNS_PER_STEP))
+    some = list(interval_rows.scan(tx, layer_id, limit=ROWS_PER_STEP))
     references.drop(tx, (interval for run in some for interval in run.intervals))
     for run in some:
         tx.delete(run.key)
-    if len(some) == RUNS_PER_STEP:
+    if len(some) == ROWS_PER_STEP:
         return
     below = layer.load(tx, layer_id).below
     if below:
@@ -97,9 +97,9 @@ def _is_needed_once(lower: Head) -> bool:
 
 def _take_over(tx: Transaction, layer_id: int, below: int, start: int, *, moves: bool) -> int:
     """Fill the gaps from the start on with what is below, for a bounded number of runs; answers how far."""
-    theirs = interval_rows.load(tx, below, start, ENDLESS, limit=RUNS_PER_STEP)
+    theirs = interval_rows.load(tx, below, start, ENDLESS, limit=ROWS_PER_STEP)
     end = _end_of(theirs)
-    mine = interval_rows.load(tx, layer_id, start, end, limit=RUNS_PER_STEP)
+    mine = interval_rows.load(tx, layer_id, start, end, limit=ROWS_PER_STEP)
     end = min(end, _end_of(mine))
     own = cut(_intervals(mine), start, end).inside
     taken = cut(_intervals(theirs), start, end).inside
@@ -111,12 +111,12 @@ def _take_over(tx: Transaction, layer_id: int, below: int, start: int, *, moves:
     return end
 
 
-def _end_of(loaded: Sequence[Run]) -> int:
+def _end_of(loaded: Sequence[IntervalRow]) -> int:
     """Up to where these runs tell all: if there may be more of them, only to the end of the last."""
-    return loaded[-1].intervals[-1].end if len(loaded) >= RUNS_PER_STEP else ENDLESS
+    return loaded[-1].intervals[-1].end if len(loaded) >= ROWS_PER_STEP else ENDLESS
 
 
-def _intervals(loaded: Sequence[Run]) -> list[Interval]:
+def _intervals(loaded: Sequence[IntervalRow]) -> list[Interval]:
     return [interval for run in loaded for interval in run.intervals]
 
 

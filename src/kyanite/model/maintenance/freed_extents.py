@@ -62,11 +62,11 @@ class FreedExtents:
         freed = await self._engine.read(_first_freed)
         if not freed:
             return None
-        let_go = await self._extents.let_go(freed)
+        sealed = await self._extents.sealed(freed)
         unreferred = await self._engine.read(partial(_unreferred, segments=freed))
         work = _Work([], {}, [], [], self._extents.mark())
         for segment, dead in freed.items():
-            _plan(work, segment, dead, is_let_go=segment in let_go, is_unreferred=segment in unreferred)
+            _plan(work, segment, dead, is_sealed=segment in sealed, is_unreferred=segment in unreferred)
         return work if work.filled or work.kept else None
 
     async def _do(self, work: _Work) -> None:
@@ -77,9 +77,9 @@ class FreedExtents:
         await self._engine.run(partial(_store, work=work))
 
 
-def _plan(work: _Work, segment: bytes, dead: list[_Freed], *, is_let_go: bool, is_unreferred: bool) -> None:
+def _plan(work: _Work, segment: bytes, dead: list[_Freed], *, is_sealed: bool, is_unreferred: bool) -> None:
     """Add what is to be done about one segment."""
-    if is_let_go and is_unreferred:
+    if is_sealed and is_unreferred:
         work.removed.append(segment)
         work.filled.extend(freed_extent.key for freed_extent in dead)
         return

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import uvloop
 
+from kyanite.model import accounts
 from kyanite.server.config import Config
 from kyanite.server.dispatch import FrontDoor
 from kyanite.server.fair_accept import FairServer
@@ -84,10 +85,12 @@ class Worker:
         await store.close()
 
     def _handlers(self, store: Store) -> dict[str, Handler]:
+        main = accounts.Store(store.engine, store.extents)
         environment = Environment(
-            engine=store.engine,
-            extents=store.extents,
-            accounts={account.name: account for account in self.config.accounts},
+            accounts={
+                account.name: accounts.Account(account.name, account.keys, main)
+                for account in self.config.accounts
+            },
             clock=clock,
             fresh_guid=FreshGuids(),
             services_by_port={at.getsockname()[1]: name for name, at in self.listeners.items()},

@@ -36,7 +36,7 @@ async def put_append_blob(context: RequestContext) -> Response:
         kind=APPEND_BLOB,
     )
     record = await put.put(
-        context.environment.engine,
+        context.store.engine,
         blob_key_of(context),
         new_blob,
         access_conditions_of(headers),
@@ -68,7 +68,7 @@ async def seal_append_blob(context: RequestContext) -> Response:
     headers = context.headers
     position = number_of(headers, "x-ms-blob-condition-appendpos")
     record = await append_blob.seal(
-        context.environment.engine, blob_key_of(context), position, access_conditions_of(headers)
+        context.store.engine, blob_key_of(context), position, access_conditions_of(headers)
     )
     return Response(200, [*version_headers(record), SEALED])
 
@@ -97,9 +97,9 @@ async def _append(
 ) -> Response:
     new_blob = NewAppendBlock(received.payload, received.length, request.position, request.max_size)
     appending = append_blob.append_block(
-        context.environment.engine, request.key, new_blob, request.access_conditions
+        context.store.engine, request.key, new_blob, request.access_conditions
     )
-    record = await commit(context.environment, received, appending)
+    record = await commit(context.store, received, appending)
     answer = version_headers(record)
     answer += hashes
     answer += [

@@ -77,7 +77,7 @@ def version_headers(record: BlobRecord) -> Headers:
 
 async def get_blob_properties(context: RequestContext) -> Response:
     found = await blob.get_properties(
-        context.environment.engine, found_key_of(context), access_conditions_of(context.headers)
+        context.store.engine, found_key_of(context), access_conditions_of(context.headers)
     )
     record = found.record
     headers = property_headers(context, record, found.at)
@@ -89,7 +89,7 @@ async def get_blob_properties(context: RequestContext) -> Response:
 
 async def get_blob_metadata(context: RequestContext) -> Response:
     found = await blob.get_properties(
-        context.environment.engine, found_key_of(context), access_conditions_of(context.headers)
+        context.store.engine, found_key_of(context), access_conditions_of(context.headers)
     )
     return Response(200, version_headers(found.record) + metadata_headers(found.record.metadata))
 
@@ -97,7 +97,7 @@ async def get_blob_metadata(context: RequestContext) -> Response:
 async def set_blob_properties(context: RequestContext) -> Response:
     http = set_http_headers_of(context.headers)
     record = await blob.set_http_headers(
-        context.environment.engine, blob_key_of(context), http, access_conditions_of(context.headers)
+        context.store.engine, blob_key_of(context), http, access_conditions_of(context.headers)
     )
     return Response(200, version_headers(record))
 
@@ -117,7 +117,7 @@ def set_http_headers_of(headers: Mapping[str, str]) -> HttpHeaders:
 
 async def set_blob_metadata(context: RequestContext) -> Response:
     record = await blob.set_metadata(
-        context.environment.engine,
+        context.store.engine,
         blob_key_of(context),
         metadata_of(context.request),
         access_conditions_of(context.headers),
@@ -128,7 +128,7 @@ async def set_blob_metadata(context: RequestContext) -> Response:
 async def lease_blob(context: RequestContext) -> Response:
     request = lease_request_of(context)
     record, outcome = await blob.lease(
-        context.environment.engine, blob_key_of(context), request, conditions_of(context.headers)
+        context.store.engine, blob_key_of(context), request, conditions_of(context.headers)
     )
     return lease_answer(request, outcome, version_headers(record))
 
@@ -137,7 +137,7 @@ async def set_blob_tier(context: RequestContext) -> Response:
     """202 while the blob is still to come out of the archive."""
     required(context.headers, "x-ms-access-tier")
     is_pending = await blob.set_tier(
-        context.environment.engine,
+        context.store.engine,
         found_key_of(context),
         tier_of(context.headers),
         priority_of(context.headers),
@@ -148,7 +148,7 @@ async def set_blob_tier(context: RequestContext) -> Response:
 
 async def snapshot_blob(context: RequestContext) -> Response:
     taken_at, record = await snapshots.take(
-        context.environment.engine,
+        context.store.engine,
         blob_key_of(context),
         metadata_of(context.request),
         access_conditions_of(context.headers),
@@ -162,7 +162,7 @@ async def delete_blob(context: RequestContext) -> Response:
     if wish and key.snapshot is not None:
         raise bad_header("x-ms-delete-snapshots", wish)
     await delete.delete(
-        context.environment.engine,
+        context.store.engine,
         key,
         access_conditions_of(context.headers),
         Snapshots(wish) if wish else Snapshots.REFUSE,

@@ -45,10 +45,10 @@ async def put_blob(context: RequestContext) -> Response:
         tier=tier,
     )
     record = await commit(
-        context.environment,
+        context.store,
         received,
         put.put(
-            context.environment.engine,
+            context.store.engine,
             key,
             new_blob,
             access_conditions,

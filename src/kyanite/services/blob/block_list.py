@@ -66,8 +66,8 @@ def _stage(
     context: RequestContext, key: BlobKey, block_id: bytes, received: ReceivedBody, lease_id: LeaseId | None
 ) -> Awaitable[None]:
     new_list = NewBlock(block_id, received.payload, received.length)
-    putting = staged_blocks.put_block(context.environment.engine, key, new_list, lease_id)
-    return commit(context.environment, received, putting)
+    putting = staged_blocks.put_block(context.store.engine, key, new_list, lease_id)
+    return commit(context.store, received, putting)
 
 
 async def put_block_list(context: RequestContext) -> Response:
@@ -89,7 +89,7 @@ async def put_block_list(context: RequestContext) -> Response:
         tier=tier_of(headers),
     )
     record = await block_list.put_block_list(
-        context.environment.engine,
+        context.store.engine,
         key,
         new_list,
         access_conditions,
@@ -105,7 +105,7 @@ async def get_block_list(context: RequestContext) -> Response:
     if wanted not in {"committed", "uncommitted", "all"}:
         raise bad_parameter("blocklisttype", context.parameters["blocklisttype"])
     lists = await block_list.see(
-        context.environment.engine, found_key_of(context), access_conditions_of(context.headers)
+        context.store.engine, found_key_of(context), access_conditions_of(context.headers)
     )
     committed = _list_text("CommittedBlocks", lists.committed) if wanted != "uncommitted" else ""
     uncommitted = _list_text("UncommittedBlocks", lists.uncommitted) if wanted != "committed" else ""

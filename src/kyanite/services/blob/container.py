@@ -31,7 +31,7 @@ def version_headers(etag: ETag, modified_at: Instant) -> list[tuple[str, str]]:
 async def create_container(context: RequestContext) -> Response:
     features.check_container(context)
     record = await container.create(
-        context.environment.engine,
+        context.store.engine,
         key_of(context),
         metadata=metadata_of(context.request),
         public_access=_public_access(context),
@@ -51,7 +51,7 @@ async def set_container_metadata(context: RequestContext) -> Response:
     """Of the conditions it takes If-Modified-Since only; others are not looked at."""
     since = conditions_of(context.headers).if_modified_since
     record = await container.set_metadata(
-        context.environment.engine,
+        context.store.engine,
         key_of(context),
         metadata_of(context.request),
         Conditions(if_modified_since=since),
@@ -62,7 +62,7 @@ async def set_container_metadata(context: RequestContext) -> Response:
 
 async def get_container_acl(context: RequestContext) -> Response:
     found = await container.get_properties(
-        context.environment.engine, key_of(context), lease_id_of(context.headers)
+        context.store.engine, key_of(context), lease_id_of(context.headers)
     )
     record = found.record
     headers = version_headers(record.etag, record.modified_at)
@@ -74,7 +74,7 @@ async def get_container_acl(context: RequestContext) -> Response:
 async def set_container_acl(context: RequestContext) -> Response:
     public_access = _public_access(context)
     record = await container.set_acl(
-        context.environment.engine,
+        context.store.engine,
         key_of(context),
         public_access,
         await policies_of(context),
@@ -87,14 +87,14 @@ async def set_container_acl(context: RequestContext) -> Response:
 async def lease_container(context: RequestContext) -> Response:
     request = lease_request_of(context)
     record, outcome = await container.lease(
-        context.environment.engine, key_of(context), request, conditions_of(context.headers)
+        context.store.engine, key_of(context), request, conditions_of(context.headers)
     )
     return lease_answer(request, outcome, version_headers(record.etag, record.modified_at))
 
 
 async def delete_container(context: RequestContext) -> Response:
     await container.delete(
-        context.environment.engine,
+        context.store.engine,
         key_of(context),
         conditions_of(context.headers),
         lease_id_of(context.headers),
@@ -107,7 +107,7 @@ def _describe(
 ) -> Awaitable[Response]:
     async def answer() -> Response:
         found = await container.get_properties(
-            context.environment.engine, key_of(context), lease_id_of(context.headers)
+            context.store.engine, key_of(context), lease_id_of(context.headers)
         )
         record = found.record
         headers = version_headers(record.etag, record.modified_at)

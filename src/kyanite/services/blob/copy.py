@@ -57,7 +57,7 @@ async def abort_copy_blob(context: RequestContext) -> Response:
     if not copy_id:
         raise Malformed("MissingRequiredQueryParameter", QueryParameterName="copyid")
     await copy.abort(
-        context.environment.engine, blob_key_of(context), copy_id, access_conditions_of(context.headers)
+        context.store.engine, blob_key_of(context), copy_id, access_conditions_of(context.headers)
     )
     return Response(204)
 
@@ -92,7 +92,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
             tier=request.tier,
         )
         putting = put.put(*_onto(context, new_blob), may_overwrite=may_overwrite(context.grant))
-        record = await commit(context.environment, read.received, putting)
+        record = await commit(context.store, read.received, putting)
         hashes = source_hash_headers(headers, read.received)
     return Response(201, [*version_headers(record), *hashes, ("x-ms-request-server-encrypted", "true")])
 
@@ -119,7 +119,7 @@ async def _copy(
 
 def _onto(context: RequestContext, request: A) -> tuple[Engine, BlobKey, A, AccessConditions]:
     """What every transaction that makes a blob is given."""
-    return context.environment.engine, blob_key_of(context), request, access_conditions_of(context.headers)
+    return context.store.engine, blob_key_of(context), request, access_conditions_of(context.headers)
 
 
 def _copy_answer(record: BlobRecord) -> list[tuple[str, str]]:

@@ -62,7 +62,7 @@ async def list_containers(context: RequestContext) -> Response:
     prefix = parameters.get("prefix", "")
     limit = max_results_of(parameters)
     page = await container.list_containers(
-        context.environment.engine,
+        context.store.engine,
         context.account.name,
         prefix=prefix,
         first=marker_of(parameters),
@@ -98,7 +98,7 @@ async def list_blobs(context: RequestContext) -> Response:
         raise bad_parameter(
             "include", parameters["include"], "Snapshots are listed without a delimiter only."
         )
-    page = await listing.list_blobs(context.environment.engine, key_of(context), request)
+    page = await listing.list_blobs(context.store.engine, key_of(context), request)
     with_metadata, with_copy = "metadata" in parts, "copy" in parts
     items = [_item(item, page.at, with_metadata, with_copy) for item in page.items]
     echo = echo_of(context, limit)

@@ -57,7 +57,7 @@ async def put_page_blob(context: RequestContext) -> Response:
         sequence_number=number_of(headers, "x-ms-blob-sequence-number", LARGEST) or 0,
     )
     record = await put.put(
-        context.environment.engine,
+        context.store.engine,
         blob_key_of(context),
         new_blob,
         access_conditions_of(headers),
@@ -80,7 +80,7 @@ async def put_page(context: RequestContext) -> Response:
     if length != request.length:
         raise bad_header("Content-Length", str(length))
     received = await receive_data(context, length)
-    record = await commit(context.environment, received, _write(context, request, received.payload))
+    record = await commit(context.store, received, _write(context, request, received.payload))
     return _written(record, hash_headers(headers, received) + structured_headers(context))
 
 
@@ -98,7 +98,7 @@ async def put_page_from_url(context: RequestContext) -> Response:
     received = await receive_range(context, (("", request.length),))
     if received.length != request.length:
         raise Malformed("InvalidPageRange")
-    record = await commit(context.environment, received, _write(context, request, received.payload))
+    record = await commit(context.store, received, _write(context, request, received.payload))
     return _written(record, source_hash_headers(headers, received))
 
 
@@ -134,7 +134,7 @@ def _write(
     context: RequestContext, request: _WriteRequest, payload: bytes | tuple[Extent, ...] | None
 ) -> Awaitable[BlobRecord]:
     write = PageWrite(request.offset, request.length, payload, request.sequence)
-    return page_blob.write(context.environment.engine, request.key, write, request.access_conditions)
+    return page_blob.write(context.store.engine, request.key, write, request.access_conditions)
 
 
 def _written(record: BlobRecord, hashes: Headers) -> Response:
@@ -152,7 +152,7 @@ async def set_page_blob_properties(context: RequestContext) -> Response:
         sequence=_sequence_change_of(headers),
     )
     record = await page_blob.change(
-        context.environment.engine, blob_key_of(context), request, access_conditions_of(headers)
+        context.store.engine, blob_key_of(context), request, access_conditions_of(headers)
     )
     answer = version_headers(record)
     answer.append(("x-ms-blob-sequence-number", str(record.sequence_number)))

@@ -20,7 +20,7 @@ _PREVIOUS_URL = "x-ms-previous-snapshot-url"
 async def get_page_ranges(context: RequestContext) -> Response:
     wanted = ranges.from_headers(context.headers) or ByteRange(0, None)
     found = await page_blob.page_ranges(
-        context.environment.engine,
+        context.store.engine,
         found_key_of(context),
         access_conditions_of(context.headers),
         first=max(wanted.first, _marker_of(context.parameters)),

@@ -80,14 +80,14 @@ async def receive_source(
     context: RequestContext, source: Source, wanted: ByteRange | None, most: int, expected: Expected
 ) -> ReceivedSource:
     """Read a source, the whole or a range of it, and store it anew; ``most`` bytes may come of it."""
-    stream = Stream(context.environment, _reading_of(source, wanted))
+    stream = Stream(context.store, _reading_of(source, wanted))
     try:
         opened = await stream.open()
         if opened.length > most:
             raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
         async with aclosing(stream.data()) as pieces:
             body = PiecedBody(pieces, opened.length)
-            received = await receive_body(context.environment, body, opened.length, expected)
+            received = await receive_body(context.store, body, opened.length, expected)
         return ReceivedSource(opened.record, received)
     except Refused as refusal:
         if refusal.reason is Reason.INVALID_RANGE:

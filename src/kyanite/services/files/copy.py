@@ -69,7 +69,7 @@ async def copy_file(context: RequestContext) -> Response:
         sets_archive=flag_of(headers, "x-ms-file-copy-set-archive"),
     )
     entry = await copy.copy(
-        context.environment.engine,
+        context.store.engine,
         path_of(context),
         request,
         lease_id_of(headers),
@@ -87,7 +87,7 @@ async def abort_copy_file(context: RequestContext) -> Response:
         raise Malformed("MissingRequiredQueryParameter", QueryParameterName="copyid")
     if not _COPY_ID.fullmatch(copy_id):
         raise bad_parameter("copyid", copy_id)
-    await copy.abort(context.environment.engine, path_of(context), copy_id, lease_id_of(context.headers))
+    await copy.abort(context.store.engine, path_of(context), copy_id, lease_id_of(context.headers))
     return Response(204)
 
 
@@ -109,10 +109,10 @@ async def put_range_from_url(context: RequestContext) -> Response:
     source = await _source_of(context, with_own_key=False)
     data = await _read(context, source, from_source.first, length)
     checksum = _check_source(headers, data)
-    received = await uploads.keep(context.environment, data)
+    received = await uploads.keep(context.store, data)
     request = RangeWrite(wanted.first, length, received.payload, keeps)
     entry = await uploads.commit(
-        context.environment, received, file.write_range(context.environment.engine, path, request, lease_id)
+        context.store, received, file.write_range(context.store.engine, path, request, lease_id)
     )
     answer = [("x-ms-content-crc64", crc64.encode(checksum))]
     return Response(201, written_headers(entry) + answer)
@@ -137,7 +137,7 @@ async def _read(context: RequestContext, source: FilePath | BlobKey, first: int,
             raise Refused(Reason.COPY_SOURCE_NOT_FOUND) from refusal
 
     request = Reading(load, first, first + length - 1, is_whole=False)
-    data = await read_bytes(context.environment, request)
+    data = await read_bytes(context.store, request)
     if len(data) != length:
         raise bad_header("x-ms-source-range", context.headers["x-ms-source-range"])
     return data

@@ -13,7 +13,7 @@ _ENCRYPTED = ("x-ms-request-server-encrypted", "true")
 async def create_directory(context: RequestContext) -> Response:
     one_of(context.headers, "x-ms-file-property-semantics", ("New", "Restore"))
     entry, parent_id = await directory.create(
-        context.environment.engine,
+        context.store.engine,
         path_of(context),
         smb_properties_of(context.headers, of_directory=True, creates=True),
         metadata_of(context.request),
@@ -22,7 +22,7 @@ async def create_directory(context: RequestContext) -> Response:
 
 
 async def get_directory_properties(context: RequestContext) -> Response:
-    entry, parent_id = await directory.get_properties(context.environment.engine, readable_path_of(context))
+    entry, parent_id = await directory.get_properties(context.store.engine, readable_path_of(context))
     headers = version_headers(entry)
     headers += [("x-ms-server-encrypted", "true"), ("x-ms-type", "Directory")]
     headers += smb_headers(entry, parent_id)
@@ -30,13 +30,13 @@ async def get_directory_properties(context: RequestContext) -> Response:
 
 
 async def get_directory_metadata(context: RequestContext) -> Response:
-    entry, _ = await directory.get_properties(context.environment.engine, readable_path_of(context))
+    entry, _ = await directory.get_properties(context.store.engine, readable_path_of(context))
     return Response(200, version_headers(entry) + metadata_headers(entry.metadata))
 
 
 async def set_directory_properties(context: RequestContext) -> Response:
     entry, parent_id = await directory.set_properties(
-        context.environment.engine,
+        context.store.engine,
         path_of(context),
         smb_properties_of(context.headers, of_directory=True, creates=False),
     )
@@ -44,12 +44,10 @@ async def set_directory_properties(context: RequestContext) -> Response:
 
 
 async def set_directory_metadata(context: RequestContext) -> Response:
-    entry = await directory.set_metadata(
-        context.environment.engine, path_of(context), metadata_of(context.request)
-    )
+    entry = await directory.set_metadata(context.store.engine, path_of(context), metadata_of(context.request))
     return Response(200, [*version_headers(entry), _ENCRYPTED])
 
 
 async def delete_directory(context: RequestContext) -> Response:
-    await directory.delete(context.environment.engine, path_of(context))
+    await directory.delete(context.store.engine, path_of(context))
     return Response(202)

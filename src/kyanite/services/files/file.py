@@ -66,9 +66,7 @@ async def create_file(context: RequestContext) -> Response:
         metadata=metadata_of(context.request),
         properties=new_file_properties_of(headers),
     )
-    create = partial(
-        file.create, context.environment.engine, path, may_overwrite=may_overwrite(context.grant)
-    )
+    create = partial(file.create, context.store.engine, path, may_overwrite=may_overwrite(context.grant))
     brought = data_length_of(context)
     if not brought:
         found = await create(new_file=new_file(), lease_id=lease_id)
@@ -79,7 +77,7 @@ async def create_file(context: RequestContext) -> Response:
             raise bad_header("Content-Length", str(brought))
         received = await receive_data(context, brought)
         found = await commit(
-            context.environment,
+            context.store,
             received,
             create(new_file=new_file(payload=received.payload), lease_id=lease_id),
         )
@@ -90,7 +88,7 @@ async def create_file(context: RequestContext) -> Response:
 
 async def get_file_properties(context: RequestContext) -> Response:
     found = await file.get_properties(
-        context.environment.engine, readable_path_of(context), lease_id_of(context.headers)
+        context.store.engine, readable_path_of(context), lease_id_of(context.headers)
     )
     headers = property_headers(context, found.entry, found.parent_id, found.at)
     if found.entry.http.content_md5:
@@ -100,7 +98,7 @@ async def get_file_properties(context: RequestContext) -> Response:
 
 async def get_file_metadata(context: RequestContext) -> Response:
     found = await file.get_properties(
-        context.environment.engine, readable_path_of(context), lease_id_of(context.headers)
+        context.store.engine, readable_path_of(context), lease_id_of(context.headers)
     )
     return Response(200, version_headers(found.entry) + metadata_headers(found.entry.metadata))
 
@@ -115,16 +113,14 @@ async def set_file_properties(context: RequestContext) -> Response:
         length=length,
         properties=smb_properties_of(headers, of_directory=False, creates=False),
     )
-    found = await file.set_properties(
-        context.environment.engine, path_of(context), request, lease_id_of(headers)
-    )
+    found = await file.set_properties(context.store.engine, path_of(context), request, lease_id_of(headers))
     answer = [*version_headers(found.entry), ENCRYPTED]
     return Response(200, answer + smb_headers(found.entry, found.parent_id))
 
 
 async def set_file_metadata(context: RequestContext) -> Response:
     entry = await file.set_metadata(
-        context.environment.engine,
+        context.store.engine,
         path_of(context),
         metadata_of(context.request),
         lease_id_of(context.headers),
@@ -137,12 +133,12 @@ async def lease_file(context: RequestContext) -> Response:
     request = lease_request_of(context, infinite_only=True)
     if request.action.value == "renew":
         raise bad_header("x-ms-lease-action", context.headers["x-ms-lease-action"])
-    entry, outcome = await file.lease(context.environment.engine, path, request)
+    entry, outcome = await file.lease(context.store.engine, path, request)
     return lease_answer(request, outcome, version_headers(entry))
 
 
 async def delete_file(context: RequestContext) -> Response:
-    await file.delete(context.environment.engine, path_of(context), lease_id_of(context.headers))
+    await file.delete(context.store.engine, path_of(context), lease_id_of(context.headers))
     return Response(202)
 
 

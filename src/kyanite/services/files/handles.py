@@ -19,7 +19,7 @@ _RIGHTS = ((Rights.READ, "Read"), (Rights.WRITE, "Write"), (Rights.DELETE, "Dele
 
 async def list_handles(context: RequestContext) -> Response:
     page = await open_files.list_handles(
-        context.environment.engine,
+        context.store.engine,
         readable_path_of(context),
         recursive=flag_of(context.headers, "x-ms-recursive"),
         first_id=_marker_of(context),
@@ -35,7 +35,7 @@ async def force_close_handles(context: RequestContext) -> Response:
     if text != _ALL and not (text.isascii() and text.isdecimal()):
         raise bad_header("x-ms-handle-id", text)
     closing = await open_files.close_handles(
-        context.environment.engine,
+        context.store.engine,
         readable_path_of(context),
         recursive=flag_of(context.headers, "x-ms-recursive"),
         handle_id=None if text == _ALL else int(text),

@@ -24,7 +24,7 @@ async def create_symbolic_link(context: RequestContext) -> Response:
     if len(target) > _TEXT_MAX_CHARACTERS:
         raise bad_header(_TEXT, target)
     entry, parent_id = await links.create(
-        context.environment.engine,
+        context.store.engine,
         path_of(context),
         target,
         smb_properties_of(context.headers, of_directory=False, creates=True),
@@ -34,7 +34,7 @@ async def create_symbolic_link(context: RequestContext) -> Response:
 
 
 async def read_symbolic_link(context: RequestContext) -> Response:
-    entry = await links.see(context.environment.engine, readable_path_of(context))
+    entry = await links.see(context.store.engine, readable_path_of(context))
     return Response(200, [*version_headers(entry), (_TEXT, entry.target)])
 
 
@@ -42,7 +42,7 @@ async def create_hard_link(context: RequestContext) -> Response:
     path, target = path_of(context), required(context.headers, _TARGET)
     names = names_of(context, _decoded(target).removeprefix("/"))
     entry, parent_id = await hard_link.create(
-        context.environment.engine, path, FilePath(path.share, names), lease_id_of(context.headers)
+        context.store.engine, path, FilePath(path.share, names), lease_id_of(context.headers)
     )
     return Response(201, version_headers(entry) + smb_headers(entry, parent_id))
 

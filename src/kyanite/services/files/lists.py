@@ -36,7 +36,7 @@ async def list_shares(context: RequestContext) -> Response:
         snapshots="snapshots" in parts,
         deleted="deleted" in parts,
     )
-    page = await share_listing.list_shares(context.environment.engine, context.account.name, request)
+    page = await share_listing.list_shares(context.store.engine, context.account.name, request)
     items = "".join(_share_item(item, page.at, "metadata" in parts) for item in page.items)
     place = page.next_start
     return enumeration(
@@ -95,7 +95,7 @@ async def list_directories_and_files(context: RequestContext) -> Response:
     parts = includes_of(parameters, _ENTRY_PARTS)
     limit = max_results_of(parameters)
     request = DirectoryListing(prefix=parameters.get("prefix", ""), first=marker_of(parameters), limit=limit)
-    page = await listing.list_directory(context.environment.engine, readable_path_of(context), request)
+    page = await listing.list_directory(context.store.engine, readable_path_of(context), request)
     flag_of(context.headers, "x-ms-file-extended-info")
     with_ids = context.version >= _IDS_SINCE
     item = _item_writer(parts, with_ids=with_ids)

@@ -26,7 +26,7 @@ _DESCRIPTOR_MAX_BYTES = 64 * 1024
 async def create_permission(context: RequestContext) -> Response:
     key = share_of(context)
     text = await _descriptor_of(context)
-    stored = await security_descriptors.create(context.environment.engine, key, text)
+    stored = await security_descriptors.create(context.store.engine, key, text)
     return Response(
         201,
         [
@@ -39,7 +39,7 @@ async def create_permission(context: RequestContext) -> Response:
 async def get_permission(context: RequestContext) -> Response:
     key = decode_permission_key(required(context.headers, "x-ms-file-permission-key"))
     form = one_of(context.headers, "x-ms-file-permission-format", FORMS, FORMS[0])
-    text = await security_descriptors.get(context.environment.engine, share_of(context), key)
+    text = await security_descriptors.get(context.store.engine, share_of(context), key)
     if form == "Binary":
         text = base64_text(_bytes_of(text))
     body = json.dumps({"permission": text, "format": form.lower()}).encode()

@@ -44,7 +44,7 @@ async def put_range(context: RequestContext) -> Response:
     wanted = range_of(headers)
     keeps = one_of(headers, "x-ms-file-last-write-time", ("now", "preserve")) == "preserve"
     length = data_length_of(context)
-    path, lease_id, engine = path_of(context), lease_id_of(headers), context.environment.engine
+    path, lease_id, engine = path_of(context), lease_id_of(headers), context.store.engine
     if clears:
         if length:
             raise bad_header("Content-Length", str(length))
@@ -58,7 +58,7 @@ async def put_range(context: RequestContext) -> Response:
             raise bad_header("Content-Length", str(length))
         received = await receive_data(context, length)
         request = RangeWrite(wanted.first, length, received.payload, keeps)
-        entry = await commit(context.environment, received, file.write_range(engine, path, request, lease_id))
+        entry = await commit(context.store, received, file.write_range(engine, path, request, lease_id))
         md5 = ("Content-MD5", base64_text(received.md5))
         hashes = [md5, ("x-ms-content-crc64", crc64.encode(received.crc64)), *structured_headers(context)]
     return Response(201, written_headers(entry) + hashes)
@@ -106,7 +106,7 @@ async def list_ranges(context: RequestContext) -> Response:
         raise bad_header(_THROUGH_RENAMES, context.headers[_THROUGH_RENAMES])
     list_page = partial(
         file_ranges.list_ranges,
-        context.environment.engine,
+        context.store.engine,
         readable_path_of(context),
         lease_id_of(context.headers),
         last=wanted.last,

@@ -47,6 +47,6 @@ async def _rename(context: RequestContext, kind: int) -> Response:
         metadata=metadata_of(context.request),
         content_type=headers.get("x-ms-content-type", ""),
     )
-    entry, parent_id = await rename.rename(context.environment.engine, request)
+    entry, parent_id = await rename.rename(context.store.engine, request)
     answer = [*version_headers(entry), ("x-ms-request-server-encrypted", "true")]
     return Response(200, answer + smb_headers(entry, parent_id))

@@ -44,7 +44,7 @@ async def create_share(context: RequestContext) -> Response:
     settings = replace(settings, protocol=protocol)
     _check_squash(settings)
     record = await share.create(
-        context.environment.engine,
+        context.store.engine,
         share_of(context),
         metadata_of(context.request),
         settings,
@@ -55,7 +55,7 @@ async def create_share(context: RequestContext) -> Response:
 
 async def get_share_properties(context: RequestContext) -> Response:
     found = await share.get_properties(
-        context.environment.engine, readable_share_of(context), lease_id_of(context.headers)
+        context.store.engine, readable_share_of(context), lease_id_of(context.headers)
     )
     record = found.record
     headers = version_headers(record) + _settings_headers(record) + lease_headers(record.lease, found.at)
@@ -64,7 +64,7 @@ async def get_share_properties(context: RequestContext) -> Response:
 
 async def get_share_metadata(context: RequestContext) -> Response:
     found = await share.get_properties(
-        context.environment.engine, readable_share_of(context), lease_id_of(context.headers)
+        context.store.engine, readable_share_of(context), lease_id_of(context.headers)
     )
     return Response(200, version_headers(found.record) + metadata_headers(found.record.metadata))
 
@@ -79,14 +79,14 @@ async def set_share_properties(context: RequestContext) -> Response:
         return replace(record, settings=settings, tier_changed_at=changed_at)
 
     _settings_of(headers, ShareSettings())
-    record = await share.change(context.environment.engine, share_of(context), lease_id_of(headers), to)
+    record = await share.change(context.store.engine, share_of(context), lease_id_of(headers), to)
     return Response(200, version_headers(record) + _settings_headers(record))
 
 
 async def set_share_metadata(context: RequestContext) -> Response:
     metadata = metadata_of(context.request)
     record = await share.change(
-        context.environment.engine,
+        context.store.engine,
         share_of(context),
         lease_id_of(context.headers),
         lambda record, _: replace(record, metadata=metadata),
@@ -95,9 +95,7 @@ async def set_share_metadata(context: RequestContext) -> Response:
 
 
 async def get_share_acl(context: RequestContext) -> Response:
-    found = await share.get_properties(
-        context.environment.engine, share_of(context), lease_id_of(context.headers)
-    )
+    found = await share.get_properties(context.store.engine, share_of(context), lease_id_of(context.headers))
     headers = [*version_headers(found.record), ("Content-Type", "application/xml")]
     return Response(200, headers, policies_document(found.record.policies))
 
@@ -106,7 +104,7 @@ async def set_share_acl(context: RequestContext) -> Response:
     key, lease_id = share_of(context), lease_id_of(context.headers)
     policies = await policies_of(context)
     record = await share.change(
-        context.environment.engine, key, lease_id, lambda record, _: replace(record, policies=policies)
+        context.store.engine, key, lease_id, lambda record, _: replace(record, policies=policies)
     )
     return Response(200, version_headers(record))
 
@@ -114,7 +112,7 @@ async def set_share_acl(context: RequestContext) -> Response:
 async def get_share_stats(context: RequestContext) -> Response:
     """The lengths of all files together; before 2018-03-28 in GiB, rounded up."""
     record, used = await usage.get_stats(
-        context.environment.engine, share_of(context), lease_id_of(context.headers)
+        context.store.engine, share_of(context), lease_id_of(context.headers)
     )
     if context.version >= "2018-03-28":
         text = f"<ShareUsageBytes>{used}</ShareUsageBytes>"
@@ -126,16 +124,14 @@ async def get_share_stats(context: RequestContext) -> Response:
 
 async def lease_share(context: RequestContext) -> Response:
     request = lease_request_of(context)
-    record, outcome = await share.lease(context.environment.engine, readable_share_of(context), request)
+    record, outcome = await share.lease(context.store.engine, readable_share_of(context), request)
     return lease_answer(request, outcome, version_headers(record))
 
 
 async def snapshot_share(context: RequestContext) -> Response:
     """Of the share as it is: a snapshot that the request names does not matter, as it does not to the service."""
     key = ShareKey(context.account.name, context.container)
-    taken_at, record = await share_snapshots.take(
-        context.environment.engine, key, metadata_of(context.request)
-    )
+    taken_at, record = await share_snapshots.take(context.store.engine, key, metadata_of(context.request))
     return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(taken_at))])
 
 
@@ -146,7 +142,7 @@ async def delete_share(context: RequestContext) -> Response:
         raise bad_header("x-ms-delete-snapshots", wish)
     retention = (await service_properties.load(context, "file")).share_retention
     await share_snapshots.delete(
-        context.environment.engine,
+        context.store.engine,
         key,
         lease_id_of(context.headers),
         Snapshots(wish),
@@ -161,9 +157,7 @@ async def restore_share(context: RequestContext) -> Response:
     if name != context.container:
         raise bad_header("x-ms-deleted-share-name", name)
     version = required(context.headers, "x-ms-deleted-share-version")
-    record = await deleted_shares.restore(
-        context.environment.engine, share_of(context), _decode_version(version)
-    )
+    record = await deleted_shares.restore(context.store.engine, share_of(context), _decode_version(version))
     return Response(201, version_headers(record))
 
 

@@ -15,7 +15,7 @@ async def list_queues(context: RequestContext) -> Response:
     with_metadata = "metadata" in includes_of(parameters, _PARTS)
     limit = max_results_of(parameters)
     page = await queue.list_queues(
-        context.environment.engine,
+        context.store.engine,
         context.account.name,
         prefix=parameters.get("prefix", ""),
         first=marker_of(parameters),

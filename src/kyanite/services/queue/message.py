@@ -40,7 +40,7 @@ async def put_message(context: RequestContext) -> Response:
     text = _checked(queue_message.decode(await _document_of(context)))
     fresh_guid = context.environment.fresh_guid
     new_message = NewMessage(fresh_guid(), text, delay or 0, time_to_live, _secret(fresh_guid))
-    put = await message.put(context.environment.engine, key_of(context), new_message)
+    put = await message.put(context.store.engine, key_of(context), new_message)
     if context.version < _PUT_TELLS_SINCE:
         return Response(201)
     return _answer(201, (put,), _when_put)
@@ -52,7 +52,7 @@ async def get_messages(context: RequestContext) -> Response:
         raise bad_parameter("peekonly", parameters["peekonly"])
     timeout = _number(parameters, "visibilitytimeout", 1, TIMEOUT_MAX_SECONDS)
     got = await message.get(
-        context.environment.engine,
+        context.store.engine,
         key_of(context),
         count=_count_of(parameters),
         timeout_seconds=timeout or DEFAULT_TIMEOUT_SECONDS,
@@ -62,14 +62,12 @@ async def get_messages(context: RequestContext) -> Response:
 
 
 async def peek_messages(context: RequestContext) -> Response:
-    seen = await message.peek(
-        context.environment.engine, key_of(context), count=_count_of(context.parameters)
-    )
+    seen = await message.peek(context.store.engine, key_of(context), count=_count_of(context.parameters))
     return _answer(200, seen, _when_peeked_at)
 
 
 async def clear_messages(context: RequestContext) -> Response:
-    await queue.clear(context.environment.engine, key_of(context))
+    await queue.clear(context.store.engine, key_of(context))
     return Response(204)
 
 
@@ -81,7 +79,7 @@ async def update_message(context: RequestContext) -> Response:
         raise missing_parameter("visibilitytimeout")
     document = await _document_of(context)
     updated = await message.update(
-        context.environment.engine,
+        context.store.engine,
         key_of(context),
         context.object_name,
         receipt,
@@ -100,7 +98,7 @@ async def update_message(context: RequestContext) -> Response:
 
 async def delete_message(context: RequestContext) -> Response:
     receipt = _receipt_of(context.parameters)
-    await message.delete(context.environment.engine, key_of(context), context.object_name, receipt)
+    await message.delete(context.store.engine, key_of(context), context.object_name, receipt)
     return Response(204)
 
 

@@ -31,5 +31,5 @@ def locate(context: RequestContext) -> Resource:
 
 
 async def acl_lookup(context: RequestContext) -> ContainerAcl | None:
-    record = await queue.find(context.environment.engine, key_of(context))
+    record = await queue.find(context.store.engine, key_of(context))
     return None if record is None else ContainerAcl(record.policies)

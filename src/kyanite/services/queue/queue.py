@@ -16,32 +16,32 @@ def key_of(context: RequestContext) -> QueueKey:
 
 async def create_queue(context: RequestContext) -> Response:
     """Creating a queue that is there already is no error, if its metadata would be the same."""
-    is_new = await queue.create(context.environment.engine, key_of(context), metadata_of(context.request))
+    is_new = await queue.create(context.store.engine, key_of(context), metadata_of(context.request))
     return Response(201 if is_new else 204)
 
 
 async def delete_queue(context: RequestContext) -> Response:
-    await queue.delete(context.environment.engine, key_of(context))
+    await queue.delete(context.store.engine, key_of(context))
     return Response(204)
 
 
 async def get_queue_metadata(context: RequestContext) -> Response:
-    found = await queue.get_properties(context.environment.engine, key_of(context))
+    found = await queue.get_properties(context.store.engine, key_of(context))
     headers = [("x-ms-approximate-messages-count", str(found.message_count))]
     return Response(200, headers + metadata_headers(found.record.metadata))
 
 
 async def set_queue_metadata(context: RequestContext) -> Response:
-    await queue.set_metadata(context.environment.engine, key_of(context), metadata_of(context.request))
+    await queue.set_metadata(context.store.engine, key_of(context), metadata_of(context.request))
     return Response(204)
 
 
 async def get_queue_acl(context: RequestContext) -> Response:
-    found = await queue.get_properties(context.environment.engine, key_of(context))
+    found = await queue.get_properties(context.store.engine, key_of(context))
     return Response(200, [("Content-Type", "application/xml")], policies_document(found.record.policies))
 
 
 async def set_queue_acl(context: RequestContext) -> Response:
     policies = await policies_of(context, _PERMISSIONS)
-    await queue.set_policies(context.environment.engine, key_of(context), policies)
+    await queue.set_policies(context.store.engine, key_of(context), policies)
     return Response(204)

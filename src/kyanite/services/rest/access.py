@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from kyanite.model.accounts import Account
 from kyanite.rules import permissions
 from kyanite.rules.permissions import OWNER, AccountGrant, Anonymous, Grant, Policy, ServiceGrant
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.environment import Account
 from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import http_date, sas, shared_key
 from kyanite.wire.sas import AccountSas, ServiceSas, Terms

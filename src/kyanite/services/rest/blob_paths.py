@@ -30,7 +30,7 @@ def locate(context: RequestContext) -> Resource:
 
 async def acl_lookup(context: RequestContext) -> ContainerAcl | None:
     key = ContainerKey(context.account.name, context.container)
-    record = await container.find(context.environment.engine, key)
+    record = await container.find(context.store.engine, key)
     return None if record is None else ContainerAcl(record.policies, record.public_access)
 
 

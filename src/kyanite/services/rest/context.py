@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from enum import Enum
 
+from kyanite.model.accounts import Account, Store
 from kyanite.rules.permissions import Grant
-from kyanite.services.rest.environment import Account, Environment
+from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request
 from kyanite.wire.uri import Target
 
@@ -41,6 +42,7 @@ class RequestContext:
         "request",
         "request_id",
         "resource",
+        "store",
         "target",
         "version",
     )
@@ -49,6 +51,8 @@ class RequestContext:
     environment: Environment
     target: Target
     account: Account
+    store: Store
+    """Where the account's data is."""
     grant: Grant
     headers: Mapping[str, str]
     """The request's headers, names in lower case."""

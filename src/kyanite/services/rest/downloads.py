@@ -10,11 +10,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from itertools import count
 from typing import Generic, TypeVar
 
+from kyanite.model.accounts import Store
 from kyanite.model.content import pinned_reads
 from kyanite.model.content.content import Part, Plan, Zeros
 from kyanite.model.content.reading import Opened, Readable, Reading, let_go, open_held, open_once
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.environment import Environment
 from kyanite.services.rest.headers import base64_text, flag_of
 from kyanite.wire import crc64, ranges, structured_message
 from kyanite.wire.http import FileSpan, Piece, Response
@@ -45,11 +45,11 @@ async def download(
     again, with a pin.
     """
     hashes = _hashes_of(context, request)
-    opened = await open_once(context.environment.engine, request)
+    opened = await open_once(context.store.engine, request)
     body = _in_plan(opened.plan)
     if body is not None and opened.is_planned_whole:
         return _answer(opened, request, describe, hashes, body)
-    stream = Stream(context.environment, request)
+    stream = Stream(context.store, request)
     try:
         opened = await stream.open()
         body = await stream.at_once()
@@ -70,7 +70,7 @@ async def download_structured(
     context: RequestContext, request: Reading[R], describe: Callable[[Opened[R]], Headers]
 ) -> Response:
     """The same with checksums inside the body; a segment at a time is in memory."""
-    stream = Stream(context.environment, request)
+    stream = Stream(context.store, request)
     try:
         opened = await stream.open()
         if structured_message.segments_of(opened.length) > structured_message.SEGMENTS_MAX:
@@ -86,9 +86,9 @@ async def download_structured(
     return response
 
 
-async def read_bytes(environment: Environment, request: Reading[R]) -> bytes:
+async def read_bytes(store: Store, request: Reading[R]) -> bytes:
     """The bytes of a short reading, in memory: for what is written somewhere else."""
-    stream = Stream(environment, request)
+    stream = Stream(store, request)
     try:
         await stream.open()
         return await stream.gathered()
@@ -155,21 +155,21 @@ def _nothing() -> None:
 class Stream(Generic[R]):
     """The bytes of one reading. At most one file is held open at a time. To be released, once."""
 
-    __slots__ = ("_close", "_environment", "_hold", "_opened", "_pin", "_reading")
+    __slots__ = ("_close", "_hold", "_opened", "_pin", "_reading", "_store")
 
-    def __init__(self, environment: Environment, reading: Reading[R]) -> None:
-        self._environment = environment
+    def __init__(self, store: Store, reading: Reading[R]) -> None:
+        self._store = store
         self._reading = reading
-        self._pin = environment.extents.pin()
+        self._pin = store.extents.pin()
         self._close: Callable[[], None] = _nothing
         self._hold: int | None = None
 
     async def open(self) -> Opened[R]:
-        engine = self._environment.engine
+        engine = self._store.engine
         self._opened = await open_once(engine, self._reading)
         if not self._opened.is_planned_whole:
             self._hold = next(_holds)
-            owner = self._environment.extents.owner
+            owner = self._store.extents.owner
             self._opened = await open_held(engine, self._reading, owner, self._hold)
         return self._opened
 
@@ -180,7 +180,7 @@ class Stream(Generic[R]):
             return found
         piece = self._opened.plan.pieces[0]
         if isinstance(piece, Part) and piece.length <= _READ_MAX:
-            return await self._environment.extents.read(piece.extent, piece.offset, piece.length)
+            return await self._store.extents.read(piece.extent, piece.offset, piece.length)
         return None
 
     async def gathered(self) -> bytes:
@@ -199,7 +199,7 @@ class Stream(Generic[R]):
     async def pieces(self) -> AsyncIterator[Piece]:
         async for piece in self._planned():
             if isinstance(piece, Part) and piece.length > _READ_MAX:
-                span = self._environment.extents.span(piece.extent, piece.offset, piece.length)
+                span = self._store.extents.span(piece.extent, piece.offset, piece.length)
                 self._close = span.release
                 yield FileSpan(span.fd, span.offset, span.length)
                 self._close_file()
@@ -212,21 +212,21 @@ class Stream(Generic[R]):
         self._close_file()
         self._pin.release()
         if self._hold is not None:
-            environment = self._environment
-            task = asyncio.ensure_future(let_go(environment.engine, environment.extents.owner, self._hold))
+            store = self._store
+            task = asyncio.ensure_future(let_go(store.engine, store.extents.owner, self._hold))
             _letting_go.add(task)
             task.add_done_callback(_letting_go.discard)
 
     def _planned(self) -> AsyncIterator[Zeros | Part | bytes]:
         opened = self._opened
         end = opened.offset + opened.length
-        return pinned_reads.pieces(self._environment.engine, opened.record.content, opened.plan, end)
+        return pinned_reads.pieces(self._store.engine, opened.record.content, opened.plan, end)
 
     async def _bytes_of(self, piece: Zeros | Part | bytes) -> AsyncIterator[bytes]:
         if isinstance(piece, bytes):
             yield piece
         elif isinstance(piece, Part):
-            async for data in self._environment.extents.stream(piece.extent, piece.offset, piece.length):
+            async for data in self._store.extents.stream(piece.extent, piece.offset, piece.length):
                 yield data
         else:
             left = piece.length

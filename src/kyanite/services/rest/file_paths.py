@@ -26,7 +26,7 @@ def locate(context: RequestContext) -> Resource:
 
 
 async def acl_lookup(context: RequestContext) -> ContainerAcl | None:
-    record = await share.find(context.environment.engine, ShareKey(context.account.name, context.container))
+    record = await share.find(context.store.engine, ShareKey(context.account.name, context.container))
     return None if record is None else ContainerAcl(record.policies)
 
 

@@ -144,7 +144,7 @@ class Service:
             if not target.account:
                 raise Malformed("InvalidUri")
             raise Refused(Reason.AUTHENTICATION_FAILED)
-        context.account = account
+        context.account, context.store = account, account.store
         request.account = account.name
 
     def _error(self, context: RequestContext, error: WireError, detail: Mapping[str, str]) -> Response:

@@ -27,7 +27,7 @@ async def set_properties(context: RequestContext, service: str, elements: frozen
     def merged(present: bytes | None) -> bytes:
         return wire.encode(_decoded(present).updated(change), _EVERY_ELEMENT)
 
-    await stored.merge(context.environment.engine, context.account.name, service, merged)
+    await stored.merge(context.store.engine, context.account.name, service, merged)
     return Response(202)
 
 
@@ -40,7 +40,7 @@ async def get_stats(context: RequestContext) -> Response:
 
 
 async def load(context: RequestContext, service: str) -> ServiceProperties:
-    return _decoded(await stored.load(context.environment.engine, context.account.name, service))
+    return _decoded(await stored.load(context.store.engine, context.account.name, service))
 
 
 @lru_cache(maxsize=64)

@@ -91,7 +91,7 @@ def _resolve(context: RequestContext, kind: SourceKind, url: str, header: str) -
     if account is None or target.service != kind.word or not _is_ours(context, kind, target, parts.netloc):
         return None
     source = RequestContext()
-    source.environment = context.environment
+    source.environment, source.store = context.environment, account.store
     source.request = Request(
         "GET",
         parts.path,

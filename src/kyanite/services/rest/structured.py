@@ -29,16 +29,16 @@ def receive_data(
     context: RequestContext, length: int, *, md5: bytes | None = None
 ) -> Awaitable[ReceivedBody]:
     """The data, of which there are so many bytes; checked against ``md5`` if that is given."""
-    environment, request = context.environment, context.request
+    store, request = context.store, context.request
     if not is_structured(context):
-        return take(environment, request, length, md5=md5)
+        return take(store, request, length, md5=md5)
     expected = expected_of(request.headers, "content-md5", "x-ms-content-crc64")
     if expected.md5 is not None or expected.crc64 is not None:
         raise bad_header(_HEADER, context.headers[_HEADER])
     body = PiecedBody(
         structured_message.decode(request.body.read, content_length_of(request), length), length
     )
-    return receive_body(environment, body, length, expected._replace(md5=md5))
+    return receive_body(store, body, length, expected._replace(md5=md5))
 
 
 def structured_headers(context: RequestContext) -> list[tuple[str, str]]:

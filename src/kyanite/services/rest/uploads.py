@@ -15,9 +15,9 @@ import msgspec
 
 from kyanite.engine.api import EngineBusy, EngineFull
 from kyanite.extents.api import Extent, Extents
+from kyanite.model.accounts import Store
 from kyanite.model.content.content import INLINE_MAX, PACK_MAX
 from kyanite.rules.refusals import Refused
-from kyanite.services.rest.environment import Environment
 from kyanite.services.rest.headers import base64_text, crc64_of, md5_of
 from kyanite.wire import crc64
 from kyanite.wire.http import Body, BodyError, Request
@@ -97,35 +97,33 @@ def check_hashes(headers: Mapping[str, str], data: bytes) -> int:
     return checksum
 
 
-def take(
-    environment: Environment, request: Request, length: int, *, md5: bytes | None = None
-) -> Awaitable[ReceivedBody]:
+def take(store: Store, request: Request, length: int, *, md5: bytes | None = None) -> Awaitable[ReceivedBody]:
     """Read the request's body and check it against what the headers say of it, and against ``md5`` if that is given."""
     expected = expected_of(request.headers, "content-md5", "x-ms-content-crc64")
     if md5 is not None and expected.md5 != md5:
         if expected.md5 is not None:
             raise Malformed("Md5Mismatch", UserSpecifiedMd5=base64_text(md5))
         expected = expected._replace(md5=md5)
-    return receive_body(environment, request.body, length, expected)
+    return receive_body(store, request.body, length, expected)
 
 
-async def receive_body(environment: Environment, body: Body, length: int, expected: Expected) -> ReceivedBody:
+async def receive_body(store: Store, body: Body, length: int, expected: Expected) -> ReceivedBody:
     """The same with a body from anywhere."""
     if length <= INLINE_MAX:
         return await _take_small(body, length, expected)
     if length <= PACK_MAX and _gathering.held_bytes + length <= _GATHER_BUDGET_BYTES:
-        return await _take_middling(environment, body, length, expected)
-    return await _take_large(environment, body, length, expected)
+        return await _take_middling(store, body, length, expected)
+    return await _take_large(store, body, length, expected)
 
 
-async def keep(environment: Environment, data: bytes) -> ReceivedBody:
+async def keep(store: Store, data: bytes) -> ReceivedBody:
     """The same for bytes that are in memory already."""
     digest, checksum = await _md5(data), crc64.compute(data)
-    payload = data if len(data) <= INLINE_MAX else (await environment.extents.put(data),)
+    payload = data if len(data) <= INLINE_MAX else (await store.extents.put(data),)
     return ReceivedBody(payload, len(data), digest, checksum)
 
 
-async def commit(environment: Environment, received: ReceivedBody, transaction: Awaitable[T]) -> T:
+async def commit(store: Store, received: ReceivedBody, transaction: Awaitable[T]) -> T:
     """Wait for the transaction that refers to the body, and tell the store of bytes how it went.
 
     Also when the client goes away meanwhile and its request is cancelled: extents that nobody speaks for are kept
@@ -133,7 +131,7 @@ async def commit(environment: Environment, received: ReceivedBody, transaction: 
     """
     if isinstance(received.payload, bytes):
         return await transaction
-    settling = asyncio.ensure_future(_settle(environment.extents, received.payload, transaction))
+    settling = asyncio.ensure_future(_settle(store.extents, received.payload, transaction))
     _settling.add(settling)
     settling.add_done_callback(_settled)
     return await asyncio.shield(settling)
@@ -151,7 +149,7 @@ async def _settle(extents: Extents, body: tuple[Extent, ...], transaction: Await
     except (Refused, EngineBusy, EngineFull):
         await extents.discard(body)
         raise
-    extents.settle(body)
+    extents.commit(body)
     return result
 
 
@@ -164,24 +162,22 @@ async def _take_small(body: Body, length: int, expected: Expected) -> ReceivedBo
     return received
 
 
-async def _take_middling(
-    environment: Environment, body: Body, length: int, expected: Expected
-) -> ReceivedBody:
+async def _take_middling(store: Store, body: Body, length: int, expected: Expected) -> ReceivedBody:
     _gathering.held_bytes += length
     try:
         data = await _whole(body, length)
         digest = await _md5(data)
         checksum = crc64.compute(data)
         _check(digest, checksum, expected)
-        extent = await environment.extents.put(data)
+        extent = await store.extents.put(data)
     finally:
         _gathering.held_bytes -= length
     return ReceivedBody((extent,), length, digest, checksum)
 
 
-async def _take_large(environment: Environment, body: Body, length: int, expected: Expected) -> ReceivedBody:
+async def _take_large(store: Store, body: Body, length: int, expected: Expected) -> ReceivedBody:
     digest = hashlib.md5(usedforsecurity=False)
-    upload = environment.extents.upload(size_hint=length, observers=(digest.update,))
+    upload = store.extents.upload(size_hint=length, observers=(digest.update,))
     try:
         received = 0
         while piece := await body.read():
@@ -199,7 +195,7 @@ async def _take_large(environment: Environment, body: Body, length: int, expecte
     try:
         _check(digest.digest(), checksum, expected)
     except Malformed:
-        await environment.extents.discard(extents)
+        await store.extents.discard(extents)
         raise
     return ReceivedBody(extents, length, digest.digest(), checksum)
 

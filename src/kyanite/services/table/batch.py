@@ -171,7 +171,7 @@ def _located(context: RequestContext, target: str) -> Location:
 async def _apply(context: RequestContext, steps: Sequence[_Step]) -> Written:
     key = TableKey(context.account.name, steps[0].table)
     try:
-        return await entity.apply(context.environment.engine, key, [step.change for step in steps])
+        return await entity.apply(context.store.engine, key, [step.change for step in steps])
     except ChangeRefused as refusal:
         raise _Failure(refusal.index, refusal) from None
     except Refused as refusal:

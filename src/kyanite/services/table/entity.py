@@ -34,7 +34,7 @@ async def insert_entity(context: RequestContext) -> Response:
     change = insertion_of(context.headers, await _body(context))
     if change is None:
         # That there is no such table counts more than that the entity has no keys.
-        await table.see(context.environment.engine, table_key(context))
+        await table.see(context.store.engine, table_key(context))
         raise Refused(Reason.PROPERTIES_NEED_VALUE)
     written = await _apply(context, change)
     address = context.endpoint + entity_path(written.table_name, change.partition_key, change.row_key)
@@ -65,7 +65,7 @@ async def delete_entity(context: RequestContext) -> Response:
 
 async def delete_nothing(context: RequestContext) -> Response:
     """A deletion that names a table, but no entity in it."""
-    await table.see(context.environment.engine, table_key(context))
+    await table.see(context.store.engine, table_key(context))
     raise Malformed("InvalidInput", Reason=NO_KEYS)
 
 
@@ -77,9 +77,7 @@ async def get_entity(context: RequestContext) -> Response:
     partition_key, row_key = context.keys
     if not _is_shared(context, partition_key, row_key):
         raise Refused(Reason.ENTITY_NOT_FOUND)
-    table_name, text = await entity.find(
-        context.environment.engine, table_key(context), partition_key, row_key
-    )
+    table_name, text = await entity.find(context.store.engine, table_key(context), partition_key, row_key)
     headers = json_headers(level)
     headers.append(etag_header(stored_entity.etag_of(text)))
     return Response(200, headers, entity_body(context, table_name, text, level, selected))
@@ -96,7 +94,7 @@ async def query_entities(context: RequestContext) -> Response:
         within=grant.keys if isinstance(grant, ServiceGrant) else None,
         limit=top_of(parameters),
     )
-    page = await query.query(context.environment.engine, table_key(context), request)
+    page = await query.query(context.store.engine, table_key(context), request)
     headers = json_headers(level)
     if page.next_keys is not None:
         partition_key, row_key = page.next_keys
@@ -114,7 +112,7 @@ async def _body(context: RequestContext) -> bytes:
 
 async def _apply(context: RequestContext, change: Change) -> Written:
     check_range(context.grant, change.partition_key, change.row_key)
-    return await entity.apply(context.environment.engine, table_key(context), (change,))
+    return await entity.apply(context.store.engine, table_key(context), (change,))
 
 
 def _is_shared(context: RequestContext, partition_key: str, row_key: str) -> bool:

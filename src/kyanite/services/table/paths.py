@@ -144,5 +144,5 @@ def table_key(context: RequestContext) -> TableKey:
 
 
 async def acl_lookup(context: RequestContext) -> ContainerAcl | None:
-    record = await table.find(context.environment.engine, table_key(context))
+    record = await table.find(context.store.engine, table_key(context))
     return None if record is None else ContainerAcl(record.policies)

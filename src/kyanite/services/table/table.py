@@ -40,7 +40,7 @@ async def create_table(context: RequestContext) -> Response:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BODY_BYTES))
     name = edm.decode_table_name(body)
     entities.check_table_name(name)
-    await table.create(context.environment.engine, TableKey(context.account.name, name))
+    await table.create(context.store.engine, TableKey(context.account.name, name))
     address = f"{context.endpoint}Tables('{name}')"
     applied = [("Preference-Applied", preference)] if preference else []
     if preference == NO_CONTENT:
@@ -51,7 +51,7 @@ async def create_table(context: RequestContext) -> Response:
 
 async def get_table(context: RequestContext) -> Response:
     level = level_of(context)
-    record = await table.see(context.environment.engine, table_key(context))
+    record = await table.see(context.store.engine, table_key(context))
     return Response(200, json_headers(level), _encode(_one(context, record.name, level)))
 
 
@@ -59,7 +59,7 @@ async def query_tables(context: RequestContext) -> Response:
     level, parameters = level_of(context), context.parameters
     check_options(parameters)
     page = await table.list_tables(
-        context.environment.engine,
+        context.store.engine,
         context.account.name,
         matches=_matcher(parameters.get("$filter", "")),
         first=key_of(parameters, "nexttablename") or "",
@@ -76,18 +76,18 @@ async def query_tables(context: RequestContext) -> Response:
 
 
 async def delete_table(context: RequestContext) -> Response:
-    await table.delete(context.environment.engine, table_key(context))
+    await table.delete(context.store.engine, table_key(context))
     return Response(204)
 
 
 async def get_table_acl(context: RequestContext) -> Response:
-    record = await table.see(context.environment.engine, table_key(context))
+    record = await table.see(context.store.engine, table_key(context))
     return Response(200, [("Content-Type", "application/xml")], policies_document(record.policies))
 
 
 async def set_table_acl(context: RequestContext) -> Response:
     policies = await policies_of(context, _PERMISSIONS)
-    await table.set_policies(context.environment.engine, table_key(context), policies)
+    await table.set_policies(context.store.engine, table_key(context), policies)
     return Response(204)
 
 
