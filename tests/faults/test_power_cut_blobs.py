@@ -19,6 +19,7 @@ from kyanite.engine.api import Engine, EngineError
 from kyanite.engine.sqlite.engine import EmbeddedEngine
 from kyanite.extents.local.file_system import Buffer, Disk
 from kyanite.extents.local.store import LocalExtents
+from kyanite.membership.local import LocalMembership
 from kyanite.model.maintenance.garbage_collection import GarbageCollector
 from kyanite.services.blob.service import blob_service
 from kyanite.values import instant_from_unix_seconds
@@ -77,13 +78,15 @@ class Store:
 
     def __init__(self, folder: Path, vfs: str | None = None, disk: Disk | None = None) -> None:
         self.engine: Engine = EmbeddedEngine.open(folder / "engine", vfs=vfs)
-        self.extents = LocalExtents(folder / "extents", disk=disk)
+        self.membership = LocalMembership(folder / "extents" / "owners")
+        self.extents = LocalExtents(folder / "extents", self.membership, disk=disk)
         self.ask = Harness(folder / "unused")
         self.ask.clock.now = instant_from_unix_seconds(1_800_000_000)
         self.ask.use_store(blob_service, engine=self.engine, extents=self.extents)
 
     async def close(self) -> None:
         await self.extents.close()
+        self.membership.close()
         await self.engine.close()
 
 
@@ -103,7 +106,7 @@ async def record(folder: Path, files: RecordedSQLite) -> None:
     store = Store(folder, files.name, RecordedDisk(files.tape))
     assert (await store.ask("PUT", "/box?restype=container")).status == 201
     files.tape.note(("container", ""))
-    sweeper = GarbageCollector(store.engine, store.extents)
+    sweeper = GarbageCollector(store.engine, store.extents, store.membership)
     for _ in range(2):
         await asyncio.gather(*(client(store, files.tape, label) for label in range(CLIENTS)))
         for _ in range(20):

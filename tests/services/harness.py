@@ -12,6 +12,7 @@ from kyanite.engine.api import Engine
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.api import Extents
 from kyanite.extents.local.store import LocalExtents
+from kyanite.membership.local import LocalMembership
 from kyanite.model.accounts import Account, Store
 from kyanite.server.config import AccountKeys
 from kyanite.services.blob.service import blob_service
@@ -89,10 +90,11 @@ class Harness:
         self._word = word
         self.clock = Clock()
         self.engine = MemoryEngine(clock=self.clock)
-        self.extents = LocalExtents(folder)
+        self.membership = LocalMembership(folder / "owners")
+        self.extents = LocalExtents(folder, self.membership)
         self._guids = 0
         self.environment = Environment(
-            accounts=_accounts(Store(self.engine, self.extents)),
+            accounts=_accounts(Store(self.engine, self.extents, self.membership)),
             clock=self.clock,
             fresh_guid=self._guid,
         )
@@ -112,12 +114,13 @@ class Harness:
         extents: Extents | None = None,
     ) -> None:
         """Serve over another engine, or over other extents, from now on."""
-        store = Store(engine or self.engine, extents or self.extents)
+        store = Store(engine or self.engine, extents or self.extents, self.membership)
         self.environment = replace(self.environment, accounts=_accounts(store))
         self.service = build(self.environment)
 
     async def aclose(self) -> None:
         await self.extents.close()
+        self.membership.close()
 
     def _guid(self) -> str:
         self._guids += 1

@@ -94,10 +94,6 @@ class Span:
 
 
 class Extents(Protocol):
-    @property
-    def owner(self) -> bytes:
-        """The id of this incarnation of this process, OWNER_BYTES long."""
-
     def upload(self, *, size_hint: int | None, observers: Sequence[Observer] = ()) -> Upload:
         """Begin a body; ``size_hint`` is its exact size if that is known. The observers run beside the CRC.
 
@@ -152,11 +148,8 @@ class Reclaimable(Protocol):
     async def remove(self, segment: bytes) -> None:
         """Remove a segment that was let go. Nothing happens if it is gone."""
 
-    def dead_owners(self) -> list[bytes]:
-        """Owners that died and whose segments nobody has gone through yet."""
-
     def segments_of(self, owner: bytes) -> Iterator[bytes]:
         """The segments that are there of one owner, in no order."""
 
-    def forget(self, owner: bytes) -> None:
-        """All segments of this dead owner have been gone through."""
+    def drop_owner(self, owner: bytes) -> None:
+        """All segments of this dead owner were cleaned up: drop whatever else the store keeps for it."""

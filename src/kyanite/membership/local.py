@@ -1,8 +1,10 @@
-"""One incarnation of one process, as the others see it: alive for as long as its lock file is locked.
+"""Membership of the processes of one machine: a folder with a lock file per process, locked while it lives.
 
-The lock belongs to the open file, so it is gone the moment the process is, however it ended. A lock file is
-made under another name and gets its own only when it is locked: whoever finds it unlocked knows that its
-owner is dead.
+The lock belongs to the open file, so the kernel drops it when the process ends, however it ends. A lock file is
+created under a temporary name and renamed once it is locked: a file without that suffix which is not locked belongs to
+a dead process.
+
+Opened after the fork, once per process.
 """
 
 import fcntl
@@ -12,47 +14,65 @@ from pathlib import Path
 
 from kyanite.membership.api import OWNER_BYTES
 
-_NEW = ".new"
+_TIME_BYTES = 6
+_UNLOCKED_SUFFIX = ".new"
 
 
-class Owner:
-    __slots__ = ("_fd", "_path", "id")
+class LocalMembership:
+    __slots__ = ("_fd", "_folder", "id")
 
     def __init__(self, folder: Path) -> None:
-        """Take a new identity. It begins with the time, so that what one incarnation wrote lies together in
-        the engine."""
-        self.id = (time.time_ns() // 1_000_000).to_bytes(6, "big") + os.urandom(OWNER_BYTES - 6)
-        self._path = folder / self.id.hex()
-        nascent = self._path.with_suffix(_NEW)
-        self._fd = os.open(nascent, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        """Join under a new id. It begins with the time, so that in the engine the rows of one process lie together."""
+        milliseconds = time.time_ns() // 1_000_000
+        self.id = milliseconds.to_bytes(_TIME_BYTES, "big") + os.urandom(OWNER_BYTES - _TIME_BYTES)
+        self._folder = folder
+        _make_folder(folder)
+        path = self._path_of(self.id)
+        unlocked = path.with_suffix(_UNLOCKED_SUFFIX)
+        self._fd = os.open(unlocked, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._fd, fcntl.LOCK_EX)
-        nascent.rename(self._path)
+        unlocked.rename(path)
+        _sync_folder(folder)
+
+    def is_alive(self, owner: bytes) -> bool:
+        try:
+            fd = os.open(self._path_of(owner), os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        else:
+            return False
+        finally:
+            os.close(fd)
+
+    def dead_owners(self) -> list[bytes]:
+        names = sorted(name for name in os.listdir(self._folder) if not name.endswith(_UNLOCKED_SUFFIX))
+        return [owner for owner in map(bytes.fromhex, names) if not self.is_alive(owner)]
+
+    def forget(self, owner: bytes) -> None:
+        self._path_of(owner).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Be dead from now on."""
         os.close(self._fd)
 
+    def _path_of(self, owner: bytes) -> Path:
+        return self._folder / owner.hex()
 
-def is_alive(folder: Path, owner: bytes) -> bool:
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder so that it is still there after a power cut."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fd = os.open(folder / owner.hex(), os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    else:
-        return False
+        os.fsync(fd)
     finally:
         os.close(fd)
-
-
-def dead_owners(folder: Path) -> list[bytes]:
-    """Owners that have died without being forgotten, the oldest first."""
-    owners = (bytes.fromhex(name) for name in sorted(os.listdir(folder)) if not name.endswith(_NEW))
-    return [owner for owner in owners if not is_alive(folder, owner)]
-
-
-def forget(folder: Path, owner: bytes) -> None:
-    (folder / owner.hex()).unlink(missing_ok=True)

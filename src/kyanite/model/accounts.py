@@ -4,14 +4,19 @@ from dataclasses import dataclass
 
 from kyanite.engine.api import Engine
 from kyanite.extents.api import Extents
+from kyanite.membership.api import Membership
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Where the data of an account is: rows in an engine, bulk bytes in extents. No transaction spans two stores."""
+    """Where the data of an account is: rows in an engine, bulk bytes in extents. No transaction spans two stores.
+
+    ``membership`` says which processes use the store; what belongs to one of them carries its id.
+    """
 
     engine: Engine
     extents: Extents
+    membership: Membership
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,14 @@ import msgspec
 
 from kyanite.extents.api import Extent
 from kyanite.extents.local.store import LocalExtents
+from kyanite.membership.local import LocalMembership
 
 PIECE = 100_000
 
 
 async def serve(folder: Path) -> None:
-    extents = LocalExtents(folder)
+    membership = LocalMembership(folder / "owners")
+    extents = LocalExtents(folder, membership)
     pins = []
     uploads = []
     loop = asyncio.get_running_loop()
@@ -46,6 +48,7 @@ async def serve(folder: Path) -> None:
                 uploads.append(upload)
             case "close":
                 await extents.close()
+                membership.close()
                 print("ok", flush=True)
                 return
         print(answer, flush=True)

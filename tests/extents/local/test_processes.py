@@ -12,6 +12,7 @@ import pytest
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.api import Damaged, Extent
 from kyanite.extents.local.store import LocalExtents
+from kyanite.membership.local import LocalMembership
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
 from kyanite.model.maintenance.garbage_collection import GarbageCollector
@@ -71,9 +72,10 @@ class Here:
     """This process: a store, an engine, and a sweeper over both."""
 
     def __init__(self, folder: Path) -> None:
-        self.extents = LocalExtents(folder)
+        self.membership = LocalMembership(folder / "owners")
+        self.extents = LocalExtents(folder, self.membership)
         self.engine = MemoryEngine()
-        self.sweeper = GarbageCollector(self.engine, self.extents)
+        self.sweeper = GarbageCollector(self.engine, self.extents, self.membership)
 
     async def create(self, *stored: Extent) -> Content:
         return await self.engine.run(lambda tx: content.create(tx, stored))
@@ -99,6 +101,7 @@ def run(folder: Path, body: Callable[[Here], Awaitable[None]]) -> None:
             await body(here)
         finally:
             await here.extents.close()
+            here.membership.close()
 
     asyncio.run(main())
 
@@ -167,7 +170,7 @@ def test_an_upload_in_another_process_is_left_alone_until_that_dies(tmp_path: Pa
         (file,) = files(tmp_path)
         assert await here.extents.read(committed, 0, committed.length) == bytes(64 * KIB)
         assert file.stat().st_size == committed.start + committed.length
-        assert here.extents.dead_owners() == []
+        assert here.membership.dead_owners() == []
         await here.drop(what)
         await here.sweep()
         assert files(tmp_path) == []
@@ -187,7 +190,7 @@ def test_what_another_process_wrote_and_closed_is_swept_like_the_rest(tmp_path: 
         await here.drop(contents[1])
         await here.sweep()
         assert files(tmp_path) == []
-        assert list((tmp_path / "owners").iterdir()) == [tmp_path / "owners" / here.extents.owner.hex()]
+        assert list((tmp_path / "owners").iterdir()) == [tmp_path / "owners" / here.membership.id.hex()]
         assert list((tmp_path / "segments").iterdir()) == []
 
     run(tmp_path, body)

@@ -26,6 +26,23 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
+class Member:
+    """A process among those that the test says are alive."""
+
+    def __init__(self, owner: bytes, alive: set[bytes]) -> None:
+        self.id = owner
+        self.is_alive = alive.__contains__
+
+    def dead_owners(self) -> list[bytes]:
+        return []
+
+    def forget(self, owner: bytes) -> None:
+        """No owner is listed."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
 class Tables:
     """Tables of several owners over one file."""
 
@@ -35,9 +52,9 @@ class Tables:
         self.opened: list[ReaderTable] = []
 
     def open(self, name: str) -> ReaderTable:
-        owner = name.encode().ljust(12)
-        self.alive.add(owner)
-        table = ReaderTable(self._path, owner, self.alive.__contains__)
+        member = Member(name.encode().ljust(12), self.alive)
+        self.alive.add(member.id)
+        table = ReaderTable(self._path, member)
         self.opened.append(table)
         return table
 

@@ -16,6 +16,7 @@ from kyanite.extents.api import EXTENT_MAX, Damaged, Extent, Extents, Stretch
 from kyanite.extents.crc64 import crc64
 from kyanite.extents.local.file_system import Buffer, Disk
 from kyanite.extents.local.store import LocalExtents
+from kyanite.membership.local import LocalMembership
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -27,11 +28,13 @@ punches_holes = pytest.mark.skipif(
 
 @asynccontextmanager
 async def opened(folder: Path, disk: Disk | None = None) -> AsyncIterator[LocalExtents]:
-    extents = LocalExtents(folder, disk=disk)
+    membership = LocalMembership(folder / "owners")
+    extents = LocalExtents(folder, membership, disk=disk)
     try:
         yield extents
     finally:
         await extents.close()
+        membership.close()
 
 
 def run(folder: Path, body: Callable[[LocalExtents], Awaitable[None]], disk: Disk | None = None) -> None:
@@ -49,6 +52,15 @@ def noise(length: int, seed: int = 0) -> bytes:
 
 def segment_files(folder: Path) -> list[Path]:
     return [path for path in (folder / "segments").rglob("*") if path.is_file()]
+
+
+def dead_owners(folder: Path) -> list[bytes]:
+    membership = LocalMembership(folder / "owners")
+    try:
+        return membership.dead_owners()
+    finally:
+        membership.forget(membership.id)
+        membership.close()
 
 
 async def upload(extents: Extents, data: bytes, piece: int, *, size_known: bool = True) -> list[Extent]:
@@ -400,12 +412,11 @@ def test_what_was_never_settled_is_left_for_the_sweeper(tmp_path: Path) -> None:
         await extents.put(noise(5000))
 
     async def look_up(extents: LocalExtents) -> None:
-        (dead,) = extents.dead_owners()
+        (dead,) = dead_owners(tmp_path)
         (segment,) = extents.segments_of(dead)
         assert await extents.sealed([segment]) == {segment}
         await extents.remove(segment)
-        extents.forget(dead)
-        assert extents.dead_owners() == []
+        assert list(extents.segments_of(dead)) == []
 
     run(tmp_path, leave)
     run(tmp_path, look_up)
@@ -430,6 +441,28 @@ def test_a_segment_is_let_go_when_all_its_extents_are_settled(tmp_path: Path) ->
     run(tmp_path, body)
 
 
+def test_nothing_is_left_of_an_owner_that_was_dropped(tmp_path: Path) -> None:
+    async def leave(extents: LocalExtents) -> None:
+        stored = await upload(extents, noise(9 * MIB), MIB)
+        extents.commit(stored)
+        for _ in range(100):
+            if await extents.sealed([stored[0].segment]):
+                break
+            await asyncio.sleep(0.02)
+        await extents.remove(stored[0].segment)
+        assert len(list((tmp_path / "segments").iterdir())) == 1
+
+    async def drop(extents: LocalExtents) -> None:
+        (dead,) = dead_owners(tmp_path)
+        assert list(extents.segments_of(dead)) == []
+        extents.drop_owner(dead)
+        assert list((tmp_path / "segments").iterdir()) == []
+        extents.drop_owner(dead)
+
+    run(tmp_path, leave)
+    run(tmp_path, drop)
+
+
 @punches_holes
 def test_all_but_what_is_kept_is_given_back(tmp_path: Path) -> None:
     async def leave(extents: LocalExtents) -> None:
@@ -437,7 +470,7 @@ def test_all_but_what_is_kept_is_given_back(tmp_path: Path) -> None:
         extents.commit(stored)
 
     async def keep(extents: LocalExtents) -> None:
-        (dead,) = extents.dead_owners()
+        (dead,) = dead_owners(tmp_path)
         (segment,) = extents.segments_of(dead)
         await extents.keep_only(segment, [Stretch(102_400, 100_000), Stretch(307_200, 100_000)])
         (file,) = segment_files(tmp_path)

@@ -92,21 +92,40 @@ class Segments:
     async def remove(self, segment: bytes) -> None:
         self.data.pop(segment, None)
 
-    def dead_owners(self) -> list[bytes]:
-        return list(self.dead)
-
     def segments_of(self, owner: bytes) -> Iterator[bytes]:
         return iter(self.dead[owner])
 
+    def drop_owner(self, owner: bytes) -> None:
+        """Nothing is kept per owner."""
+
+
+class Members:
+    """This process, and the dead ones that left the segments."""
+
+    id = OWNER
+
+    def __init__(self, segments: Segments) -> None:
+        self._dead = segments.dead
+
+    def is_alive(self, owner: bytes) -> bool:
+        return owner == OWNER
+
+    def dead_owners(self) -> list[bytes]:
+        return list(self._dead)
+
     def forget(self, owner: bytes) -> None:
-        self.dead.pop(owner, None)
+        self._dead.pop(owner, None)
+
+    def close(self) -> None:
+        """Nothing to close."""
 
 
 class World:
     def __init__(self) -> None:
         self.engine = MemoryEngine()
         self.segments = Segments()
-        self.sweeper = GarbageCollector(self.engine, self.segments)
+        self.members = Members(self.segments)
+        self.sweeper = GarbageCollector(self.engine, self.segments, self.members)
 
     def run(self, body: Callable[[Transaction], T]) -> T:
         return outcome(self.engine.run(body))

@@ -269,6 +269,7 @@ def test_it_may_stop_anywhere() -> None:
         sweeper = GarbageCollector(
             UnsteadyEngine(world.engine, unsteady),  # type: ignore[arg-type]
             UnsteadySegments(world.segments, unsteady),
+            world.members,
         )
         try:
             while outcome(sweeper.step()):
@@ -286,7 +287,7 @@ def test_it_may_stop_anywhere() -> None:
 def test_two_sweepers_may_work_at_once(seed: int) -> None:
     world, survivors = busy_world(seed)
     chance = Random(seed)
-    sweepers = [GarbageCollector(world.engine, world.segments) for _ in range(2)]
+    sweepers = [GarbageCollector(world.engine, world.segments, world.members) for _ in range(2)]
     idle = 0
     while idle < 20:
         idle = 0 if outcome(chance.choice(sweepers).step()) else idle + 1

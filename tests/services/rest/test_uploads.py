@@ -23,7 +23,7 @@ def interrupt(blobs: Harness, fault: Delay | Fail) -> FaultyEngine:
 
 async def in_hand(blobs: Harness) -> int:
     """How many segments wait to hear what became of their bytes."""
-    segments = set(blobs.extents.segments_of(blobs.extents.owner))
+    segments = set(blobs.extents.segments_of(blobs.membership.id))
     return len(segments - await blobs.extents.sealed(segments))
 
 

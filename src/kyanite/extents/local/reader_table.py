@@ -14,12 +14,11 @@ import os
 import struct
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from pathlib import Path
 
 from kyanite.engine.api import EngineBusy
 from kyanite.extents.api import Mark
-from kyanite.membership.api import OWNER_BYTES
+from kyanite.membership.api import OWNER_BYTES, Membership
 
 _SLOTS = 1024
 _SLOT_BYTES = 32
@@ -53,8 +52,8 @@ class Pin:
 class ReaderTable:
     """This process's slot, and a view of the others'. Pins are made and released on one thread."""
 
-    def __init__(self, path: Path, owner: bytes, is_alive: Callable[[bytes], bool]) -> None:
-        self._is_alive = is_alive
+    def __init__(self, path: Path, membership: Membership) -> None:
+        self._is_alive = membership.is_alive
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
@@ -62,7 +61,7 @@ class ReaderTable:
                 # Real bytes and not a hole: on a full disk, touching a hole through the map would be a bus error.
                 os.pwrite(fd, bytes(_SLOTS * _SLOT_BYTES), 0)
             self._memory = mmap.mmap(fd, _SLOTS * _SLOT_BYTES)
-            self._slot = self._claim(owner)
+            self._slot = self._claim(membership.id)
         finally:
             # The map keeps a duplicate of the descriptor, and with it the lock, unless that is let go of in words.
             fcntl.flock(fd, fcntl.LOCK_UN)

@@ -1,11 +1,10 @@
 """Extents in files of a local folder, shared by all processes of one server.
 
-    owners/<owner>               a lock file for each incarnation of a process, locked while that lives
-    readers                      who reads since when, mapped by every process
+    readers                      since when each process reads, mapped by every process
     segments/<owner>/<count>     the bytes
 
-To be opened after the fork, once per process: the lock, the slot of the table and the threads belong to one
-process.
+Opened after the fork, once per process: the slot in the table of readers and the threads belong to one process.
+Segments and the slot carry the process's id in ``membership``, which the caller closes after the store.
 """
 
 import asyncio
@@ -28,8 +27,7 @@ from kyanite.extents.local.open_segments import OpenSegments
 from kyanite.extents.local.reader_table import ReaderTable
 from kyanite.extents.local.segment import aligned
 from kyanite.extents.local.upload import LocalUpload
-from kyanite.membership.api import OWNER_BYTES
-from kyanite.membership.local import Owner, dead_owners, forget, is_alive
+from kyanite.membership.api import OWNER_BYTES, Membership
 
 _THREADS = 8
 _PIECE_BYTES = 256 * 1024
@@ -39,28 +37,20 @@ T = TypeVar("T")
 
 
 class LocalExtents:
-    def __init__(self, folder: Path, *, disk: Disk | None = None) -> None:
+    def __init__(self, folder: Path, membership: Membership, *, disk: Disk | None = None) -> None:
         self._disk = disk or Disk()
-        self._owners = folder / "owners"
+        self._is_alive = membership.is_alive
         self._segments = folder / "segments"
-        self._disk.make_folder(self._owners)
         self._disk.make_folder(self._segments)
-        self._owner = Owner(self._owners)
-        self._disk.sync_folder(self._owners)
-        self._readers = ReaderTable(folder / "readers", self._owner.id, partial(is_alive, self._owners))
+        self._readers = ReaderTable(folder / "readers", membership)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="extents")
         self._files = OpenFiles(self._path_of)
-        self._in_hand = OpenSegments(self._owner.id, self._path_of, self._disk, self._threads)
+        self._in_hand = OpenSegments(membership.id, self._path_of, self._disk, self._threads)
         self._batch_writer = BatchWriter(self._in_hand)
-        self.owner = self._owner.id
         self.pin = self._readers.pin
         self.mark = self._readers.mark
         self.passed = self._readers.passed
         self.commit = self._in_hand.commit
-
-    @classmethod
-    def open(cls, folder: Path) -> "LocalExtents":
-        return cls(folder)
 
     # Bytes in
 
@@ -142,18 +132,14 @@ class LocalExtents:
         self._files.forget(segment)
         await self._in_thread(self._remove, segment)
 
-    def dead_owners(self) -> list[bytes]:
-        return dead_owners(self._owners)
-
     def segments_of(self, owner: bytes) -> Iterator[bytes]:
         with contextlib.suppress(FileNotFoundError), os.scandir(self._segments / owner.hex()) as entries:
             for entry in entries:
                 yield owner + bytes.fromhex(entry.name)
 
-    def forget(self, owner: bytes) -> None:
+    def drop_owner(self, owner: bytes) -> None:
         with contextlib.suppress(OSError):
             (self._segments / owner.hex()).rmdir()
-        forget(self._owners, owner)
 
     def _is_let_go(self, segment: bytes) -> bool:
         try:
@@ -161,12 +147,12 @@ class LocalExtents:
                 return True
         except FileNotFoundError:
             return True
-        return not is_alive(self._owners, segment[:OWNER_BYTES])
+        return not self._is_alive(segment[:OWNER_BYTES])
 
     def _remove(self, segment: bytes) -> None:
         path = self._path_of(segment)
         self._disk.unlink(path)
-        if not is_alive(self._owners, segment[:OWNER_BYTES]):
+        if not self._is_alive(segment[:OWNER_BYTES]):
             with contextlib.suppress(OSError):
                 path.parent.rmdir()
 
@@ -188,7 +174,6 @@ class LocalExtents:
         self._threads.shutdown()
         self._files.close()
         self._readers.close()
-        self._owner.close()
 
     def _path_of(self, segment: bytes) -> Path:
         return self._segments / segment[:OWNER_BYTES].hex() / segment[OWNER_BYTES:].hex()

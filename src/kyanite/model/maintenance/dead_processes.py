@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import SEGMENT_BYTES, Mark, Reclaimable, Stretch
+from kyanite.membership.api import Membership
 from kyanite.model import keys
 from kyanite.model.content import pinned_reads
 from kyanite.model.content.references import decode_extent
@@ -33,9 +34,10 @@ class _Part(NamedTuple):
 class DeadProcesses:
     """Settles one estate after the other."""
 
-    def __init__(self, engine: Engine, extents: Reclaimable) -> None:
+    def __init__(self, engine: Engine, extents: Reclaimable, membership: Membership) -> None:
         self._engine = engine
         self._extents = extents
+        self._membership = membership
         self._owner = b""
         self._segments: Iterator[bytes] = iter(())
         self._part: _Part | None = None
@@ -56,7 +58,7 @@ class DeadProcesses:
         return True
 
     async def _begin(self) -> bool:
-        for owner in self._extents.dead_owners()[:1]:
+        for owner in self._membership.dead_owners()[:1]:
             await self._close_handles(owner)
             self._owner = owner
             self._segments = self._extents.segments_of(owner)
@@ -94,7 +96,8 @@ class DeadProcesses:
         owner, self._owner = self._owner, b""
         while await self._engine.run(partial(_release_pinned_reads, owner=owner)):
             pass
-        self._extents.forget(owner)
+        self._extents.drop_owner(owner)
+        self._membership.forget(owner)
 
 
 def _extents(snapshot: Snapshot, segment: bytes, start: bytes) -> list[Stretch]:

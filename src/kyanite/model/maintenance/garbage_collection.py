@@ -13,6 +13,7 @@ from functools import partial
 
 from kyanite.engine.api import Engine, Snapshot
 from kyanite.extents.api import Reclaimable
+from kyanite.membership.api import Membership
 from kyanite.model import keys
 from kyanite.model.maintenance import compaction
 from kyanite.model.maintenance.dead_processes import DeadProcesses
@@ -22,11 +23,11 @@ from kyanite.model.maintenance.freed_extents import FreedExtents
 class GarbageCollector:
     """To be stepped by a background task: at once while it has work, now and then while it has none."""
 
-    def __init__(self, engine: Engine, extents: Reclaimable) -> None:
+    def __init__(self, engine: Engine, extents: Reclaimable, membership: Membership) -> None:
         self._engine = engine
         self._last_layer = 0
         self._freed_extents = FreedExtents(engine, extents)
-        self._dead_processes = DeadProcesses(engine, extents)
+        self._dead_processes = DeadProcesses(engine, extents, membership)
 
     async def step(self) -> bool:
         """Do a little of everything. False when there is nothing to do, or only readers to wait for.

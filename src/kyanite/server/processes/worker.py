@@ -85,7 +85,7 @@ class Worker:
         await store.close()
 
     def _handlers(self, store: Store) -> dict[str, Handler]:
-        main = accounts.Store(store.engine, store.extents)
+        main = accounts.Store(store.engine, store.extents, store.membership)
         environment = Environment(
             accounts={
                 account.name: accounts.Account(account.name, account.keys, main)

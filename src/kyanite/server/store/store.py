@@ -13,6 +13,7 @@ from kyanite.engine.sqlite.engine import EmbeddedEngine
 from kyanite.engine.sqlite.group_commit import Commits
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.extents.local.store import LocalExtents
+from kyanite.membership.local import LocalMembership
 from kyanite.model.maintenance.deleted_containers import DeletedContainers
 from kyanite.model.maintenance.deleted_shares import DeletedShares
 from kyanite.model.maintenance.deleted_tables import DeletedTables
@@ -23,12 +24,14 @@ from kyanite.server.store.maintenance import Step
 
 _ENGINE = "engine"
 _EXTENTS = "extents"
+_MEMBERSHIP = "extents/owners"
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
     engine: EmbeddedEngine | MemoryEngine
     extents: LocalExtents
+    membership: LocalMembership
 
     @property
     def commits(self) -> Commits | None:
@@ -40,13 +43,14 @@ class Store:
         return [
             DeletedContainers(self.engine).step,
             DeletedShares(self.engine).step,
-            GarbageCollector(self.engine, self.extents).step,
+            GarbageCollector(self.engine, self.extents, self.membership).step,
             SpentMessages(self.engine).step,
             DeletedTables(self.engine).step,
         ]
 
     async def close(self) -> None:
         await self.extents.close()
+        self.membership.close()
         await self.engine.close()
 
 
@@ -54,7 +58,8 @@ def open_store(folder: Path, *, in_memory: bool) -> Store:
     """Open the store on the running loop, or say in one sentence why not."""
     try:
         engine = MemoryEngine() if in_memory else EmbeddedEngine.open(folder / _ENGINE)
-        return Store(engine, LocalExtents(folder / _EXTENTS))
+        membership = LocalMembership(folder / _MEMBERSHIP)
+        return Store(engine, LocalExtents(folder / _EXTENTS, membership), membership)
     except EngineError as error:
         raise Failure(f"The store {folder} cannot be opened. {error}") from error
     except OSError as error:

@@ -169,7 +169,7 @@ class Stream(Generic[R]):
         self._opened = await open_once(engine, self._reading)
         if not self._opened.is_planned_whole:
             self._hold = next(_holds)
-            owner = self._store.extents.owner
+            owner = self._store.membership.id
             self._opened = await open_held(engine, self._reading, owner, self._hold)
         return self._opened
 
@@ -213,7 +213,7 @@ class Stream(Generic[R]):
         self._pin.release()
         if self._hold is not None:
             store = self._store
-            task = asyncio.ensure_future(let_go(store.engine, store.extents.owner, self._hold))
+            task = asyncio.ensure_future(let_go(store.engine, store.membership.id, self._hold))
             _letting_go.add(task)
             task.add_done_callback(_letting_go.discard)
 
