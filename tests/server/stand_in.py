@@ -54,7 +54,7 @@ class StandIn:
                 os.kill(os.getpid(), signal.SIGKILL)
             case "drip":
                 return self._drip(int(arguments["pieces"]))
-            case "keep-turn":
+            case "keep-write-lock":
                 WriteLock(self._engine_folder, SharedState(self._engine_folder)).enter()
             case "fail-store":
                 SharedState(self._engine_folder).fail()
@@ -86,6 +86,6 @@ def _load() -> Factory:
 if __name__ == "__main__":
     if "STAND_IN_IMPATIENT" in os.environ:
         supervisor.TICK_SECONDS = 0.2
-        child.SILENT_TICKS_MAX = supervisor.TURN_TICKS_MAX = 8
+        child.SILENT_TICKS_MAX = supervisor.WRITE_LOCK_TICKS_MAX = 8
     SERVICES["blob"] = replace(SERVICES["blob"], load=_load)
     main()

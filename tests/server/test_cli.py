@@ -39,8 +39,9 @@ CASES = [
     ),
     ("memory with workers", ["--in-memory", "--workers", "2"], "one worker only"),
     ("memory with a location", ["--in-memory", "--location", "x"], "takes no --location"),
+    ("testing for all", ["--testing", "--host", "0.0.0.0", "--account", f"alpha:{KEY}"], "--testing"),
     ("an unknown level", ["--log-level", "loud"], "loud"),
-    ("one port for two", ["--blob-port", "7", "--admin-port", "7"], "Port 7 is asked for twice"),
+    ("one port for two", ["--blob-port", "7", "--admin-port", "7"], "Port 7 is used twice"),
 ]
 
 
@@ -91,7 +92,7 @@ def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
         assert option in shown
 
 
-def test_nothing_asked(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch) == 2
     assert "Usage: kyanite" in capfd.readouterr().err
 
@@ -128,7 +129,7 @@ def test_a_location_that_cannot_be(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("kyanite store, format 2\n", "has format 2, and this version of Kyanite knows format 1"),
+        ("kyanite store, format 3\n", "has format 3, and this version of Kyanite knows format 2 at most."),
         ("something else", "does not say which format"),
         ("", "does not say which format"),
     ],

@@ -8,6 +8,7 @@ import pytest
 from kyanite.server import config
 from kyanite.server.config import AccountKeys
 from kyanite.server.failures import BadUsage
+from kyanite.server.store.api import StoreKind, choose_kind
 
 KEY = base64.b64encode(b"a key of an account").decode()
 OTHER = base64.b64encode(b"another").decode()
@@ -103,7 +104,7 @@ def test_ports() -> None:
     ports = {"blob": 1, "queue": 1, "table": 0}
     assert config.choose_ports(["blob"], ports, None) == {"blob": 1}
     assert config.choose_ports(["blob", "table"], ports, 0) == {"blob": 1, "table": 0}
-    with pytest.raises(BadUsage, match="Port 1 is asked for twice, by blob and by queue"):
+    with pytest.raises(BadUsage, match="Port 1 is used twice, by blob and by queue"):
         config.choose_ports(["blob", "queue"], ports, None)
     with pytest.raises(BadUsage, match="by blob and by admin"):
         config.choose_ports(["blob"], ports, 1)
@@ -127,10 +128,21 @@ def test_tls() -> None:
             config.choose_tls(*given)
 
 
-def test_engines_to_come() -> None:
-    config.check_engine(None, None)
-    config.check_engine("embedded", "local")
+def test_kinds_of_stores() -> None:
+    assert choose_kind(None, None, in_memory=False) is StoreKind.EMBEDDED
+    assert choose_kind("embedded", "local", in_memory=False) is StoreKind.EMBEDDED
+    assert choose_kind(None, None, in_memory=True) is StoreKind.IN_MEMORY
     with pytest.raises(BadUsage, match="--engine"):
-        config.check_engine("postgresql://host/db", None)
+        choose_kind("postgresql://host/db", None, in_memory=False)
     with pytest.raises(BadUsage, match="--extents"):
-        config.check_engine(None, "s3://bucket")
+        choose_kind(None, "s3://bucket", in_memory=False)
+
+
+def test_a_testing_server_has_an_admin_port() -> None:
+    assert config.choose_admin_port(None, testing=False, host="0.0.0.0") is None
+    assert config.choose_admin_port(7, testing=False, host="0.0.0.0") == 7
+    assert config.choose_admin_port(None, testing=True, host="127.0.0.1") == 0
+    assert config.choose_admin_port(7, testing=True, host="::1") == 7
+    for host in ("0.0.0.0", "192.0.2.1", "example.org"):
+        with pytest.raises(BadUsage, match="--testing"):
+            config.choose_admin_port(7, testing=True, host=host)

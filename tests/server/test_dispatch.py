@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kyanite.server.dispatch import FrontDoor
+from kyanite.server.dispatch import Dispatcher
 from kyanite.server.http.request_body import NO_BODY
 from kyanite.wire.http import Handler, Request, Response
 
@@ -16,7 +16,7 @@ def service(name: str) -> Handler:
     return handle
 
 
-DOOR = FrontDoor({name: service(name) for name in ("blob", "table")}, {10000: "blob", 10002: "table"})
+DISPATCHER = Dispatcher({name: service(name) for name in ("blob", "table")}, {10000: "blob", 10002: "table"})
 
 
 def request(host: str, port: int) -> Request:
@@ -38,22 +38,22 @@ def request(host: str, port: int) -> Request:
 )
 def test_service_by_host_and_port(host: str, port: int, expected: str) -> None:
     for _ in range(2):
-        response = asyncio.run(_answer(DOOR, request(host, port)))
+        response = asyncio.run(_answer(DISPATCHER, request(host, port)))
         assert (response.status, response.body) == (200, expected.encode())
-        assert DOOR.find(request(host, port))[0] == expected
+        assert DISPATCHER.find(request(host, port))[0] == expected
 
 
 def test_a_service_that_is_not_offered() -> None:
-    response = asyncio.run(_answer(DOOR, request("alpha.queue.localhost", 10000)))
+    response = asyncio.run(_answer(DISPATCHER, request("alpha.queue.localhost", 10000)))
     assert response.status == 404
 
 
 def test_hosts_are_remembered_up_to_a_bound() -> None:
-    door = FrontDoor({"blob": service("blob")}, {1: "blob"})
+    dispatcher = Dispatcher({"blob": service("blob")}, {1: "blob"})
     for number in range(5000):
-        assert door.find(request(f"host{number}", 1))[0] == "blob"
-    assert len(door._known) == 1024
+        assert dispatcher.find(request(f"host{number}", 1))[0] == "blob"
+    assert len(dispatcher._known) == 1024
 
 
-async def _answer(door: FrontDoor, asked: Request) -> Response:
-    return await door(asked)
+async def _answer(dispatcher: Dispatcher, asked: Request) -> Response:
+    return await dispatcher(asked)

@@ -1,7 +1,7 @@
 """The command line: ``kyanite serve`` and ``kyanite verify``.
 
-Every option is an environment variable as well. Whatever cannot be done is one sentence on standard error and an exit
-code: 2 when the request was at fault, 1 for the rest.
+Every option is an environment variable as well. A failure is one sentence on standard error and an exit code: 2 for
+bad options, 1 for the rest.
 """
 
 import signal
@@ -18,6 +18,7 @@ from kyanite.server.config import AccountKeys, Config, parse_account
 from kyanite.server.failures import BadUsage, Failure
 from kyanite.server.observability.logs import LEVELS
 from kyanite.server.service_table import SERVICES
+from kyanite.server.store.api import StoreKind, choose_kind
 
 _PORT = click.IntRange(0, 65535)
 _FILE = click.Path(path_type=Path)
@@ -71,9 +72,9 @@ def kyanite() -> None:
     pass
 
 
-@kyanite.command(help="Serve until told to stop. Port 0 takes a free one.")
+@kyanite.command(help="Serve until SIGTERM or SIGINT. Port 0 takes a free one.")
 @_location_option
-@_option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@_option("--host", default="127.0.0.1", show_default=True, help="Address to serve on.")
 @_port_options
 @_option(
     "--workers", type=click.IntRange(1, 64), help="Worker processes.  [default: one per core, at most 8]"
@@ -81,7 +82,7 @@ def kyanite() -> None:
 @_option(
     "--services",
     metavar="NAME,…",
-    help=f"Services to offer, of {','.join(SERVICES)}.  [default: all there are]",
+    help=f"Services to offer, of {','.join(SERVICES)}.  [default: all]",
 )
 @_option(
     "--account",
@@ -91,12 +92,17 @@ def kyanite() -> None:
     metavar="NAME:KEY[:KEY2]",
     help="An account and its keys; may be repeated.  [default: the development account]",
 )
-@_option("--allow-development-key", is_flag=True, help="Let the well-known key be used from other machines.")
-@_option("--in-memory", is_flag=True, help="Keep nothing; takes one worker.")
+@_option("--allow-development-key", is_flag=True, help="Accept the well-known key from other machines.")
+@_option("--in-memory", is_flag=True, help="Store nothing on disk; takes one worker.")
 @_option("--cert", type=_FILE, help="Certificate chain for TLS, PEM.")
 @_option("--key", type=_FILE, help="Private key of the certificate, PEM.")
 @_option("--admin-port", type=_PORT, help="Port of /healthz and /metrics.  [default: none]")
-@_option("--engine", metavar="URL", help="Where metadata is kept.  [default: embedded]")
+@_option(
+    "--testing",
+    is_flag=True,
+    help="Let tests move the clock through the admin port. For new stores and on loopback only.",
+)
+@_option("--engine", metavar="URL", help=f"Where metadata is kept.  [default: {StoreKind.EMBEDDED.value}]")
 @_option("--extents", metavar="URL", help="Where content is kept.  [default: local]")
 @_option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What to log.")
 @_option("--log-requests", is_flag=True, help="Log a line for every request.")
@@ -105,12 +111,12 @@ def kyanite() -> None:
     type=click.FloatRange(0, 3600),
     default=8.0,
     show_default=True,
-    help="How long a stop waits for what is in flight.",
+    help="How long a stop waits for requests in flight.",
 )
 @click.pass_context
 def serve(context: click.Context, /, **options: Any) -> None:
     config = _config(context, options)
-    # Until the supervisor has its own handlers there is nothing to finish. Importing the rest takes a moment.
+    # Until the supervisor has its own handlers there is nothing to finish. The imports take a moment.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: sys.exit(0))
     from kyanite.server.serve import serve as run
@@ -118,7 +124,9 @@ def serve(context: click.Context, /, **options: Any) -> None:
     run(config)
 
 
-@kyanite.command(help="Read everything a stopped store holds and check it.")
+@kyanite.command(
+    help="Read everything in a stopped store and check it. A store of an older format is upgraded first."
+)
 @_location_option
 def verify(location: Path) -> None:
     from kyanite.server.store.verify import verify as run
@@ -127,25 +135,30 @@ def verify(location: Path) -> None:
 
 
 def _config(context: click.Context, options: dict[str, Any]) -> Config:
-    configuration.check_engine(options["engine"], options["extents"])
     in_memory: bool = options["in_memory"]
+    store_kind = choose_kind(options["engine"], options["extents"], in_memory=in_memory)
     if in_memory and context.get_parameter_source("location") is ParameterSource.COMMANDLINE:
-        raise BadUsage("--in-memory keeps nothing, so it takes no --location.")
+        raise BadUsage("--in-memory stores nothing on disk, so it takes no --location.")
     services = configuration.choose_services(options["services"])
     ports = {name: options[f"{name}_port"] for name in SERVICES}
+    admin_port = configuration.choose_admin_port(
+        options["admin_port"], testing=options["testing"], host=options["host"]
+    )
     return Config(
         location=None if in_memory else options["location"],
         host=options["host"],
-        ports=configuration.choose_ports(services, ports, options["admin_port"]),
+        ports=configuration.choose_ports(services, ports, admin_port),
         workers=configuration.choose_workers(options["workers"], in_memory=in_memory),
         accounts=configuration.choose_accounts(
             options["accounts"], host=options["host"], allow_development_key=options["allow_development_key"]
         ),
         tls=configuration.choose_tls(options["cert"], options["key"]),
-        admin_port=options["admin_port"],
+        admin_port=admin_port,
         log_level=options["log_level"],
         log_requests=options["log_requests"],
         stop_seconds=options["stop_seconds"],
+        store_kind=store_kind,
+        testing=options["testing"],
     )
 
 
@@ -154,7 +167,7 @@ def main() -> None:
     try:
         code = kyanite.main(prog_name="kyanite", standalone_mode=False)
     except click.ClickException as misuse:
-        # Nothing asked at all is answered with the help, which is more than a sentence.
+        # Without a command the message is the help text, which is more than a sentence.
         text = misuse.format_message()
         click.echo(text if "\n" in text else f"kyanite: {text}", err=True)
         code = misuse.exit_code

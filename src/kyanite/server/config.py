@@ -1,7 +1,7 @@
-"""What a server was asked to be, read and checked before anything is opened.
+"""The configuration of a server, read and checked before anything is opened.
 
-The command line (``cli.py``) hands in texts and numbers; what comes out is a ``Config`` in which nothing
-contradicts anything else. Whatever is wrong is one ``BadUsage``. Keys are secrets: no message ever holds one.
+The command line (``cli.py``) passes texts and numbers; the result is a ``Config`` without contradictions. What is wrong
+is one ``BadUsage``. Keys are secrets: no message ever holds one.
 """
 
 import base64
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kyanite.server.failures import BadUsage
 from kyanite.server.service_table import SERVICES, offered
+from kyanite.server.store.api import StoreKind
 
 DEFAULT_LOCATION = Path("kyanite-data")
 MOST_WORKERS_BY_DEFAULT = 8
@@ -30,7 +31,7 @@ _ACCOUNT_NAME = re.compile(r"[a-z0-9]{3,24}")
 
 @dataclass(frozen=True, slots=True)
 class AccountKeys:
-    """An account as it was configured: its name and its keys (decoded)."""
+    """An account as it is configured: its name and its keys (decoded)."""
 
     name: str
     keys: tuple[bytes, ...]
@@ -45,7 +46,7 @@ class Tls:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     location: Path | None
-    """The store's folder; None keeps everything in memory."""
+    """The store's folder; None for a temporary one."""
     host: str
     ports: Mapping[str, int]
     """The services to offer and the port of each; 0 is any free one."""
@@ -56,7 +57,10 @@ class Config:
     log_level: str = "info"
     log_requests: bool = False
     stop_seconds: float = 8.0
-    """How long a stop waits for what is in flight: less than the ten seconds that container runtimes give."""
+    """How long a stop waits for requests in flight: less than the ten seconds that container runtimes give."""
+    store_kind: StoreKind = StoreKind.EMBEDDED
+    testing: bool = False
+    """Whether the clock of the server can be moved."""
 
 
 def parse_account(text: str) -> AccountKeys:
@@ -84,7 +88,7 @@ def _parse_key(name: str, text: str) -> bytes:
 def choose_accounts(
     given: Sequence[AccountKeys], *, host: str, allow_development_key: bool
 ) -> tuple[AccountKeys, ...]:
-    """The accounts given, or the development account; its well-known key stays on this machine unless allowed out."""
+    """The accounts given, or the development account; its well-known key is for loopback, unless allowed."""
     accounts = tuple(given) or (AccountKeys(DEVELOPMENT_ACCOUNT, (DEVELOPMENT_KEY,)),)
     names = [account.name for account in accounts]
     for name in names:
@@ -93,14 +97,14 @@ def choose_accounts(
     well_known = [account.name for account in accounts if DEVELOPMENT_KEY in account.keys]
     if well_known and not allow_development_key and not is_loopback(host):
         raise BadUsage(
-            f"Account {well_known[0]} has the well-known development key, which would open it to everybody who can "
-            f"reach {host}: give it a key of its own with --account, or say --allow-development-key."
+            f"Account {well_known[0]} has the well-known development key, which would open it to everyone who can "
+            f"reach {host}: set a key of its own with --account, or use --allow-development-key."
         )
     return accounts
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the host. A name counts only if it is the one that always means that."""
+    """Whether only this machine can reach the host. Of names, only ``localhost`` is known to mean that."""
     if host == "localhost":
         return True
     try:
@@ -127,21 +131,21 @@ def choose_services(text: str | None) -> tuple[str, ...]:
 def choose_ports(services: Sequence[str], ports: Mapping[str, int], admin_port: int | None) -> dict[str, int]:
     """The port of every chosen service; no two may share one."""
     chosen = {name: ports[name] for name in services}
-    taken: dict[int, str] = {}
+    names: dict[int, str] = {}
     for name, port in [*chosen.items(), *([("admin", admin_port)] if admin_port else [])]:
-        if port and port in taken:
-            raise BadUsage(f"Port {port} is asked for twice, by {taken[port]} and by {name}.")
-        taken[port] = name
+        if port and port in names:
+            raise BadUsage(f"Port {port} is used twice, by {names[port]} and by {name}.")
+        names[port] = name
     return chosen
 
 
-def choose_workers(asked: int | None, *, in_memory: bool) -> int:
-    """One worker per core and at most eight, unless asked otherwise; one if the store is that worker's memory."""
+def choose_workers(given: int | None, *, in_memory: bool) -> int:
+    """The number given, or one worker per core and at most eight; one if the store is in that worker's memory."""
     if in_memory:
-        if asked is not None and asked > 1:
+        if given is not None and given > 1:
             raise BadUsage("--in-memory keeps everything in one process, so it takes one worker only.")
         return 1
-    return asked or min(MOST_WORKERS_BY_DEFAULT, _cores())
+    return given or min(MOST_WORKERS_BY_DEFAULT, _cores())
 
 
 def choose_tls(cert: Path | None, key: Path | None) -> Tls | None:
@@ -152,20 +156,17 @@ def choose_tls(cert: Path | None, key: Path | None) -> Tls | None:
     return Tls(cert, key)
 
 
-def check_engine(engine: str | None, extents: str | None) -> None:
-    """Only the embedded engine and local extents exist; the options for others are kept for them."""
-    if engine not in (None, "embedded"):
+def choose_admin_port(given: int | None, *, testing: bool, host: str) -> int | None:
+    """The port given. A testing server always has one, since its clock is moved there, and only on this machine."""
+    if testing and not is_loopback(host):
         raise BadUsage(
-            "Only the embedded engine is part of this version, so --engine cannot name another one yet."
+            f"--testing lets every caller move the clock, so it cannot be used with --host {host}."
         )
-    if extents not in (None, "local"):
-        raise BadUsage(
-            "Only local extents are part of this version, so --extents cannot name another store yet."
-        )
+    return 0 if testing and given is None else given
 
 
 def _cores() -> int:
-    """The cores this process may use, where the system can say so."""
+    """The cores that this process may use, where the system knows."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,8 +1,7 @@
-"""The front door: which service a request is for.
+"""Which service a request is for.
 
-A host of the form ``{account}.{service}.anything`` names the service on whatever port; any other host means the
-service of the port the request came in on. The door adds no coroutine of its own to a request: it hands back the
-service's.
+A host of the form ``{account}.{service}.anything`` names the service on any port; any other host means the service of
+the port that the request came in on. Dispatching adds no coroutine of its own to a request: it returns the service's.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -11,10 +10,10 @@ from kyanite.wire.http import Handler, Request, Response
 from kyanite.wire.uri import decode_target
 
 _KNOWN_MAX = 1024
-"""How many pairs of host and port are remembered. Hosts are the client's choice, so there is an end to it."""
+"""How many pairs of host and port are remembered: bounded, because clients choose the hosts."""
 
 
-class FrontDoor:
+class Dispatcher:
     def __init__(self, handlers: Mapping[str, Handler], ports: Mapping[int, str]) -> None:
         self._handlers = handlers
         self._ports = ports
@@ -26,19 +25,19 @@ class FrontDoor:
     def find(self, request: Request) -> tuple[str, Handler]:
         """The name of the service that a request is for, and its handler."""
         key = request.headers.get("host", ""), request.local_port
-        return self._known.get(key) or self._learn(key)
+        return self._known.get(key) or self._find_new(key)
 
-    def _learn(self, key: tuple[str, int]) -> tuple[str, Handler]:
+    def _find_new(self, key: tuple[str, int]) -> tuple[str, Handler]:
         host, port = key
         service = decode_target(host, "/", self._ports[port]).service
-        found = service, self._handlers.get(service, _not_here)
+        found = service, self._handlers.get(service, _not_offered)
         if len(self._known) < _KNOWN_MAX:
             self._known[key] = found
         return found
 
 
-async def _not_here(_: Request) -> Response:
-    """The host names a service that this server was not asked to offer."""
+async def _not_offered(_: Request) -> Response:
+    """The host names a service that this server does not offer."""
     return Response(
         404, [("Content-Type", "text/plain")], b"This server does not offer the service of that host.\n"
     )

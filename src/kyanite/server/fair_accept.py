@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from ssl import SSLContext
 
-from kyanite.server.http.connection import HttpConnection, OnExchange
+from kyanite.server.http.connection import HttpConnection, OnCompleted
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import HttpServer
 from kyanite.server.processes.process_table import Slot, State
@@ -98,9 +98,9 @@ class FairServer(HttpServer):
         limits: Limits,
         own: Slot,
         others: Sequence[Slot],
-        on_exchange: OnExchange | None = None,
+        on_completed: OnCompleted | None = None,
     ) -> None:
-        super().__init__(handler, limits=limits, on_exchange=on_exchange)
+        super().__init__(handler, limits=limits, on_completed=on_completed)
         self._own = own
         self._others = others
         self._doors: list[FairAccept] = []

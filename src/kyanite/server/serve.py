@@ -1,7 +1,7 @@
 """``kyanite serve``: from a configuration to a supervised server.
 
 The order matters. What can fail with one sentence comes first: the certificate, the store's lock and format, the ports.
-Then everything the workers need is imported, once, and only then do they start.
+Then everything that the workers need is imported, once, the store is upgraded if it has to be, and the workers start.
 """
 
 import gc
@@ -14,20 +14,24 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
+from kyanite.engine.clock import wall_clock
+from kyanite.server.clock import TestingClock
 from kyanite.server.config import Config
-from kyanite.server.http.tls import tls_context
 from kyanite.server.observability import logs
 from kyanite.server.processes.admin_process import AdminProcess
 from kyanite.server.processes.descriptor_limit import raise_files_limit
+from kyanite.server.processes.preparation import Preparation, prepare_store
 from kyanite.server.processes.process import Role
 from kyanite.server.processes.process_table import ProcessTable
 from kyanite.server.processes.supervisor import Supervisor
 from kyanite.server.processes.worker import Worker
 from kyanite.server.service_table import SERVICES
 from kyanite.server.sockets import address_of, listen
-from kyanite.server.store.format import check_format, make_folder
+from kyanite.server.store.api import StoreKind
+from kyanite.server.store.factory import factory_of
+from kyanite.server.store.format import check_folder, make_folder
 from kyanite.server.store.lock import take_store_lock
-from kyanite.server.store.store import engine_shared_state
+from kyanite.server.tls import tls_context
 
 _WORKER = "worker {}"
 _ADMIN = "admin"
@@ -35,13 +39,13 @@ _log = logging.getLogger("kyanite.server")
 
 
 def serve(config: Config) -> None:
-    """Serve until told to stop. Raises a Failure when that cannot be done or has to end."""
+    """Serve until a signal asks to stop. Raises a Failure when that cannot be done or has to end."""
     with ExitStack() as at_end:
         tls = tls_context(config.tls) if config.tls else None
         folder = _folder(config, at_end)
         lock = take_store_lock(folder)
         at_end.callback(lock.release)
-        check_format(folder)
+        check_folder(folder)
         listeners = {
             name: at_end.enter_context(listen(config.host, port, f"the {name} service"))
             for name, port in config.ports.items()
@@ -49,10 +53,14 @@ def serve(config: Config) -> None:
         admin = None
         if config.admin_port is not None:
             admin = at_end.enter_context(listen(config.host, config.admin_port, "the admin port"))
-        process_table, roles = _roles(
-            config, Worker(config, folder, listeners, tls, _WORKER.format(1)), admin
-        )
-        _prepare(config)
+        factory = factory_of(config.store_kind, folder)
+        clock = TestingClock() if config.testing else wall_clock
+        worker = Worker(config, factory, clock, listeners, tls, _WORKER.format(1))
+        process_table, roles = _roles(config, worker, admin)
+        _import_services(config)
+        if config.store_kind is not StoreKind.IN_MEMORY:
+            sockets = (*listeners.values(), *([admin] if admin else []))
+            prepare_store(Preparation(factory, folder, clock), sockets, config.log_level)
         endpoints = _endpoints(config, listeners, admin)
         supervisor = Supervisor(
             roles,
@@ -61,13 +69,13 @@ def serve(config: Config) -> None:
             log_level=config.log_level,
             announce=partial(_announce, endpoints),
             keep_as_worker=lock.keep_as_worker,
-            store_watch=None if config.location is None else engine_shared_state(folder),
+            store_watch=factory.watch(),
         )
         supervisor.run()
 
 
 def _folder(config: Config, at_end: ExitStack) -> Path:
-    """The store's folder. In memory there is one too, for content, and it goes with the server."""
+    """The store's folder. A store in memory has one too, for bulk bytes, which is removed with the server."""
     if config.location is not None:
         make_folder(config.location)
         return config.location
@@ -81,19 +89,17 @@ def _roles(config: Config, worker: Worker, admin: socket.socket | None) -> tuple
     process_table = ProcessTable([*names, *([_ADMIN] if admin else [])])
     slots = {name: process_table.slots[name] for name in names}
     shared = tuple(worker.listeners.values())
-    restart = config.location is not None
+    restart = config.store_kind is not StoreKind.IN_MEMORY
     roles = [Role(name, partial(worker, slots), shared, may_restart=restart) for name in names]
     if admin is not None:
-        roles.append(
-            Role(
-                _ADMIN, AdminProcess(admin, process_table.slots, frozenset(names)), (admin,), uses_store=False
-            )
-        )
+        clock = worker.clock if isinstance(worker.clock, TestingClock) else None
+        process = AdminProcess(admin, process_table.slots, frozenset(names), clock)
+        roles.append(Role(_ADMIN, process, (admin,), uses_store=False))
     return process_table, roles
 
 
-def _prepare(config: Config) -> None:
-    """Do once what would otherwise be done in every process."""
+def _import_services(config: Config) -> None:
+    """Do once what every process would otherwise do for itself."""
     raise_files_limit()
     logs.configure(config.log_level, "supervisor")
     for name in config.ports:
@@ -120,6 +126,6 @@ def _endpoints(
 
 def _announce(endpoints: dict[str, str]) -> None:
     _log.info("serving", extra={"endpoints": endpoints})
-    # Nobody may be reading; that is no reason not to serve.
+    # Standard output may be closed; that is no reason not to serve.
     with suppress(OSError):
         print("ready", json.dumps(endpoints), flush=True)

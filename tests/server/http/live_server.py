@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 import uvloop
 
-from kyanite.server.http.connection import HttpConnection, OnError, OnExchange
+from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import HttpServer, serve
 from kyanite.wire.http import FileSpan, Handler, Piece, Request, Response
@@ -35,10 +35,10 @@ class LiveHttp:
         limits: Limits | None = None,
         ssl_context: ssl.SSLContext | None = None,
         on_error: OnError | None = None,
-        on_exchange: OnExchange | None = None,
+        on_completed: OnCompleted | None = None,
     ) -> None:
         self._handler = handler
-        self._options: dict[str, Any] = {"limits": limits, "ssl": ssl_context, "on_exchange": on_exchange}
+        self._options: dict[str, Any] = {"limits": limits, "ssl": ssl_context, "on_completed": on_completed}
         if on_error is not None:
             self._options["on_error"] = on_error
         self._listener = socket.create_server(("127.0.0.1", 0))

@@ -395,7 +395,7 @@ def test_exchanges_are_reported(content: bytes, fd: int) -> None:
     def report(request: Request, status: int, seconds: float, sent_bytes: int) -> None:
         reports.append((request.path, status, seconds, sent_bytes))
 
-    with LiveHttp(answer, on_exchange=report) as live, nothing_left(live):
+    with LiveHttp(answer, on_completed=report) as live, nothing_left(live):
         sizes = [len(live.talk(GET)), len(live.talk(GET.replace(b"/ ", b"/file ")))]
         with live.connect() as client:
             client.sendall(GET.replace(b"/ ", b"/hang "))

@@ -58,7 +58,7 @@ def test_health_by_heartbeat(clock: Clock) -> None:
     process_table, admin = two_workers()
     for name in ("worker 1", "worker 2"):
         process_table.slots[name].state = State.SERVING
-    admin.look_up()
+    admin.note_heartbeats()
     clock.seconds = admin_port.SILENT_SECONDS
     process_table.slots["worker 2"].count_beat()
     assert ask(admin, "/healthz") == (200, "ok\n")
@@ -74,7 +74,7 @@ def test_figures_of_all_are_added_up() -> None:
         slot = process_table.slots[name]
         slot.take(number)
         slot.state = State.SERVING
-        slot.write_figures(
+        slot.write_metrics(
             metrics.encode({"kyanite_sent_bytes_total": {"": 5}, "kyanite_connections": {"": number}})
         )
     status, text = ask(admin, "/metrics")
@@ -88,7 +88,7 @@ def test_a_worker_that_is_gone_keeps_its_counts_only() -> None:
     process_table, admin = two_workers()
     slot = process_table.slots["worker 1"]
     slot.take(1)
-    slot.write_figures(metrics.encode({"kyanite_sent_bytes_total": {"": 5}, "kyanite_connections": {"": 9}}))
+    slot.write_metrics(metrics.encode({"kyanite_sent_bytes_total": {"": 5}, "kyanite_connections": {"": 9}}))
     slot.leave()
     text = ask(admin, "/metrics")[1]
     assert "\nkyanite_sent_bytes_total 5\n" in text

@@ -1,10 +1,9 @@
 """Counting, adding up and printing figures."""
 
-from kyanite.engine.sqlite.group_commit import Commits
 from kyanite.server.http.limits import Stats
 from kyanite.server.observability import metrics
 from kyanite.server.observability.metrics import RequestMeter
-from kyanite.server.observability.published_metrics import Publication
+from kyanite.server.observability.published_metrics import PublishedMetrics
 from kyanite.server.processes.process_table import ProcessTable
 
 
@@ -58,17 +57,16 @@ def test_a_successor_counts_on_from_what_grew_and_not_from_what_was() -> None:
     meter, stats = RequestMeter(), Stats()
     meter.count("blob", "Get Blob", 200, 0.1)
     stats.bytes_in, stats.connections_open = 100, 7
-    commits = Commits()
-    commits.batches, commits.transactions = 2, 9
-    Publication(slot, meter, stats, commits).publish()
+    counters = {"batches": 2, "transactions": 9}
+    PublishedMetrics(slot, meter, stats, lambda: counters).publish()
 
     meter, stats = RequestMeter(), Stats()
     meter.count("blob", "Get Blob", 200, 0.2)
     stats.bytes_in, stats.connections_open = 11, 1
-    successor = Publication(slot, meter, stats, None)
+    successor = PublishedMetrics(slot, meter, stats, dict)
     for _ in range(2):
         successor.publish()
-    samples = metrics.decode(slot.read_figures())
+    samples = metrics.decode(slot.read_metrics())
     assert samples["kyanite_requests_total"] == {'service="blob",operation="Get Blob",status="200"': 2}
     assert samples["kyanite_request_seconds_count"] == {'service="blob",operation="Get Blob"': 2}
     assert samples["kyanite_received_bytes_total"] == {"": 111}
@@ -81,8 +79,8 @@ def test_every_published_figure_is_printed() -> None:
     slot = ProcessTable(["worker 1"]).slots["worker 1"]
     meter = RequestMeter()
     meter.count("blob", "Get Blob", 200, 0.1)
-    Publication(slot, meter, Stats(), None).publish()
-    samples = metrics.decode(slot.read_figures())
+    PublishedMetrics(slot, meter, Stats(), dict).publish()
+    samples = metrics.decode(slot.read_metrics())
     text = metrics.render(samples).decode()
     for name in samples:
         assert f"\n{name}" in text

@@ -247,18 +247,18 @@ def test_worker_that_does_not_answer_is_ended(tmp_path: Path) -> None:
         eventually(lambda: len(server.worker_pids()) == 2)
 
 
-def test_worker_that_keeps_the_turn_to_write_is_ended(tmp_path: Path) -> None:
+def test_a_worker_that_keeps_the_write_lock_is_killed(tmp_path: Path) -> None:
     environment = {"STAND_IN_IMPATIENT": "1", "STAND_IN_STORE": str(tmp_path)}
     with (
         stand_in("--workers", "2", location=tmp_path, **environment) as server,
         contextlib.ExitStack() as stack,
     ):
         hog, other = one_of_each(server, stack)
-        _, _, hog_pid = hog.ask("keep-turn")
+        _, _, hog_pid = hog.ask("keep-write-lock")
         _, _, other_pid = other.ask("put", "PUT", b"at last")
         assert other_pid != hog_pid
         why = [(line["pid"], line["why"]) for line in server.log if line["message"] == "process killed"]
-        assert why == [(hog_pid, "kept the turn to write for too long")]
+        assert why == [(hog_pid, "held the write lock for too long")]
 
 
 def test_store_with_a_commit_of_unknown_outcome_is_opened_anew(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Upkeep takes steps, rests, and survives trouble."""
+"""Maintenance takes steps, pauses, and survives trouble."""
 
 import asyncio
 
@@ -6,25 +6,25 @@ import pytest
 
 from kyanite.engine.api import EngineBusy, EngineClosed
 from kyanite.server.store import maintenance
-from kyanite.server.store.maintenance import keep_up
+from kyanite.server.store.maintenance import repeat
 
 
 @pytest.fixture
-def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long upkeep rested each time, without the waiting."""
-    rested: list[float] = []
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long each pause was, without the waiting."""
+    paused: list[float] = []
     sleep = asyncio.sleep
 
     async def note(seconds: float) -> None:
-        rested.append(seconds)
+        paused.append(seconds)
         await sleep(0)
 
     monkeypatch.setattr("kyanite.server.store.maintenance.asyncio.sleep", note)
-    return rested
+    return paused
 
 
 def run(*outcomes: bool | Exception) -> None:
-    """Give upkeep these outcomes of its steps, and then an engine that was closed."""
+    """Give maintenance these outcomes of its steps, and then an engine that was closed."""
     left = [*outcomes, EngineClosed("closed")]
 
     async def step() -> bool:
@@ -33,23 +33,23 @@ def run(*outcomes: bool | Exception) -> None:
             raise outcome
         return outcome
 
-    asyncio.run(keep_up(step))
+    asyncio.run(repeat(step))
     assert left == []
 
 
-def test_at_once_while_there_is_work_and_seldom_when_there_is_none(rests: list[float]) -> None:
+def test_pauses_are_short_while_there_is_work(pauses: list[float]) -> None:
     run(True, True, False, True)
-    assert rests[2] == maintenance.IDLE_SECONDS
+    assert pauses[2] == maintenance.IDLE_SECONDS
     assert all(
-        maintenance.BUSY_SECONDS_MIN <= rest < maintenance.IDLE_SECONDS
-        for rest in (rests[0], rests[1], rests[3])
+        maintenance.BUSY_SECONDS_MIN <= pause < maintenance.IDLE_SECONDS
+        for pause in (pauses[0], pauses[1], pauses[3])
     )
 
 
 @pytest.mark.parametrize("trouble", [EngineBusy("busy"), AssertionError("a fault of ours")])
 def test_trouble_is_logged_and_waited_out(
-    trouble: Exception, rests: list[float], caplog: pytest.LogCaptureFixture
+    trouble: Exception, pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     run(True, trouble, False)
-    assert rests[1:] == [maintenance.TROUBLE_SECONDS, maintenance.IDLE_SECONDS]
+    assert pauses[1:] == [maintenance.TROUBLE_SECONDS, maintenance.IDLE_SECONDS]
     assert len(caplog.records) == 1

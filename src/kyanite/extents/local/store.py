@@ -137,6 +137,11 @@ class LocalExtents:
             for entry in entries:
                 yield owner + bytes.fromhex(entry.name)
 
+    def segments(self) -> Iterator[tuple[bytes, int]]:
+        for owner in os.listdir(self._segments):
+            for segment in self.segments_of(bytes.fromhex(owner)):
+                yield segment, self._path_of(segment).stat().st_blocks * 512
+
     def drop_owner(self, owner: bytes) -> None:
         with contextlib.suppress(OSError):
             (self._segments / owner.hex()).rmdir()

@@ -29,7 +29,7 @@ _COALESCED_BYTES = 64 * 1024
 """A body up to this size is copied behind its head, so that both leave in one write."""
 
 OnError = Callable[[Request, Exception], Response]
-OnExchange = Callable[[Request, int, float, int], None]
+OnCompleted = Callable[[Request, int, float, int], None]
 """Request, status, seconds, and bytes sent in answer, the head included."""
 
 
@@ -40,7 +40,7 @@ class Host(Protocol):
     limits: Limits
     stats: Stats
     on_error: OnError
-    on_exchange: OnExchange | None
+    on_completed: OnCompleted | None
     stopping: bool
     now_seconds: float
     """A coarse clock that moves with each tick."""
@@ -259,7 +259,7 @@ class HttpConnection(asyncio.Protocol):
         host.stats.requests_total += 1
         host.stats.requests_in_flight += 1
         self._request = request
-        if host.on_exchange is not None:
+        if host.on_completed is not None:
             self._began_seconds = time.perf_counter()
             self._began_bytes = self._writer.bytes_out
         self.task = eager.start(self._exchange(request), self._loop)
@@ -289,10 +289,10 @@ class HttpConnection(asyncio.Protocol):
         self.task = None
         self._status = 0
         self._cleaning_up = False
-        if host.on_exchange is not None:
+        if host.on_completed is not None:
             seconds = time.perf_counter() - self._began_seconds
             sent_bytes = self._writer.bytes_out - self._began_bytes
-            host.on_exchange(request, status or CLIENT_WENT_AWAY, seconds, sent_bytes)
+            host.on_completed(request, status or CLIENT_WENT_AWAY, seconds, sent_bytes)
         body = request.incoming
         if body is not None:
             body.discard()

@@ -11,7 +11,7 @@ import logging
 import socket
 from ssl import SSLContext
 
-from kyanite.server.http.connection import HttpConnection, OnError, OnExchange
+from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError
 from kyanite.server.http.limits import Limits, Stats
 from kyanite.wire.http import BodyError, Handler, Request, Response
 
@@ -39,12 +39,12 @@ class HttpServer:
         *,
         limits: Limits,
         on_error: OnError = answer_to_error,
-        on_exchange: OnExchange | None = None,
+        on_completed: OnCompleted | None = None,
     ) -> None:
         self.handler = handler
         self.limits = limits
         self.on_error = on_error
-        self.on_exchange = on_exchange
+        self.on_completed = on_completed
         self.stats = Stats()
         self.stopping = False
         self._loop = asyncio.get_running_loop()
@@ -128,10 +128,10 @@ async def serve(
     ssl: SSLContext | None = None,
     limits: Limits | None = None,
     on_error: OnError = answer_to_error,
-    on_exchange: OnExchange | None = None,
+    on_completed: OnCompleted | None = None,
 ) -> HttpServer:
     """Serve on bound sockets until ``stop`` is awaited on what this returns."""
-    server = HttpServer(handler, limits=limits or Limits(), on_error=on_error, on_exchange=on_exchange)
+    server = HttpServer(handler, limits=limits or Limits(), on_error=on_error, on_completed=on_completed)
     for listener in sockets:
         await server.listen(listener, ssl)
     return server

@@ -1,34 +1,46 @@
-"""The admin port: ``GET /healthz`` and ``GET /metrics``, answered for the whole server.
+"""The admin port: ``GET /healthz`` and ``GET /metrics`` for the whole server, and the clock of a testing server.
 
-A process of its own, so that it can still say what is wrong when no worker answers. All it knows it reads from the
-roster.
+A process of its own answers here, so that it can report what is wrong when no worker answers. All that it knows is in
+the process table.
 """
 
+import json
+import math
 import os
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
+from kyanite.server.clock import TestingClock
 from kyanite.server.observability import metrics
 from kyanite.server.observability.metrics import Samples
 from kyanite.server.processes.process_table import Slot, State
+from kyanite.values import Instant, instant_from_datetime, iso_text, later
+from kyanite.wire import iso_time
 from kyanite.wire.http import Request, Response
 
 SILENT_SECONDS = 3.0
 """A worker whose heartbeat has not changed for so long does not answer."""
 
 _STATES = {State.GONE: "is not running", State.STARTING: "is starting", State.STOPPING: "is stopping"}
+_CLOCK_BYTES_MAX = 1000
+_LAST_TIME = instant_from_datetime(datetime(3000, 1, 1, tzinfo=UTC))
+"""How far the clock can be moved: instants and ids have to fit their 63 bits for a while after that."""
 
 
 class Admin:
-    """Answers for all workers. ``look_up`` is to be called about once a second."""
+    """Answers for all workers. ``note_heartbeats`` is to be called about once a second."""
 
-    def __init__(self, slots: Mapping[str, Slot], workers: frozenset[str]) -> None:
+    def __init__(
+        self, slots: Mapping[str, Slot], workers: frozenset[str], clock: TestingClock | None = None
+    ) -> None:
         self._slots = slots
         self._workers = workers
+        self._clock = clock
         self._beats: dict[str, tuple[int, float]] = {}
 
-    def look_up(self) -> None:
-        """Take note of who has shown a sign of life."""
+    def note_heartbeats(self) -> None:
+        """Remember which workers' heartbeats have changed."""
         now = time.monotonic()
         for name in self._workers:
             slot = self._slots[name]
@@ -37,13 +49,15 @@ class Admin:
                 self._beats[name] = slot.beat, now
 
     async def __call__(self, request: Request) -> Response:
-        answers = {"/healthz": self._health, "/metrics": self._figures}
-        answer = answers.get(request.path)
-        if answer is None:
+        if self._clock is not None and request.path == "/testing/clock":
+            return await _move_clock(self._clock, request)
+        pages = {"/healthz": self._health, "/metrics": self._metrics}
+        page = pages.get(request.path)
+        if page is None:
             return _text(404, "There is /healthz and /metrics.\n")
         if request.method not in ("GET", "HEAD"):
             return _text(405, "Only GET.\n", ("Allow", "GET, HEAD"))
-        return answer()
+        return page()
 
     def _health(self) -> Response:
         complaints = [complaint for name in sorted(self._workers) if (complaint := self._complaint(name))]
@@ -55,13 +69,13 @@ class Admin:
         state = self._slots[name].state
         if state is not State.SERVING:
             return f"{name} {_STATES[state]}"
-        self.look_up()
+        self.note_heartbeats()
         if time.monotonic() - self._beats[name][1] > SILENT_SECONDS:
             return f"{name} does not answer"
         return None
 
-    def _figures(self) -> Response:
-        parts = [_figures_of(slot) for slot in self._slots.values()]
+    def _metrics(self) -> Response:
+        parts = [_metrics_of(slot) for slot in self._slots.values()]
         body = metrics.render(metrics.add_up([*parts, self._own_samples()]))
         return Response(200, [("Content-Type", "text/plain; version=0.0.4; charset=utf-8")], body)
 
@@ -81,19 +95,49 @@ class Admin:
         }
 
 
-def _figures_of(slot: Slot) -> Samples:
-    """What a process has written. Of one that is gone, what it counted still holds, but not what it had open."""
-    samples = metrics.decode(slot.read_figures())
+def _metrics_of(slot: Slot) -> Samples:
+    """What a process has published. Of one that is gone, the counters remain, but not the gauges."""
+    samples = metrics.decode(slot.read_metrics())
     return samples if slot.state in (State.SERVING, State.STOPPING) else metrics.counters_of(samples)
 
 
 def resident_bytes(pid: int) -> int | None:
-    """The memory a process occupies, where the system tells."""
+    """The memory that a process occupies; None where the system does not say."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (FileNotFoundError, ProcessLookupError):
         return None
+
+
+async def _move_clock(clock: TestingClock, request: Request) -> Response:
+    """``GET`` returns the time, ``POST`` moves it: by so many seconds, or to a time."""
+    if request.method == "POST":
+        instant = _new_time(clock, await request.body.read_all(_CLOCK_BYTES_MAX))
+        if instant is None:
+            return _text(400, 'Give {"advance_seconds": 3600} or {"now": "2027-01-01T00:00:00Z"}.\n')
+        if not clock.advance_to(instant):
+            return _text(409, "The clock does not go back.\n")
+    elif request.method not in ("GET", "HEAD"):
+        return _text(405, "Only GET and POST.\n", ("Allow", "GET, HEAD, POST"))
+    shown = {"now": iso_text(clock()), "offset_seconds": clock.offset_seconds}
+    return Response(200, [("Content-Type", "application/json")], json.dumps(shown).encode() + b"\n")
+
+
+def _new_time(clock: TestingClock, body: bytes | None) -> Instant | None:
+    """The time that a request asks for; None if it is malformed."""
+    try:
+        wanted = json.loads(body or b"")
+    except ValueError:
+        return None
+    instant = None
+    match wanted:
+        case {"advance_seconds": int() | float() as seconds, **others} if not others:
+            if not isinstance(seconds, bool) and math.isfinite(seconds):
+                instant = later(clock(), seconds)
+        case {"now": str(text), **others} if not others:
+            instant = iso_time.decode(text)
+    return instant if instant is not None and instant <= _LAST_TIME else None
 
 
 def _text(status: int, text: str, *headers: tuple[str, str]) -> Response:

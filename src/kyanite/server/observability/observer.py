@@ -6,8 +6,8 @@ there is none, and the cost is nothing.
 
 import logging
 
-from kyanite.server.dispatch import FrontDoor
-from kyanite.server.http.connection import OnExchange
+from kyanite.server.dispatch import Dispatcher
+from kyanite.server.http.connection import OnCompleted
 from kyanite.server.observability.logs import cut_query
 from kyanite.server.observability.metrics import RequestMeter
 from kyanite.wire.http import Request
@@ -15,9 +15,11 @@ from kyanite.wire.http import Request
 _log = logging.getLogger("kyanite.requests")
 
 
-def observer(door: FrontDoor, meter: RequestMeter | None, *, log_requests: bool) -> OnExchange | None:
+def observer(dispatcher: Dispatcher, meter: RequestMeter | None, *, log_requests: bool) -> OnCompleted | None:
     watchers = [
-        watcher for watcher in (_metering(door, meter), _logging(door) if log_requests else None) if watcher
+        watcher
+        for watcher in (_metering(dispatcher, meter), _logging(dispatcher) if log_requests else None)
+        if watcher
     ]
     if len(watchers) < 2:
         return watchers[0] if watchers else None
@@ -29,24 +31,24 @@ def observer(door: FrontDoor, meter: RequestMeter | None, *, log_requests: bool)
     return both
 
 
-def _metering(door: FrontDoor, meter: RequestMeter | None) -> OnExchange | None:
+def _metering(dispatcher: Dispatcher, meter: RequestMeter | None) -> OnCompleted | None:
     if meter is None:
         return None
 
     def count(request: Request, status: int, seconds: float, _sent_bytes: int) -> None:
-        meter.count(door.find(request)[0], request.operation or "unknown", status, seconds)
+        meter.count(dispatcher.find(request)[0], request.operation or "unknown", status, seconds)
 
     return count
 
 
-def _logging(door: FrontDoor) -> OnExchange:
+def _logging(dispatcher: Dispatcher) -> OnCompleted:
     def log(request: Request, status: int, seconds: float, sent_bytes: int) -> None:
         _log.log(
             logging.INFO,
             "request",
             extra={
                 "request_id": request.request_id,
-                "service": door.find(request)[0],
+                "service": dispatcher.find(request)[0],
                 "account": request.account,
                 "operation": request.operation,
                 "method": request.method,

@@ -1,8 +1,8 @@
-"""A worker's figures on their way to the roster, from where the admin process reads them."""
+"""Writes what a worker counted to the process table, from which the admin process reads it."""
 
 import logging
+from collections.abc import Callable, Mapping
 
-from kyanite.engine.sqlite.group_commit import Commits
 from kyanite.server.http.limits import Stats
 from kyanite.server.observability import metrics
 from kyanite.server.observability.metrics import RequestMeter, Samples
@@ -11,24 +11,25 @@ from kyanite.server.processes.process_table import Slot
 _log = logging.getLogger("kyanite.metrics")
 
 
-class Publication:
-    """Writes what a process counted to its slot, on top of what its predecessors had counted."""
+class PublishedMetrics:
+    """What a process counted, added to what its predecessors in the same slot had counted."""
 
-    def __init__(self, slot: Slot, meter: RequestMeter, stats: Stats, commits: Commits | None) -> None:
-        """``commits`` is None when the engine does not count any."""
+    def __init__(
+        self, slot: Slot, meter: RequestMeter, stats: Stats, engine_counters: Callable[[], Mapping[str, int]]
+    ) -> None:
         self._slot = slot
         self._meter = meter
         self._stats = stats
-        self._commits = commits or Commits()
-        self._before = metrics.counters_of(metrics.decode(slot.read_figures()))
+        self._engine_counters = engine_counters
+        self._before = metrics.counters_of(metrics.decode(slot.read_metrics()))
 
     def publish(self) -> None:
-        figures = metrics.encode(metrics.add_up([self._before, self._meter.samples(), self._samples()]))
-        if not self._slot.write_figures(figures):
-            _log.warning("too many figures to publish", extra={"bytes": len(figures)})
+        encoded = metrics.encode(metrics.add_up([self._before, self._meter.samples(), self._samples()]))
+        if not self._slot.write_metrics(encoded):
+            _log.warning("too many metrics to publish", extra={"bytes": len(encoded)})
 
     def _samples(self) -> Samples:
-        stats = self._stats
+        stats, engine = self._stats, self._engine_counters()
         return {
             "kyanite_received_bytes_total": {"": stats.bytes_in},
             "kyanite_sent_bytes_total": {"": stats.bytes_out},
@@ -38,6 +39,6 @@ class Publication:
             "kyanite_connections_refused_total": {"": stats.connections_refused},
             "kyanite_connections": {"": stats.connections_open},
             "kyanite_requests_in_flight": {"": stats.requests_in_flight},
-            "kyanite_engine_batches_total": {"": self._commits.batches},
-            "kyanite_engine_transactions_total": {"": self._commits.transactions},
+            "kyanite_engine_batches_total": {"": engine.get("batches", 0)},
+            "kyanite_engine_transactions_total": {"": engine.get("transactions", 0)},
         }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import uvloop
 
+from kyanite.server.clock import TestingClock
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import serve
 from kyanite.server.observability.admin import Admin
@@ -19,20 +20,22 @@ _STOP_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class AdminProcess:
-    """What the process needs to begin; calling it is its life."""
+    """What the process needs to begin; calling it runs the process."""
 
     listener: socket.socket
     slots: Mapping[str, Slot]
     workers: frozenset[str]
+    clock: TestingClock | None = None
+    """The clock of a testing server."""
 
-    def __call__(self, post: ProcessContext) -> None:
-        uvloop.run(self._serve(post))
+    def __call__(self, context: ProcessContext) -> None:
+        uvloop.run(self._serve(context))
 
-    async def _serve(self, post: ProcessContext) -> None:
-        admin = Admin(self.slots, self.workers)
+    async def _serve(self, context: ProcessContext) -> None:
+        admin = Admin(self.slots, self.workers, self.clock)
         server = await serve(admin, [self.listener], limits=_LIMITS)
-        heart = asyncio.create_task(post.beat(admin.look_up))
-        post.ready()
+        heart = asyncio.create_task(context.beat(admin.note_heartbeats))
+        context.ready()
         await until_stopped()
         await server.stop(_STOP_SECONDS)
         heart.cancel()

@@ -1,4 +1,4 @@
-"""A process as its supervisor sees it: started, listened to, judged by its heartbeat, and reaped."""
+"""A process as the supervisor handles it: started, read from, checked by its heartbeat, and reaped."""
 
 import logging
 import os
@@ -10,14 +10,14 @@ from kyanite.server.processes.process import READY, ProcessContext, Role, live
 from kyanite.server.processes.process_table import Slot, State
 
 SILENT_TICKS_MAX = 30
-"""Heartbeats are counted in ticks of the supervisor and not in seconds: a machine that was suspended blames nobody."""
+"""Counted in ticks of the supervisor and not in seconds, so that a suspended machine kills no process."""
 START_SECONDS_MAX = 120.0
 
 _log = logging.getLogger("kyanite.supervisor")
 
 
 class Child:
-    """A role and the process that fills it at present."""
+    """A role and the process that runs it at present."""
 
     def __init__(self, role: Role, slot: Slot) -> None:
         self.role = role
@@ -25,7 +25,7 @@ class Child:
         self.pid = 0
         """0 while there is none."""
         self.report = -1
-        """Where the process says that it is ready, or why it cannot serve; -1 when it has closed that."""
+        """The pipe on which the process reports that it is ready, or why it cannot serve; -1 when it is closed."""
         self.ready = False
         self.reason = ""
         """Why it cannot serve, in its own words."""
@@ -39,8 +39,10 @@ class Child:
         self._last_beat = -1
         self._silent_ticks = 0
 
-    def start(self, parent_death_pipe: int, let_go: Callable[["Child"], None], log_level: str) -> bool:
-        """Fork. False, and nothing has happened, if the system has no room for another process."""
+    def start(
+        self, parent_death_pipe: int, close_inherited: Callable[["Child"], None], log_level: str
+    ) -> bool:
+        """Fork. Returns False, having done nothing, if the system refuses another process."""
         reading, writing = os.pipe()
         # A signal between the fork and the child's own handlers would run the supervisor's handlers in the child.
         masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
@@ -51,7 +53,7 @@ class Child:
                 live(
                     self.role,
                     ProcessContext(self.slot, writing, parent_death_pipe),
-                    lambda: let_go(self),
+                    lambda: close_inherited(self),
                     log_level,
                 )
         except OSError as error:
@@ -66,31 +68,31 @@ class Child:
         self._last_beat, self._silent_ticks = -1, 0
         return True
 
-    def hear(self) -> None:
-        """Take in what the process reports."""
-        said = os.read(self.report, 4096)
-        if said == READY:
+    def read_report(self) -> None:
+        """Read what the process reports; waits if there is nothing yet."""
+        text = os.read(self.report, 4096)
+        if text == READY:
             self.ready = True
             _log.debug("process ready", extra={"of": self.role.name, "pid": self.pid})
-        elif said:
-            self.reason = said.decode("utf-8", "replace")
+        elif text:
+            self.reason = text.decode("utf-8", "replace")
         else:
             self._close_report()
 
-    def reap(self) -> str | None:
-        """How the process ended, if it did."""
-        pid, status = os.waitpid(self.pid, os.WNOHANG)
+    def reap(self, *, wait: bool = False) -> str | None:
+        """How the process ended; None if it still runs."""
+        pid, status = os.waitpid(self.pid, 0 if wait else os.WNOHANG)
         if not pid:
             return None
         while self.report >= 0:
-            self.hear()
+            self.read_report()
         self.pid = 0
         self.slot.leave()
         code = os.waitstatus_to_exitcode(status)
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
     def complaint(self) -> str | None:
-        """What is wrong with a process that has not ended. To be asked once a tick."""
+        """Why a running process should be killed, if it should. To be called once a tick."""
         if not self.ready:
             return "did not become ready" if self.lived_seconds > START_SECONDS_MAX else None
         if self.slot.beat != self._last_beat:
@@ -104,7 +106,7 @@ class Child:
         return time.monotonic() - self.started_at
 
     def stop(self) -> None:
-        """Ask the process to finish and go."""
+        """Send the signal to finish and exit."""
         self.slot.state = State.STOPPING
         os.kill(self.pid, signal.SIGTERM)
 

@@ -3,14 +3,14 @@
 import resource
 
 _WANTED = 65_536
-_FOR_OTHERS = 128
-"""Kept free for the database, open content and the log."""
+_RESERVED = 128
+"""For the database, open content and the log."""
 
 _MOST_CONNECTIONS = 10_000
 
 
 def raise_files_limit() -> None:
-    """Go as far towards what is wanted as this user may. Inherited by every process started afterwards."""
+    """Raise the limit as far as this user may, up to what is wanted. Processes started afterwards inherit it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _WANTED if hard == resource.RLIM_INFINITY else min(_WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -18,8 +18,8 @@ def raise_files_limit() -> None:
 
 
 def connections_max() -> int:
-    """How many connections one process takes. Half the files are left to what those connections read and write."""
+    """How many connections one process accepts. Half of its files are for what those connections read and write."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return _MOST_CONNECTIONS
-    return max(16, min(_MOST_CONNECTIONS, (soft - _FOR_OTHERS) // 2))
+    return max(16, min(_MOST_CONNECTIONS, (soft - _RESERVED) // 2))

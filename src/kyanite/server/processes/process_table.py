@@ -1,19 +1,19 @@
-"""The roster: a piece of shared memory in which every process of a server says how it is doing.
+"""The process table: shared memory in which every process of a server publishes its state.
 
-It is mapped before the first fork, so all processes of one server see it and nobody else does. Each process has a
-slot of its own that it alone writes to while it lives: its heartbeat, its state, how many connections it holds, and
-its figures for ``/metrics``. Nothing here is needed for correctness; what two requests must agree on is in the engine.
+It is mapped before the first fork, so the processes of one server see it and no others do. Each process writes to a
+slot of its own: its heartbeat, its state, how many connections it has open, and its metrics. Nothing here is needed
+for correctness; what two requests must agree on is in the engine.
 
-Single fields are aligned 64-bit words, which a reader never sees half-written. The figures are guarded by a sequence
+Single fields are aligned 64-bit words, which a reader never sees half-written. The metrics are protected by a sequence
 number that is odd while they are being written.
 """
 
 import mmap
 from enum import IntEnum
 
-FIGURES_BYTES = 1 << 20
+METRICS_BYTES = 1 << 20
 _FIELDS = 8
-_SLOT_BYTES = 4096 + FIGURES_BYTES
+_SLOT_BYTES = 4096 + METRICS_BYTES
 _SLOT_WORDS = _SLOT_BYTES // 8
 _PID, _STATE, _BEAT, _CONNECTIONS, _RESTARTS, _SEQUENCE, _LENGTH = range(7)
 
@@ -28,14 +28,14 @@ class State(IntEnum):
 
 
 class Slot:
-    """One process's place in the roster. Properties that only the process itself sets say so by having a setter."""
+    """The entry of one process. Only the process itself uses the setters."""
 
     __slots__ = ("_bytes", "_words", "name")
 
-    def __init__(self, name: str, words: memoryview, figures: memoryview) -> None:
+    def __init__(self, name: str, words: memoryview, metrics: memoryview) -> None:
         self.name = name
         self._words = words
-        self._bytes = figures
+        self._bytes = metrics
 
     @property
     def pid(self) -> int:
@@ -51,7 +51,7 @@ class Slot:
 
     @property
     def beat(self) -> int:
-        """Counts up while the process's event loop turns."""
+        """Counts up while the process's event loop runs."""
         return self._words[_BEAT]
 
     def count_beat(self) -> None:
@@ -71,7 +71,7 @@ class Slot:
         return self._words[_RESTARTS]
 
     def take(self, pid: int) -> None:
-        """Give the slot to a process that is about to start. The figures stay: a successor counts on from them."""
+        """Give the slot to a process that starts. The metrics stay: a successor counts on from them."""
         if self._words[_PID]:
             self._words[_RESTARTS] += 1
         self._words[_PID] = pid
@@ -82,25 +82,25 @@ class Slot:
         self._words[_STATE] = State.GONE
         self._words[_CONNECTIONS] = 0
 
-    def write_figures(self, figures: bytes) -> bool:
-        """Replace the figures. False, and nothing changed, when they are too long."""
-        if len(figures) > FIGURES_BYTES:
+    def write_metrics(self, encoded: bytes) -> bool:
+        """Replace the metrics. Returns False, having changed nothing, when they are too long."""
+        if len(encoded) > METRICS_BYTES:
             return False
         self._words[_SEQUENCE] |= 1
-        self._bytes[: len(figures)] = figures
-        self._words[_LENGTH] = len(figures)
+        self._bytes[: len(encoded)] = encoded
+        self._words[_LENGTH] = len(encoded)
         self._words[_SEQUENCE] += 1
         return True
 
-    def read_figures(self) -> bytes:
-        """The last figures that were written whole; empty when there are none, or when a writer died over them."""
+    def read_metrics(self) -> bytes:
+        """The last metrics that were written whole; empty when there are none, or a writer died while writing."""
         for _ in range(1000):
             before = self._words[_SEQUENCE]
             if before & 1:
                 continue
-            figures = bytes(self._bytes[: self._words[_LENGTH]])
+            encoded = bytes(self._bytes[: self._words[_LENGTH]])
             if self._words[_SEQUENCE] == before:
-                return figures
+                return encoded
         return b""
 
 

@@ -1,15 +1,17 @@
 """The supervisor: starts the processes of a server, keeps them alive, and stops them.
 
-It is one plain loop around ``poll`` without threads, without an event loop and without a database, so that it can fork
-at any time and has next to nothing to go wrong. It imports what its processes need once and then forks: they start in
-milliseconds and share that memory.
+It is one plain loop around ``poll``, without threads, an event loop or a database, so that it can fork at any time and
+little can go wrong. It imports what its processes need once and then forks: they start in milliseconds and share that
+memory.
 
-What it does about a process:
+What it does when
 
-- *it ended*: start it again, at once the first time, then with growing pauses. If it keeps ending before it is
-  ready, or says in the beginning that it cannot serve, give up with its reason.
-- *its event loop has not turned for long*, or *it has kept the turn to write for long*: kill it, and so on as above.
-- *a commit ended with an unknown outcome*: end all of them, for only who opens the store alone may put it right.
+- *a process ended*: it starts the process again, immediately the first time, then after growing pauses. If a process
+  keeps ending before it is ready, or reports at the start that it cannot serve, the supervisor stops with that reason.
+- *an event loop has not run for long*, or *a process has held the write lock for long*: it kills that process, which
+  is then started again as above.
+- *a commit ended with an unknown outcome*: it kills all processes that use the store, because only a process that
+  opens the store alone can repair it.
 """
 
 import logging
@@ -20,37 +22,24 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Protocol
 
-from kyanite.engine.sqlite.shared_state import Turn
 from kyanite.server.failures import Failure
 from kyanite.server.processes.child import Child
 from kyanite.server.processes.process import Role
 from kyanite.server.processes.process_table import ProcessTable
+from kyanite.server.store.api import StoreWatch, WriteLockHolder
 
 TICK_SECONDS = 1.0
-TURN_TICKS_MAX = 20
+WRITE_LOCK_TICKS_MAX = 20
 CLOSE_SECONDS = 5.0
-"""What a process gets on top of the bound for what is in flight, to close the store."""
+"""How long a process may take to close the store, after the time for requests in flight is over."""
 QUICK_SECONDS = 3.0
 PAUSES_SECONDS = (0.0, 0.1, 0.3, 1.0)
-"""How long to wait before a process is started again that has ended so often within QUICK_SECONDS of its start."""
+"""The pause before a process is started again, by how often it has ended within QUICK_SECONDS of its start."""
 STILLBORN_MAX = 5
 """How often in a row a process may end before it is ready."""
 
 _log = logging.getLogger("kyanite.supervisor")
-
-
-class StoreWatch(Protocol):
-    """What the supervisor looks at of the store: a page of shared memory, never the database."""
-
-    @property
-    def turn(self) -> Turn | None:
-        """Who has the turn to write."""
-
-    @property
-    def failed(self) -> bool:
-        """Whether the store refuses writes until it has been opened anew."""
 
 
 class Supervisor:
@@ -65,8 +54,8 @@ class Supervisor:
         keep_as_worker: Callable[[], None],
         store_watch: StoreWatch | None,
     ) -> None:
-        """``announce`` is called once, when every process serves; ``keep_as_worker`` in each new process, to let go of
-        what is the supervisor's alone.
+        """``announce`` is called once, when every process serves; ``keep_as_worker`` in each new process, to close what
+        belongs to the supervisor alone.
         """
         self._children = [Child(role, process_table.slots[role.name]) for role in roles]
         self._stop_seconds = stop_seconds
@@ -79,17 +68,17 @@ class Supervisor:
         self._parent_death_pipe = os.pipe()
         self._signals = 0
         self._kill_at: float | None = None
-        """When a stop that has begun turns into a kill; None while none has."""
+        """When a stop that has begun becomes a kill; None while there is no stop."""
         self._announced = False
         self._failure: Failure | None = None
         self._reopening = False
-        """All who use the store are being ended, and none is started before the last is gone."""
-        self._turn: Turn | None = None
-        self._turn_ticks = 0
+        """All processes that use the store are being killed, and none starts before the last has ended."""
+        self._write_lock_holder: WriteLockHolder | None = None
+        self._write_lock_ticks = 0
 
     def run(self) -> None:
-        """Serve until told to stop. Raises a Failure when it has to give up."""
-        self._listen_to_signals()
+        """Serve until a signal asks to stop. Raises a Failure when serving cannot go on."""
+        self._handle_signals()
         next_tick = time.monotonic() + TICK_SECONDS
         while self._kill_at is None or any(child.pid for child in self._children):
             self._start_due()
@@ -104,7 +93,7 @@ class Supervisor:
             raise self._failure
         _log.info("stopped")
 
-    def _listen_to_signals(self) -> None:
+    def _handle_signals(self) -> None:
         for end in (self._wake, self._waker):
             end.setblocking(False)
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
@@ -116,7 +105,7 @@ class Supervisor:
         self._signals += 1
 
     def _obey_signals(self) -> None:
-        """The first signal begins a stop, the second ends the patience with it."""
+        """The first signal begins a stop, the second kills what has not stopped yet."""
         signals, self._signals = self._signals, 0
         if signals and self._kill_at is None:
             self._begin_stop()
@@ -131,7 +120,7 @@ class Supervisor:
             self._reopening = False
         for child in self._children:
             if self._may_start(child) and not child.start(
-                self._parent_death_pipe[0], self._let_go, self._log_level
+                self._parent_death_pipe[0], self._close_inherited, self._log_level
             ):
                 child.start_at = time.monotonic() + TICK_SECONDS
 
@@ -140,8 +129,8 @@ class Supervisor:
             return False
         return not (self._reopening and child.role.uses_store)
 
-    def _let_go(self, child: Child) -> None:
-        """In a new process: close what belongs to the supervisor and to other processes, so that their end is seen."""
+    def _close_inherited(self, child: Child) -> None:
+        """In a new process: close what belongs to the supervisor and to other processes, so that it ends with them."""
         signal.set_wakeup_fd(-1)
         self._wake.close()
         self._waker.close()
@@ -156,7 +145,7 @@ class Supervisor:
     # Watching
 
     def _wait(self, next_tick: float) -> None:
-        """Until a signal comes, a process reports, or something is due."""
+        """Wait until a signal arrives, a process reports, or something is due."""
         due = [next_tick]
         if not self._reopening:
             due += [child.start_at for child in self._children if child.start_at is not None]
@@ -168,7 +157,7 @@ class Supervisor:
             poll.register(descriptor, select.POLLIN)
         for descriptor, _ in poll.poll(max(0.0, min(due) - time.monotonic()) * 1000):
             if descriptor in reports:
-                reports[descriptor].hear()
+                reports[descriptor].read_report()
             else:
                 self._wake.recv(4096)
 
@@ -190,17 +179,17 @@ class Supervisor:
             )
 
     def _replace(self, child: Child, how: str) -> None:
-        """Plan a successor for a process that ended unasked, or give up."""
+        """Plan a successor for a process that ended unexpectedly, or stop the server."""
         child.quick_deaths = child.quick_deaths + 1 if child.lived_seconds < QUICK_SECONDS else 0
         child.stillborn = 0 if child.ready else child.stillborn + 1
         name = child.role.name.capitalize()
         if child.reason and not self._announced:
-            self._give_up(child.reason)
+            self._stop_with(child.reason)
         elif not child.role.may_restart:
-            self._give_up(f"{name}, whose memory was the store, {how}.")
+            self._stop_with(f"{name}, whose memory was the store, {how}.")
         elif child.stillborn >= STILLBORN_MAX:
             last = child.reason or f"The last time it {how}."
-            self._give_up(f"{name} ended {child.stillborn} times before it was ready. {last}")
+            self._stop_with(f"{name} ended {child.stillborn} times before it was ready. {last}")
         else:
             pause = min(child.quick_deaths, len(PAUSES_SECONDS)) - 1
             child.start_at = time.monotonic() + PAUSES_SECONDS[max(0, pause)]
@@ -212,30 +201,31 @@ class Supervisor:
             if child.pid and (why := child.complaint()):
                 child.kill(why)
         if self._store_watch is not None:
-            self._watch_turn(self._store_watch.turn)
-            if self._store_watch.failed:
+            self._watch_write_lock(self._store_watch.write_lock_holder())
+            if self._store_watch.is_outcome_unknown():
                 self._reopen_store()
 
-    def _watch_turn(self, turn: Turn | None) -> None:
-        self._turn_ticks = self._turn_ticks + 1 if turn is not None and turn == self._turn else 0
-        self._turn = turn
-        if turn is None or self._turn_ticks < TURN_TICKS_MAX:
+    def _watch_write_lock(self, holder: WriteLockHolder | None) -> None:
+        is_same = holder is not None and holder == self._write_lock_holder
+        self._write_lock_ticks = self._write_lock_ticks + 1 if is_same else 0
+        self._write_lock_holder = holder
+        if holder is None or self._write_lock_ticks < WRITE_LOCK_TICKS_MAX:
             return
         for child in self._children:
-            # A process that died in its turn leaves its number behind, and a successor may get the same one.
-            if child.pid == turn.pid and turn.since_ns >= child.started_at * 1e9:
-                child.kill("kept the turn to write for too long")
+            # A process that died with the lock is still named, and a successor may get the same process id.
+            if child.pid == holder.pid and holder.since_ns >= child.started_at * 1e9:
+                child.kill("held the write lock for too long")
 
     def _reopen_store(self) -> None:
-        """Those that are not ready yet may be the ones that are putting it right."""
+        """Kill the processes that use the store, but those that are not ready yet: they may be repairing it."""
         for child in self._children:
             if child.pid and child.ready and child.role.uses_store:
                 self._reopening = True
-                child.kill("the outcome of a commit is unknown, so the store has to be opened anew")
+                child.kill("the outcome of a commit is unknown, so the store has to be reopened")
 
     # Stopping
 
-    def _give_up(self, sentence: str) -> None:
+    def _stop_with(self, sentence: str) -> None:
         self._failure = Failure(sentence)
         self._begin_stop()
 

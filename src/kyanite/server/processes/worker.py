@@ -1,37 +1,34 @@
-"""A worker: one process with one event loop that serves HTTP on the listeners it shares with the others.
+"""A worker: one process with one event loop that serves HTTP on sockets it shares with the other workers.
 
-It opens the store after the fork, builds the services, and stands at the door until it is told to stop; then it takes
-no more connections, finishes what is in flight within the bound, and closes the store.
+It opens the store after the fork, builds the services, and serves until the supervisor stops it. Then it accepts no
+more connections, finishes the requests in flight within a bound, and closes the store.
 """
 
 import asyncio
 import gc
 import socket
 import ssl
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import uvloop
 
 from kyanite.model import accounts
 from kyanite.server.config import Config
-from kyanite.server.dispatch import FrontDoor
+from kyanite.server.dispatch import Dispatcher
 from kyanite.server.fair_accept import FairServer
 from kyanite.server.guids import FreshGuids
 from kyanite.server.http.limits import Limits
 from kyanite.server.observability.metrics import RequestMeter
 from kyanite.server.observability.observer import observer
-from kyanite.server.observability.published_metrics import Publication
+from kyanite.server.observability.published_metrics import PublishedMetrics
 from kyanite.server.processes.descriptor_limit import connections_max
 from kyanite.server.processes.process import ProcessContext, until_stopped
 from kyanite.server.processes.process_table import Slot
 from kyanite.server.service_table import SERVICES
-from kyanite.server.store.maintenance import keep_up
-from kyanite.server.store.store import Store, open_store
+from kyanite.server.store import maintenance
+from kyanite.server.store.api import Clock, Store, StoreFactory
 from kyanite.services.rest.environment import Environment
-from kyanite.values import Instant, instant_from_unix_ns
 from kyanite.wire.http import Handler
 
 _COLLECTED_EVERY_OBJECTS = 20_000
@@ -39,44 +36,49 @@ _COLLECTED_EVERY_OBJECTS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """What one worker needs to begin; calling it is its life."""
+    """What one worker needs to begin; calling it runs the worker."""
 
     config: Config
-    folder: Path
+    store_factory: StoreFactory
+    clock: Clock
     listeners: Mapping[str, socket.socket]
     tls: ssl.SSLContext | None
     maintainer: str
-    """The name of the worker that does the upkeep for all."""
+    """The name of the worker that does the maintenance for all."""
 
-    def __call__(self, workers: Mapping[str, Slot], post: ProcessContext) -> None:
+    def __call__(self, workers: Mapping[str, Slot], context: ProcessContext) -> None:
         """``workers`` are the slots of all workers by name, this one's among them."""
-        uvloop.run(self._serve([slot for name, slot in workers.items() if name != post.slot.name], post))
+        others = [slot for name, slot in workers.items() if name != context.slot.name]
+        uvloop.run(self._serve(others, context))
 
-    async def _serve(self, others: Sequence[Slot], post: ProcessContext) -> None:
-        store = open_store(self.folder, in_memory=self.config.location is None)
-        door = FrontDoor(
-            self._handlers(store), {at.getsockname()[1]: name for name, at in self.listeners.items()}
-        )
+    async def _serve(self, others: Sequence[Slot], context: ProcessContext) -> None:
+        store = self.store_factory.open(self.clock)
+        ports = {at.getsockname()[1]: name for name, at in self.listeners.items()}
+        dispatcher = Dispatcher(self._handlers(store, ports), ports)
         meter = None if self.config.admin_port is None else RequestMeter()
         server = FairServer(
-            door,
+            dispatcher,
             limits=Limits(connections=connections_max()),
-            own=post.slot,
+            own=context.slot,
             others=others,
-            on_exchange=observer(door, meter, log_requests=self.config.log_requests),
+            on_completed=observer(dispatcher, meter, log_requests=self.config.log_requests),
         )
-        publication = None if meter is None else Publication(post.slot, meter, server.stats, store.commits)
-        background = [asyncio.create_task(post.beat(None if publication is None else publication.publish))]
-        if post.slot.name == self.maintainer:
-            background += [asyncio.create_task(keep_up(step)) for step in store.upkeep()]
+        published = (
+            None if meter is None else PublishedMetrics(context.slot, meter, server.stats, store.counters)
+        )
+        background = [asyncio.create_task(context.beat(None if published is None else published.publish))]
+        if context.slot.name == self.maintainer:
+            background += [
+                asyncio.create_task(maintenance.repeat(step)) for step in maintenance.steps_of(store)
+            ]
         for listener in self.listeners.values():
             await server.listen(listener, self.tls)
-        # What is here now stays: the collector need not look at it again, nor make it unshared. What comes is seldom in
-        # a cycle, so it is looked for less often than usual: every few hundred requests.
+        # What exists now stays, so the collector skips it and the pages stay shared with the other processes. New
+        # objects are seldom in a cycle, so the collector runs every few hundred requests only.
         gc.collect()
         gc.freeze()
         gc.set_threshold(_COLLECTED_EVERY_OBJECTS)
-        post.ready()
+        context.ready()
         await until_stopped()
         await server.stop(self.config.stop_seconds)
         for task in background:
@@ -84,19 +86,15 @@ class Worker:
         await asyncio.wait(background)
         await store.close()
 
-    def _handlers(self, store: Store) -> dict[str, Handler]:
+    def _handlers(self, store: Store, ports: Mapping[int, str]) -> dict[str, Handler]:
         main = accounts.Store(store.engine, store.extents, store.membership)
         environment = Environment(
             accounts={
                 account.name: accounts.Account(account.name, account.keys, main)
                 for account in self.config.accounts
             },
-            clock=clock,
+            clock=self.clock,
             fresh_guid=FreshGuids(),
-            services_by_port={at.getsockname()[1]: name for name, at in self.listeners.items()},
+            services_by_port=ports,
         )
         return {name: load()(environment) for name in self.listeners if (load := SERVICES[name].load)}
-
-
-def clock() -> Instant:
-    return instant_from_unix_ns(time.time_ns())

@@ -1,18 +1,20 @@
-"""The store's folder and the version of its layout.
+"""The format of a store: checked, recorded and brought up to date before the store is served or verified.
 
-A file ``format`` says which parts the folder has and where: an embedded engine in ``engine``, local extents in
-``extents``. It is written once, when the folder becomes a store. A server refuses a layout that it does not know;
-should the layout change, the number grows, and a newer server moves things to their new places before it serves. Each
-part carries a version of its own for what is inside it.
+The format is a row of the engine (``model/store_format.py``). Versions that know format 1 only read a file ``format``
+in the store's folder instead, so that file exists too: it holds the newest format that any row may have. It is raised
+before the first row is upgraded, so an older version refuses the store from then on.
 """
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+from kyanite.engine.api import Engine
+from kyanite.model.store_format import FORMAT, StoreFormat
 from kyanite.server.failures import Failure
+from kyanite.server.store import upgrades
 
-FORMAT = 1
 _FILE = "format"
 _LINE = re.compile(r"kyanite store, format ([0-9]{1,9})\n")
 
@@ -28,7 +30,7 @@ def is_store(location: Path) -> bool:
     return (location / _FILE).exists()
 
 
-def check_format(location: Path) -> None:
+def check_folder(location: Path) -> None:
     """Make the folder a store of the present format, or refuse it. The caller holds the store's lock."""
     path = location / _FILE
     try:
@@ -41,14 +43,42 @@ def check_format(location: Path) -> None:
     match = _LINE.fullmatch(text)
     if match is None:
         raise Failure(f"The file {path} does not say which format the store has.")
-    if int(match[1]) != FORMAT:
+    _check_not_newer(location, int(match[1]))
+
+
+async def prepare(engine: Engine, location: Path, *, is_testing: bool | None) -> None:
+    """Mark a new store and upgrade an older one. Raises a Failure for a store that cannot be used.
+
+    ``is_testing`` is None for a caller that does not use the clock.
+    """
+    await upgrades.prepare(
+        engine,
+        is_testing=bool(is_testing),
+        check=_checker(location, is_testing),
+        begin=lambda: _write(location / _FILE),
+    )
+
+
+def _checker(location: Path, is_testing: bool | None) -> Callable[[StoreFormat], None]:
+    def check(found: StoreFormat) -> None:
+        _check_not_newer(location, found.format)
+        if is_testing and not found.is_testing:
+            raise Failure(f"The store {location} was made without --testing, so it cannot be served with it.")
+        if found.is_testing and is_testing is False:
+            raise Failure(f"The store {location} was made with --testing, so it cannot be served without it.")
+
+    return check
+
+
+def _check_not_newer(location: Path, found: int) -> None:
+    if found > FORMAT:
         raise Failure(
-            f"The store {location} has format {match[1]}, and this version of Kyanite knows format {FORMAT}."
+            f"The store {location} has format {found}, and this version of Kyanite knows format {FORMAT} at most."
         )
 
 
 def _write(path: Path) -> None:
-    """Whole or not at all, also across a power cut."""
+    """Write the file whole or not at all, also across a power cut."""
     fresh = path.with_name("format.new")
     try:
         with fresh.open("w", encoding="ascii") as file:

@@ -8,13 +8,15 @@ from pathlib import Path
 import uvloop
 
 from kyanite.engine.api import Snapshot
+from kyanite.engine.clock import wall_clock
 from kyanite.extents.api import SEGMENT_BYTES, Damaged, Extent
 from kyanite.model import keys
 from kyanite.model.content.references import decode_extent
 from kyanite.server.failures import Failure
-from kyanite.server.store.format import check_format, is_store
+from kyanite.server.store.api import Store, StoreKind
+from kyanite.server.store.factory import factory_of
+from kyanite.server.store.format import check_folder, is_store, prepare
 from kyanite.server.store.lock import take_store_lock
-from kyanite.server.store.store import Store, open_store
 
 _PAGE = 1000
 
@@ -31,7 +33,7 @@ def verify(location: Path) -> None:
     if not is_store(location):
         raise Failure(f"There is no store in {location}.")
     take_store_lock(location)
-    check_format(location)
+    check_folder(location)
     findings = uvloop.run(_verify(location))
     for damage in findings.damages:
         print(damage)
@@ -41,9 +43,10 @@ def verify(location: Path) -> None:
 
 
 async def _verify(location: Path) -> Findings:
-    store = open_store(location, in_memory=False)
+    store = factory_of(StoreKind.EMBEDDED, location).open(wall_clock)
     findings = Findings()
     try:
+        await prepare(store.engine, location, is_testing=None)
         async for extent in _extents(store):
             findings.extents += 1
             findings.bytes += extent.length

@@ -10,7 +10,7 @@ import pytest
 
 from kyanite.server.config import Tls
 from kyanite.server.failures import BadUsage
-from kyanite.server.http.tls import tls_context
+from kyanite.server.tls import tls_context
 from tests.server.http.certificates import write_certificate
 from tests.server.stand_in import PROGRAM
 from tests.server_process import ServerProcess
