@@ -1,17 +1,26 @@
-"""What becomes of the bytes of an upload when its transaction ends, whoever still waits for that."""
+"""What becomes of the bytes of an upload: committed, discarded, or left alone while the outcome is unknown."""
 
 import asyncio
+from collections.abc import Awaitable
 
 import pytest
 
-from kyanite.engine.api import EngineBusy, EngineError, OutcomeUnknown
+from kyanite.engine.api import EngineBusy, EngineError, EngineFull, OutcomeUnknown
 from kyanite.engine.faulty import Call, Delay, Fail, FaultyEngine
+from kyanite.model.accounts import Store
+from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.blob.service import blob_service
-from tests.services.harness import Harness
+from kyanite.services.rest import uploads
+from kyanite.services.rest.uploads import Expected, ReceivedBody
+from kyanite.wire.http import BodyError
+from kyanite.wire.malformed import Malformed
+from tests.services.harness import BytesBody, Harness
 
 BLOCK = {"x-ms-blob-type": "BlockBlob"}
 BODY = b"x" * 5_000_000
-"""Large enough for a file of its own, which shows whether it is still in hand."""
+"""Large enough for a segment of its own, which shows whether it is still open."""
+MEDIUM = b"m" * 100_000
+NO_HASHES = Expected(None, None)
 
 
 def interrupt(blobs: Harness, fault: Delay | Fail) -> FaultyEngine:
@@ -21,22 +30,164 @@ def interrupt(blobs: Harness, fault: Delay | Fail) -> FaultyEngine:
     return faulty
 
 
-async def in_hand(blobs: Harness) -> int:
-    """How many segments wait to hear what became of their bytes."""
+async def open_segments(blobs: Harness) -> int:
+    """How many segments hold bytes that are neither committed nor discarded."""
     segments = set(blobs.extents.segments_of(blobs.membership.id))
     return len(segments - await blobs.extents.sealed(segments))
 
 
-async def comes_to_rest(blobs: Harness) -> bool:
+async def becomes_sealed(blobs: Harness) -> bool:
     for _ in range(500):
-        if not await in_hand(blobs):
+        if not await open_segments(blobs):
             return True
         await asyncio.sleep(0.01)
     return False
 
 
+class Journal:
+    """Extents that note what was committed and what was discarded."""
+
+    def __init__(self, blobs: Harness) -> None:
+        self._extents = blobs.extents
+        self.store = Store(blobs.engine, self)  # type: ignore[arg-type]  # What an upload uses is here.
+        self.events: list[str] = []
+        self.upload = blobs.extents.upload
+        self.put = blobs.extents.put
+
+    def commit(self, extents: tuple[object, ...]) -> None:
+        self.events.append("commit")
+        self._extents.commit(extents)  # type: ignore[arg-type]
+
+    async def discard(self, extents: tuple[object, ...]) -> None:
+        self.events.append("discard")
+        await self._extents.discard(extents)  # type: ignore[arg-type]
+
+    async def receive(self, data: bytes, transaction: uploads.Transaction[str]) -> str:
+        _, result = await uploads.store_body(self.store, BytesBody(data), len(data), NO_HASHES, transaction)
+        return result
+
+
+async def succeed() -> str:
+    return "done"
+
+
+async def fail(error: BaseException) -> str:
+    raise error
+
+
+@pytest.mark.parametrize("data", [MEDIUM, BODY], ids=["medium", "large"])
+async def test_extents_are_committed_after_their_transaction(blobs: Harness, data: bytes) -> None:
+    journal = Journal(blobs)
+
+    def transaction(received: ReceivedBody) -> Awaitable[str]:
+        assert not journal.events
+        assert (received.length, isinstance(received.payload, tuple)) == (len(data), True)
+        return succeed()
+
+    assert await journal.receive(data, transaction) == "done"
+    assert journal.events == ["commit"]
+
+
+@pytest.mark.parametrize("data", [MEDIUM, BODY], ids=["medium", "large"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        Refused(Reason.CONTAINER_NOT_FOUND),
+        Malformed("InvalidInput"),
+        EngineBusy(""),
+        EngineFull(""),
+        KeyError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_an_error_before_the_transaction_begins_discards(
+    blobs: Harness, data: bytes, error: Exception
+) -> None:
+    journal = Journal(blobs)
+
+    def transaction(_: ReceivedBody) -> Awaitable[str]:
+        raise error
+
+    with pytest.raises(type(error)):
+        await journal.receive(data, transaction)
+    assert journal.events == ["discard"]
+
+
+@pytest.mark.parametrize(
+    ("error", "events"),
+    [
+        (Refused(Reason.CONTAINER_NOT_FOUND), ["discard"]),
+        (EngineBusy("the queue is full"), ["discard"]),
+        (EngineFull("no space"), ["discard"]),
+        (OutcomeUnknown("the sync failed"), []),
+        (EngineError("something else"), []),
+        (KeyError("a fault of the server, perhaps after the commit"), []),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_a_failed_transaction_discards_unless_its_outcome_is_unknown(
+    blobs: Harness, error: Exception, events: list[str]
+) -> None:
+    journal = Journal(blobs)
+    with pytest.raises(type(error)):
+        await journal.receive(BODY, lambda _: fail(error))
+    assert journal.events == events
+
+
+async def test_a_small_body_needs_no_extents(blobs: Harness) -> None:
+    journal = Journal(blobs)
+    with pytest.raises(Refused):
+        await journal.receive(b"small", lambda _: fail(Refused(Reason.CONTAINER_NOT_FOUND)))
+    assert await journal.receive(b"small", lambda _: succeed()) == "done"
+    assert not journal.events
+
+
+@pytest.mark.parametrize("data", [MEDIUM, BODY], ids=["medium", "large"])
+async def test_bytes_with_a_wrong_hash_are_discarded(blobs: Harness, data: bytes) -> None:
+    journal = Journal(blobs)
+    body = BytesBody(data)
+    with pytest.raises(Malformed):
+        await uploads.store_body(
+            journal.store, body, len(data), Expected(bytes(16), None), lambda _: succeed()
+        )
+    assert "commit" not in journal.events
+    assert not await open_segments(blobs)
+
+
+async def test_a_body_that_ends_early_leaves_nothing_open(blobs: Harness) -> None:
+    journal = Journal(blobs)
+    with pytest.raises(BodyError):
+        await uploads.store_body(
+            journal.store, BytesBody(BODY[:-1]), len(BODY), NO_HASHES, lambda _: succeed()
+        )
+    assert not journal.events
+    assert not await open_segments(blobs)
+
+
+async def test_a_request_cancelled_while_its_body_arrives_leaves_nothing_open(blobs: Harness) -> None:
+    journal, has_begun = Journal(blobs), asyncio.Event()
+
+    class Stalled(BytesBody):
+        async def read(self) -> bytes:
+            data = await super().read()
+            if not data:
+                has_begun.set()
+                await asyncio.Event().wait()
+            return data
+
+    request = asyncio.ensure_future(
+        uploads.store_body(journal.store, Stalled(BODY[:-1]), len(BODY), NO_HASHES, lambda _: succeed())
+    )
+    await asyncio.wait_for(has_begun.wait(), 60)
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    assert not journal.events
+    assert await becomes_sealed(blobs)
+
+
 @pytest.mark.parametrize(("container", "status"), [("box", 200), ("nowhere", 404)])
-async def test_bytes_are_spoken_for_although_the_client_has_gone(
+async def test_a_cancelled_request_does_not_cancel_its_transaction(
     blobs: Harness, container: str, status: int
 ) -> None:
     await blobs("PUT", "/box?restype=container")
@@ -52,16 +203,16 @@ async def test_bytes_are_spoken_for_although_the_client_has_gone(
     request.cancel()
     with pytest.raises(asyncio.CancelledError):
         await request
-    assert await in_hand(blobs)
+    assert await open_segments(blobs)
     may_go_on.set()
-    assert await comes_to_rest(blobs)
+    assert await becomes_sealed(blobs)
     faulty.check_all_hit()
     answer = await blobs("GET", f"/{container}/blob")
     assert (answer.status, answer.body == BODY) == (status, status == 200)
 
 
 @pytest.mark.parametrize(
-    ("error", "done", "is_in_hand"),
+    ("error", "done", "is_open"),
     [
         (EngineBusy("no turn came"), False, False),
         (OutcomeUnknown("the sync failed"), True, True),
@@ -69,10 +220,10 @@ async def test_bytes_are_spoken_for_although_the_client_has_gone(
     ],
 )
 async def test_bytes_stay_when_the_outcome_is_not_known(
-    blobs: Harness, error: EngineError, done: bool, is_in_hand: bool
+    blobs: Harness, error: EngineError, done: bool, is_open: bool
 ) -> None:
     await blobs("PUT", "/box?restype=container")
     faulty = interrupt(blobs, Fail(error, done=done))
     assert (await blobs("PUT", "/box/blob", BLOCK, BODY)).status in {500, 503}
     faulty.check_all_hit()
-    assert bool(await in_hand(blobs)) is is_in_hand
+    assert bool(await open_segments(blobs)) is is_open

@@ -1,22 +1,24 @@
 """Append blobs over REST."""
 
+from collections.abc import Awaitable
+from functools import partial
 from typing import NamedTuple
 
 from kyanite.model.blobs import append_blob, put
 from kyanite.model.blobs.append_blob import NewAppendBlock
 from kyanite.model.blobs.blob import AccessConditions, BlobKey
 from kyanite.model.blobs.put import NewBlob
-from kyanite.model.records import APPEND_BLOB
+from kyanite.model.records import APPEND_BLOB, BlobRecord
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import SEALED, Headers, access_conditions_of, blob_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
-from kyanite.services.blob.source import receive_range, source_hash_headers
+from kyanite.services.blob.source import source_hash_headers, store_range
 from kyanite.services.blob.tiering import check_no_tier
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import content_length_of, metadata_of, number_of, stored_md5_of
 from kyanite.services.rest.limits import check_body_length
-from kyanite.services.rest.structured import data_length_of, receive_data, structured_headers
-from kyanite.services.rest.uploads import ReceivedBody, commit, hash_headers
+from kyanite.services.rest.structured import data_length_of, structured_headers
+from kyanite.services.rest.uploads import ReceivedBody, hash_headers, store
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
 
@@ -52,16 +54,14 @@ async def append_block(context: RequestContext) -> Response:
         raise bad_header("Content-Length", "0")
     check_body_length(context.version, length, _BLOCK_MAX_BYTES)
     request = _write_request_of(context)
-    received = await receive_data(context, length)
-    return await _append(
-        context, request, received, hash_headers(headers, received) + structured_headers(context)
-    )
+    received, record = await store(context, length, partial(_append, context, request))
+    return _appended(record, received, hash_headers(headers, received) + structured_headers(context))
 
 
 async def append_block_from_url(context: RequestContext) -> Response:
     request = _write_request_of(context)
-    received = await receive_range(context, _BLOCK_MAX_BYTES)
-    return await _append(context, request, received, source_hash_headers(context.headers, received))
+    received, record = await store_range(context, _BLOCK_MAX_BYTES, partial(_append, context, request))
+    return _appended(record, received, source_hash_headers(context.headers, received))
 
 
 async def seal_append_blob(context: RequestContext) -> Response:
@@ -92,14 +92,12 @@ def _write_request_of(context: RequestContext) -> _WriteRequest:
     )
 
 
-async def _append(
-    context: RequestContext, request: _WriteRequest, received: ReceivedBody, hashes: Headers
-) -> Response:
-    new_blob = NewAppendBlock(received.payload, received.length, request.position, request.max_size)
-    appending = append_blob.append_block(
-        context.store.engine, request.key, new_blob, request.access_conditions
-    )
-    record = await commit(context.store, received, appending)
+def _append(context: RequestContext, request: _WriteRequest, received: ReceivedBody) -> Awaitable[BlobRecord]:
+    new_block = NewAppendBlock(received.payload, received.length, request.position, request.max_size)
+    return append_blob.append_block(context.store.engine, request.key, new_block, request.access_conditions)
+
+
+def _appended(record: BlobRecord, received: ReceivedBody, hashes: Headers) -> Response:
     answer = version_headers(record)
     answer += hashes
     answer += [

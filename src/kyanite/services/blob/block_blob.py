@@ -1,18 +1,18 @@
 """Writing block blobs over REST."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 
 from kyanite.model.blobs import put
 from kyanite.model.blobs.put import NewBlob
-from kyanite.model.records import HttpHeaders
+from kyanite.model.records import BlobRecord, HttpHeaders
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, md5_of, metadata_of, required
 from kyanite.services.rest.limits import check_body_length
-from kyanite.services.rest.structured import data_length_of, receive_data, structured_headers
-from kyanite.services.rest.uploads import commit
+from kyanite.services.rest.structured import data_length_of, structured_headers
+from kyanite.services.rest.uploads import ReceivedBody, store
 from kyanite.wire import crc64
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
@@ -36,25 +36,24 @@ async def put_blob(context: RequestContext) -> Response:
     )
     tier = tier_of(headers)
     md5 = md5_of(headers, "x-ms-blob-content-md5")
-    received = await receive_data(context, length, md5=md5)
-    new_blob = NewBlob(
-        payload=received.payload,
-        length=length,
-        http=http_headers_of(headers, received.md5),
-        metadata=metadata,
-        tier=tier,
-    )
-    record = await commit(
-        context.store,
-        received,
-        put.put(
+
+    def transaction(received: ReceivedBody) -> Awaitable[BlobRecord]:
+        new_blob = NewBlob(
+            payload=received.payload,
+            length=length,
+            http=http_headers_of(headers, received.md5),
+            metadata=metadata,
+            tier=tier,
+        )
+        return put.put(
             context.store.engine,
             key,
             new_blob,
             access_conditions,
             may_overwrite=may_overwrite(context.grant),
-        ),
-    )
+        )
+
+    received, record = await store(context, length, transaction, md5=md5)
     answer = version_headers(record)
     answer += [
         ("Content-MD5", base64_text(received.md5)),

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Awaitable, Iterable
+from functools import partial
 
 from kyanite.model.blobs import block_list, staged_blocks
 from kyanite.model.blobs.blob import BlobKey
@@ -12,13 +13,13 @@ from kyanite.rules.permissions import may_overwrite
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, found_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
-from kyanite.services.blob.source import receive_range, source_hash_headers
+from kyanite.services.blob.source import source_hash_headers, store_range
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, lease_id_of, metadata_of, stored_md5_of
 from kyanite.services.rest.limits import check_body_length
-from kyanite.services.rest.structured import data_length_of, receive_data, structured_headers
-from kyanite.services.rest.uploads import ReceivedBody, check_hashes, commit, hash_headers
+from kyanite.services.rest.structured import data_length_of, structured_headers
+from kyanite.services.rest.uploads import ReceivedBody, check_hashes, hash_headers, store
 from kyanite.values import LeaseId
 from kyanite.wire import crc64, xml
 from kyanite.wire.http import Response
@@ -40,8 +41,7 @@ async def put_block(context: RequestContext) -> Response:
         raise bad_header("Content-Length", "0")
     check_body_length(context.version, length, _BLOCK_MAX_BYTES)
     key, lease_id = blob_key_of(context), lease_id_of(context.headers)
-    received = await receive_data(context, length)
-    await _stage(context, key, block_id, received, lease_id)
+    received, _ = await store(context, length, partial(_stage, context, key, block_id, lease_id))
     answer = hash_headers(context.headers, received) + structured_headers(context)
     return Response(201, [*answer, ("x-ms-request-server-encrypted", "true")])
 
@@ -50,8 +50,9 @@ async def put_block_from_url(context: RequestContext) -> Response:
     _check_may_write(context)
     block_id = _block_id_of(context)
     key, lease_id = blob_key_of(context), lease_id_of(context.headers)
-    received = await receive_range(context, _BLOCK_MAX_BYTES)
-    await _stage(context, key, block_id, received, lease_id)
+    received, _ = await store_range(
+        context, _BLOCK_MAX_BYTES, partial(_stage, context, key, block_id, lease_id)
+    )
     hashes = source_hash_headers(context.headers, received)
     return Response(201, [*hashes, ("x-ms-request-server-encrypted", "true")])
 
@@ -63,11 +64,10 @@ def _check_may_write(context: RequestContext) -> None:
 
 
 def _stage(
-    context: RequestContext, key: BlobKey, block_id: bytes, received: ReceivedBody, lease_id: LeaseId | None
+    context: RequestContext, key: BlobKey, block_id: bytes, lease_id: LeaseId | None, received: ReceivedBody
 ) -> Awaitable[None]:
-    new_list = NewBlock(block_id, received.payload, received.length)
-    putting = staged_blocks.put_block(context.store.engine, key, new_list, lease_id)
-    return commit(context.store, received, putting)
+    new_block = NewBlock(block_id, received.payload, received.length)
+    return staged_blocks.put_block(context.store.engine, key, new_block, lease_id)
 
 
 async def put_block_list(context: RequestContext) -> Response:

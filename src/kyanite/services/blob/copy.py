@@ -1,5 +1,6 @@
 """Copy Blob, Copy Blob From URL, Put Blob From URL and Abort Copy Blob over REST."""
 
+from collections.abc import Awaitable
 from typing import TypeVar
 
 from kyanite.engine.api import Engine
@@ -22,13 +23,13 @@ from kyanite.services.blob.source import (
     check_no_body,
     expected_hashes_of,
     find_source,
-    receive_source,
     source_hash_headers,
+    store_source,
 )
 from kyanite.services.blob.tiering import priority_of, tier_of
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import flag_of, lease_id_of, metadata_of, required
-from kyanite.services.rest.uploads import commit
+from kyanite.services.rest.uploads import ReceivedBody
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header
 
@@ -83,17 +84,21 @@ async def put_blob_from_url(context: RequestContext) -> Response:
     if expected.md5 is None and expected.crc64 is None:
         record = await copy.put_from(*_onto(context, request), may_overwrite=may_overwrite(context.grant))
     else:
-        read = await receive_source(context, source, None, request.max_length, expected)
-        new_blob = NewBlob(
-            payload=read.received.payload,
-            length=read.received.length,
-            http=copy.description_of(request, read.record),
-            metadata=request.metadata or read.record.metadata,
-            tier=request.tier,
+
+        def transaction(of_source: BlobRecord, received: ReceivedBody) -> Awaitable[BlobRecord]:
+            new_blob = NewBlob(
+                payload=received.payload,
+                length=received.length,
+                http=copy.description_of(request, of_source),
+                metadata=request.metadata or of_source.metadata,
+                tier=request.tier,
+            )
+            return put.put(*_onto(context, new_blob), may_overwrite=may_overwrite(context.grant))
+
+        received, record = await store_source(
+            context, source, None, request.max_length, expected, transaction
         )
-        putting = put.put(*_onto(context, new_blob), may_overwrite=may_overwrite(context.grant))
-        record = await commit(context.store, read.received, putting)
-        hashes = source_hash_headers(headers, read.received)
+        hashes = source_hash_headers(headers, received)
     return Response(201, [*version_headers(record), *hashes, ("x-ms-request-server-encrypted", "true")])
 
 

@@ -19,7 +19,7 @@ from kyanite.services.blob.blob import (
     version_headers,
 )
 from kyanite.services.blob.block_blob import MIB, http_headers_of
-from kyanite.services.blob.source import RANGE, receive_range, source_hash_headers, source_range_of
+from kyanite.services.blob.source import RANGE, source_hash_headers, source_range_of, store_range
 from kyanite.services.blob.tiering import check_no_tier
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import (
@@ -30,8 +30,8 @@ from kyanite.services.rest.headers import (
     required,
     stored_md5_of,
 )
-from kyanite.services.rest.structured import data_length_of, receive_data, structured_headers
-from kyanite.services.rest.uploads import commit, hash_headers
+from kyanite.services.rest.structured import data_length_of, structured_headers
+from kyanite.services.rest.uploads import ReceivedBody, hash_headers, store
 from kyanite.wire import ranges
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, missing_header
@@ -79,8 +79,9 @@ async def put_page(context: RequestContext) -> Response:
     _check_size(request)
     if length != request.length:
         raise bad_header("Content-Length", str(length))
-    received = await receive_data(context, length)
-    record = await commit(context.store, received, _write(context, request, received.payload))
+    received, record = await store(
+        context, length, lambda received: _write(context, request, received.payload)
+    )
     return _written(record, hash_headers(headers, received) + structured_headers(context))
 
 
@@ -95,10 +96,13 @@ async def put_page_from_url(context: RequestContext) -> Response:
         raise missing_header(RANGE)
     if wanted.length != request.length:
         raise bad_header(RANGE, headers[RANGE])
-    received = await receive_range(context, (("", request.length),))
-    if received.length != request.length:
-        raise Malformed("InvalidPageRange")
-    record = await commit(context.store, received, _write(context, request, received.payload))
+
+    def transaction(received: ReceivedBody) -> Awaitable[BlobRecord]:
+        if received.length != request.length:
+            raise Malformed("InvalidPageRange")
+        return _write(context, request, received.payload)
+
+    received, record = await store_range(context, (("", request.length),), transaction)
     return _written(record, source_hash_headers(headers, received))
 
 

@@ -1,9 +1,9 @@
 """What is copied into a blob: what ``x-ms-copy-source`` names, or a range of it as if that had been sent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from kyanite.model import copy_sources
@@ -23,13 +23,16 @@ from kyanite.services.rest.uploads import (
     Expected,
     PiecedBody,
     ReceivedBody,
+    Transaction,
     expected_of,
     hash_headers,
-    receive_body,
+    store_body,
 )
 from kyanite.wire import ranges
 from kyanite.wire.malformed import Malformed, bad_header
 from kyanite.wire.ranges import ByteRange
+
+T = TypeVar("T")
 
 MD5 = "x-ms-source-content-md5"
 CRC64 = "x-ms-source-content-crc64"
@@ -45,11 +48,6 @@ class Source(NamedTuple):
     conditions: Conditions
 
 
-class ReceivedSource(NamedTuple):
-    record: BlobRecord
-    received: ReceivedBody
-
-
 async def find_source(context: RequestContext, *, with_own_key: bool) -> Source:
     """What the request may copy. A file always has to be opened by a signature of its own."""
     kind = kind_of(context, (BLOB_SOURCE, FILE_SOURCE))
@@ -62,24 +60,35 @@ async def find_source(context: RequestContext, *, with_own_key: bool) -> Source:
     return Source(key, _told(context.headers[COPY_SOURCE]), _conditions_of(context.headers))
 
 
-async def receive_range(context: RequestContext, limits: Sequence[tuple[str, int]]) -> ReceivedBody:
-    """The range of the source that is to be written, checked and safe. It may not be empty."""
+async def store_range(
+    context: RequestContext, limits: Sequence[tuple[str, int]], transaction: Transaction[T]
+) -> tuple[ReceivedBody, T]:
+    """Read the range of the source that is to be written and store it anew. It may not be empty."""
     check_no_body(context)
     wanted = source_range_of(context.headers)
     source = await find_source(context, with_own_key=False)
     expected = expected_hashes_of(context.headers)
-    received = (
-        await receive_source(context, source, wanted, most_of(context.version, limits), expected)
-    ).received
-    if received.length == 0:
-        raise Malformed("InvalidInput")
-    return received
+
+    def of_range(_: BlobRecord, received: ReceivedBody) -> Awaitable[T]:
+        if received.length == 0:
+            raise Malformed("InvalidInput")
+        return transaction(received)
+
+    return await store_source(context, source, wanted, most_of(context.version, limits), expected, of_range)
 
 
-async def receive_source(
-    context: RequestContext, source: Source, wanted: ByteRange | None, most: int, expected: Expected
-) -> ReceivedSource:
-    """Read a source, the whole or a range of it, and store it anew; ``most`` bytes may come of it."""
+async def store_source(
+    context: RequestContext,
+    source: Source,
+    wanted: ByteRange | None,
+    most: int,
+    expected: Expected,
+    transaction: Callable[[BlobRecord, ReceivedBody], Awaitable[T]],
+) -> tuple[ReceivedBody, T]:
+    """Read a source, the whole or a range of it, and store it anew; it may have ``most`` bytes.
+
+    The transaction is given the record of the source as well.
+    """
     stream = Stream(context.store, _reading_of(source, wanted))
     try:
         opened = await stream.open()
@@ -87,8 +96,9 @@ async def receive_source(
             raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
         async with aclosing(stream.data()) as pieces:
             body = PiecedBody(pieces, opened.length)
-            received = await receive_body(context.store, body, opened.length, expected)
-        return ReceivedSource(opened.record, received)
+            return await store_body(
+                context.store, body, opened.length, expected, partial(transaction, opened.record)
+            )
     except Refused as refusal:
         if refusal.reason is Reason.INVALID_RANGE:
             raise Unverified(refusal) from refusal

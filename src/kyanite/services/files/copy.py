@@ -1,7 +1,7 @@
 """Copy File, Abort Copy File and Put Range From URL: from files and blobs of this server."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from urllib.parse import urlsplit
 
 from kyanite.engine.api import Snapshot
@@ -9,6 +9,7 @@ from kyanite.model.blobs.blob import UNCONDITIONAL, BlobKey, load_to_be_read
 from kyanite.model.content.reading import Readable, Reading
 from kyanite.model.files import copy, file
 from kyanite.model.files.copy import FileCopy
+from kyanite.model.files.entry import Entry
 from kyanite.model.files.file import RangeWrite
 from kyanite.model.files.tree import FilePath
 from kyanite.rules.permissions import may_overwrite
@@ -109,11 +110,12 @@ async def put_range_from_url(context: RequestContext) -> Response:
     source = await _source_of(context, with_own_key=False)
     data = await _read(context, source, from_source.first, length)
     checksum = _check_source(headers, data)
-    received = await uploads.keep(context.store, data)
-    request = RangeWrite(wanted.first, length, received.payload, keeps)
-    entry = await uploads.commit(
-        context.store, received, file.write_range(context.store.engine, path, request, lease_id)
-    )
+
+    def transaction(received: uploads.ReceivedBody) -> Awaitable[Entry]:
+        request = RangeWrite(wanted.first, length, received.payload, keeps)
+        return file.write_range(context.store.engine, path, request, lease_id)
+
+    _, entry = await uploads.store_data(context.store, data, transaction)
     answer = [("x-ms-content-crc64", crc64.encode(checksum))]
     return Response(201, written_headers(entry) + answer)
 

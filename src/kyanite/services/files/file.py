@@ -29,8 +29,8 @@ from kyanite.services.rest.headers import (
 )
 from kyanite.services.rest.leases import lease_answer, lease_request_of
 from kyanite.services.rest.limits import check_body_length
-from kyanite.services.rest.structured import data_length_of, receive_data, structured_headers
-from kyanite.services.rest.uploads import commit, hash_headers
+from kyanite.services.rest.structured import data_length_of, structured_headers
+from kyanite.services.rest.uploads import hash_headers, store
 from kyanite.values import Instant
 from kyanite.wire import http_date
 from kyanite.wire.http import Response
@@ -75,11 +75,10 @@ async def create_file(context: RequestContext) -> Response:
         check_body_length(context.version, brought, FIRST_BYTES_MAX)
         if brought > new_file().length:
             raise bad_header("Content-Length", str(brought))
-        received = await receive_data(context, brought)
-        found = await commit(
-            context.store,
-            received,
-            create(new_file=new_file(payload=received.payload), lease_id=lease_id),
+        received, found = await store(
+            context,
+            brought,
+            lambda received: create(new_file=new_file(payload=received.payload), lease_id=lease_id),
         )
         hashes = hash_headers(headers, received) + structured_headers(context)
     answer = [*version_headers(found.entry), ENCRYPTED, *hashes]

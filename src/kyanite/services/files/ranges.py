@@ -1,6 +1,6 @@
 """The bytes of files over REST: Put Range, Get File, List Ranges."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 
 from kyanite.engine.api import Snapshot
@@ -15,8 +15,8 @@ from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.downloads import download, download_structured
 from kyanite.services.rest.file_paths import instant_of, path_of, readable_path_of
 from kyanite.services.rest.headers import base64_text, flag_of, lease_id_of, one_of, required
-from kyanite.services.rest.structured import data_length_of, is_structured, receive_data, structured_headers
-from kyanite.services.rest.uploads import commit
+from kyanite.services.rest.structured import data_length_of, is_structured, structured_headers
+from kyanite.services.rest.uploads import ReceivedBody, store
 from kyanite.wire import crc64, iso_time, ranges, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import (
@@ -56,9 +56,12 @@ async def put_range(context: RequestContext) -> Response:
             raise Malformed("RequestBodyTooLarge", MaxLimit=str(_WRITE_MAX_BYTES))
         if length != wanted.length:
             raise bad_header("Content-Length", str(length))
-        received = await receive_data(context, length)
-        request = RangeWrite(wanted.first, length, received.payload, keeps)
-        entry = await commit(context.store, received, file.write_range(engine, path, request, lease_id))
+
+        def transaction(received: ReceivedBody) -> Awaitable[Entry]:
+            request = RangeWrite(wanted.first, length, received.payload, keeps)
+            return file.write_range(engine, path, request, lease_id)
+
+        received, entry = await store(context, length, transaction)
         md5 = ("Content-MD5", base64_text(received.md5))
         hashes = [md5, ("x-ms-content-crc64", crc64.encode(received.crc64)), *structured_headers(context)]
     return Response(201, written_headers(entry) + hashes)

@@ -1,10 +1,9 @@
-"""Taking in a body that may come with checksums inside, as it is or structured."""
+"""Bodies with checksums inside: the ``x-ms-structured-body`` of requests and responses."""
 
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator
 
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import content_length_of, number_of, required
-from kyanite.services.rest.uploads import PiecedBody, ReceivedBody, expected_of, receive_body, take
 from kyanite.wire import structured_message
 from kyanite.wire.malformed import bad_header
 
@@ -17,7 +16,7 @@ def is_structured(context: RequestContext) -> bool:
 
 
 def data_length_of(context: RequestContext) -> int:
-    """How many bytes of data the request brings."""
+    """How many bytes of data the body of the request has."""
     length = content_length_of(context.request)
     if not is_structured(context):
         return length
@@ -25,22 +24,18 @@ def data_length_of(context: RequestContext) -> int:
     return number_of(context.headers, _LENGTH) or 0
 
 
-def receive_data(
-    context: RequestContext, length: int, *, md5: bytes | None = None
-) -> Awaitable[ReceivedBody]:
-    """The data, of which there are so many bytes; checked against ``md5`` if that is given."""
-    store, request = context.store, context.request
-    if not is_structured(context):
-        return take(store, request, length, md5=md5)
-    expected = expected_of(request.headers, "content-md5", "x-ms-content-crc64")
-    if expected.md5 is not None or expected.crc64 is not None:
+def check_no_hashes(context: RequestContext, md5: bytes | None, crc64: int | None) -> None:
+    """A structured body brings its own checksums; a header with another one is refused."""
+    if md5 is not None or crc64 is not None:
         raise bad_header(_HEADER, context.headers[_HEADER])
-    body = PiecedBody(
-        structured_message.decode(request.body.read, content_length_of(request), length), length
-    )
-    return receive_body(store, body, length, expected._replace(md5=md5))
+
+
+def data_of(context: RequestContext, length: int) -> AsyncIterator[bytes]:
+    """The data of a structured body, checked piece by piece."""
+    request = context.request
+    return structured_message.decode(request.body.read, content_length_of(request), length)
 
 
 def structured_headers(context: RequestContext) -> list[tuple[str, str]]:
-    """An answer says that the checksums were looked at."""
+    """The response says that the checksums were checked."""
     return [(_HEADER, structured_message.FORM)] if is_structured(context) else []

@@ -1,13 +1,16 @@
-"""Taking in the body of an upload: its bytes to where they will stay, its hashes checked.
+"""Storing the body of a request: receive it, check its hashes, and run the transaction that refers to it.
 
-A small body stays in memory and becomes part of the transaction. A middling one is gathered and packed with others. A
-large one streams to its own file; it is hashed and written in threads while the next piece arrives. Only so much is
-gathered at a time: beyond the budget middling bodies stream too, so many slow clients cannot fill the memory.
+A small body stays in memory and becomes part of the transaction. A medium one is read into memory and written
+together with others. A large one streams to extents of its own; threads hash and write it while the next piece
+arrives. Bodies in memory have a budget: beyond it medium ones stream too, so many slow clients cannot fill the memory.
+
+There is no other way to the bytes than ``store`` and its siblings: they give them to the transaction and then either
+commit its extents or discard them, so no error and no cancellation between the two can leave them behind.
 """
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,19 +21,21 @@ from kyanite.extents.api import Extent, Extents
 from kyanite.model.accounts import Store
 from kyanite.model.content.content import INLINE_MAX, PACK_MAX
 from kyanite.rules.refusals import Refused
+from kyanite.services.rest import structured
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, crc64_of, md5_of
 from kyanite.wire import crc64
-from kyanite.wire.http import Body, BodyError, Request
+from kyanite.wire.http import Body, BodyError
 from kyanite.wire.malformed import Malformed
 
 T = TypeVar("T")
 
-_GATHER_BUDGET_BYTES = 64 * 1024 * 1024
+_MEMORY_MAX_BYTES = 64 * 1024 * 1024
 _HASH_INLINE_MAX = 32 * 1024
 
 
 class ReceivedBody(msgspec.Struct, frozen=True, gc=False):
-    """A body that has arrived whole and is safe where it is."""
+    """A body that has arrived whole. Its bytes are on the disk already, unless they are few enough for a row."""
 
     payload: bytes | tuple[Extent, ...]
     length: int
@@ -38,13 +43,17 @@ class ReceivedBody(msgspec.Struct, frozen=True, gc=False):
     crc64: int
 
 
+Transaction = Callable[[ReceivedBody], Awaitable[T]]
+"""Starts the transaction that refers to the body. May raise what it likes before it does."""
+
+
 @dataclass(slots=True)
-class _Gathering:
-    held_bytes: int = 0
+class _Memory:
+    used_bytes: int = 0
 
 
-_gathering = _Gathering()
-_settling: set[asyncio.Future[Any]] = set()
+_memory = _Memory()
+_committing: set[asyncio.Future[Any]] = set()
 
 
 class PiecedBody:
@@ -66,7 +75,7 @@ class PiecedBody:
 
 
 class Expected(NamedTuple):
-    """The hashes that a body was announced with."""
+    """The hashes that the headers announce."""
 
     md5: bytes | None
     crc64: int | None
@@ -82,102 +91,85 @@ def expected_of(headers: Mapping[str, str], md5_header: str, crc64_header: str) 
 def hash_headers(
     headers: Mapping[str, str], received: ReceivedBody, md5_header: str = "content-md5"
 ) -> list[tuple[str, str]]:
-    """The hashes that an answer tells: the CRC64 always, the MD5 to who sent one."""
-    told = [("x-ms-content-crc64", crc64.encode(received.crc64))]
+    """The hashes in a response: the CRC64 always, the MD5 if the request had one."""
+    hashes = [("x-ms-content-crc64", crc64.encode(received.crc64))]
     if md5_header in headers:
-        told.append(("Content-MD5", base64_text(received.md5)))
-    return told
+        hashes.append(("Content-MD5", base64_text(received.md5)))
+    return hashes
 
 
 def check_hashes(headers: Mapping[str, str], data: bytes) -> int:
-    """Check a body that is in memory against the hashes it came with; its CRC64 is returned."""
+    """Check a body in memory against the hashes in the headers; returns its CRC64."""
     checksum = crc64.compute(data)
     md5 = hashlib.md5(data, usedforsecurity=False).digest()
     _check(md5, checksum, Expected(md5_of(headers, "content-md5"), crc64_of(headers)))
     return checksum
 
 
-def take(store: Store, request: Request, length: int, *, md5: bytes | None = None) -> Awaitable[ReceivedBody]:
-    """Read the request's body and check it against what the headers say of it, and against ``md5`` if that is given."""
+def store(
+    context: RequestContext, length: int, transaction: Transaction[T], *, md5: bytes | None = None
+) -> Awaitable[tuple[ReceivedBody, T]]:
+    """Store the body of the request, ``length`` bytes of data, and return it with what the transaction returned.
+
+    The body must have the hashes that its headers announce, and ``md5`` if that is given.
+    """
+    request = context.request
     expected = expected_of(request.headers, "content-md5", "x-ms-content-crc64")
+    if structured.is_structured(context):
+        structured.check_no_hashes(context, expected.md5, expected.crc64)
+        body: Body = PiecedBody(structured.data_of(context, length), length)
+        return store_body(context.store, body, length, Expected(md5, None), transaction)
     if md5 is not None and expected.md5 != md5:
         if expected.md5 is not None:
             raise Malformed("Md5Mismatch", UserSpecifiedMd5=base64_text(md5))
         expected = expected._replace(md5=md5)
-    return receive_body(store, request.body, length, expected)
+    return store_body(context.store, request.body, length, expected, transaction)
 
 
-async def receive_body(store: Store, body: Body, length: int, expected: Expected) -> ReceivedBody:
+async def store_body(
+    store: Store, body: Body, length: int, expected: Expected, transaction: Transaction[T]
+) -> tuple[ReceivedBody, T]:
     """The same with a body from anywhere."""
     if length <= INLINE_MAX:
-        return await _take_small(body, length, expected)
-    if length <= PACK_MAX and _gathering.held_bytes + length <= _GATHER_BUDGET_BYTES:
-        return await _take_middling(store, body, length, expected)
-    return await _take_large(store, body, length, expected)
+        data = await _whole(body, length)
+        received = ReceivedBody(
+            data, length, hashlib.md5(data, usedforsecurity=False).digest(), crc64.compute(data)
+        )
+        _check(received.md5, received.crc64, expected)
+        return received, await transaction(received)
+    if length <= PACK_MAX and _memory.used_bytes + length <= _MEMORY_MAX_BYTES:
+        received = await _receive_in_memory(store.extents, body, length, expected)
+    else:
+        received = await _receive_streaming(store.extents, body, length, expected)
+    return received, await _commit(store.extents, received, transaction)
 
 
-async def keep(store: Store, data: bytes) -> ReceivedBody:
-    """The same for bytes that are in memory already."""
+async def store_data(store: Store, data: bytes, transaction: Transaction[T]) -> tuple[ReceivedBody, T]:
+    """The same with bytes that are in memory and checked already."""
     digest, checksum = await _md5(data), crc64.compute(data)
-    payload = data if len(data) <= INLINE_MAX else (await store.extents.put(data),)
-    return ReceivedBody(payload, len(data), digest, checksum)
+    if len(data) <= INLINE_MAX:
+        received = ReceivedBody(data, len(data), digest, checksum)
+        return received, await transaction(received)
+    received = ReceivedBody((await store.extents.put(data),), len(data), digest, checksum)
+    return received, await _commit(store.extents, received, transaction)
 
 
-async def commit(store: Store, received: ReceivedBody, transaction: Awaitable[T]) -> T:
-    """Wait for the transaction that refers to the body, and tell the store of bytes how it went.
-
-    Also when the client goes away meanwhile and its request is cancelled: extents that nobody speaks for are kept
-    until the process ends. After an unknown outcome they are left alone, for they may be referred to.
-    """
-    if isinstance(received.payload, bytes):
-        return await transaction
-    settling = asyncio.ensure_future(_settle(store.extents, received.payload, transaction))
-    _settling.add(settling)
-    settling.add_done_callback(_settled)
-    return await asyncio.shield(settling)
-
-
-def _settled(settling: asyncio.Future[Any]) -> None:
-    _settling.discard(settling)
-    if not settling.cancelled():
-        settling.exception()  # It has been seen, though the one it concerned may have gone.
-
-
-async def _settle(extents: Extents, body: tuple[Extent, ...], transaction: Awaitable[T]) -> T:
-    try:
-        result = await transaction
-    except (Refused, EngineBusy, EngineFull):
-        await extents.discard(body)
-        raise
-    extents.commit(body)
-    return result
-
-
-async def _take_small(body: Body, length: int, expected: Expected) -> ReceivedBody:
-    data = await _whole(body, length)
-    received = ReceivedBody(
-        data, length, hashlib.md5(data, usedforsecurity=False).digest(), crc64.compute(data)
-    )
-    _check(received.md5, received.crc64, expected)
-    return received
-
-
-async def _take_middling(store: Store, body: Body, length: int, expected: Expected) -> ReceivedBody:
-    _gathering.held_bytes += length
+async def _receive_in_memory(extents: Extents, body: Body, length: int, expected: Expected) -> ReceivedBody:
+    _memory.used_bytes += length
     try:
         data = await _whole(body, length)
         digest = await _md5(data)
         checksum = crc64.compute(data)
         _check(digest, checksum, expected)
-        extent = await store.extents.put(data)
+        extent = await extents.put(data)
     finally:
-        _gathering.held_bytes -= length
+        _memory.used_bytes -= length
     return ReceivedBody((extent,), length, digest, checksum)
 
 
-async def _take_large(store: Store, body: Body, length: int, expected: Expected) -> ReceivedBody:
+async def _receive_streaming(extents: Extents, body: Body, length: int, expected: Expected) -> ReceivedBody:
     digest = hashlib.md5(usedforsecurity=False)
-    upload = store.extents.upload(size_hint=length, observers=(digest.update,))
+    upload = extents.upload(size_hint=length, observers=(digest.update,))
     try:
         received = 0
         while piece := await body.read():
@@ -185,19 +177,54 @@ async def _take_large(store: Store, body: Body, length: int, expected: Expected)
             await upload.write(piece)
         if received != length:
             raise BodyError("the body ended early")
-        extents = tuple(await upload.finish())
-        checksum = crc64.EMPTY
-        for extent in extents:
-            checksum = crc64.combine(checksum, extent.crc64, extent.length)
+        written = tuple(await upload.finish())
     except BaseException:
         await upload.abort()
         raise
+    checksum = crc64.EMPTY
+    for extent in written:
+        checksum = crc64.combine(checksum, extent.crc64, extent.length)
     try:
         _check(digest.digest(), checksum, expected)
     except Malformed:
-        await store.extents.discard(extents)
+        await extents.discard(written)
         raise
-    return ReceivedBody(extents, length, digest.digest(), checksum)
+    return ReceivedBody(written, length, digest.digest(), checksum)
+
+
+async def _commit(extents: Extents, received: ReceivedBody, transaction: Transaction[T]) -> T:
+    """Run the transaction in a task of its own, which a cancelled request does not cancel.
+
+    There is no point at which a request can be cancelled between the last byte and this task.
+    """
+    committing = asyncio.ensure_future(_run(extents, received, transaction))
+    _committing.add(committing)
+    committing.add_done_callback(_committed)
+    return await asyncio.shield(committing)
+
+
+def _committed(committing: asyncio.Future[Any]) -> None:
+    _committing.discard(committing)
+    if not committing.cancelled():
+        committing.exception()  # Marked as retrieved: the request it concerns may be cancelled.
+
+
+async def _run(extents: Extents, received: ReceivedBody, transaction: Transaction[T]) -> T:
+    """After an unknown outcome the extents are left alone, for they may be referred to."""
+    written = received.payload
+    assert isinstance(written, tuple)
+    try:
+        running = transaction(received)
+    except BaseException:
+        await extents.discard(written)
+        raise
+    try:
+        result = await running
+    except (Refused, Malformed, EngineBusy, EngineFull):
+        await extents.discard(written)
+        raise
+    extents.commit(written)
+    return result
 
 
 async def _whole(body: Body, length: int) -> bytes:
