@@ -71,6 +71,9 @@ def after(prefix: bytes) -> bytes:
     return trimmed[:-1] + bytes((trimmed[-1] + 1,))
 
 
+SERVICE_PROPERTIES = b"s"
+
+
 def service_properties(account: str, service: str) -> bytes:
     return b"s%b\0%b" % (account.encode(), service.encode())
 
