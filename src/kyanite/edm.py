@@ -1,6 +1,6 @@
 """The entity data model: the types a property of an entity can have, the order of texts, and filters as trees.
 
-This is what the wire formats read, the rules judge and the model compiles. No bytes of a protocol and no storage here.
+The wire formats read these values, the rules check them and the model compiles them.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class EdmType(Enum):
 
 
 ANNOTATION = "@odata.type"
-"""What follows a property's name in the name of its annotation."""
+"""The suffix of a property's name in the name of its annotation."""
 
 PARTITION_KEY = "PartitionKey"
 ROW_KEY = "RowKey"
@@ -29,10 +29,10 @@ TIMESTAMP = "Timestamp"
 
 
 def ordinal(text: str) -> bytes:
-    """Bytes that sort like the text does in the service: by its UTF-16 code units.
+    """Bytes that sort like the text does in Azure: by its UTF-16 code units.
 
-    This is UTF-8 but for characters beyond the basic plane. Those are written as their two surrogates, three bytes
-    each (the form known as CESU-8), because in UTF-16 they come before U+E000, and in UTF-8 they would not.
+    This is UTF-8 except for characters beyond the basic plane, which are encoded as two surrogates of three bytes each
+    (CESU-8): in UTF-16 they sort before U+E000, and in UTF-8 they would not.
     """
     octets = text.encode()
     if text.isascii() or max(octets) < _BEYOND_BASIC_PLANE:
@@ -51,17 +51,17 @@ def text_of_ordinal(octets: bytes) -> str:
 
 
 _BEYOND_BASIC_PLANE = 0xF0
-"""The first byte, in UTF-8, of every character beyond the basic plane, and of nothing else, is this or more."""
+"""A byte of UTF-8 is this or more only where it begins a character beyond the basic plane."""
 
 
 def utf16_units(text: str) -> int:
-    """The length of a text as the service counts it."""
+    """The length of a text as Azure counts it."""
     return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 
 @dataclass(frozen=True, slots=True)
 class SasKeyRange:
-    """The entities that a table token opens, ends inclusive; None leaves an end open."""
+    """The entities that a shared access signature of a table allows, ends inclusive; None leaves an end open."""
 
     start_partition: str | None
     start_row: str | None
@@ -83,7 +83,7 @@ Value = str | int | float | bool | bytes
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant in a filter. Dates and GUIDs are texts in the one spelling in which they are stored."""
+    """A constant in a filter. Dates and GUIDs are texts, spelled as they are stored."""
 
     type: EdmType
     value: Value
@@ -91,7 +91,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A property against a constant, the property on the left."""
+    """A comparison of a property with a constant; the property is on the left."""
 
     name: str
     operator: Operator
@@ -117,7 +117,7 @@ class Not:
 class Constant:
     """Every entity, or none."""
 
-    holds: bool
+    value: bool
 
 
 Filter = Comparison | And | Or | Not | Constant

@@ -1,25 +1,25 @@
-from dataclasses import dataclass
-
 import pytest
 
 from kyanite.rules import cors
 from kyanite.rules.cors import Consent
+from kyanite.service_properties import CorsRule
 
 
-@dataclass(frozen=True)
-class Rule:
-    allowed_origins: tuple[str, ...]
-    allowed_methods: tuple[str, ...]
-    allowed_headers: tuple[str, ...] = ()
-    exposed_headers: tuple[str, ...] = ()
-    max_age_seconds: int = 5
+def rule(
+    origins: tuple[str, ...],
+    methods: tuple[str, ...],
+    headers: tuple[str, ...] = (),
+    exposed_headers: tuple[str, ...] = (),
+    max_age_seconds: int = 5,
+) -> CorsRule:
+    return CorsRule(origins, methods, max_age_seconds, exposed_headers, headers)
 
 
-EXACT = Rule(
+EXACT = rule(
     ("http://a.com", "http://b.com"), ("GET", "PUT"), ("x-ms-blob-type", "x-ms-meta-a*"), ("x-ms-*",)
 )
-ANYONE = Rule(("*",), ("GET",), ("*",), ("*",), 60)
-NO_HEADERS = Rule(("http://a.com",), ("GET",))
+ANYONE = rule(("*",), ("GET",), ("*",), ("*",), 60)
+NO_HEADERS = rule(("http://a.com",), ("GET",))
 
 CONSENT_A = Consent("http://a.com", True, ("x-ms-*",), 5)
 CONSENT_ANY = Consent("*", False, ("*",), 60)
@@ -39,7 +39,7 @@ PREFLIGHTS = [
     ("any header", [ANYONE], "http://x.com", "GET", ["anything"], CONSENT_ANY),
     ("any origin", [ANYONE], "http://x.com", "GET", [], CONSENT_ANY),
     ("no headers allowed", [NO_HEADERS], "http://a.com", "GET", ["x-ms-date"], None),
-    ("no headers asked", [NO_HEADERS], "http://a.com", "GET", [], Consent("http://a.com", True, (), 5)),
+    ("no headers requested", [NO_HEADERS], "http://a.com", "GET", [], Consent("http://a.com", True, (), 5)),
     ("first match decides", [EXACT, ANYONE], "http://a.com", "GET", [], CONSENT_A),
     ("first match decides the other way", [ANYONE, EXACT], "http://a.com", "GET", [], CONSENT_ANY),
     ("later rules are not tried for headers", [NO_HEADERS, ANYONE], "http://a.com", "GET", ["x-ms-date"], None),
@@ -54,7 +54,7 @@ PREFLIGHTS = [
     ids=[case[0] for case in PREFLIGHTS],
 )
 def test_preflights(
-    rules: list[Rule], origin: str, method: str, headers: list[str], consent: Consent | None
+    rules: list[CorsRule], origin: str, method: str, headers: list[str], consent: Consent | None
 ) -> None:
     assert cors.preflight(rules, origin=origin, method=method, headers=headers) == consent
 
@@ -77,7 +77,7 @@ ACTUAL = [
     ids=[case[0] for case in ACTUAL],
 )
 def test_actual_requests(
-    rules: list[Rule], origin: str, method: str, consent: Consent | None, varies: bool
+    rules: list[CorsRule], origin: str, method: str, consent: Consent | None, varies: bool
 ) -> None:
     assert cors.actual(rules, origin=origin, method=method) == consent
     assert cors.varies_by_origin(rules, origin=origin, method=method) == varies
@@ -87,5 +87,5 @@ def test_actual_requests(
     ("rules", "varies"),
     [([], False), ([EXACT], True), ([ANYONE], False), ([EXACT, ANYONE], True), ([ANYONE, EXACT], False)],
 )
-def test_requests_without_an_origin(rules: list[Rule], varies: bool) -> None:
+def test_requests_without_an_origin(rules: list[CorsRule], varies: bool) -> None:
     assert cors.varies_by_origin(rules, origin=None, method="GET") == varies

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +31,21 @@ class Difference(NamedTuple):
     reason: str
 
 
-DIFFERENCES: tuple[Difference, ...] = ()
+def with_soft_delete_and_website_off(answer: Answer) -> Answer:
+    body = answer.body
+    for element in ("DeleteRetentionPolicy", "StaticWebsite"):
+        pattern = f"<{element}><Enabled>true</Enabled>.*</{element}>"
+        body = re.sub(pattern, f"<{element}><Enabled>false</Enabled></{element}>", body)
+    return replace(answer, body=body, headers={**answer.headers, "content-length": str(len(body.encode()))})
+
+
+DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        r"GET blob:/acme/\?restype=service&comp=properties.*",
+        with_soft_delete_and_website_off,
+        "Earlier versions let clients turn these on and did nothing of the kind.",
+    ),
+)
 
 CLEAN_UP_SECONDS_MAX = 20.0
 """How long the server may take to clean up after the process that wrote the store."""

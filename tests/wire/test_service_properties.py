@@ -15,15 +15,9 @@ from azure.storage.blob import (
     StaticWebsite as SdkStaticWebsite,
 )
 
-from kyanite.values import instant_from_datetime
-from kyanite.wire import service_properties, xml
-from kyanite.wire.cors_rules import CorsRule
-from kyanite.wire.malformed import Malformed
-from kyanite.wire.service_properties import (
-    BLOB_ELEMENTS,
-    FILE_ELEMENTS,
+from kyanite.service_properties import (
     INITIAL,
-    QUEUE_ELEMENTS,
+    CorsRule,
     DeleteRetention,
     Logging,
     Metrics,
@@ -31,6 +25,10 @@ from kyanite.wire.service_properties import (
     ServiceProperties,
     StaticWebsite,
 )
+from kyanite.values import instant_from_datetime
+from kyanite.wire import service_properties, xml
+from kyanite.wire.malformed import Malformed
+from kyanite.wire.service_properties import BLOB_ELEMENTS, EVERY_ELEMENT, FILE_ELEMENTS, QUEUE_ELEMENTS
 from tests.wire.sdk_transport import Canned, client
 
 RULE = CorsRule(("http://a.com", "http://b.com"), ("GET", "PUT"), 60, ("x-ms-*",), ("*",))
@@ -57,8 +55,8 @@ FULL = ServiceProperties(
     ],
 )
 def test_both_ways(properties: ServiceProperties) -> None:
-    document = service_properties.encode(properties, BLOB_ELEMENTS | FILE_ELEMENTS)
-    assert service_properties.decode(document, BLOB_ELEMENTS | FILE_ELEMENTS) == properties
+    document = service_properties.encode(properties, EVERY_ELEMENT)
+    assert service_properties.decode(document, EVERY_ELEMENT) == properties
 
 
 def test_the_text() -> None:

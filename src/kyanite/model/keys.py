@@ -1,58 +1,58 @@
-"""Where everything is: the one place that builds keys.
+"""The key layout: the only module that builds keys.
 
 Keys are ordered bytes. A key is a prefix of one letter and then parts that keep their order: fixed-width numbers,
-big-endian, and texts in UTF-8 that end with a zero byte wherever something follows them (no legal name holds one).
+big-endian, and texts in UTF-8 that end with a zero byte when another part follows (no legal name contains one).
 What is inside a container, queue, table or share is keyed by the id of that resource and not by its name. So deleting
 it is one small transaction, and a name that is used again can never show what was there before.
 
     prefix  rest of the key                         value
     ------  --------------------------------------  -----------------------------------------
-    s       account 0 service                       service properties
+    s       account 0 service                       service properties (``model/settings.py``)
     c       account 0 container name                container record
     n       container id, blob name                 blob record (the base blob)
     v       container id, blob name 0 instant       blob record (a snapshot or a version)
-    i       container id, blob name                 staging area: blocks that are not committed yet
+    i       container id, blob name                 staging area: the blocks that are not committed yet
     j       staging id (8 bytes), block id          staged block
-    y       staging id (8 bytes)                    a staging area that was given up, to be taken apart
-    d       container id                            a deleted container, to be taken apart
-    b       number (8 bytes)                        an inline body, kept apart by the engines
-    k       number (8 bytes)                        how many share an inline body, if more than one
+    y       staging id (8 bytes)                    an abandoned staging area, to be purged
+    d       container id                            a deleted container, to be purged
+    b       number (8 bytes)                        an inline body, which engines may store apart from other rows
+    k       number (8 bytes)                        the number of references to an inline body, if several
     x       segment (16 bytes), start (8 bytes)     extent: length, CRC and references
-    g       died at (8), segment (16), start (8)    grave: an extent nobody refers to any more
-    l       layer id (8 bytes)                      layer head: parent and references
-    e       layer id (8), layer id (8)              edge: the second layer lies on the first
-    r       layer id (8 bytes), offset (8 bytes)    run of intervals
-    u       layer id (8 bytes)                      chore: a layer to be taken apart or to be folded
-    h       owner (12), number (8)                  hold: a process reads a layer for a long time
+    g       died at (8), segment (16), start (8)    freed extent: it has no references any more
+    l       layer id (8 bytes)                      layer: its parent and references
+    e       layer id (8), layer id (8)              edge: the second layer lies on top of the first
+    r       layer id (8 bytes), offset (8 bytes)    interval row
+    u       layer id (8 bytes)                      pending compaction: a layer to be purged or merged
+    h       owner (12), number (8)                  pinned read: a process reads a layer for a long time
     q       account 0 queue name                    queue record
-    m       generation, visible at, put at (8 each) message of a queue, in the order of delivery
-    a       generation (8), shard (1)               how many messages there are, in parts
-    z       generation (8)                          messages that were cleared, or whose queue was deleted
+    m       message set id, visible at, put at (8)  message of a queue, in the order of delivery
+    a       message set id (8), shard (1)           number of messages, in several parts
+    z       message set id (8)                      messages of a cleared or deleted queue, to be purged
     t       account 0 table name in lower case      table record
-    w       table id, partition key 0 row key       entity; its keys in an order of their own, see ``edm.ordinal``
-    o       table id, id (8), 0, number (1 each)    what a row of ``w`` could not hold of a large entity
-    T       table id                                a deleted table, to be taken apart
+    w       table id, partition key 0 row key       entity; its keys sort by ``edm.ordinal``
+    o       table id, id (8), 0, number (1 each)    the rest of an entity that does not fit into its row
+    T       table id                                a deleted table, to be purged
     F       account 0 share name                    share record
-    S       share id, instant                       share record as it was at a snapshot
+    S       share id, instant                       share snapshot: the share record of that time
     N       share id, directory id, folded name     file or directory; the root has the id 0 and no name, and a file
-                                                    with several names its own id and none
-    V       share id, directory id, name 0 instant  the same as it was until that snapshot, set aside since
+                                                    with several names its own id and no name
+    V       share id, directory id, name 0 instant  snapshot copy: the entry as it was until that snapshot
     P       share id, key (16 bytes)                security descriptor
-    U       share id, shard (1)                     how many bytes the files of a share have, in parts
+    U       share id, shard (1)                     number of bytes of the files of a share, in several parts
     H       share id, file id, handle id            open handle
-    M       share id, directory id, folded name     a file that goes when its last handle is closed
-    D       share id                                a deleted share, to be taken apart
-    R       account 0 share name 0 instant          a share that was deleted then and can still be restored
-    L       share id                                aside rows to be looked through, after a snapshot was deleted
+    M       share id, directory id, folded name     a file to be deleted when its last handle is closed
+    D       share id                                a deleted share, to be purged
+    R       account 0 share name 0 instant          a share that was deleted at that instant and can be restored
+    L       share id                                a share whose snapshot copies to check after a snapshot was deleted
     O       share id, directory id, file id         a file that is open, under every directory above it
     Q       owner (12), share id, file id, handle   open handle, by the process that serves it
     p       container id, blob name                 snapshots of a blob that were deleted, to be purged
     f       -                                       the format of the store, and how far an upgrade has come
 
-Letters that are kept for what is still to come:
+Letters reserved for coming capabilities:
 
     K  oplocks and leases of SMB        E  versions of blobs       I  immutability policies
-    W  directories that are watched     X  deleted blobs           A  accounts
+    W  watched directories              X  deleted blobs           A  accounts
     G  blobs by their tags              B  nodes
 """
 
@@ -69,6 +69,9 @@ def after(prefix: bytes) -> bytes:
     """The first key beyond all that begin with the prefix."""
     trimmed = prefix.rstrip(b"\xff")
     return trimmed[:-1] + bytes((trimmed[-1] + 1,))
+
+
+SERVICE_PROPERTIES = b"s"
 
 
 def service_properties(account: str, service: str) -> bytes:
@@ -173,7 +176,7 @@ def layer(layer_id: int) -> bytes:
 
 
 def interval_rows(layer_id: int) -> bytes:
-    """What the keys of a layer's runs begin with."""
+    """What the keys of a layer's interval rows begin with."""
     return b"r" + layer_id.to_bytes(8, "big")
 
 
@@ -204,8 +207,8 @@ def pinned_reads_of(owner: bytes) -> bytes:
     return b"h" + owner
 
 
-def pinned_read(owner: bytes, hold_number: int) -> bytes:
-    return b"h%b%b" % (owner, hold_number.to_bytes(8, "big"))
+def pinned_read(owner: bytes, read_number: int) -> bytes:
+    return b"h%b%b" % (owner, read_number.to_bytes(8, "big"))
 
 
 def queues(account: str) -> bytes:
@@ -264,7 +267,7 @@ def tables(account: str) -> bytes:
 
 
 def table(account: str, name: str) -> bytes:
-    """Names of tables compare without case."""
+    """Table names compare without case."""
     return b"t%b\0%b" % (account.encode(), name.lower().encode())
 
 
@@ -274,7 +277,7 @@ def entities(table_id: int) -> bytes:
 
 
 def entity(partition_key: str, row_key: str) -> bytes:
-    """How the key of an entity goes on behind its table's id. Neither part can hold a byte below 32."""
+    """The key of an entity after its table's id. Neither part contains a byte below 32."""
     return b"%b\0%b" % (ordinal(partition_key), ordinal(row_key))
 
 
@@ -282,17 +285,17 @@ def table_scope(account: str, name: str, partition_key: str) -> Scope:
     return Scope(b"t%b/%b/%b" % (account.encode(), name.lower().encode(), partition_key.encode()))
 
 
-def entity_pieces(table_id: int) -> bytes:
-    """What the keys of the pieces of a table's large entities begin with."""
+def entity_parts(table_id: int) -> bytes:
+    """What the keys of the further parts of a table's large entities begin with."""
     return b"o" + table_id.to_bytes(8, "big")
 
 
-def entity_piece(table_id: int, divided_id: int, entity_number: int, piece_number: int) -> bytes:
+def entity_part(table_id: int, divided_id: int, entity_number: int, part_number: int) -> bytes:
     return b"o%b%b%c%c" % (
         table_id.to_bytes(8, "big"),
         divided_id.to_bytes(8, "big"),
         entity_number,
-        piece_number,
+        part_number,
     )
 
 
@@ -346,7 +349,7 @@ def preserved_entries_of_share(share_id: int) -> bytes:
 
 
 def preserved_entries(share_id: int, directory_id: int) -> bytes:
-    """What the keys of a directory's aside rows begin with."""
+    """What the keys of the snapshot copies of a directory's entries begin with."""
     return b"V%b%b" % (share_id.to_bytes(8, "big"), directory_id.to_bytes(8, "big"))
 
 

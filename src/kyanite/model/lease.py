@@ -1,6 +1,6 @@
-"""A lease action as a client asks for it, and what it leads to: the same for whatever is leased.
+"""A lease action and its outcome, for every kind of resource.
 
-Which action does what in which state is ``rules/leases.py``. No action changes an ETag or a Last-Modified.
+``rules/leases.py`` says what an action does in each state. No action changes an ETag or a Last-Modified.
 """
 
 from dataclasses import dataclass
@@ -27,19 +27,19 @@ class Action(Enum):
 class LeaseRequest:
     action: Action
     lease_id: LeaseId = NO_LEASE_ID
-    """The id that the caller says is in force: for renew, change and release."""
+    """The present id, according to the caller: for renew, change and release."""
     proposed_id: LeaseId = NO_LEASE_ID
-    """The id to have from now on: for acquire and change."""
+    """The new id: for acquire and change."""
     seconds: int = 0
     period: int | None = None
-    """For break: the seconds to go on at the most."""
+    """For break: the maximum number of seconds until the lease is broken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     lease: Lease
     seconds_left: int = 0
-    """After a break: for how long the lease still locks."""
+    """After a break: for how long the lease is still locked."""
 
 
 def act(lease: Lease, request: LeaseRequest, now: Instant) -> Outcome:

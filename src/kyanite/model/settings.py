@@ -1,32 +1,39 @@
-"""The properties of a service of an account: analytics, CORS rules, retention, the default version.
+"""The properties of a service of an account, as they are stored.
 
-They are kept in the form in which clients write them; the service that owns them reads and merges it. The last writer
-wins, but a writer that leaves parts out keeps the others' parts, so setting is one transaction.
+A transaction that obeys a property reads it itself (``load``), so that it acts on the value in force when it commits.
+The last writer wins, but a writer keeps the properties that it leaves out, so an update is one transaction.
 """
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
+from kyanite.model.records import encode
+from kyanite.service_properties import INITIAL, ServiceProperties
+
+decode_settings: Callable[[bytes], ServiceProperties] = msgspec.msgpack.Decoder(ServiceProperties).decode
 
 
-def load(engine: Engine, account: str, service: str) -> Awaitable[bytes | None]:
-    """The stored properties, or None while nobody has set any."""
-    key = keys.service_properties(account, service)
-
-    def body(snap: Snapshot) -> bytes | None:
-        return snap.get(key)
-
-    return engine.read(body)
+def load(snap: Snapshot, account: str, service: str) -> ServiceProperties:
+    """The properties in force: the initial ones until a client sets others."""
+    stored = snap.get(keys.service_properties(account, service))
+    return INITIAL if stored is None else decode_settings(stored)
 
 
-def merge(
-    engine: Engine, account: str, service: str, merged: Callable[[bytes | None], bytes]
-) -> Awaitable[None]:
-    """Replace the properties by what ``merged``, a pure function, makes of the present ones."""
-    key = keys.service_properties(account, service)
+def save(tx: Transaction, account: str, service: str, properties: ServiceProperties) -> None:
+    tx.put(keys.service_properties(account, service), encode(properties))
+
+
+def get(engine: Engine, account: str, service: str) -> Awaitable[ServiceProperties]:
+    return engine.read(lambda snap: load(snap, account, service))
+
+
+def update(engine: Engine, account: str, service: str, change: ServiceProperties) -> Awaitable[None]:
+    """Set the properties that the change names and keep the others."""
 
     def body(tx: Transaction) -> None:
-        tx.put(key, merged(tx.get(key)))
+        save(tx, account, service, load(tx, account, service).updated(change))
 
     return engine.run(body)

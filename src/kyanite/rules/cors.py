@@ -7,28 +7,10 @@ judged against the service; the resource need not exist.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+
+from kyanite.service_properties import CorsRule
 
 ANY = "*"
-
-
-class Rule(Protocol):
-    """One rule of a service's properties; every list may be ``("*",)``."""
-
-    @property
-    def allowed_origins(self) -> Sequence[str]: ...
-
-    @property
-    def allowed_methods(self) -> Sequence[str]: ...
-
-    @property
-    def allowed_headers(self) -> Sequence[str]: ...
-
-    @property
-    def exposed_headers(self) -> Sequence[str]: ...
-
-    @property
-    def max_age_seconds(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +24,9 @@ class Consent:
     max_age_seconds: int = 0
 
 
-def preflight(rules: Sequence[Rule], *, origin: str, method: str, headers: Sequence[str]) -> Consent | None:
+def preflight(
+    rules: Sequence[CorsRule], *, origin: str, method: str, headers: Sequence[str]
+) -> Consent | None:
     """What the browser may do, or None when it may not (403 CorsPreflightFailure)."""
     rule = _first_match(rules, origin, method)
     if rule is None or not all(_allows_header(rule, header) for header in headers):
@@ -50,13 +34,13 @@ def preflight(rules: Sequence[Rule], *, origin: str, method: str, headers: Seque
     return _consent(rule, origin)
 
 
-def actual(rules: Sequence[Rule], *, origin: str, method: str) -> Consent | None:
+def actual(rules: Sequence[CorsRule], *, origin: str, method: str) -> Consent | None:
     """What to add to an answer, or None: the request itself proceeds all the same."""
     rule = _first_match(rules, origin, method)
     return None if rule is None else _consent(rule, origin)
 
 
-def varies_by_origin(rules: Sequence[Rule], *, origin: str | None, method: str) -> bool:
+def varies_by_origin(rules: Sequence[CorsRule], *, origin: str | None, method: str) -> bool:
     """Whether caches must be told that the answer depends on the origin. Asked for GET and HEAD only.
 
     It does as soon as there are rules, unless the one that answers is open to every origin. A request without
@@ -71,14 +55,14 @@ def varies_by_origin(rules: Sequence[Rule], *, origin: str | None, method: str) 
     return rule is None or ANY not in rule.allowed_origins
 
 
-def _first_match(rules: Sequence[Rule], origin: str, method: str) -> Rule | None:
+def _first_match(rules: Sequence[CorsRule], origin: str, method: str) -> CorsRule | None:
     for rule in rules:
         if method in rule.allowed_methods and (ANY in rule.allowed_origins or origin in rule.allowed_origins):
             return rule
     return None
 
 
-def _allows_header(rule: Rule, header: str) -> bool:
+def _allows_header(rule: CorsRule, header: str) -> bool:
     """Header names compare without case; ``x-ms-meta-abc*`` stands for all that begin so."""
     name = header.lower()
     return any(_fits(name, allowed.lower()) for allowed in rule.allowed_headers)
@@ -88,7 +72,7 @@ def _fits(name: str, allowed: str) -> bool:
     return name.startswith(allowed[:-1]) if allowed.endswith(ANY) else name == allowed
 
 
-def _consent(rule: Rule, origin: str) -> Consent:
+def _consent(rule: CorsRule, origin: str) -> Consent:
     open_to_all = ANY in rule.allowed_origins
     return Consent(
         allow_origin=ANY if open_to_all else origin,

@@ -4,8 +4,7 @@ All five elements of a rule must be there, though the lists of headers may be em
 commas.
 """
 
-from dataclasses import dataclass
-
+from kyanite.service_properties import CorsRule
 from kyanite.wire import xml
 
 MAX_RULES = 5
@@ -18,15 +17,6 @@ MAX_ITEM_CHARACTERS = 256
 MAX_AGE_SECONDS = 2**31 - 1
 
 METHODS = frozenset(("DELETE", "GET", "HEAD", "MERGE", "PATCH", "POST", "OPTIONS", "PUT"))
-
-
-@dataclass(frozen=True, slots=True)
-class CorsRule:
-    allowed_origins: tuple[str, ...]
-    allowed_methods: tuple[str, ...]
-    max_age_seconds: int
-    exposed_headers: tuple[str, ...]
-    allowed_headers: tuple[str, ...]
 
 
 def decode(element: xml.Element) -> tuple[CorsRule, ...]:

@@ -1,17 +1,24 @@
-"""``StorageServiceProperties`` and ``StorageServiceStats``: a service's settings and replication state.
+"""``StorageServiceProperties`` and ``StorageServiceStats``: a service's properties and replication state, as XML.
 
-An element that is left out of Set … Service Properties keeps its setting, so every field may be None. Which
-elements a service has is given by the caller; the rest is the same for all of them.
+Set … Service Properties keeps what a document leaves out, which is None in the values here. The caller says which
+elements the service has; the rest is the same for all services.
 """
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
+from kyanite.service_properties import (
+    DeleteRetention,
+    Logging,
+    Metrics,
+    ProtocolSettings,
+    Retention,
+    ServiceProperties,
+    StaticWebsite,
+)
 from kyanite.values import Instant
 from kyanite.wire import cors_rules, http_date, xml
-from kyanite.wire.cors_rules import CorsRule
 
 MAX_RETENTION_DAYS = 365
 
@@ -20,103 +27,14 @@ _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """For how many days something is kept; None when it is not kept by this setting."""
-
-    days: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Logging:
-    version: str = "1.0"
-    delete: bool = False
-    read: bool = False
-    write: bool = False
-    retention: Retention = Retention()
-
-
-@dataclass(frozen=True, slots=True)
-class Metrics:
-    version: str = "1.0"
-    enabled: bool = False
-    include_apis: bool = False
-    retention: Retention = Retention()
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteRetention:
-    """Soft delete of blobs."""
-
-    retention: Retention = Retention()
-    allow_permanent_delete: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StaticWebsite:
-    enabled: bool = False
-    index_document: str | None = None
-    default_index_document_path: str | None = None
-    error_document_404_path: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ProtocolSettings:
-    """What the protocols of file shares demand. None is left as it is."""
-
-    smb_multichannel: bool | None = None
-    smb_encryption: bool | None = None
-    nfs_encryption: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceProperties:
-    """The fields stand in the order of their elements."""
-
-    logging: Logging | None = None
-    hour_metrics: Metrics | None = None
-    minute_metrics: Metrics | None = None
-    cors: tuple[CorsRule, ...] | None = None
-    default_service_version: str | None = None
-    delete_retention: DeleteRetention | None = None
-    static_website: StaticWebsite | None = None
-    protocols: ProtocolSettings | None = None
-    share_retention: Retention | None = None
-
-    def updated(self, change: "ServiceProperties") -> "ServiceProperties":
-        """These properties with those that the change names."""
-        merged = _merged(self, change)
-        if self.protocols is not None and change.protocols is not None:
-            return replace(merged, protocols=_merged(self.protocols, change.protocols))
-        return merged
-
-
-def _merged(present: T, change: T) -> T:
-    """A value with those fields that another of its kind sets."""
-    values = {}
-    for field in fields(present):  # type: ignore[arg-type]
-        new = getattr(change, field.name)
-        values[field.name] = getattr(present, field.name) if new is None else new
-    return type(present)(**values)
-
-
 ANALYTICS = frozenset(("Logging", "HourMetrics", "MinuteMetrics", "Cors"))
 BLOB_ELEMENTS = ANALYTICS | {"DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite"}
 QUEUE_ELEMENTS = ANALYTICS
 TABLE_ELEMENTS = ANALYTICS
 FILE_ELEMENTS = (ANALYTICS - {"Logging"}) | {"ProtocolSettings", "ShareDeleteRetentionPolicy"}
-"""Elsewhere the retention of deleted shares is set by the management of accounts, which there is not here."""
+"""In Azure the retention of deleted shares is set through the management API of accounts, which this server lacks."""
 
-INITIAL = ServiceProperties(
-    logging=Logging(),
-    hour_metrics=Metrics(),
-    minute_metrics=Metrics(),
-    cors=(),
-    delete_retention=DeleteRetention(),
-    static_website=StaticWebsite(),
-    protocols=ProtocolSettings(smb_multichannel=False),
-)
-"""What an account starts with: everything off. The Azure CLI cannot do without the settings of SMB."""
+EVERY_ELEMENT = BLOB_ELEMENTS | FILE_ELEMENTS
 
 
 def decode(document: bytes, elements: frozenset[str]) -> ServiceProperties:
@@ -282,9 +200,8 @@ def _nested_flag(element: xml.Element, path: tuple[str, str, str]) -> bool | Non
 
 
 def _protocols_text(settings: ProtocolSettings) -> str:
-    values = (settings.smb_multichannel, settings.smb_encryption, settings.nfs_encryption)
     texts = {"SMB": "", "NFS": ""}
-    for (protocol, feature, name), value in zip(_PROTOCOL_FLAGS, values, strict=True):
+    for (protocol, feature, name), value in zip(_PROTOCOL_FLAGS, settings, strict=True):
         if value is not None:
             texts[protocol] += xml.wrapped(feature, _flag_text(name, value))
     return "".join(xml.wrapped(protocol, text) for protocol, text in texts.items() if text)

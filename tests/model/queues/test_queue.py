@@ -6,13 +6,13 @@ from kyanite.engine import transaction
 from kyanite.model import keys
 from kyanite.model.maintenance.spent_messages import ROWS_AT_ONCE, WALK_EVERY_SECONDS
 from kyanite.model.queues import message, queue
-from kyanite.model.queues.message import GONE_AT_ONCE, SHORT_TEXT_BYTES
+from kyanite.model.queues.message import MAX_EXPIRED, SHORT_TEXT_BYTES
 from kyanite.model.queues.queue import QueueKey
 from kyanite.rules.refusals import Reason, Refused
 from tests.model.content.world import outcome
 from tests.model.queues.world import QUEUE, QueueWorld
 
-MANY = 2 * GONE_AT_ONCE + 100
+MANY = 2 * MAX_EXPIRED + 100
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_expired_messages_are_cleared_away_a_bounded_number_at_a_time(
         world.put(f"{number}", life=10)
     world.put("alive", life=100)
     world.second = 11
-    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 5 * GONE_AT_ONCE)
+    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 5 * MAX_EXPIRED)
     assert [one.id for one in world.get()] == ["alive"]
 
 

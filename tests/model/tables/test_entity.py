@@ -13,7 +13,7 @@ from kyanite.model.maintenance import deleted_tables
 from kyanite.model.maintenance.deleted_tables import DeletedTables
 from kyanite.model.tables import entity, query, table
 from kyanite.model.tables.entity import Change, ChangeRefused
-from kyanite.model.tables.query import Ask
+from kyanite.model.tables.query import Query
 from kyanite.model.tables.table import TableKey
 from kyanite.rules.entities import Act
 from kyanite.rules.refusals import Reason, Refused
@@ -34,7 +34,7 @@ async def change(engine: Engine, act: Act, row_key: str, if_match: str = "*", **
     return written.etag
 
 
-async def see(engine: Engine, row_key: str) -> dict[str, Any]:
+async def properties_of(engine: Engine, row_key: str) -> dict[str, Any]:
     found = json.loads((await entity.find(engine, TABLE, "p", row_key)).text)
     for name in ("odata.etag", "PartitionKey", "RowKey", "Timestamp"):
         del found[name]
@@ -50,19 +50,19 @@ async def test_acts_one_after_another() -> None:
     engine = await with_table()
     first = await change(engine, Act.INSERT, "r", a=1, b=2)
     second = await change(engine, Act.MERGE, "r", first, b=3, c=4)
-    assert await see(engine, "r") == {"a": 1, "b": 3, "c": 4}
+    assert await properties_of(engine, "r") == {"a": 1, "b": 3, "c": 4}
     with pytest.raises(Refused, match="UPDATE_CONDITION_NOT_SATISFIED"):
         await change(engine, Act.UPDATE, "r", first, a=0)
     third = await change(engine, Act.UPDATE, "r", second, d=5)
-    assert await see(engine, "r") == {"d": 5}
+    assert await properties_of(engine, "r") == {"d": 5}
     fourth = await change(engine, Act.INSERT_OR_MERGE, "r", e=6)
-    assert await see(engine, "r") == {"d": 5, "e": 6}
+    assert await properties_of(engine, "r") == {"d": 5, "e": 6}
     fifth = await change(engine, Act.INSERT_OR_REPLACE, "r", f=7)
-    assert await see(engine, "r") == {"f": 7}
+    assert await properties_of(engine, "r") == {"f": 7}
     assert [first, second, third, fourth, fifth] == sorted({first, second, third, fourth, fifth})
     await change(engine, Act.DELETE, "r", fifth)
     with pytest.raises(Refused, match="ENTITY_NOT_FOUND"):
-        await see(engine, "r")
+        await properties_of(engine, "r")
     assert await change(engine, Act.INSERT, "r") > fifth
 
 
@@ -82,7 +82,7 @@ async def with_old_ones() -> MemoryEngine:
 
 
 async def everything(engine: Engine) -> dict[str, Any]:
-    page = await query.query(engine, TABLE, Ask(query.plan(None)))
+    page = await query.query(engine, TABLE, Query(query.plan(None)))
     return {each["RowKey"]: each for each in map(json.loads, page.texts)}
 
 
@@ -143,19 +143,19 @@ async def test_a_large_entity_takes_several_rows_and_looks_like_any_other() -> N
     etag = await change(engine, Act.INSERT, "r", **large("a"))
     text = (await entity.find(engine, TABLE, "p", "r")).text
     assert len(text) > 2 * MAX_VALUE_BYTES
-    assert await see(engine, "r") == large("a")
-    pieces = keys.entity_pieces((await table.see(engine, TABLE)).id)
-    assert await rows(engine, pieces) == 2
+    assert await properties_of(engine, "r") == large("a")
+    parts = keys.entity_parts((await table.get(engine, TABLE)).id)
+    assert await rows(engine, parts) == 2
     await change(engine, Act.INSERT, "s", small=1)
-    page = await query.query(engine, TABLE, Ask(query.plan(None)))
+    page = await query.query(engine, TABLE, Query(query.plan(None)))
     assert [json.loads(each)["RowKey"] for each in page.texts] == ["r", "s"]
     etag = await change(engine, Act.MERGE, "r", etag, t00="short")
-    assert await see(engine, "r") == {**large("a"), "t00": "short"}
+    assert await properties_of(engine, "r") == {**large("a"), "t00": "short"}
     etag = await change(engine, Act.UPDATE, "r", etag, **large("b"))
-    assert await see(engine, "r") == large("b")
-    assert await rows(engine, pieces) == 2
+    assert await properties_of(engine, "r") == large("b")
+    assert await rows(engine, parts) == 2
     await change(engine, Act.UPDATE, "r", etag, small=1)
-    assert await rows(engine, pieces) == 0
+    assert await rows(engine, parts) == 0
 
 
 async def test_large_entities_of_one_group_do_not_mix() -> None:
@@ -163,10 +163,10 @@ async def test_large_entities_of_one_group_do_not_mix() -> None:
     changes = [Change(Act.INSERT, "p", f"r{n}", large(str(n))) for n in range(3)]
     await entity.apply(engine, TABLE, changes)
     for number in range(3):
-        assert await see(engine, f"r{number}") == large(str(number))
+        assert await properties_of(engine, f"r{number}") == large(str(number))
     await entity.apply(engine, TABLE, [Change(Act.DELETE, "p", "r1", {})])
-    assert await see(engine, "r2") == large("2")
-    assert await rows(engine, keys.entity_pieces((await table.see(engine, TABLE)).id)) == 4
+    assert await properties_of(engine, "r2") == large("2")
+    assert await rows(engine, keys.entity_parts((await table.get(engine, TABLE)).id)) == 4
 
 
 # Tables that are deleted
@@ -175,7 +175,7 @@ async def test_large_entities_of_one_group_do_not_mix() -> None:
 async def test_a_deleted_table_is_taken_apart_in_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deleted_tables, "ROWS_AT_ONCE", 40)
     engine = await with_table()
-    table_id = (await table.see(engine, TABLE)).id
+    table_id = (await table.get(engine, TABLE)).id
     await entity.apply(engine, TABLE, [Change(Act.INSERT, "p", str(n), {}) for n in range(99)])
     await change(engine, Act.INSERT, "large", **large("x"))
     await table.delete(engine, TABLE)
@@ -186,20 +186,20 @@ async def test_a_deleted_table_is_taken_apart_in_bounded_steps(monkeypatch: pyte
     while await sweeper.step():
         steps += 1
     assert steps == 4
-    for prefix in (keys.entities(table_id), keys.entity_pieces(table_id), keys.DELETED_TABLES):
+    for prefix in (keys.entities(table_id), keys.entity_parts(table_id), keys.DELETED_TABLES):
         assert await rows(engine, prefix) == 0
-    assert await see(engine, "kept") == {"n": 1}
+    assert await properties_of(engine, "kept") == {"n": 1}
 
 
 async def test_names_of_tables_compare_without_case() -> None:
     engine = await with_table()
     with pytest.raises(Refused, match="TABLE_ALREADY_EXISTS"):
         await table.create(engine, TableKey("acme", "tHINGS"))
-    assert (await table.see(engine, TableKey("acme", "THINGS"))).name == "Things"
+    assert (await table.get(engine, TableKey("acme", "THINGS"))).name == "Things"
     await table.create(engine, TableKey("other", "tHINGS"))
     await table.delete(engine, TableKey("acme", "things"))
     assert await table.find(engine, TABLE) is None
-    assert (await table.see(engine, TableKey("other", "things"))).name == "tHINGS"
+    assert (await table.get(engine, TableKey("other", "things"))).name == "tHINGS"
 
 
 async def test_a_listing_of_tables_pages_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,5 +217,5 @@ async def test_a_listing_of_tables_pages_and_is_bounded(monkeypatch: pytest.Monk
     assert await listed("", 3) == (["aaa", "Bbb", "ccc"], "CCD")
     assert await listed("CCD", 3) == (["CCD"], None)
     assert await listed("", 4) == (["aaa", "Bbb", "ccc", "CCD"], None)
-    monkeypatch.setattr(table, "MAX_TABLES_LOOKED_AT", 2)
+    monkeypatch.setattr(table, "MAX_TABLES_READ", 2)
     assert await listed("", 10, wanted="c") == ([], "ccc")

@@ -21,7 +21,7 @@ from tests.model.tables.world import (
     Entity,
     Typed,
     compares,
-    holds,
+    is_true_of,
     written,
 )
 
@@ -52,7 +52,7 @@ def test_a_comparison_means_what_it_says(operator: str, pair: tuple[Typed, Typed
 
 @given(st.builds(Entity, KEYS, KEYS, st.dictionaries(NAMES, VALUES)), FILTERS)
 def test_a_filter_means_what_it_says(entity: Entity, wanted: Any) -> None:
-    assert matches(written(wanted), stored(entity)) is holds(wanted, entity)
+    assert matches(written(wanted), stored(entity)) is is_true_of(wanted, entity)
 
 
 INT64 = {"a@odata.type": "Edm.Int64", "a": "5"}

@@ -14,7 +14,7 @@ from kyanite.engine.api import Engine, Snapshot
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model.tables import entity, query, table
 from kyanite.model.tables.entity import Change
-from kyanite.model.tables.query import MAX_BYTES, MAX_LOOKED_AT, Ask, EntityPage
+from kyanite.model.tables.query import MAX_BYTES, MAX_COST, EntityPage, Query
 from kyanite.model.tables.table import TableKey
 from kyanite.rules.entities import Act
 from kyanite.values import Instant
@@ -30,8 +30,8 @@ from tests.model.tables.world import (
     STRING,
     Entity,
     Typed,
-    holds,
     in_order,
+    is_true_of,
     written,
 )
 
@@ -62,7 +62,7 @@ async def find_all(
     found: list[Any] = []
     first: tuple[str, str] | None = None
     for _ in range(200):
-        page = await query.query(engine, TABLE, Ask(plan, first, within, limit))
+        page = await query.query(engine, TABLE, Query(plan, first, within, limit))
         assert len(page.texts) <= limit
         found += [json.loads(each) for each in page.texts]
         first = page.next_keys
@@ -85,14 +85,12 @@ def keys_of(entities: Sequence[Entity]) -> list[tuple[str, str]]:
 
 
 @settings(max_examples=150)
-@given(ENTITIES, FILTERS | COMPARISONS, st.integers(1, 5), st.sampled_from([1, 2, 3, MAX_LOOKED_AT]))
-def test_a_filter_finds_what_it_means(
-    entities: list[Entity], wanted: Any, limit: int, looked_at: int
-) -> None:
+@given(ENTITIES, FILTERS | COMPARISONS, st.integers(1, 5), st.sampled_from([1, 2, 3, MAX_COST]))
+def test_a_filter_finds_what_it_means(entities: list[Entity], wanted: Any, limit: int, max_cost: int) -> None:
     """However few entities a page may have, and however few it may look at."""
     engine = at_once(filled(entities))
-    expected = [each for each in in_order(entities) if holds(wanted, each)]
-    with patch.object(query, "MAX_LOOKED_AT", looked_at):
+    expected = [each for each in in_order(entities) if is_true_of(wanted, each)]
+    with patch.object(query, "MAX_COST", max_cost):
         assert at_once(find_all(engine, written(wanted), limit)) == keys_of(expected)
 
 
@@ -102,7 +100,7 @@ def test_a_filter_over_keys_alone_looks_at_no_entity(entities: list[Entity], wan
     plan = query.plan(decode_filter(written(wanted)))
     assert plan.matches is None
     engine = at_once(filled(entities))
-    expected = [each for each in in_order(entities) if holds(wanted, each)]
+    expected = [each for each in in_order(entities) if is_true_of(wanted, each)]
     assert at_once(find_all(engine, written(wanted))) == keys_of(expected)
 
 
@@ -112,7 +110,7 @@ def test_a_token_shows_its_range_only(
 ) -> None:
     shared = SasKeyRange(*ends)
     inside = ("and", _from(ends[0], ends[1]), _to(ends[2], ends[3]))
-    expected = [each for each in in_order(entities) if holds(("and", inside, wanted), each)]
+    expected = [each for each in in_order(entities) if is_true_of(("and", inside, wanted), each)]
     engine = at_once(filled(entities))
     assert at_once(find_all(engine, written(wanted), within=shared)) == keys_of(expected)
 
@@ -221,13 +219,13 @@ async def test_keys_are_sought_and_not_scanned(text: str, found: int, most: int)
     assert watched.rows <= most
 
 
-async def test_a_page_ends_when_it_has_looked_at_enough() -> None:
+async def test_a_page_ends_when_it_has_cost_enough() -> None:
     watched = await twenty_partitions()
     plan = query.plan(decode_filter(" or ".join(["n eq -1"] * 200)))
-    page = await query.query(watched, TABLE, Ask(plan))
+    page = await query.query(watched, TABLE, Query(plan))
     assert page.texts == []
     assert page.next_keys is not None
-    assert watched.rows < MAX_LOOKED_AT / 10
+    assert watched.rows < MAX_COST / 10
 
 
 async def test_a_page_ends_when_it_is_large() -> None:
@@ -236,20 +234,20 @@ async def test_a_page_ends_when_it_is_large() -> None:
     properties = {f"t{number}": "x" * 30_000 for number in range(16)}
     for row in range(40):
         await entity.apply(engine, TABLE, [Change(Act.INSERT, "p", f"{row:02}", properties)])
-    page: EntityPage = await query.query(engine, TABLE, Ask(query.plan(None)))
+    page: EntityPage = await query.query(engine, TABLE, Query(query.plan(None)))
     assert 0 < len(page.texts) < 40
     assert sum(map(len, page.texts)) < MAX_BYTES + 1024 * 1024
     assert len(await find_all(engine, "")) == 40
     # Large ones that are only read over count as well.
-    ask = Ask(query.plan(decode_filter("RowKey eq '00' or RowKey eq '39'")))
-    page = await query.query(engine, TABLE, ask)
+    request = Query(query.plan(decode_filter("RowKey eq '00' or RowKey eq '39'")))
+    page = await query.query(engine, TABLE, request)
     assert len(await find_all(engine, "RowKey eq '00' or RowKey eq '39'")) == 2
-    ask = Ask(query.plan(decode_filter("PartitionKey ge 'a' and RowKey eq 'x'")))
+    request = Query(query.plan(decode_filter("PartitionKey ge 'a' and RowKey eq 'x'")))
     for row in range(6):
         await entity.apply(engine, TABLE, [Change(Act.INSERT, f"q{row}", "large", properties)])
         await entity.apply(engine, TABLE, [Change(Act.INSERT, f"r{row}", "large", properties)])
     await insert(engine, b'{"PartitionKey":"z","RowKey":"x"}')
-    page = await query.query(engine, TABLE, ask)
+    page = await query.query(engine, TABLE, request)
     assert page.next_keys is not None
     assert await find_all(engine, "PartitionKey ge 'a' and RowKey eq 'x'") == [("z", "x")]
 
@@ -259,12 +257,12 @@ async def test_a_page_is_one_snapshot_and_goes_on_at_a_key() -> None:
     await table.create(engine, TABLE)
     for row in ("a", "c", "e"):
         await insert(engine, json.dumps({"PartitionKey": "p", "RowKey": row}).encode())
-    ask = Ask(query.plan(None), limit=2)
-    page = await query.query(engine, TABLE, ask)
+    request = Query(query.plan(None), limit=2)
+    page = await query.query(engine, TABLE, request)
     assert page.next_keys == ("p", "e")
     await insert(engine, b'{"PartitionKey":"p","RowKey":"b"}')
     await insert(engine, b'{"PartitionKey":"p","RowKey":"f"}')
-    rest = await query.query(engine, TABLE, Ask(ask.plan, page.next_keys))
+    rest = await query.query(engine, TABLE, Query(request.plan, page.next_keys))
     assert [json.loads(text)["RowKey"] for text in rest.texts] == ["e", "f"]
 
 

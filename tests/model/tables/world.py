@@ -146,14 +146,14 @@ def written(wanted: Any) -> str:
     raise AssertionError(wanted)
 
 
-def holds(wanted: Any, entity: Entity) -> bool:
+def is_true_of(wanted: Any, entity: Entity) -> bool:
     match wanted:
         case ("and", left, right):
-            return holds(left, entity) and holds(right, entity)
+            return is_true_of(left, entity) and is_true_of(right, entity)
         case ("or", left, right):
-            return holds(left, entity) or holds(right, entity)
+            return is_true_of(left, entity) or is_true_of(right, entity)
         case ("not", inner):
-            return not holds(inner, entity)
+            return not is_true_of(inner, entity)
         case (operator, name, constant):
             return compares(operator, entity.get(name), constant)
     raise AssertionError(wanted)

@@ -45,9 +45,6 @@ async def test_properties_come_back_as_they_were_set(sdk: Sdk, other_url: str) -
             minute_metrics=Metrics(enabled=True, include_apis=False),
             cors=[rule, CorsRule(["*"], ["GET"])],
             target_version="2021-08-06",
-            static_website=StaticWebsite(
-                enabled=True, index_document="index.html", error_document404_path="404.html"
-            ),
         )
     )
     found = await done(service.get_service_properties())
@@ -74,12 +71,19 @@ async def test_properties_come_back_as_they_were_set(sdk: Sdk, other_url: str) -
     assert first.max_age_in_seconds == 500
     assert (second.allowed_origins, second.allowed_headers, second.max_age_in_seconds) == ("*", "", 0)
     assert found["target_version"] == "2021-08-06"
-    website = found["static_website"]
-    assert (website.enabled, website.index_document, website.error_document404_path) == (
-        True,
-        "index.html",
-        "404.html",
-    )
+
+
+async def test_what_is_not_there_yet_cannot_be_turned_on(sdk: Sdk, other_url: str) -> None:
+    service = sdk.service(other_url, credential=OTHER_KEY)
+    await done(service.set_service_properties(**ALL_OFF))
+    for change in (
+        {"delete_retention_policy": RetentionPolicy(enabled=True, days=7)},
+        {"static_website": StaticWebsite(enabled=True, index_document="index.html")},
+    ):
+        with refused(501, "NotImplemented"):
+            await done(service.set_service_properties(**change))
+    found = await done(service.get_service_properties())
+    assert (found["delete_retention_policy"].enabled, found["static_website"].enabled) == (False, False)
 
 
 async def test_what_is_left_out_keeps_its_setting(sdk: Sdk, other_url: str) -> None:

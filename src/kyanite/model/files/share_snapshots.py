@@ -6,7 +6,7 @@ from enum import Enum
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model import keys
+from kyanite.model import keys, settings
 from kyanite.model.files.deleted_shares import retire
 from kyanite.model.files.share import NEVER, ShareKey, ShareRecord, decode_share, load, load_any
 from kyanite.model.records import encode
@@ -58,14 +58,12 @@ def instants(snap: Snapshot, share_id: int) -> list[Instant]:
 
 
 def delete(
-    engine: Engine,
-    key: ShareKey,
-    lease_id: LeaseId | None,
-    wish: Snapshots = Snapshots.REFUSE,
-    *,
-    retention_days: int | None = None,
+    engine: Engine, key: ShareKey, lease_id: LeaseId | None, wish: Snapshots = Snapshots.REFUSE
 ) -> Awaitable[None]:
-    """Delete the share, or the one snapshot that the key names. For so many days a share can be restored."""
+    """Delete the share, or the one snapshot that the key names.
+
+    A deleted share can be restored for as many days as the File service of its account retains shares.
+    """
 
     def body(tx: Transaction) -> None:
         record = load_any(tx, key)
@@ -75,8 +73,9 @@ def delete(
             return
         _check_snapshots(tx, record.id, wish)
         tx.delete(key.key)
-        if retention_days:
-            retire(tx, key, record, retention_days)
+        retention = settings.load(tx, key.account, "file").share_retention
+        if retention is not None and retention.days:
+            retire(tx, key, record, retention.days)
         else:
             tx.put(keys.deleted_share(record.id), b"")
 

@@ -35,7 +35,7 @@ def _first(snap: Snapshot) -> int | None:
 
 def _take_apart(tx: Transaction, table_id: int) -> None:
     left = ROWS_AT_ONCE
-    for prefix in (keys.entities(table_id), keys.entity_pieces(table_id)):
+    for prefix in (keys.entities(table_id), keys.entity_parts(table_id)):
         for key, _ in list(tx.scan(prefix, keys.after(prefix), limit=left)):
             tx.delete(key)
             left -= 1

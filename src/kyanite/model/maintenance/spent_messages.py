@@ -11,7 +11,7 @@ from itertools import groupby
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.content import content
-from kyanite.model.queues.message import Row, clear_away, decode_message
+from kyanite.model.queues.message import Row, decode_message, delete_rows
 from kyanite.rules import visibility
 from kyanite.values import Instant, later
 
@@ -90,7 +90,7 @@ def _clear_away(tx: Transaction, found: list[bytes]) -> None:
             for key, value in zip(keys_of_one, tx.get_many(keys_of_one), strict=True)
             if value is not None
         ]
-        clear_away(tx, int.from_bytes(base[len(keys.MESSAGES) :], "big"), rows)
+        delete_rows(tx, int.from_bytes(base[len(keys.MESSAGES) :], "big"), rows)
 
 
 _GENERATION_END = len(keys.messages(0))

@@ -1,12 +1,12 @@
 """Messages of a queue.
 
-A message is one row, kept in the order of delivery: under its queue's generation, by the instant at which it becomes
-visible and then by the instant at which it was put. To hide a message is to move its row. So whoever gets messages
-reads a few rows at the head, whatever lies behind them, and a pop receipt that tells where the row was finds it at
-once or, when somebody has moved it since, not at all.
+A message is one row. Rows are in the order of delivery: under the message set id of their queue, by the instant at
+which the message becomes visible and then by the instant at which it was put. Hiding a message moves its row. So Get
+Messages reads a few rows at the head, however many follow, and a pop receipt contains the position of the row: it
+finds the row there or, when another client has moved it since, not at all.
 
-Rows of expired messages are cleared away by whoever comes across them at the head, a bounded number at a time, and in
-the background (``spent_messages.py``). Long texts are kept apart, so that moving a message does not copy them.
+Expired messages are deleted by the requests that meet them at the head, a bounded number at a time, and in the
+background (``maintenance/spent_messages.py``). Long texts are stored apart, so moving a message does not copy them.
 """
 
 from collections import Counter
@@ -27,27 +27,27 @@ from kyanite.rules.visibility import MessageState
 from kyanite.values import Instant
 
 SHORT_TEXT_BYTES = 2048
-"""Up to this size a text is part of its message's row."""
+"""Up to this size a text is part of its row."""
 
-GONE_AT_ONCE = 512
-"""How many expired messages one transaction clears away."""
+MAX_EXPIRED = 512
+"""How many expired messages one transaction deletes."""
 
-_ROWS_AT_ONCE = 64
+_ROWS_AT_A_TIME = 64
 
 
 class NewMessage(NamedTuple):
-    """A message as a client wants to put it."""
+    """A message that a client puts."""
 
     id: str
     text: str
     delay_seconds: int
     time_to_live_seconds: int | None
-    """None leaves it to the service."""
+    """None means the default of the service."""
     secret: bytes
 
 
 class Receipt(NamedTuple):
-    """Where a message was when the receipt was given out, and the secret that it was given."""
+    """A pop receipt: where the row of a message was when it was returned, and a secret."""
 
     visible_at: Instant
     put_at: Instant
@@ -55,7 +55,7 @@ class Receipt(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message as it is handed out."""
+    """A message as it is returned to a client."""
 
     id: str
     put_at: Instant
@@ -72,7 +72,7 @@ class MessageRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     state: MessageState
     text: str
     long_text: Content = content.NO_CONTENT
-    """Where the text is if it is not here."""
+    """The text, if it is not in ``text``."""
 
 
 Row = tuple[bytes, MessageRecord]
@@ -84,10 +84,10 @@ class Head(NamedTuple):
     """The messages at the head of a queue."""
 
     visible: list[Row]
-    gone: list[Row]
-    """Expired messages that were in the way."""
+    expired: list[Row]
+    """Expired messages before and between them."""
     cut_short: bool
-    """There were so many of them that the rest was not looked at."""
+    """There were so many expired messages that the rest was not read."""
 
 
 def put(engine: Engine, queue: QueueKey, new_message: NewMessage) -> Awaitable[Message]:
@@ -110,48 +110,48 @@ def put(engine: Engine, queue: QueueKey, new_message: NewMessage) -> Awaitable[M
 async def get(
     engine: Engine, queue: QueueKey, *, count: int, timeout_seconds: int, secret: bytes
 ) -> list[Message]:
-    """Take up to so many visible messages, each hidden from everybody else for the timeout."""
+    """Up to ``count`` visible messages, which are hidden from all other clients for the timeout."""
 
     def body(tx: Transaction) -> tuple[list[Message], bool]:
         message_set_id, now = load(tx, queue).message_set_id, tx.now
-        head = look_up(tx, message_set_id, count, now)
-        clear_away(tx, message_set_id, head.gone)
-        taken = []
+        head = read_head(tx, message_set_id, count, now)
+        delete_rows(tx, message_set_id, head.expired)
+        messages = []
         for (key, record), text in zip(head.visible, _texts(tx, head.visible), strict=True):
             state = visibility.get(record.state, timeout_seconds=timeout_seconds, secret=secret, now=now)
             put_at = put_at_of(key)
             tx.delete(key)
             save(tx, message_set_id, put_at, msgspec.structs.replace(record, state=state))
-            taken.append(Message(record.id, put_at, state, text))
-        return taken, head.cut_short
+            messages.append(Message(record.id, put_at, state, text))
+        return messages, head.cut_short
 
     scope = keys.queue_scope(queue.account, queue.name)
     while True:
-        taken, cut_short = await engine.run(body, scope)
-        if taken or not cut_short:
-            return taken
+        messages, cut_short = await engine.run(body, scope)
+        if messages or not cut_short:
+            return messages
 
 
 async def peek(engine: Engine, queue: QueueKey, *, count: int) -> list[Message]:
-    """Up to so many visible messages, as they are."""
+    """Up to ``count`` visible messages, left as they are."""
 
     def body(snap: Snapshot) -> tuple[list[Message], bool]:
-        head = look_up(snap, load(snap, queue).message_set_id, count, snap.now)
-        seen = [
+        head = read_head(snap, load(snap, queue).message_set_id, count, snap.now)
+        messages = [
             Message(record.id, put_at_of(key), record.state, text)
             for (key, record), text in zip(head.visible, _texts(snap, head.visible), strict=True)
         ]
-        return seen, head.cut_short
+        return messages, head.cut_short
 
-    def make_way(tx: Transaction) -> None:
+    def delete_expired(tx: Transaction) -> None:
         message_set_id = load(tx, queue).message_set_id
-        clear_away(tx, message_set_id, look_up(tx, message_set_id, count, tx.now).gone)
+        delete_rows(tx, message_set_id, read_head(tx, message_set_id, count, tx.now).expired)
 
     while True:
-        seen, cut_short = await engine.read(body)
-        if seen or not cut_short:
-            return seen
-        await engine.run(make_way, keys.queue_scope(queue.account, queue.name))
+        messages, cut_short = await engine.read(body)
+        if messages or not cut_short:
+            return messages
+        await engine.run(delete_expired, keys.queue_scope(queue.account, queue.name))
 
 
 def update(
@@ -164,7 +164,7 @@ def update(
     timeout_seconds: int,
     secret: bytes,
 ) -> Awaitable[Message]:
-    """Hide the message anew, or show it, and give out another receipt. Without a text it keeps the one it has."""
+    """Hide the message for the timeout, or make it visible, with a new receipt. No text keeps the present one."""
 
     def body(tx: Transaction) -> Message:
         message_set_id, now = load(tx, queue).message_set_id, tx.now
@@ -203,11 +203,11 @@ def delete(engine: Engine, queue: QueueKey, message_id: str, receipt: Receipt) -
 # Rows
 
 
-def look_up(snap: Snapshot, message_set_id: int, count: int, now: Instant) -> Head:
-    """The first visible messages, up to so many, and the expired ones among them, bounded."""
+def read_head(snap: Snapshot, message_set_id: int, count: int, now: Instant) -> Head:
+    """The first ``count`` visible messages, and the expired messages among them. Bounded."""
     start, end = keys.messages(message_set_id), keys.messages_visible_from(message_set_id, now + 1)
     visible: list[Row] = []
-    gone: list[Row] = []
+    expired: list[Row] = []
     limit = count
     while True:
         key = b""
@@ -215,28 +215,28 @@ def look_up(snap: Snapshot, message_set_id: int, count: int, now: Instant) -> He
         for key, value in snap.scan(start, end, limit=limit):
             rows += 1
             record = decode_message(value)
-            (gone if visibility.is_gone(record.state, now) else visible).append((key, record))
+            (expired if visibility.is_gone(record.state, now) else visible).append((key, record))
             if len(visible) == count:
-                return Head(visible, gone, cut_short=False)
-        if rows < limit or len(gone) >= GONE_AT_ONCE:
-            return Head(visible, gone, cut_short=rows == limit)
-        start, limit = key + b"\0", _ROWS_AT_ONCE
+                return Head(visible, expired, cut_short=False)
+        if rows < limit or len(expired) >= MAX_EXPIRED:
+            return Head(visible, expired, cut_short=rows == limit)
+        start, limit = key + b"\0", _ROWS_AT_A_TIME
 
 
 def save(tx: Transaction, message_set_id: int, put_at: Instant, record: MessageRecord) -> None:
     tx.put(keys.message(message_set_id, record.state.visible_at, put_at), encode(record))
 
 
-def clear_away(tx: Transaction, message_set_id: int, rows: Sequence[Row]) -> None:
+def delete_rows(tx: Transaction, message_set_id: int, rows: Sequence[Row]) -> None:
     if not rows:
         return
     for key, record in rows:
         tx.delete(key)
         content.drop(tx, record.long_text)
-    gone = Counter(count_key(message_set_id, put_at_of(key)) for key, _ in rows)
-    counts = list(gone)
+    deleted = Counter(count_key(message_set_id, put_at_of(key)) for key, _ in rows)
+    counts = list(deleted)
     for count, stored in zip(counts, tx.get_many(counts), strict=True):
-        tx.put(count, counted(stored, -gone[count]))
+        tx.put(count, counted(stored, -deleted[count]))
 
 
 def put_at_of(key: bytes) -> Instant:
@@ -244,7 +244,7 @@ def put_at_of(key: bytes) -> Instant:
 
 
 def _texts(snap: Snapshot, rows: Sequence[Row]) -> list[str]:
-    """The text of each message, those that are kept apart in one round trip."""
+    """The text of each message. All long texts are read in one round trip."""
     texts = [record.text for _, record in rows]
     long = [index for index, (_, record) in enumerate(rows) if record.long_text.body]
     if long:

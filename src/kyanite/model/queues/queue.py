@@ -1,11 +1,11 @@
 """Queues: the transactions over them and their listing.
 
-A queue is found by its name and keeps its messages under a *generation*, the number of the transaction that began it.
-Clearing a queue begins a new generation, and deleting it ends the last; either leaves the old messages to be taken
-apart in the background. So both cost the same whatever the queue holds, and receipts for what was in it find nothing.
+A queue is found by its name, and its messages by its *message set id*. Clearing a queue gives it a new message set id,
+and both clearing and deleting leave the old messages to be purged in the background. So both cost the same however many
+messages there are, and pop receipts of those messages find nothing.
 
-How many messages there are is counted in a few rows per generation, each for the messages whose number falls to it:
-see ``docs/decisions/0020-queues.md`` for why there are several.
+The messages of a set are counted in a few rows, each for a part of the messages: ``docs/decisions/0020-queues.md`` says
+why there are several.
 """
 
 from collections.abc import Awaitable, Callable
@@ -46,14 +46,14 @@ decode_queue: Callable[[bytes], QueueRecord] = msgspec.msgpack.Decoder(QueueReco
 
 @dataclass(frozen=True, slots=True)
 class QueueWithCount:
-    """A queue and about how many messages it holds: hidden ones count, and expired ones until they are cleared away."""
+    """A queue and its approximate number of messages: hidden ones count, and expired ones until they are deleted."""
 
     record: QueueRecord
     message_count: int
 
 
 def load(snap: Snapshot, queue: QueueKey) -> QueueRecord:
-    """The queue, or a refusal that it does not exist."""
+    """The queue. Refuses if there is none."""
     stored = snap.get(keys.queue(queue.account, queue.name))
     if stored is None:
         raise Refused(Reason.QUEUE_NOT_FOUND)
@@ -61,7 +61,7 @@ def load(snap: Snapshot, queue: QueueKey) -> QueueRecord:
 
 
 def create(engine: Engine, queue: QueueKey, metadata: dict[str, str]) -> Awaitable[bool]:
-    """Create the queue; False when it is there already, with the very same metadata."""
+    """Create the queue. Returns False when it exists already with the same metadata."""
 
     def body(tx: Transaction) -> bool:
         stored = tx.get(queue.key)
@@ -69,7 +69,7 @@ def create(engine: Engine, queue: QueueKey, metadata: dict[str, str]) -> Awaitab
             if _without_case(decode_queue(stored).metadata) != _without_case(metadata):
                 raise Refused(Reason.QUEUE_ALREADY_EXISTS)
             return False
-        tx.put(queue.key, encode(QueueRecord(message_set_id=tx.now, created_at=tx.now, metadata=metadata)))
+        tx.put(queue.key, encode(QueueRecord(tx.new_id(), created_at=tx.now, metadata=metadata)))
         return True
 
     return engine.run(body)
@@ -81,7 +81,7 @@ def _without_case(metadata: dict[str, str]) -> dict[str, str]:
 
 
 def find(engine: Engine, queue: QueueKey) -> Awaitable[QueueRecord | None]:
-    """The queue if there is one: for deciding who may use it, before anything is asked of it."""
+    """The queue or None: for authorisation, before the operation itself runs."""
 
     def body(snap: Snapshot) -> QueueRecord | None:
         stored = snap.get(queue.key)
@@ -118,7 +118,7 @@ def clear(engine: Engine, queue: QueueKey) -> Awaitable[None]:
 
     def body(tx: Transaction) -> None:
         record = load(tx, queue)
-        tx.put(queue.key, encode(replace(record, message_set_id=tx.now)))
+        tx.put(queue.key, encode(replace(record, message_set_id=tx.new_id())))
         tx.put(keys.discarded_messages(record.message_set_id), b"")
 
     return engine.run(body, keys.queue_scope(queue.account, queue.name))
@@ -154,10 +154,10 @@ def count_messages(snap: Snapshot, message_set_id: int) -> int:
 
 
 def count_key(message_set_id: int, put_at: int) -> bytes:
-    """The row that counts the message which was put at this instant."""
+    """The row that counts the message that was put at this instant."""
     return keys.message_count(message_set_id, put_at % COUNT_SHARDS)
 
 
 def counted(stored: bytes | None, change: int) -> bytes:
-    """A row of the count with so many messages more, or less."""
+    """The value of a count row after the change."""
     return ((0 if stored is None else int.from_bytes(stored, "big")) + change).to_bytes(8, "big")

@@ -1,7 +1,7 @@
 """Entities: reading one, and changing one or a group of them.
 
-A change of a single entity is a group of one. A group is one transaction: it reads all its entities together, does its
-changes in their order, and is there as a whole or not at all. All it writes has the same time and hence the same ETag.
+A change of a single entity is a group of one. A group is one transaction: it reads all its entities together and makes
+its changes in order, all of them or none. All entities that it writes have the same time and hence the same ETag.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -18,9 +18,9 @@ from kyanite.rules.refusals import Reason, Refused
 
 
 class Change:
-    """One change of one entity, checked as far as it can be without looking at what is stored.
+    """One change of one entity, checked as far as that needs no stored state.
 
-    Plain slots: a hundred of them make a group. The texts are made here, outside the transaction.
+    A class with slots, because a group has up to a hundred of them. The texts are made here, outside the transaction.
     """
 
     __slots__ = (
@@ -53,7 +53,7 @@ class Change:
 
 
 class ChangeRefused(Refused):
-    """One change of a group may not be done, so none of them is."""
+    """One change of a group is refused, so none of them is made."""
 
     def __init__(self, cause: Refused, index: int) -> None:
         super().__init__(cause.reason, **cause.detail)
@@ -64,9 +64,9 @@ class Written(NamedTuple):
     table_name: str
     """As the table was created."""
     etag: str
-    """What everything that was written has now, without its weak mark and its quotes."""
+    """The ETag of all entities written, without its weak mark and its quotes."""
     texts: list[bytes]
-    """What each change has written; empty for a deletion."""
+    """What each change wrote; empty for a deletion."""
 
 
 class Found(NamedTuple):
@@ -75,7 +75,7 @@ class Found(NamedTuple):
 
 
 def apply(engine: Engine, key: TableKey, changes: Sequence[Change]) -> Awaitable[Written]:
-    """Do all the changes, which are of one partition, or none of them."""
+    """Make all the changes, which are of one partition, or none of them."""
 
     def body(tx: Transaction) -> Written:
         record = table.load(tx, key)
@@ -112,7 +112,7 @@ def _change(
 
 
 def _merged(change: Change, present: bytes) -> bytes:
-    """The text of the present properties with those of the change, which together must be an allowed entity."""
+    """The text of the present properties with those of the change. Together they must be an allowed entity."""
     merged = entities.merge(stored_entity.properties_of(present), change.properties)
     text = stored_entity.properties_text(merged)
     entities.check_properties(merged, len(text))
@@ -123,11 +123,11 @@ def _merged(change: Change, present: bytes) -> bytes:
 
 def find(engine: Engine, key: TableKey, partition_key: str, row_key: str) -> Awaitable[Found]:
     """The entity with these keys."""
-    behind_id = keys.entity(partition_key, row_key)
+    suffix = keys.entity(partition_key, row_key)
 
     def body(snap: Snapshot) -> Found:
         record = table.load(snap, key)
-        row = snap.get(keys.entities(record.id) + behind_id)
+        row = snap.get(keys.entities(record.id) + suffix)
         if row is None:
             raise Refused(Reason.ENTITY_NOT_FOUND)
         return Found(record.name, stored_entity.whole(snap, record.id, row))

@@ -1,9 +1,9 @@
 """Filters over entities, compiled once to a function of an entity's text.
 
-Of the text only those properties are decoded that the filter speaks of. Types must fit: an Int32 constant is compared
-with Int32, Int64 and Double properties, any other constant with properties of its own type only. A property of another
-type is not equal and neither more nor less; one that is missing fits no comparison, not even ``ne``. Texts compare by
-their UTF-16 code units.
+Only the properties that the filter names are decoded. Types must match: an Int32 constant is compared with Int32, Int64
+and Double properties, any other constant with properties of its own type only. A property of another type is not equal
+and neither more nor less; a missing property matches no comparison, not even ``ne``. Texts compare by their UTF-16 code
+units.
 """
 
 import operator
@@ -34,10 +34,10 @@ Predicate = Callable[[bytes], bool]
 """Of the text of an entity."""
 
 _Row = Any
-"""A struct of the properties a filter speaks of: value and annotation of each, or UNSET."""
+"""A struct of the properties that a filter names: value and annotation of each, or UNSET."""
 _Test = Callable[[_Row], bool]
 _Read = Callable[[Any, Any], Any]
-"""From a property's value and annotation what is to be compared, or None when it is of another type."""
+"""From a property's value and annotation the value to compare, or None when it is of another type."""
 
 _OPERATIONS: dict[Operator, Callable[[Any, Any], bool]] = {
     Operator.EQ: operator.eq,
@@ -47,7 +47,7 @@ _OPERATIONS: dict[Operator, Callable[[Any, Any], bool]] = {
     Operator.LT: operator.lt,
     Operator.LE: operator.le,
 }
-_FIRST_UNLIKE = "\ue000"
+_FIRST_IN_OTHER_ORDER = "\ue000"
 """From here on code points and UTF-16 code units are not in the same order."""
 
 
@@ -59,7 +59,7 @@ def compile_filter(wanted: Filter) -> Predicate:
 
 
 def _struct(names: list[str]) -> type[msgspec.Struct]:
-    """Only the fields that are named here are decoded; the others are skipped."""
+    """Decoding skips all properties but these."""
     fields: list[tuple[str, Any, Any]] = []
     rename: dict[str, str] = {}
     for number, name in enumerate(names):
@@ -75,8 +75,8 @@ def _compile(wanted: Filter, names: dict[str, int]) -> _Test:
             number = names.setdefault(wanted.name, len(names))
             return _comparison(wanted, attrgetter(f"v{number}", f"a{number}"))
         case Constant():
-            holds = wanted.holds
-            return lambda _: holds
+            value = wanted.value
+            return lambda _: value
         case Not():
             inner = _compile(wanted.inner, names)
             return lambda row: not inner(row)
@@ -153,7 +153,7 @@ def _reading(literal: Literal) -> tuple[_Read, Any]:
             text = str(value)
             return (
                 (_read_text, text)
-                if max(text, default="") < _FIRST_UNLIKE
+                if max(text, default="") < _FIRST_IN_OTHER_ORDER
                 else (_read_ordinal, ordinal(text))
             )
         case EdmType.INT32:
@@ -204,7 +204,7 @@ def _read_boolean(value: Any, _: Any) -> Any:
 
 
 def _read_time(value: Any, annotation: Any) -> Any:
-    """Without the ``Z``, for so the texts compare like the times."""
+    """Without the ``Z``, so that texts compare like times."""
     return value[:-1] if annotation == "Edm.DateTime" else None
 
 

@@ -1,12 +1,12 @@
-"""Which keys a filter allows: a region of the plane of partition keys and row keys, and how to visit it in order.
+"""Which keys a filter allows: a region of the plane of partition keys and row keys, and its key ranges in order.
 
 A *set* of texts is a sorted tuple of half-open intervals between positions. The position ``v`` is just before the text
-v, in the order of ``edm.ordinal``, and ``v\\0`` is just behind it: no key holds a character below 32. A *region* is a
-sorted tuple of bands, each an interval of partition keys with the set of row keys allowed there. Union, intersection
-and complement of regions are regions, so a filter over keys alone, of whatever shape, becomes exactly one region.
+v, in the order of ``edm.ordinal``, and ``v\\0`` is just after it: no key contains a character below 32. A *region* is a
+sorted tuple of rectangles, each an interval of partition keys with the set of row keys allowed there. Union,
+intersection and complement of regions are regions, so a filter over keys alone, of any shape, becomes one region.
 
-Comparisons with other properties allow every key. Whether the region says all that the filter says is its *exactness*:
-an exact region needs no look at the entities.
+Comparisons with other properties allow every key. A region is *exact* if it says all that the filter says: then the
+entities in it need not be tested.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,33 +35,33 @@ BOTTOM, TOP = b"", b"\xff"
 ALL: Set = ((BOTTOM, TOP),)
 NONE: Set = ()
 
-MAX_PIECES = 2000
-"""A region of more pieces is not worth having: then everything is looked at."""
+MAX_INTERVALS = 2000
+"""A region of more intervals costs more than it saves: then all entities are tested."""
 
 
-class KeyBand(NamedTuple):
+class Rectangle(NamedTuple):
     low: bytes
     high: bytes
     rows: Set
 
 
-Bands = tuple[KeyBand, ...]
-B = TypeVar("B", bound=tuple[Any, ...])
-"""A band or an interval: both begin with two positions."""
+Rectangles = tuple[Rectangle, ...]
+P = TypeVar("P", bound=tuple[Any, ...])
+"""A rectangle or an interval: both begin with two positions."""
 
 
 class Region(NamedTuple):
-    bands: Bands
+    rectangles: Rectangles
     exact: bool
 
 
-EVERYTHING = Region((KeyBand(BOTTOM, TOP, ALL),), True)
+EVERYTHING = Region((Rectangle(BOTTOM, TOP, ALL),), True)
 NOTHING = Region((), True)
-UNKNOWN = Region(EVERYTHING.bands, False)
+UNKNOWN = Region(EVERYTHING.rectangles, False)
 
 
 class KeyRange(NamedTuple):
-    """A stretch of keys (behind the table's id) to be read in order; of its rows only those in the set are meant."""
+    """A range of keys (after the table's id) to read in order, and the set of row keys wanted in it."""
 
     low: bytes
     high: bytes
@@ -69,26 +69,26 @@ class KeyRange(NamedTuple):
 
 
 def region_of(wanted: Filter) -> Region:
-    """The smallest region known to hold every key that the filter allows."""
+    """The smallest region known to contain every key that the filter allows."""
     match wanted:
         case Comparison():
             return _comparison(wanted)
         case Constant():
-            return EVERYTHING if wanted.holds else NOTHING
+            return EVERYTHING if wanted.value else NOTHING
         case Not():
             inner = region_of(wanted.inner)
-            return Region(_complement(inner.bands), True) if inner.exact else UNKNOWN
+            return Region(_complement(inner.rectangles), True) if inner.exact else UNKNOWN
         case And():
             return _joined([region_of(part) for part in wanted.parts], _intersection)
         case Or():
             return _joined([region_of(part) for part in wanted.parts], _union)
 
 
-def key_ranges_of(bands: Bands) -> list[KeyRange]:
-    """How to visit a region in the order of its keys, neighbours joined."""
+def key_ranges_of(rectangles: Rectangles) -> list[KeyRange]:
+    """The key ranges of a region in order, neighbours joined."""
     key_ranges: list[KeyRange] = []
-    for band in bands:
-        for key_range in _key_ranges(band):
+    for rectangle in rectangles:
+        for key_range in _key_ranges(rectangle):
             if (
                 key_ranges
                 and key_ranges[-1].high == key_range.low
@@ -101,7 +101,7 @@ def key_ranges_of(bands: Bands) -> list[KeyRange]:
 
 
 def bounds_of(keys: SasKeyRange | None) -> Interval:
-    """The stretch of keys that a token opens."""
+    """The range of keys that a shared access signature allows."""
     if keys is None:
         return BOTTOM, TOP
     low = BOTTOM
@@ -113,18 +113,18 @@ def bounds_of(keys: SasKeyRange | None) -> Interval:
     return low, end + b"\1" if keys.end_row is None else b"%b\0%b\0" % (end, ordinal(keys.end_row))
 
 
-def _key_ranges(band: KeyBand) -> list[KeyRange]:
-    if band.high == band.low + b"\0":
-        partition = band.low + b"\0"
+def _key_ranges(rectangle: Rectangle) -> list[KeyRange]:
+    if rectangle.high == rectangle.low + b"\0":
+        partition = rectangle.low + b"\0"
         return [
-            KeyRange(partition + low, _first_key(band.high) if high == TOP else partition + high, ALL)
-            for low, high in band.rows
+            KeyRange(partition + low, _first_key(rectangle.high) if high == TOP else partition + high, ALL)
+            for low, high in rectangle.rows
         ]
-    return [KeyRange(_first_key(band.low), _first_key(band.high), band.rows)]
+    return [KeyRange(_first_key(rectangle.low), _first_key(rectangle.high), rectangle.rows)]
 
 
 def _first_key(position: bytes) -> bytes:
-    """Where the keys of the partitions behind a position begin."""
+    """Where the keys of the partitions after a position begin."""
     if position == TOP:
         return TOP
     return position[:-1] + b"\1" if position.endswith(b"\0") else position + b"\0"
@@ -135,15 +135,15 @@ def _comparison(wanted: Comparison) -> Region:
         return UNKNOWN
     literal = wanted.literal
     if literal.type is not EdmType.STRING:
-        # Keys are texts. What is of another type differs, and is neither more nor less.
+        # Keys are texts. A value of another type is different, and neither more nor less.
         return EVERYTHING if wanted.operator is Operator.NE else NOTHING
     text = str(literal.value)
     if any(character < " " for character in text):
         return UNKNOWN
     keys = _SETS[wanted.operator](ordinal(text))
     if wanted.name == ROW_KEY:
-        return Region((KeyBand(BOTTOM, TOP, keys),), True)
-    return Region(tuple(KeyBand(low, high, ALL) for low, high in keys), True)
+        return Region((Rectangle(BOTTOM, TOP, keys),), True)
+    return Region(tuple(Rectangle(low, high, ALL) for low, high in keys), True)
 
 
 def _between(low: bytes, high: bytes) -> Set:
@@ -174,12 +174,12 @@ def _without(one: bool, other: bool) -> bool:
     return one and not other
 
 
-def _complement(bands: Bands) -> Bands:
-    return _combined(EVERYTHING.bands, bands, _without)
+def _complement(rectangles: Rectangles) -> Rectangles:
+    return _combined(EVERYTHING.rectangles, rectangles, _without)
 
 
 def _joined(regions: list[Region], operation: Operation) -> Region:
-    """Combine neighbours, then the results, and so on: long filters must not cost the square of their length."""
+    """Combine neighbours, then the results, and so on: the cost must not grow with the square of a filter's length."""
     while len(regions) > 1:
         pairs = [_pair(*two, operation) for two in zip(regions[::2], regions[1::2], strict=False)]
         regions = pairs + regions[len(pairs) * 2 :]
@@ -187,21 +187,25 @@ def _joined(regions: list[Region], operation: Operation) -> Region:
 
 
 def _pair(one: Region, other: Region, operation: Operation) -> Region:
-    bands = _combined(one.bands, other.bands, operation)
-    if sum(len(band.rows) for band in bands) > MAX_PIECES:
+    rectangles = _combined(one.rectangles, other.rectangles, operation)
+    if sum(len(rectangle.rows) for rectangle in rectangles) > MAX_INTERVALS:
         return UNKNOWN
-    return Region(bands, one.exact and other.exact)
+    return Region(rectangles, one.exact and other.exact)
 
 
-def _combined(one: Bands, other: Bands, operation: Operation) -> Bands:
-    """Cut the partition keys wherever either region begins or ends a band, and combine the rows in between."""
-    found: list[KeyBand] = []
-    for low, high, band, other_band in _cut(one, other):
-        rows = _combined_sets(band.rows if band else NONE, other_band.rows if other_band else NONE, operation)
+def _combined(one: Rectangles, other: Rectangles, operation: Operation) -> Rectangles:
+    """Cut the partition keys wherever a rectangle begins or ends, and combine the row keys in between."""
+    found: list[Rectangle] = []
+    for low, high, rectangle, other_rectangle in _cut(one, other):
+        rows = _combined_sets(
+            rectangle.rows if rectangle else NONE,
+            other_rectangle.rows if other_rectangle else NONE,
+            operation,
+        )
         if rows and found and found[-1].high == low and found[-1].rows == rows:
-            found[-1] = KeyBand(found[-1].low, high, rows)
+            found[-1] = Rectangle(found[-1].low, high, rows)
         elif rows:
-            found.append(KeyBand(low, high, rows))
+            found.append(Rectangle(low, high, rows))
     return tuple(found)
 
 
@@ -217,8 +221,8 @@ def _combined_sets(one: Set, other: Set, operation: Operation) -> Set:
     return tuple(found)
 
 
-def _cut(one: Sequence[B], other: Sequence[B]) -> Iterator[tuple[bytes, bytes, B | None, B | None]]:
-    """The stretches between all beginnings and ends, each with what of the one and the other is there."""
+def _cut(one: Sequence[P], other: Sequence[P]) -> Iterator[tuple[bytes, bytes, P | None, P | None]]:
+    """The ranges between all beginnings and ends, each with the items of both sequences that cover it."""
     cuts = sorted({position for each in (*one, *other) for position in each[:2]})
     at = other_at = 0
     for low, high in pairwise(cuts):

@@ -1,10 +1,10 @@
 """Queries over the entities of a table: a page at a time, each page of one snapshot.
 
-A filter is compiled once to a plan: the strips of keys to be read, and what is left to be asked of each entity there.
-Strips are sought, not scanned. Where only some row keys of many partitions are meant, a few rows are read over and then
-the next one is sought, so that large partitions cost little and small ones no more than reading on.
+A filter is compiled once to a plan: the key ranges to read, and the test that is left for each entity in them. Where
+only some row keys of many partitions are wanted, the query is a skip scan: it reads a few unwanted rows and then seeks
+the next wanted one. So large partitions cost little, and small ones no more than reading on.
 
-A page ends when it is full, and also when it has cost enough: it may be short or empty and still go on.
+A page ends when it is full or has reached a limit of cost: it may be short or empty and still have a next page.
 """
 
 from bisect import bisect_right
@@ -28,35 +28,35 @@ from kyanite.model.tables.key_ranges import (
 from kyanite.model.tables.table import TableKey
 
 MAX_ENTITIES = 1000
-MAX_LOOKED_AT = 5000
+MAX_COST = 5000
+"""Of the rows of a page, each of which costs at least 1."""
 MAX_BYTES = 4 * 1024 * 1024
 
-_READ_OVER = 8
-"""How many rows that are not meant to read before seeking the next one. A seek costs about that much."""
+_UNWANTED_BEFORE_SEEK = 8
+"""How many unwanted rows to read before seeking the next wanted one. A seek costs about that much."""
 
-
-_COMPARISONS_AT_ONE_PRICE = 16
+_COMPARISONS_PER_COST = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     key_ranges: tuple[KeyRange, ...]
     matches: Predicate | None
-    """What is left to be asked of each entity in the strips; None when all of them are meant."""
+    """The test for each entity in the key ranges; None when all of them match."""
     row_cost: int = 1
-    """How much of what a page may look at one entity uses up. Long filters cost more."""
+    """What one entity costs. Long filters cost more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """From where on, within which bounds and how many entities of a plan are wanted."""
+class Query:
+    """A page of entities: by which plan, from where, within which bounds, and how many."""
 
     plan: Plan
     first: tuple[str, str] | None = None
     """The keys at which the page begins."""
     within: SasKeyRange | None = None
     limit: int = MAX_ENTITIES
-    """With 0 the page is empty and the last: nobody can go on by pages of nothing."""
+    """With 0 the page is empty and the last: there would be no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +69,18 @@ class EntityPage:
 
 def plan(wanted: Filter | None) -> Plan:
     if wanted is None:
-        return Plan(tuple(key_ranges_of(EVERYTHING.bands)), None)
+        return Plan(tuple(key_ranges_of(EVERYTHING.rectangles)), None)
     region = region_of(wanted)
-    key_ranges = tuple(key_ranges_of(region.bands))
+    key_ranges = tuple(key_ranges_of(region.rectangles))
     if region.exact:
         return Plan(key_ranges, None)
-    left = _left_to_ask(wanted)
-    return Plan(key_ranges, compile_filter(left), 1 + _comparisons(left) // _COMPARISONS_AT_ONE_PRICE)
+    remaining = _remaining_test(wanted)
+    return Plan(key_ranges, compile_filter(remaining), 1 + _comparisons(remaining) // _COMPARISONS_PER_COST)
 
 
-def _left_to_ask(wanted: Filter) -> Filter:
-    """What the region does not say: of a conjunction, those parts that are not about keys alone."""
-    if not isinstance(wanted, And) or region_of(wanted).bands == EVERYTHING.bands:
+def _remaining_test(wanted: Filter) -> Filter:
+    """The filter without what the region says: of a conjunction, the parts that are not about keys alone."""
+    if not isinstance(wanted, And) or region_of(wanted).rectangles == EVERYTHING.rectangles:
         return wanted
     parts = tuple(part for part in wanted.parts if not region_of(part).exact)
     return parts[0] if len(parts) == 1 else And(parts)
@@ -96,30 +96,28 @@ def _comparisons(wanted: Filter) -> int:
             return 1
 
 
-def query(engine: Engine, key: TableKey, request: Ask) -> Awaitable[EntityPage]:
-    matches, row_cost = request.plan.matches, request.plan.row_cost
-    low, high = bounds_of(request.within)
-    if request.first is not None:
-        low = max(low, keys.entity(*request.first))
+def query(engine: Engine, key: TableKey, page: Query) -> Awaitable[EntityPage]:
+    matches, row_cost = page.plan.matches, page.plan.row_cost
+    low, high = bounds_of(page.within)
+    if page.first is not None:
+        low = max(low, keys.entity(*page.first))
 
     def body(snap: Snapshot) -> EntityPage:
         record = table.load(snap, key)
-        if request.limit == 0:
+        if page.limit == 0:
             return EntityPage(record.name, [], None)
         base = keys.entities(record.id)
         texts: list[bytes] = []
-        looked_at = size = 0
-        for key_range in request.plan.key_ranges:
-            # One row more than can be used shows where the next page begins.
-            most = (
-                request.limit - len(texts) if matches is None else (MAX_LOOKED_AT - looked_at) // row_cost + 1
-            )
+        cost = size = 0
+        for key_range in page.plan.key_ranges:
+            # One row more than fits gives the keys at which the next page begins.
+            most = page.limit - len(texts) if matches is None else (MAX_COST - cost) // row_cost + 1
             start, end = max(key_range.low, low), min(key_range.high, high)
             for entity_key, row in _rows(snap, base, start, end, key_range.rows, most + 1):
-                is_enough = looked_at >= MAX_LOOKED_AT or size >= MAX_BYTES or row is _ENOUGH
-                if is_enough or len(texts) >= request.limit:
+                is_over = cost >= MAX_COST or size >= MAX_BYTES or row is _LIMIT
+                if is_over or len(texts) >= page.limit:
                     return EntityPage(record.name, texts, _keys_of(entity_key, base))
-                looked_at += row_cost
+                cost += row_cost
                 if not row:
                     continue
                 text = row if row[0] == _BRACE else stored_entity.whole(snap, record.id, row)
@@ -132,9 +130,9 @@ def query(engine: Engine, key: TableKey, request: Ask) -> Awaitable[EntityPage]:
 
 
 _BRACE = b"{"[0]
-_NOT_MEANT = b""
-_ENOUGH = b"enough"
-"""Stand for the rows that are read over, and for one at which so much has been read over that the page shall end."""
+_UNWANTED = b""
+_LIMIT = b"limit"
+"""In place of the values of unwanted rows, and of the row at which the page must end: too many bytes were skipped."""
 
 
 def _rows(
@@ -148,24 +146,24 @@ def _rows(
 
 
 def _skip(snap: Snapshot, base: bytes, low: bytes, high: bytes, rows: Set) -> Iterator[tuple[bytes, bytes]]:
-    """The rows of a stretch whose row keys are in the set, and without their values those that are read over."""
+    """The rows of a range whose row keys are in the set, and the unwanted rows that were read, without their values."""
     starts = [interval[0] for interval in rows]
-    read_over_bytes = 0
+    unwanted_bytes = 0
     position: bytes | None = low
     while position is not None:
         start, position = position, None
-        read_over = 0
+        unwanted = 0
         for found in snap.scan(start, high):
             partition, _, row_key = found[0][len(base) :].partition(b"\0")
             nearest = bisect_right(starts, row_key) - 1
             if nearest >= 0 and row_key < rows[nearest][1]:
-                read_over = 0
+                unwanted = 0
                 yield found
                 continue
-            read_over_bytes += len(found[1])
-            yield found[0], _ENOUGH if read_over_bytes > MAX_BYTES else _NOT_MEANT
-            read_over += 1
-            if read_over > _READ_OVER:
+            unwanted_bytes += len(found[1])
+            yield found[0], _LIMIT if unwanted_bytes > MAX_BYTES else _UNWANTED
+            unwanted += 1
+            if unwanted > _UNWANTED_BEFORE_SEEK:
                 following = starts[nearest + 1] if nearest + 1 < len(starts) else None
                 position = base + partition + (b"\1" if following is None else b"\0" + following)
                 break

@@ -3,11 +3,12 @@
     {"odata.etag":"W/\\"datetime'2024-05-01T12%3A34%3A56.1234567Z'\\"","PartitionKey":"p","RowKey":"r",
      "Timestamp":"2024-05-01T12:34:56.1234567Z","Age":39,"Big@odata.type":"Edm.Int64","Big":"39"}
 
-A page of a query is then a join, which is most of what tables are asked for; the ETag is a slice; and the type of a
-value is told by the value and its annotation (``wire/edm.py`` says how). Filters and merges decode what they need.
+So a page of a query, the most frequent operation, joins texts without decoding them. The ETag is a slice. The type of a
+value follows from the value and its annotation (``wire/edm.py`` says how). Filters and merges decode what they need.
 
-JSON may be larger than what it says, and an entity of the largest size may not fit a row. Then the row begins with
-another byte and holds the beginning, and the rest is in further rows (``docs/decisions/0021-tables.md``).
+JSON may be larger than the properties it contains, so an entity of the largest size may not fit into one row. Then its
+row begins with another byte and contains the first part, and further rows contain the rest
+(``docs/decisions/0021-tables.md``).
 """
 
 from collections.abc import Callable
@@ -23,23 +24,23 @@ from kyanite.values import Instant, iso_text
 _BEGINNING = b'{"odata.etag":"W/\\"'
 _ETAG_CHARACTERS = len("datetime'2024-05-01T12%3A34%3A56.1234567Z'")
 _ETAG_END = len(_BEGINNING) + _ETAG_CHARACTERS
-BEHIND_ETAG = _ETAG_END + len('\\"",')
-"""Where the keys begin, behind the ETag and its comma."""
+AFTER_ETAG = _ETAG_END + len('\\"",')
+"""Where the keys begin, after the ETag and its comma."""
 _OWN = ("odata.etag", "PartitionKey", "RowKey", "Timestamp")
-"""What is in every text, before the properties."""
+"""The names that every text has, before the properties."""
 
 _BRACE = b"{"[0]
 _DIVIDED = 1
 _DIVIDED_HEAD_BYTES = 11
-"""In a divided row: the mark, the instant it was written (8), its number in that transaction, the number of pieces."""
-_PIECE_BYTES = MAX_VALUE_BYTES - _DIVIDED_HEAD_BYTES
+"""In a divided row: the mark, the id of its parts (8), 0, and the number of parts in further rows."""
+_PART_BYTES = MAX_VALUE_BYTES - _DIVIDED_HEAD_BYTES
 
 _encode_json: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 _decode_json: Callable[[bytes], dict[str, Any]] = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Stamp:
-    """The time of a transaction, as the texts of all entities it writes have it."""
+    """The time of a transaction, in the forms in which the texts of its entities contain it."""
 
     __slots__ = ("etag", "time")
 
@@ -50,7 +51,7 @@ class Stamp:
 
 
 def keys_text(partition_key: str, row_key: str) -> bytes:
-    """The part of a text that is known before its time is: what is between the ETag and the time."""
+    """The part of a text between the ETag and the time. It can be made before the transaction."""
     return b'\\"","PartitionKey":%b,"RowKey":%b,"Timestamp":"' % (
         _encode_json(partition_key),
         _encode_json(row_key),
@@ -58,7 +59,7 @@ def keys_text(partition_key: str, row_key: str) -> bytes:
 
 
 def properties_text(properties: Properties) -> bytes:
-    """The part of a text behind the time."""
+    """The part of a text after the time."""
     return b'",' + _encode_json(properties)[1:] if properties else b'"}'
 
 
@@ -89,30 +90,30 @@ def save(tx: Transaction, table_id: int, key: bytes, text: bytes) -> None:
     if len(text) <= MAX_VALUE_BYTES:
         tx.put(key, text)
         return
-    pieces = [text[at : at + _PIECE_BYTES] for at in range(0, len(text), _PIECE_BYTES)]
+    parts = [text[at : at + _PART_BYTES] for at in range(0, len(text), _PART_BYTES)]
     divided_id = tx.new_id()
-    head = b"%c%b\0%c" % (_DIVIDED, divided_id.to_bytes(8, "big"), len(pieces) - 1)
-    tx.put(key, head + pieces[0])
-    for number, piece in enumerate(pieces[1:]):
-        tx.put(keys.entity_piece(table_id, divided_id, 0, number), piece)
+    head = b"%c%b\0%c" % (_DIVIDED, divided_id.to_bytes(8, "big"), len(parts) - 1)
+    tx.put(key, head + parts[0])
+    for number, part in enumerate(parts[1:]):
+        tx.put(keys.entity_part(table_id, divided_id, 0, number), part)
 
 
 def whole(snap: Snapshot, table_id: int, row: bytes) -> bytes:
-    """The text of an entity whose row was read."""
+    """The whole text of an entity, given its row."""
     if row[0] == _BRACE:
         return row
-    pieces = snap.get_many(_piece_keys(table_id, row))
-    return b"".join((row[_DIVIDED_HEAD_BYTES:], *[piece or b"" for piece in pieces]))
+    parts = snap.get_many(_part_keys(table_id, row))
+    return b"".join((row[_DIVIDED_HEAD_BYTES:], *[part or b"" for part in parts]))
 
 
 def drop(tx: Transaction, table_id: int, row: bytes) -> None:
-    """Delete what a row, which is about to go, has left in others."""
+    """Delete the further rows of an entity whose row is about to be replaced or deleted."""
     if row[0] != _BRACE:
-        for key in _piece_keys(table_id, row):
+        for key in _part_keys(table_id, row):
             tx.delete(key)
 
 
-def _piece_keys(table_id: int, row: bytes) -> list[bytes]:
-    """Format 1 named the pieces by an instant, far below any id, and by which entity of its group it was."""
+def _part_keys(table_id: int, row: bytes) -> list[bytes]:
+    """Format 1 named the parts by an instant, which is far below any id, and the number of the entity in its group."""
     divided_id, entity_number, count = int.from_bytes(row[1:9], "big"), row[9], row[10]
-    return [keys.entity_piece(table_id, divided_id, entity_number, number) for number in range(count)]
+    return [keys.entity_part(table_id, divided_id, entity_number, number) for number in range(count)]

@@ -1,8 +1,8 @@
 """Tables: the transactions over them and their listing.
 
-A table is found by its name, in which case does not count, and keeps its entities under its id. Deleting it removes the
-name and leaves the id to be taken apart in the background, so the name is free at once and a table of any size goes in
-one transaction. Tables have no ETags; the last writer of a policy wins.
+A table is found by its name, compared without case, and its entities by its id. Deleting it removes the name and leaves
+the entities to be purged in the background. So the name is free immediately, and deleting a table of any size is one
+small transaction. Tables have no ETags; the last writer of a policy wins.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,8 +18,8 @@ from kyanite.model.records import Policy, encode
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
 
-MAX_TABLES_LOOKED_AT = 5000
-"""A page of a listing ends here, however few of them matched."""
+MAX_TABLES_READ = 5000
+"""A page of a listing ends after so many tables, however few of them match."""
 
 
 class TableKey(NamedTuple):
@@ -50,7 +50,7 @@ class TablePage:
 
 
 def load(snap: Snapshot, table: TableKey) -> TableRecord:
-    """The table, or a refusal that it does not exist."""
+    """The table. Refuses if there is none."""
     stored = snap.get(keys.table(table.account, table.name))
     if stored is None:
         raise Refused(Reason.TABLE_NOT_FOUND)
@@ -61,13 +61,13 @@ def create(engine: Engine, table: TableKey) -> Awaitable[None]:
     def body(tx: Transaction) -> None:
         if tx.get(table.key) is not None:
             raise Refused(Reason.TABLE_ALREADY_EXISTS)
-        tx.put(table.key, encode(TableRecord(id=tx.now, name=table.name, created_at=tx.now)))
+        tx.put(table.key, encode(TableRecord(id=tx.new_id(), name=table.name, created_at=tx.now)))
 
     return engine.run(body)
 
 
 def find(engine: Engine, table: TableKey) -> Awaitable[TableRecord | None]:
-    """The table if there is one: for deciding who may use it, before anything is asked of it."""
+    """The table or None: for authorisation, before the operation itself runs."""
 
     def body(snap: Snapshot) -> TableRecord | None:
         stored = snap.get(table.key)
@@ -76,7 +76,7 @@ def find(engine: Engine, table: TableKey) -> Awaitable[TableRecord | None]:
     return engine.read(body)
 
 
-def see(engine: Engine, table: TableKey) -> Awaitable[TableRecord]:
+def get(engine: Engine, table: TableKey) -> Awaitable[TableRecord]:
     return engine.read(lambda snap: load(snap, table))
 
 
@@ -106,10 +106,10 @@ def list_tables(
         if limit == 0:
             return TablePage(names, None)
         base = keys.tables(account)
-        rows = snap.scan(keys.table(account, first), keys.after(base), limit=MAX_TABLES_LOOKED_AT + 1)
-        for looked_at, (_, value) in enumerate(rows):
+        rows = snap.scan(keys.table(account, first), keys.after(base), limit=MAX_TABLES_READ + 1)
+        for count, (_, value) in enumerate(rows):
             name = decode_table(value).name
-            if len(names) == limit or looked_at == MAX_TABLES_LOOKED_AT:
+            if len(names) == limit or count == MAX_TABLES_READ:
                 return TablePage(names, name)
             if matches(name):
                 names.append(name)

@@ -1,4 +1,4 @@
-"""The Blob service of an account over REST: its properties, its stats, and what kind of account it is."""
+"""The Blob service of an account over REST: its properties, its stats, and the kind of the account."""
 
 from kyanite.services.rest import service_properties
 from kyanite.services.rest.context import RequestContext
@@ -19,7 +19,7 @@ async def get_stats(context: RequestContext) -> Response:
 
 
 async def get_information(_: RequestContext) -> Response:
-    """Every account here is a general-purpose one that says it is replicated to a readable secondary."""
+    """Every account is general-purpose and reports a readable secondary."""
     return Response(
         200,
         [

@@ -10,7 +10,6 @@ from kyanite.model.files.share import ShareKey, ShareRecord, ShareSettings
 from kyanite.model.files.share_snapshots import Snapshots
 from kyanite.services.files import provisioning
 from kyanite.services.files.properties import Headers, lease_headers
-from kyanite.services.rest import service_properties
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import readable_share_of, share_of
 from kyanite.services.rest.headers import (
@@ -140,14 +139,7 @@ async def delete_share(context: RequestContext) -> Response:
     wish = one_of(context.headers, "x-ms-delete-snapshots", ("include", "include-leased"))
     if wish and key.snapshot is not None:
         raise bad_header("x-ms-delete-snapshots", wish)
-    retention = (await service_properties.load(context, "file")).share_retention
-    await share_snapshots.delete(
-        context.store.engine,
-        key,
-        lease_id_of(context.headers),
-        Snapshots(wish),
-        retention_days=None if retention is None else retention.days,
-    )
+    await share_snapshots.delete(context.store.engine, key, lease_id_of(context.headers), Snapshots(wish))
     return Response(202)
 
 

@@ -1,4 +1,4 @@
-"""Messages over REST: put, got, peeked at, updated, deleted, and cleared all at once."""
+"""Messages over REST: put, get, peek, update, delete, clear."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,18 +15,18 @@ from kyanite.wire.xml import escape
 
 TEXT_MAX_BYTES = 64 * 1024
 BODY_MAX_BYTES = 128 * 1024 + 512
-"""What the live service names as its limit for a request that brings a message, markup and escapes included."""
+"""Azure's limit for a request with a message, markup and escapes included."""
 
-MESSAGES_AT_ONCE_MAX = 32
+MESSAGES_MAX = 32
 TIMEOUT_MAX_SECONDS = 7 * 24 * 3600
 DEFAULT_TIMEOUT_SECONDS = 30
 TIME_TO_LIVE_MAX_SECONDS = 2**63 - 1
-"""Any positive number will do. No message outlives the calendar, though."""
+"""Any positive number is allowed. No message outlives the calendar, though."""
 
 _ANY_TIME_TO_LIVE_SINCE = "2017-07-29"
-"""Before this version seven days were the most, and no message could live forever."""
-_PUT_TELLS_SINCE = "2016-05-31"
-"""Before this version the answer to Put Message had no body."""
+"""Before this version seven days was the maximum, and no message could live forever."""
+_PUT_HAS_BODY_SINCE = "2016-05-31"
+"""Before this version the response to Put Message had no body."""
 
 _BYTES_PER_CHARACTER_MAX = 4
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
@@ -41,9 +41,9 @@ async def put_message(context: RequestContext) -> Response:
     fresh_guid = context.environment.fresh_guid
     new_message = NewMessage(fresh_guid(), text, delay or 0, time_to_live, _secret(fresh_guid))
     put = await message.put(context.store.engine, key_of(context), new_message)
-    if context.version < _PUT_TELLS_SINCE:
+    if context.version < _PUT_HAS_BODY_SINCE:
         return Response(201)
-    return _answer(201, (put,), _when_put)
+    return _response(201, (put,), _when_put)
 
 
 async def get_messages(context: RequestContext) -> Response:
@@ -58,12 +58,12 @@ async def get_messages(context: RequestContext) -> Response:
         timeout_seconds=timeout or DEFAULT_TIMEOUT_SECONDS,
         secret=_secret(context.environment.fresh_guid),
     )
-    return _answer(200, got, _when_got)
+    return _response(200, got, _when_got)
 
 
 async def peek_messages(context: RequestContext) -> Response:
-    seen = await message.peek(context.store.engine, key_of(context), count=_count_of(context.parameters))
-    return _answer(200, seen, _when_peeked_at)
+    peeked = await message.peek(context.store.engine, key_of(context), count=_count_of(context.parameters))
+    return _response(200, peeked, _when_peeked)
 
 
 async def clear_messages(context: RequestContext) -> Response:
@@ -102,7 +102,7 @@ async def delete_message(context: RequestContext) -> Response:
     return Response(204)
 
 
-# What the request says
+# Requests
 
 
 async def _document_of(context: RequestContext) -> bytes:
@@ -113,7 +113,7 @@ async def _document_of(context: RequestContext) -> bytes:
 
 
 def _checked(text: str) -> str:
-    """The text, unless it is too long as UTF-8."""
+    """The text. Raises Malformed when it is too long as UTF-8."""
     if len(text) > TEXT_MAX_BYTES // _BYTES_PER_CHARACTER_MAX and len(text.encode()) > TEXT_MAX_BYTES:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(TEXT_MAX_BYTES))
     return text
@@ -132,7 +132,7 @@ def _number(parameters: Mapping[str, str], name: str, minimum: int, maximum: int
 
 
 def _count_of(parameters: Mapping[str, str]) -> int:
-    return _number(parameters, "numofmessages", 1, MESSAGES_AT_ONCE_MAX) or 1
+    return _number(parameters, "numofmessages", 1, MESSAGES_MAX) or 1
 
 
 def _time_to_live_of(context: RequestContext) -> int | None:
@@ -151,15 +151,15 @@ def _receipt_of(parameters: Mapping[str, str]) -> Receipt:
 
 
 def _secret(fresh_guid: Callable[[], str]) -> bytes:
-    """As many random bytes as a receipt needs, from the parts of a GUID that are all chance."""
+    """The random bytes of a receipt, from the parts of a GUID that are entirely random."""
     guid = fresh_guid()
     return bytes.fromhex(guid[:8] + guid[28:])
 
 
-# What the answer says
+# Responses
 
 
-def _answer(status: int, messages: Sequence[Message], describe: Callable[[Message], str]) -> Response:
+def _response(status: int, messages: Sequence[Message], describe: Callable[[Message], str]) -> Response:
     items = "".join([_item(message, describe(message)) for message in messages])
     text = f'<?xml version="1.0" encoding="utf-8"?><QueueMessagesList>{items}</QueueMessagesList>'
     return Response(status, [_XML], text.encode())
@@ -182,11 +182,11 @@ def _when_put(put: Message) -> str:
 
 
 def _when_got(got: Message) -> str:
-    return _when_put(got) + _when_peeked_at(got)
+    return _when_put(got) + _when_peeked(got)
 
 
-def _when_peeked_at(seen: Message) -> str:
+def _when_peeked(peeked: Message) -> str:
     return (
-        f"<DequeueCount>{seen.state.dequeue_count}</DequeueCount>"
-        f"<MessageText>{escape(seen.text)}</MessageText>"
+        f"<DequeueCount>{peeked.state.dequeue_count}</DequeueCount>"
+        f"<MessageText>{escape(peeked.text)}</MessageText>"
     )

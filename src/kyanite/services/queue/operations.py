@@ -1,7 +1,7 @@
-"""The Queue service as a table, to be held against the REST reference.
+"""The operations of the Queue service, as a table to compare with the REST reference.
 
-The last column is what a shared access signature needs (``rules/permissions.py``); nothing here is ever public. Rows
-that differ only by a parameter stand in the order in which the service tells them apart.
+The last column is what a shared access signature needs (``rules/permissions.py``); no operation is ever public. Rows
+that differ only by a parameter stand in the order in which Azure distinguishes them.
 """
 
 from kyanite.rules.permissions import Access

@@ -1,4 +1,4 @@
-"""What the paths of the Queue service mean, and who guards what they name."""
+"""What the paths of the Queue service mean, and the ACL lookup of a queue."""
 
 from kyanite.model.queues import queue
 from kyanite.rules import names
@@ -18,7 +18,7 @@ def locate(context: RequestContext) -> Resource:
     context.container, context.object_name = target.first, ""
     if not target.first:
         if target.rest or (context.request.method in _WRITES and "comp" not in context.parameters):
-            # A queue was meant, and its name is empty.
+            # The request is about a queue with an empty name.
             raise Refused(Reason.INVALID_RESOURCE_NAME)
         return Resource.SERVICE
     names.check_queue(target.first)

@@ -15,7 +15,7 @@ def key_of(context: RequestContext) -> QueueKey:
 
 
 async def create_queue(context: RequestContext) -> Response:
-    """Creating a queue that is there already is no error, if its metadata would be the same."""
+    """Creating a queue that exists is no error if its metadata is the same."""
     is_new = await queue.create(context.store.engine, key_of(context), metadata_of(context.request))
     return Response(201 if is_new else 204)
 

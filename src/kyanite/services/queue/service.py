@@ -1,4 +1,4 @@
-"""The Queue service: its tables put together."""
+"""The Queue service: its tables combined."""
 
 from kyanite.services.queue import errors
 from kyanite.services.queue.operations import OPERATIONS

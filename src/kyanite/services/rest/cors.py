@@ -1,15 +1,15 @@
-"""Cross-origin requests: the preflight, and the headers that browsers look for on every answer.
+"""Cross-origin requests: the preflight, and the headers that browsers expect on every response.
 
-Rules belong to a service of an account. They are read for each request that names an origin. Whether caches must be
-told that answers vary is asked of every read, so that is remembered for a second: it decides nothing about access.
+Rules belong to a service of an account and are read for each request that names an origin. Whether responses to reads
+get ``Vary: Origin`` is cached for a second, because it concerns every read and decides nothing about access.
 """
 
+from kyanite.model import settings
 from kyanite.rules import cors
-from kyanite.services.rest import service_properties
+from kyanite.service_properties import CorsRule
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import required
 from kyanite.values import TICKS_PER_SECOND, Instant
-from kyanite.wire.cors_rules import CorsRule
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
@@ -41,14 +41,14 @@ async def preflight(context: RequestContext, service: str) -> Response:
 
 
 class Decorator:
-    """Adds what a cross-origin reader needs to the answers of one service."""
+    """Adds the CORS headers to the responses of one service."""
 
     def __init__(self, service: str) -> None:
         self._service = service
         self._varies: dict[str, tuple[Instant, bool]] = {}
 
     def is_needed(self, context: RequestContext) -> bool:
-        """Whether there may be anything to add. The common case, no origin and no rules, is answered by memory."""
+        """Whether there may be headers to add. The common case, no origin and no rules, reads nothing."""
         if "origin" in context.headers:
             return True
         if context.request.method not in _READS:
@@ -87,4 +87,4 @@ class Decorator:
 
 
 async def _rules(context: RequestContext, service: str) -> tuple[CorsRule, ...]:
-    return (await service_properties.load(context, service)).cors or ()
+    return (await settings.get(context.store.engine, context.account.name, service)).cors or ()

@@ -1,20 +1,17 @@
-"""Get and Set … Service Properties, for whichever service asks: its settings, merged with what a client leaves out."""
+"""Get and Set … Service Properties, and Get … Service Stats, for any service."""
 
-from functools import lru_cache
-
-from kyanite.model import settings as stored
+from kyanite.model import settings
+from kyanite.service_properties import ServiceProperties
 from kyanite.services.rest.context import RequestContext
 from kyanite.wire import service_properties as wire
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.service_properties import INITIAL, ServiceProperties
 
 _MAX_BYTES = 64 * 1024
-_EVERY_ELEMENT = wire.BLOB_ELEMENTS | wire.FILE_ELEMENTS
 
 
 async def get_properties(context: RequestContext, service: str, elements: frozenset[str]) -> Response:
-    properties = await load(context, service)
+    properties = await settings.get(context.store.engine, context.account.name, service)
     return Response(200, [("Content-Type", "application/xml")], wire.encode(properties, elements))
 
 
@@ -23,27 +20,23 @@ async def set_properties(context: RequestContext, service: str, elements: frozen
     if document is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BYTES))
     change = wire.decode(document, elements)
-
-    def merged(present: bytes | None) -> bytes:
-        return wire.encode(_decoded(present).updated(change), _EVERY_ELEMENT)
-
-    await stored.merge(context.store.engine, context.account.name, service, merged)
+    _check_implemented(change)
+    await settings.update(context.store.engine, context.account.name, service, change)
     return Response(202)
 
 
+def _check_implemented(change: ServiceProperties) -> None:
+    """Refuse to turn on what the server does not do yet: a client that relied on soft delete would lose data."""
+    soft_delete, website = change.delete_retention, change.static_website
+    if soft_delete is not None and (soft_delete.retention.days or soft_delete.allow_permanent_delete):
+        raise Malformed("NotImplemented", XmlNodeName="DeleteRetentionPolicy")
+    if website is not None and website.enabled:
+        raise Malformed("NotImplemented", XmlNodeName="StaticWebsite")
+
+
 async def get_stats(context: RequestContext) -> Response:
-    """Answered by the secondary only, as the service does: the primary has no replication to tell of."""
+    """Only the secondary answers, as in Azure: the primary has no replication state."""
     if not context.target.secondary:
         raise Malformed("InvalidQueryParameterValue", QueryParameterName="comp", QueryParameterValue="stats")
     body = wire.encode_stats(context.environment.clock())
     return Response(200, [("Content-Type", "application/xml")], body)
-
-
-async def load(context: RequestContext, service: str) -> ServiceProperties:
-    return _decoded(await stored.load(context.store.engine, context.account.name, service))
-
-
-@lru_cache(maxsize=64)
-def _decoded(document: bytes | None) -> ServiceProperties:
-    """A pure function of what was just read, so that remembering it is safe."""
-    return INITIAL if document is None else INITIAL.updated(wire.decode(document, _EVERY_ELEMENT))

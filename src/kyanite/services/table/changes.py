@@ -1,7 +1,7 @@
-"""A request for a change of an entity, alone or inside a batch, read into what the model does.
+"""A request to change an entity, alone or inside a batch, decoded for the model.
 
-Whether If-Match is there tells an update from an upsert. The keys in the path count; the service does not look at
-those in the body of an update.
+An update has an If-Match, an upsert has none. The keys are those of the path; Azure ignores the keys in the body of an
+update.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ ACCESS: Mapping[Act, Access] = {
     Act.INSERT_OR_MERGE: Access(account="o a&u", service="a&u"),
     Act.DELETE: Access(account="o d", service="d"),
 }
-"""What a shared access signature needs for each."""
+"""The permissions that a shared access signature needs."""
 
 _ACTS = {
     ("PUT", True): Act.UPDATE,
@@ -65,13 +65,13 @@ def change_of(act: Act, partition_key: str, row_key: str, headers: Mapping[str, 
             raise missing_header("If-Match")
         return Change(act, partition_key, row_key, {}, if_match)
     check_content_type(headers)
-    # An empty body says nothing about any property, which some clients mean when they merge keys alone.
+    # An empty body has no properties: some clients send it to merge the keys alone.
     properties = edm.decode_properties(body) if body else {}
     return Change(act, partition_key, row_key, properties, if_match or ANY)
 
 
 def _if_match(headers: Mapping[str, str]) -> str | None:
-    """The ETag inside its weak mark and quotes, or ``*``; None when the header is not there."""
+    """The ETag inside its weak mark and quotes, or ``*``; None without the header."""
     if "if-none-match" in headers:
         raise Malformed("InvalidInput", Reason="If-None-Match is not supported for entities.")
     text = headers.get("if-match")
@@ -83,7 +83,7 @@ def _if_match(headers: Mapping[str, str]) -> str | None:
 
 
 def check_range(grant: Grant, partition_key: str, row_key: str) -> None:
-    """Refuse an entity outside of what a token opens."""
+    """Refuse an entity outside the key range of a shared access signature."""
     if isinstance(grant, ServiceGrant):
         entities.check_within(grant.keys, partition_key, row_key)
 

@@ -1,7 +1,7 @@
-"""Continuation tokens: where the next page of a query begins, in headers out and in parameters back.
+"""Continuation tokens: where the next page of a query begins. Responses have them as headers, requests as parameters.
 
-They are opaque to clients. Ours look like the service's: ``1!16!cGsxMjFhMTk2NQ--``, which is a version, the length of
-what follows, and a key in base64, in characters that need no encoding in a URL.
+They are opaque to clients. They look like Azure's: ``1!16!cGsxMjFhMTk2NQ--`` is a version, the length of the rest, and
+a key in base64, in characters that need no encoding in a URL.
 """
 
 import binascii
@@ -19,7 +19,7 @@ def encode_key(key: str) -> str:
 
 
 def key_of(parameters: Mapping[str, str], name: str) -> str | None:
-    """The key that a parameter holds, None when it was not sent or is empty."""
+    """The key in a parameter, None when the parameter is missing or empty."""
     text = parameters.get(name)
     if not text:
         return None

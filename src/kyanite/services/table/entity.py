@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from kyanite.model.tables import entity, query, stored_entity, table
 from kyanite.model.tables.entity import Change, Written
-from kyanite.model.tables.query import Ask, Plan
+from kyanite.model.tables.query import Plan, Query
 from kyanite.rules import entities
 from kyanite.rules.permissions import ServiceGrant
 from kyanite.rules.refusals import Reason, Refused
@@ -26,15 +26,15 @@ from kyanite.wire import odata
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
-_REMEMBERED_FILTER_LENGTH = 1024
+_CACHED_FILTER_LENGTH = 1024
 
 
 async def insert_entity(context: RequestContext) -> Response:
     level, preference = level_of(context), preference_of(context.headers)
     change = insertion_of(context.headers, await _body(context))
     if change is None:
-        # That there is no such table counts more than that the entity has no keys.
-        await table.see(context.store.engine, table_key(context))
+        # A missing table takes precedence over missing keys.
+        await table.get(context.store.engine, table_key(context))
         raise Refused(Reason.PROPERTIES_NEED_VALUE)
     written = await _apply(context, change)
     address = context.endpoint + entity_path(written.table_name, change.partition_key, change.row_key)
@@ -64,8 +64,8 @@ async def delete_entity(context: RequestContext) -> Response:
 
 
 async def delete_nothing(context: RequestContext) -> Response:
-    """A deletion that names a table, but no entity in it."""
-    await table.see(context.store.engine, table_key(context))
+    """A deletion that names a table but no entity."""
+    await table.get(context.store.engine, table_key(context))
     raise Malformed("InvalidInput", Reason=NO_KEYS)
 
 
@@ -75,7 +75,7 @@ async def get_entity(context: RequestContext) -> Response:
         check_options(context.parameters)
         selected = selected_of(context.parameters)
     partition_key, row_key = context.keys
-    if not _is_shared(context, partition_key, row_key):
+    if not _is_granted(context, partition_key, row_key):
         raise Refused(Reason.ENTITY_NOT_FOUND)
     table_name, text = await entity.find(context.store.engine, table_key(context), partition_key, row_key)
     headers = json_headers(level)
@@ -88,7 +88,7 @@ async def query_entities(context: RequestContext) -> Response:
     check_options(parameters)
     selected = selected_of(parameters)
     grant = context.grant
-    request = Ask(
+    request = Query(
         _plan(parameters.get("$filter", "")),
         first=_first(context),
         within=grant.keys if isinstance(grant, ServiceGrant) else None,
@@ -115,8 +115,8 @@ async def _apply(context: RequestContext, change: Change) -> Written:
     return await entity.apply(context.store.engine, table_key(context), (change,))
 
 
-def _is_shared(context: RequestContext, partition_key: str, row_key: str) -> bool:
-    """A token for some entities does not show that there are others."""
+def _is_granted(context: RequestContext, partition_key: str, row_key: str) -> bool:
+    """A shared access signature for some entities does not reveal others."""
     grant = context.grant
     if not isinstance(grant, ServiceGrant) or grant.keys is None:
         return True
@@ -131,12 +131,12 @@ def _first(context: RequestContext) -> tuple[str, str] | None:
 
 
 def _plan(text: str) -> Plan:
-    """Busy clients repeat their filters, so plans of a usual length are remembered: they depend on the text alone."""
-    return _remembered_plan(text) if len(text) <= _REMEMBERED_FILTER_LENGTH else _make_plan(text)
+    """Busy clients repeat their filters, so plans of a usual length are cached: they depend on the text alone."""
+    return _cached_plan(text) if len(text) <= _CACHED_FILTER_LENGTH else _make_plan(text)
 
 
 def _make_plan(text: str) -> Plan:
     return query.plan(odata.decode_filter(text))
 
 
-_remembered_plan = lru_cache(maxsize=256)(_make_plan)
+_cached_plan = lru_cache(maxsize=256)(_make_plan)

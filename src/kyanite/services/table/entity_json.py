@@ -1,7 +1,7 @@
 """Entities in JSON, from the form in which they are stored: with more metadata, with less, or with fewer properties.
 
-With minimal metadata and all properties an entity is sent as it is stored. Everything else is made from that text,
-decoding as little as possible; how is compiled once for each selection and remembered.
+With minimal metadata and all properties an entity is sent as it is stored. Other forms are made from that text,
+decoding as little as possible; the function for each selection is compiled once and cached.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from kyanite.edm import ANNOTATION
-from kyanite.model.tables.stored_entity import BEHIND_ETAG
+from kyanite.model.tables.stored_entity import AFTER_ETAG
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.table.formats import Level
 from kyanite.services.table.paths import entity_path
@@ -44,7 +44,7 @@ def entity_body(
     level: Level,
     selected: tuple[str, ...] | None = None,
 ) -> bytes:
-    """The answer that is one entity."""
+    """The body of a response with one entity."""
     if level is not Level.MINIMAL or selected is not None:
         text = rendering(context, table_name, level, selected)(text)
         if level is Level.NONE:
@@ -64,23 +64,23 @@ def page_body(
     level: Level,
     selected: tuple[str, ...] | None,
 ) -> bytes:
-    """The answer that is a page of entities."""
+    """The body of a response with a page of entities."""
     if level is not Level.MINIMAL or selected is not None:
         texts = list(map(rendering(context, table_name, level, selected), texts))
     beginning = b"{" if level is Level.NONE else _beginning(_metadata_url(context, table_name))
     return b'%b"value":[%b]}' % (beginning, b",".join(texts))
 
 
-def _metadata_url(context: RequestContext, table_name: str, behind: str = "") -> str:
+def _metadata_url(context: RequestContext, table_name: str, suffix: str = "") -> str:
     selection = context.parameters.get("$select")
     selected = "" if selection is None else f"&$select={selection}"
-    return f"{context.endpoint}$metadata#{table_name}{behind}{selected}"
+    return f"{context.endpoint}$metadata#{table_name}{suffix}{selected}"
 
 
 def rendering(
     context: RequestContext, table_name: str, level: Level, selected: tuple[str, ...] | None
 ) -> Render:
-    """How to show the entities of a table."""
+    """The function that formats the entities of a table."""
     if level is Level.FULL:
         return _full(context, table_name, _project(selected, Level.FULL))
     return _project(selected, level)
@@ -91,9 +91,9 @@ def _as_stored(text: bytes) -> bytes:
 
 
 def _bare(text: bytes) -> bytes:
-    """Without the ETag and without annotations. Where the mark of annotations does not occur there are none."""
+    """Without the ETag and the annotations. A text without the mark of annotations has none."""
     if _MARK not in text:
-        return b"{" + text[BEHIND_ETAG:]
+        return b"{" + text[AFTER_ETAG:]
     found = _decode_raw(text)
     return _encode({name: value for name, value in found.items() if "@" not in name and name != _ETAG})
 
@@ -102,7 +102,7 @@ def _bare(text: bytes) -> bytes:
 def _project(selected: tuple[str, ...] | None, level: Level) -> Render:
     """The text with the selected properties only, with ETag and annotations as far as the level has them.
 
-    A property that the entity does not have is null: the service tells it so, and typed clients read it so.
+    A property that the entity lacks is null, as in Azure: typed clients rely on it.
     """
     if selected is None:
         return _bare if level is Level.NONE else _as_stored
@@ -114,7 +114,7 @@ def _project(selected: tuple[str, ...] | None, level: Level) -> Render:
 
 
 def _struct(names: Sequence[str]) -> type[msgspec.Struct]:
-    """Annotations that are not in the text stay unset, and what is unset is not written."""
+    """Annotations that are not in the text stay unset, and unset fields are not written."""
     fields = [
         (f"f{number}", Raw | UnsetType, UNSET if ANNOTATION in name else _NULL)
         for number, name in enumerate(names)
@@ -131,8 +131,8 @@ def _full(context: RequestContext, table_name: str, project: Render) -> Render:
         keys = _decode_keys(text)
         link = entity_path(table_name, keys.partition_key, keys.row_key)
         rest = project(text)
-        # The ETag and the comma behind it stand at the same place in what is projected.
-        etag, rest = rest[1 : BEHIND_ETAG - 1], rest[BEHIND_ETAG - 1 :]
+        # The projected text has the ETag and the comma after it at the same position.
+        etag, rest = rest[1 : AFTER_ETAG - 1], rest[AFTER_ETAG - 1 :]
         return b'{"odata.type":%b,"odata.id":%b,%b,"odata.editLink":%b%b' % (
             type_,
             _encode(endpoint + link),

@@ -1,7 +1,7 @@
-"""What of JSON is asked for and sent: how much metadata, whether an answer at all, which media types.
+"""The formats of requests and responses: media types, how much metadata, and whether a response has a body.
 
-``$format`` decides before Accept. JSON without a word about metadata means minimal metadata, and so does no Accept.
-Atom has not been answered by the service since version 2015-12-11.
+``$format`` takes precedence over Accept. JSON without a metadata level means minimal metadata, and so does no Accept.
+Azure has not sent Atom since version 2015-12-11.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _CONTENT = "return-content"
 
 
 class Level(Enum):
-    """How much JSON says beside the data."""
+    """How much metadata JSON contains beside the data."""
 
     NONE = "nometadata"
     MINIMAL = "minimalmetadata"
@@ -26,7 +26,7 @@ class Level(Enum):
 _LEVELS = {level.value: level for level in Level}
 _ANY_TYPE = frozenset(("*/*", "application/*", "application/json", "json", "text/json"))
 _ATOM_TYPES = frozenset(("application/atom+xml", "application/xml", "text/xml", "atom"))
-_REMEMBERED_LENGTH = 200
+_CACHED_LENGTH = 200
 
 _HEADERS: Mapping[Level, list[tuple[str, str]]] = {
     level: [
@@ -43,11 +43,11 @@ def level_of(context: RequestContext) -> Level:
 
 
 def level_in(accept: str) -> Level:
-    return _remembered(accept) if len(accept) <= _REMEMBERED_LENGTH else _read(accept)
+    return _cached(accept) if len(accept) <= _CACHED_LENGTH else _read(accept)
 
 
 def json_headers(level: Level) -> list[tuple[str, str]]:
-    """The headers of an answer in JSON, in a list of its own."""
+    """The headers of a response in JSON, as a new list."""
     return _HEADERS[level].copy()
 
 
@@ -66,11 +66,11 @@ def _read(accept: str) -> Level:
     raise Malformed("AtomFormatNotSupported" if atom else "MediaTypeNotSupported")
 
 
-_remembered = lru_cache(maxsize=256)(_read)
+_cached = lru_cache(maxsize=256)(_read)
 
 
 def check_content_type(headers: Mapping[str, str]) -> None:
-    """Refuse a body that says it is no JSON."""
+    """Refuse a body whose content type is not JSON."""
     text = headers.get("content-type", "")
     if text.startswith("application/json") or not text:
         return
@@ -80,6 +80,6 @@ def check_content_type(headers: Mapping[str, str]) -> None:
 
 
 def preference_of(headers: Mapping[str, str]) -> str:
-    """Whether the client wants to see what it has created; empty when it does not say."""
+    """Whether the client wants the created entity in the response; empty without a preference."""
     text = headers.get("prefer", "").strip().lower()
     return text if text in (NO_CONTENT, _CONTENT) else ""

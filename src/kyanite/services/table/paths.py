@@ -1,4 +1,4 @@
-"""What the paths of the Table service mean, and who guards what they name.
+"""What the paths of the Table service mean, and the ACL lookup of a table.
 
 /                                       the service
 /Tables                                 all tables
@@ -8,8 +8,8 @@
 /$batch                                 several requests in one
 
 A slash at the end changes nothing. A client whose service address ends in the name of a table writes to
-``/name/Tables`` or ``/name/$batch``: the service takes such a POST or DELETE as one to the entities of that table, and
-says what is wrong with it as that, by which its clients recognise the mistake.
+``/name/Tables`` or ``/name/$batch``. Azure treats such a POST or DELETE as one to the entities of that table and
+reports the error it then finds; clients recognise the mistake by that error.
 """
 
 import re
@@ -30,15 +30,15 @@ _ENTITY = re.compile(
     r"([A-Za-z][A-Za-z0-9]{2,62})\(PartitionKey='((?:[^']|'')*)',RowKey='((?:[^']|'')*)'\)", re.DOTALL
 )
 _KEYS = re.compile(r"\s*PartitionKey='((?:[^']|'')*)'\s*,\s*RowKey='((?:[^']|'')*)'\s*", re.DOTALL)
-_KEYS_TURNED = re.compile(r"\s*RowKey='((?:[^']|'')*)'\s*,\s*PartitionKey='((?:[^']|'')*)'\s*", re.DOTALL)
+_KEYS_REVERSED = re.compile(r"\s*RowKey='((?:[^']|'')*)'\s*,\s*PartitionKey='((?:[^']|'')*)'\s*", re.DOTALL)
 _NAME = re.compile(r"\s*'((?:[^']|'')*)'\s*", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
-_TAKEN_WITH_MORE = frozenset(((Resource.ENTITIES, "POST"), (Resource.ENTITIES, "DELETE")))
+_ALLOWED_WITH_REST = frozenset(((Resource.ENTITIES, "POST"), (Resource.ENTITIES, "DELETE")))
 _TUNNELLED = frozenset(("PUT", "MERGE", "PATCH", "DELETE"))
 
 
 def locate(context: RequestContext) -> Resource:
-    """Fills in the table as the container, and what stands in the brackets behind it as the object or the keys."""
+    """Sets the table as the container, and the text in the brackets after it as the object or the keys."""
     if "x-http-method" in context.headers:
         check_tunnel(context.request.method, context.headers)
     target = context.target
@@ -46,23 +46,23 @@ def locate(context: RequestContext) -> Resource:
         context.container = context.object_name = ""
         return Resource.SERVICE
     if target.first == _BATCH:
-        # A token for one table says which, and then all requests inside must be for that one.
+        # A shared access signature for one table names it, and all requests of the batch must be for that table.
         context.container, context.object_name = context.parameters.get("tn", ""), ""
         return Resource.BATCH
     resource, context.container, context.object_name, context.keys = read_path(target.first)
-    if target.rest and (resource, context.request.method) not in _TAKEN_WITH_MORE:
+    if target.rest and (resource, context.request.method) not in _ALLOWED_WITH_REST:
         raise Malformed("InvalidUri")
     return resource
 
 
 Location = tuple[Resource, str, str, tuple[str, str]]
-"""What a path names; the table; what is in the brackets, if that counts; and the keys of an entity."""
+"""The kind of resource; the table; the text in the brackets, if it matters; and the keys of an entity."""
 
 _NO_ENTITY = ("", "")
 
 
 def read_path(path: str) -> Location:
-    """What a path names, decoded and without the account."""
+    """What a path names. The path is decoded and without the account."""
     match = _ENTITY.fullmatch(path)
     if match is not None and match[1].lower() != _TABLES:
         name, partition_key, row_key = match.groups()
@@ -97,12 +97,12 @@ def table_name_of(inside: str) -> str:
 
 
 def keys_of(inside: str) -> tuple[str, str]:
-    """Partition key and row key out of the brackets of a path."""
+    """The partition key and row key in the brackets of a path."""
     match = _KEYS.fullmatch(inside)
     if match is not None:
         partition_key, row_key = match.groups()
     else:
-        match = _KEYS_TURNED.fullmatch(inside)
+        match = _KEYS_REVERSED.fullmatch(inside)
         if match is None:
             raise Malformed("InvalidInput", Reason=NO_KEYS)
         row_key, partition_key = match.groups()
@@ -118,7 +118,7 @@ NO_KEYS = (
 
 
 def entity_path(table_name: str, partition_key: str, row_key: str) -> str:
-    """The path of an entity below the service's address, as it stands in URLs."""
+    """The path of an entity below the service's address, encoded for URLs."""
     return f"{table_name}(PartitionKey='{_quoted(partition_key)}',RowKey='{_quoted(row_key)}')"
 
 
@@ -127,7 +127,7 @@ def _quoted(key: str) -> str:
 
 
 def check_tunnel(method: str, headers: Mapping[str, str]) -> None:
-    """A client that can only POST names the verb it means in a header."""
+    """A client that can only POST names the intended method in a header."""
     meant = headers.get("x-http-method")
     if meant is None:
         return

@@ -1,4 +1,4 @@
-"""The options of a query: how many, which properties, and those that the service does not have."""
+"""The options of a query: ``$top``, ``$select``, and those that Azure does not support."""
 
 from collections.abc import Mapping
 
@@ -12,20 +12,20 @@ _KNOWN = frozenset(("$filter", "$select", "$top", "$format"))
 
 
 def has_options(context: RequestContext) -> bool:
-    """Whether there may be any. Point queries seldom have some, and tokens bring many parameters of their own."""
+    """Whether there may be options. Point queries seldom have any, but a token has many parameters."""
     query = context.request.query
     return "$" in query or "%24" in query
 
 
 def check_options(parameters: Mapping[str, str]) -> None:
-    """Refuse what OData has and the service has not: ``$orderby``, ``$skip``, ``$count`` and so on."""
+    """Refuse the options of OData that Azure does not support: ``$orderby``, ``$skip``, ``$count`` and so on."""
     for name in parameters:
         if name[:1] == "$" and name not in _KNOWN:
             raise Malformed("NotImplemented", Reason=f"The query option {name} is not supported.")
 
 
 def top_of(parameters: Mapping[str, str]) -> int:
-    """How many results a page may have at most. None at all may be asked for: Storage Explorer does."""
+    """The maximum number of results of a page. It may be 0: Storage Explorer sends that."""
     text = parameters.get("$top")
     if text is None:
         return MAX_TOP
@@ -38,7 +38,7 @@ def top_of(parameters: Mapping[str, str]) -> int:
 
 
 def selected_of(parameters: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The names of the properties that are asked for, None when all are."""
+    """The names of the selected properties, None for all."""
     names = tuple(name.strip() for name in parameters.get("$select", "").split(",") if name.strip())
     if not names or "*" in names:
         return None

@@ -1,4 +1,4 @@
-"""The Table service: its tables put together."""
+"""The Table service: its tables combined."""
 
 from kyanite.services.rest.environment import Environment
 from kyanite.services.rest.service import Service, ServiceDefinition

@@ -51,7 +51,7 @@ async def create_table(context: RequestContext) -> Response:
 
 async def get_table(context: RequestContext) -> Response:
     level = level_of(context)
-    record = await table.see(context.store.engine, table_key(context))
+    record = await table.get(context.store.engine, table_key(context))
     return Response(200, json_headers(level), _encode(_one(context, record.name, level)))
 
 
@@ -81,7 +81,7 @@ async def delete_table(context: RequestContext) -> Response:
 
 
 async def get_table_acl(context: RequestContext) -> Response:
-    record = await table.see(context.store.engine, table_key(context))
+    record = await table.get(context.store.engine, table_key(context))
     return Response(200, [("Content-Type", "application/xml")], policies_document(record.policies))
 
 
@@ -112,7 +112,7 @@ def _item(context: RequestContext, name: str, level: Level) -> dict[str, str]:
 
 
 def _matcher(text: str) -> Callable[[str], bool]:
-    """Names of tables compare without case."""
+    """Table names compare without case."""
     wanted = odata.decode_filter(text)
     if wanted is None:
         return lambda _: True
