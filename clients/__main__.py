@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.server_process import ServerProcess
 
-from clients import command_line, installs, node, transfers
+from clients import command_line, installs, node, python, transfers
 from clients.installs import UnavailableError
 from clients.place import CommandFailed, Place
 from clients.report import Report
@@ -21,6 +21,8 @@ SUITES: Mapping[str, Suite] = {
     "node-queue": node.suite("queue"),
     "node-table": node.suite("table"),
     "node-file": node.suite("file"),
+    "pyarrow": python.suite("arrow_files"),
+    "obstore": python.suite("rust_objects"),
     "az": command_line.suite,
 }
 

@@ -1,13 +1,15 @@
 """Fetching the clients into ``.clients/``, where ``make clean`` finds them.
 
-The JavaScript libraries and AzCopy come from the npm registry, the Azure CLI from PyPI into a virtual environment of
-its own. What AzCopy and npm need of the system comes from Debian, if it is missing and we may install it.
+The JavaScript libraries and AzCopy come from the npm registry, the Azure CLI and the Python packages from PyPI into
+virtual environments of their own. What AzCopy and npm need of the system comes from Debian, if it is missing and we may
+install it.
 """
 
 import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,6 +23,7 @@ PACKAGES = {
     "@azure/storage-file-share": "12.31.0",
 }
 AZURE_CLI_VERSION = "2.91.0"
+PYTHON_PACKAGES = {"pyarrow": "26.0.1", "obstore": "0.12.1"}
 _NODE_LEAST = 20
 
 
@@ -64,13 +67,24 @@ def node_modules() -> Path:
 
 
 def azure_cli() -> Path:
-    folder = home() / "az"
-    command = folder / "bin" / "az"
-    if not command.exists():
-        _run([str(ROOT / "scripts" / "venv"), sys.executable, str(folder)])
-        pip = [str(folder / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
-        _run([*pip, f"azure-cli=={AZURE_CLI_VERSION}"])
-    return command
+    return _virtual_environment("az", {"azure-cli": AZURE_CLI_VERSION}) / "az"
+
+
+def python_packages() -> Path:
+    """The interpreter that can import all Python packages."""
+    return _virtual_environment("python", PYTHON_PACKAGES) / "python"
+
+
+def _virtual_environment(name: str, packages: Mapping[str, str]) -> Path:
+    """The folder of the commands, once these versions are installed."""
+    commands = home() / name / "bin"
+    wanted = [f"{package}=={version}" for package, version in packages.items()]
+    installed = home() / name / ".installed"
+    if not installed.exists() or installed.read_text().split() != wanted:
+        _run([str(ROOT / "scripts" / "venv"), sys.executable, str(home() / name)])
+        _run([str(commands / "pip"), "install", "--quiet", "--disable-pip-version-check", *wanted])
+        installed.write_text("\n".join(wanted))
+    return commands
 
 
 def _package(name: str) -> Path:

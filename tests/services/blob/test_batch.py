@@ -136,6 +136,7 @@ async def test_a_part_may_ask_for_nothing_else(blobs: Harness) -> None:
         ("PUT", f"/box/a?comp=metadata&{sas}"),
         ("DELETE", f"/box?restype=container&{sas}"),
         ("GET", f"/box/a?{sas}"),
+        ("HEAD", f"/box/a?{sas}"),
         ("POST", f"/box?restype=container&comp=batch&{sas}"),
     ):
         ((_, status, _),) = parts_of(await send(blobs, BOX_SCOPE, batch(part(method, target, 0))))

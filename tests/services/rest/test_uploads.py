@@ -49,7 +49,7 @@ class Journal:
 
     def __init__(self, blobs: Harness) -> None:
         self._extents = blobs.extents
-        self.store = Store(blobs.engine, self)  # type: ignore[arg-type]  # What an upload uses is here.
+        self.store = Store(blobs.engine, self, blobs.membership)  # type: ignore[arg-type]  # What an upload uses is here.
         self.events: list[str] = []
         self.upload = blobs.extents.upload
         self.put = blobs.extents.put

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model import store_format
 from kyanite.model.store_format import StoreFormat
+from kyanite.server.store.upgrade_settings import upgrade_settings
 
 Step = Callable[[Transaction, bytes], bytes | None]
 
@@ -30,7 +31,7 @@ class Upgrade(NamedTuple):
     step: Step
 
 
-UPGRADES: tuple[Upgrade, ...] = ()
+UPGRADES: tuple[Upgrade, ...] = (Upgrade(2, "service properties become typed records", upgrade_settings),)
 
 _log = logging.getLogger("kyanite.upgrade")
 

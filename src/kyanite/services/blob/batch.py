@@ -101,8 +101,8 @@ def _request(context: RequestContext, part: EmbeddedRequest) -> Request:
 
 async def _answer(service: Service, part: _Part) -> bytes:
     response = await service(part.request)
-    assert isinstance(response.body, bytes)
-    return encode_response(response.status, header_lines(response.headers), response.body, part.content_id)
+    body = response.body if isinstance(response.body, bytes) else b""  # A refused HEAD streams nothing.
+    return encode_response(response.status, header_lines(response.headers), body, part.content_id)
 
 
 def _invalid(sentence: str) -> Malformed:

@@ -8,6 +8,7 @@ own tables.
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from kyanite.engine.api import EngineBusy, EngineError, EngineFull
 from kyanite.rules import permissions
@@ -21,7 +22,7 @@ from kyanite.services.rest.operations import Op, Router
 from kyanite.services.rest.sources import Unverified
 from kyanite.services.rest.versions import version_of
 from kyanite.wire import uri, xml
-from kyanite.wire.http import BodyError, Request, Response
+from kyanite.wire.http import BodyError, Piece, Request, Response
 from kyanite.wire.iso_time import encode as encode_time
 from kyanite.wire.malformed import Malformed, bad_parameter
 
@@ -57,6 +58,19 @@ class ServiceDefinition:
     """Content type and body of an error, from its code, message and details."""
     message_as_reason: bool = True
     """Whether the status line of an error tells its message; otherwise it tells what HTTP calls the status."""
+
+
+class _NoPieces:
+    """The body of an error to HEAD. It is framed as chunked, so that the head names neither a type nor a length.
+
+    The live service answers so. Clients on the C++ library parse a body wherever a type is named, and find none.
+    """
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Piece:
+        raise StopAsyncIteration
 
 
 class Service:
@@ -158,10 +172,10 @@ class Service:
         reason = error.message if self._definition.message_as_reason else None
         if error.status == 304:
             return Response(304, headers, reason=reason)
+        if context.request.method == "HEAD":
+            return Response(error.status, headers, _NoPieces(), reason=reason)
         content_type, body = self._definition.error_body(context, error.code, message, detail)
         headers.append(("Content-Type", content_type))
-        if context.request.method == "HEAD":
-            return Response(error.status, headers, reason=reason, length=len(body))
         return Response(error.status, headers, body, reason=reason)
 
     def _unverified(self, context: RequestContext, cause: Refused | Malformed) -> Response:
