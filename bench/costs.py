@@ -1,7 +1,8 @@
 """``python -m bench.costs``: what each hot operation costs in calls, SQL statements and rows.
 
 Every operation is sent to its service in this process, over SQLite and local extents, as a signed request. Its cost is
-the smallest of several rounds after some that warm up, less that of doing nothing. ``--functions "Put Blob"`` lists the functions that are called.
+the smallest of several rounds after some that warm up, less that of doing nothing. ``--functions "Get Blob, 1 KiB"``
+lists the functions that an operation calls.
 """
 
 import argparse
