@@ -1,0 +1,105 @@
+"""Kyanite's services in this process, without a server: a request goes straight to the service that it is for."""
+
+import os
+from collections.abc import Callable, Mapping
+from email.utils import formatdate
+from pathlib import Path
+from uuid import UUID
+
+from bench.signing import authorization
+from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.extents.local.store import LocalExtents
+from kyanite.membership.local import LocalMembership
+from kyanite.model.accounts import Account, Store
+from kyanite.services.blob.service import blob_service
+from kyanite.services.files.service import file_service
+from kyanite.services.queue.service import queue_service
+from kyanite.services.rest.environment import Environment
+from kyanite.services.table.service import table_service
+from kyanite.values import Instant
+from kyanite.wire.http import FileSpan, Request
+
+ACCOUNT, KEY = "acme", b"the key of acme"
+VERSION = "2025-05-05"
+
+
+class Body:
+    """A request body that is all there."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    @property
+    def length(self) -> int | None:
+        return len(self._data)
+
+    async def read(self) -> bytes:
+        data, self._data = self._data[:262_144], self._data[262_144:]
+        return data
+
+    async def read_all(self, limit: int) -> bytes | None:
+        data, self._data = self._data, b""
+        return data if len(data) <= limit else None
+
+
+class InProcess:
+    """The services over a store of their own, in SQLite and local extents. Opened on the loop that will use it."""
+
+    def __init__(self, folder: Path, clock: Callable[[], int]) -> None:
+        def now() -> Instant:
+            return Instant(clock())
+
+        self._engine = EmbeddedEngine.open(folder / "engine", clock=now)
+        self._membership = LocalMembership(folder / "extents" / "owners")
+        self._extents = LocalExtents(folder / "extents", self._membership)
+        store = Store(self._engine, self._extents, self._membership)
+        environment = Environment(
+            accounts={ACCOUNT: Account(ACCOUNT, (KEY,), store)},
+            clock=now,
+            fresh_guid=lambda: str(UUID(bytes=os.urandom(16), version=4)),
+        )
+        builders = {
+            "blob": blob_service,
+            "queue": queue_service,
+            "table": table_service,
+            "file": file_service,
+        }
+        self._services = {name: build(environment) for name, build in builders.items()}
+
+    def request(
+        self, service: str, method: str, target: str, headers: Mapping[str, str], body: bytes
+    ) -> Request:
+        """A signed request, ready to be sent once."""
+        path, _, query = f"/{ACCOUNT}{target}".partition("?")
+        sent = {
+            "Host": "localhost:10000",
+            "x-ms-version": VERSION,
+            "x-ms-date": formatdate(usegmt=True),
+            **headers,
+        }
+        if body or method in ("PUT", "POST"):
+            sent["Content-Length"] = str(len(body))
+        lower = {name.lower(): value for name, value in sent.items()}
+        sent["Authorization"] = lower["authorization"] = authorization(
+            ACCOUNT, KEY, method, path, query, lower, table=service == "table"
+        )
+        raw = [(name.encode(), value.encode()) for name, value in sent.items()]
+        return Request(method, path, query, lower, raw, Body(body), "127.0.0.1", False, 10000)
+
+    async def send(self, service: str, request: Request) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers by lower-case name, and body of the answer, but for bytes that the kernel would send."""
+        response = await self._services[service](request)
+        try:
+            body = response.body
+            if not isinstance(body, bytes):
+                pieces = [piece async for piece in body]
+                body = b"".join(piece for piece in pieces if not isinstance(piece, FileSpan))
+        finally:
+            if response.release is not None:
+                response.release()
+        return response.status, {name.lower(): value for name, value in response.headers}, body
+
+    async def close(self) -> None:
+        await self._extents.close()
+        self._membership.close()
+        await self._engine.close()
