@@ -7,13 +7,14 @@ before the first row is upgraded, so an older version refuses the store from the
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kyanite.engine.api import Engine
 from kyanite.model.store_format import FORMAT, StoreFormat
 from kyanite.server.failures import Failure
 from kyanite.server.store import upgrades
+from kyanite.server.store.upgrades import UPGRADES, Upgrade
 
 _FILE = "format"
 _LINE = re.compile(r"kyanite store, format ([0-9]{1,9})\n")
@@ -46,7 +47,9 @@ def check_folder(location: Path) -> None:
     _check_not_newer(location, int(match[1]))
 
 
-async def prepare(engine: Engine, location: Path, *, is_testing: bool | None) -> None:
+async def prepare(
+    engine: Engine, location: Path, *, is_testing: bool | None, steps: Sequence[Upgrade] = UPGRADES
+) -> None:
     """Mark a new store and upgrade an older one. Raises a Failure for a store that cannot be used.
 
     ``is_testing`` is None for a caller that does not use the clock.
@@ -56,6 +59,7 @@ async def prepare(engine: Engine, location: Path, *, is_testing: bool | None) ->
         is_testing=bool(is_testing),
         check=_checker(location, is_testing),
         begin=lambda: _write(location / _FILE),
+        upgrades=steps,
     )
 
 
