@@ -13,11 +13,7 @@ from kyanite.engine.sqlite.engine import EmbeddedEngine
 from kyanite.engine.sqlite.group_commit import Commits
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.extents.local.store import LocalExtents
-from kyanite.model.maintenance.deleted_containers import DeletedContainers
-from kyanite.model.maintenance.deleted_shares import DeletedShares
-from kyanite.model.maintenance.deleted_tables import DeletedTables
-from kyanite.model.maintenance.garbage_collection import GarbageCollector
-from kyanite.model.maintenance.spent_messages import SpentMessages
+from kyanite.model.maintenance.tasks import steps
 from kyanite.server.failures import Failure
 from kyanite.server.store.maintenance import Step
 
@@ -37,13 +33,7 @@ class Store:
 
     def upkeep(self) -> list[Step]:
         """What gives space back in the background, one step at a time."""
-        return [
-            DeletedContainers(self.engine).step,
-            DeletedShares(self.engine).step,
-            GarbageCollector(self.engine, self.extents).step,
-            SpentMessages(self.engine).step,
-            DeletedTables(self.engine).step,
-        ]
+        return steps(self.engine, self.extents)
 
     async def close(self) -> None:
         await self.extents.close()

@@ -4,11 +4,11 @@ from typing import TypeVar
 
 from kyanite.engine.api import Engine
 from kyanite.model.blobs import copy, put
-from kyanite.model.blobs.blob import AccessConditions, BlobKey
+from kyanite.model.blobs.blob import AccessConditions
 from kyanite.model.blobs.copy import CopyRequest, PutFromRequest
 from kyanite.model.blobs.put import NewBlob
+from kyanite.model.blobs.rows import BlobKey, BlobRecord
 from kyanite.model.content.intervals import ENDLESS
-from kyanite.model.records import BlobRecord
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import (
     Headers,
@@ -74,7 +74,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
         source=source.key,
         source_conditions=source.conditions,
         http=set_http_headers_of(headers),
-        takes_over_headers=flag_of(headers, "x-ms-copy-source-blob-properties", default=True),
+        copies_headers=flag_of(headers, "x-ms-copy-source-blob-properties", default=True),
         metadata=metadata_of(context.request),
         tier=tier_of(headers),
         max_length=_PUT_FROM_MAX_BYTES,
@@ -87,7 +87,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
         new_blob = NewBlob(
             payload=read.received.payload,
             length=read.received.length,
-            http=copy.description_of(request, read.record),
+            http=copy.headers_of_copy(request, read.record),
             metadata=request.metadata or read.record.metadata,
             tier=request.tier,
         )

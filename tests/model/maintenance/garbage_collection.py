@@ -1,0 +1,15 @@
+"""The tasks that give back the space of extents, as one."""
+
+from kyanite.engine.api import Engine
+from kyanite.extents.api import Reclaimable
+from kyanite.model.maintenance.tasks import COMPACTION, EXTENT_TASKS, step_each, step_of
+
+
+class GarbageCollector:
+    """Compaction of layers, freed extents and dead processes: a step of each."""
+
+    def __init__(self, engine: Engine, extents: Reclaimable) -> None:
+        self._steps = [step_of(engine, COMPACTION), *(task(engine, extents).step for task in EXTENT_TASKS)]
+
+    async def step(self) -> bool:
+        return await step_each(self._steps)
