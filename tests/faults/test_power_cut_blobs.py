@@ -20,10 +20,10 @@ from kyanite.engine.sqlite.engine import EmbeddedEngine
 from kyanite.extents.local.file_system import Buffer, Disk
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
-from kyanite.model.maintenance.garbage_collection import GarbageCollector
 from kyanite.services.blob.service import blob_service
 from kyanite.values import instant_from_unix_seconds
 from tests.faults.power_cut import FileId, RecordedSQLite, Tape, put_on_disk, recorded_sqlite
+from tests.model.maintenance.garbage_collection import GarbageCollector
 from tests.services.harness import Harness
 
 SIZES = (100, 16_000, 40_000, 300_000, 1_500_000)

@@ -1,19 +1,20 @@
-"""What blobs are copied from: blobs and files, found in the snapshot or transaction that reads them."""
+"""Sources of copies: the one module where blobs read files and files read blobs."""
 
 from collections.abc import Callable
 
 from kyanite.engine.api import Snapshot
-from kyanite.model.blobs import blob
-from kyanite.model.blobs.blob import BlobKey
+from kyanite.model.blobs import blob, rows
+from kyanite.model.blobs.rows import BLOCK_BLOB, BlobKey, BlobRecord
 from kyanite.model.content.intervals import ENDLESS
 from kyanite.model.files import file
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.tree import FilePath
-from kyanite.model.records import BLOCK_BLOB, BlobRecord
 from kyanite.rules import preconditions
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import ETag, Instant
+
+__all__ = ["BlobKey", "CheckSource", "SourceKey", "load", "load_blob"]
 
 CheckSource = Callable[[Conditions, ETag, Instant], None]
 SourceKey = BlobKey | FilePath
@@ -41,9 +42,9 @@ def load(
     check: CheckSource = preconditions.check_source_read,
     may_be_archived: bool = False,
 ) -> BlobRecord:
-    """The source as a blob; a file is one of blocks. Refused when it may not be read now, or not on these conditions.
+    """The source as a blob: a file becomes a block blob. Refused when it cannot be read now or a condition fails.
 
-    ``first`` and ``last`` are the bytes that will be read: of a file, others may be locked.
+    ``first`` and ``last`` are the bytes that will be read. Other bytes of a file may be locked.
     """
     try:
         found = _find(snap, source, first, ENDLESS if last is None else last + 1)
@@ -59,7 +60,7 @@ def load(
 
 def _find(snap: Snapshot, source: SourceKey, start: int, end: int) -> BlobRecord:
     if isinstance(source, BlobKey):
-        return blob.load(snap, blob.key_of(snap, source))
+        return rows.load(snap, source)[1]
     _, entry = file.load_for_read(snap, source, None, start=start, length=end - start)
     return _as_blob(entry)
 
@@ -74,3 +75,8 @@ def _as_blob(entry: Entry) -> BlobRecord:
         http=entry.http,
         metadata=entry.metadata,
     )
+
+
+def load_blob(snap: Snapshot, source: BlobKey) -> BlobRecord:
+    """A blob that is copied into a file. Refused when it does not exist or is archived."""
+    return blob.load_to_be_read(snap, source, blob.UNCONDITIONAL)

@@ -46,7 +46,7 @@ it is one small transaction, and a name that is used again can never show what w
     L       share id                                a share whose snapshot copies to check after a snapshot was deleted
     O       share id, directory id, file id         a file that is open, under every directory above it
     Q       owner (12), share id, file id, handle   open handle, by the process that serves it
-    p       container id, blob name                 snapshots of a blob that were deleted, to be purged
+    p       container id, blob name                 the instant up to which the snapshots of a blob are deleted
     f       -                                       the format of the store, and how far an upgrade has come
 
 Letters reserved for coming capabilities:
@@ -69,6 +69,11 @@ def after(prefix: bytes) -> bytes:
     """The first key beyond all that begin with the prefix."""
     trimmed = prefix.rstrip(b"\xff")
     return trimmed[:-1] + bytes((trimmed[-1] + 1,))
+
+
+def id_of(key: bytes) -> int:
+    """The number behind the prefix of a key: of a mark, the id of what was deleted."""
+    return int.from_bytes(key[1:9], "big")
 
 
 SERVICE_PROPERTIES = b"s"
@@ -111,6 +116,31 @@ def versions_of(container_id: int, name: str) -> bytes:
 
 def version(container_id: int, name: str, instant: int) -> bytes:
     return b"v%b%b\0%b" % (container_id.to_bytes(8, "big"), name.encode(), instant.to_bytes(8, "big"))
+
+
+def version_of(blob_key: bytes, instant: int) -> bytes:
+    """The snapshot that was taken of a base blob at this instant."""
+    return b"v%b\0%b" % (blob_key[1:], instant.to_bytes(8, "big"))
+
+
+DELETED_SNAPSHOTS = b"p"
+
+
+def deleted_snapshots_in(container_id: int) -> bytes:
+    """What the keys of a container's marks begin with that say which snapshots are deleted."""
+    return b"p" + container_id.to_bytes(8, "big")
+
+
+def deleted_snapshots(container_id: int, name: str) -> bytes:
+    return b"p" + container_id.to_bytes(8, "big") + name.encode()
+
+
+def versions_deleted_by(mark: bytes, until: int) -> tuple[bytes, bytes]:
+    """The range of the snapshots that such a mark covers, up to the instant that it holds."""
+    return b"v%b\0" % mark[1:], b"v%b\0%b" % (mark[1:], (until + 1).to_bytes(8, "big"))
+
+
+STAGINGS = b"i"
 
 
 def stagings(container_id: int) -> bytes:

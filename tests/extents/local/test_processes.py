@@ -15,8 +15,8 @@ from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
-from kyanite.model.maintenance.garbage_collection import GarbageCollector
 from tests.extents.local.extents_process import decode
+from tests.model.maintenance.garbage_collection import GarbageCollector
 
 ROOT = Path(__file__).parents[3]
 KIB = 1024

@@ -20,7 +20,7 @@ from kyanite.model.content.content import Content, Part, Zeros, read_plan
 from kyanite.model.content.interval_rows import scan
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.references import decode_extent
-from kyanite.model.maintenance.garbage_collection import GarbageCollector
+from tests.model.maintenance.garbage_collection import GarbageCollector
 
 T = TypeVar("T")
 

@@ -30,7 +30,7 @@ from kyanite.model.files.share import ShareKey, ShareSettings
 from kyanite.model.files.share_snapshots import Snapshots
 from kyanite.model.files.tree import FilePath
 from kyanite.model.maintenance import compaction
-from kyanite.model.maintenance.deleted_shares import DeletedShares
+from kyanite.model.maintenance.tasks import TASKS, step_each, step_of
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
@@ -73,7 +73,7 @@ class Trees(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.engine = MemoryEngine()
-        self.demolition = DeletedShares(self.engine)
+        self.maintenance = [step_of(self.engine, task) for task in TASKS]
         self.world: World = {(): None}
         self.snapshots: dict[Instant, World] = {}
         run(share.create(self.engine, SHARE, {}, ShareSettings(protocol=self.protocol), directory.found_root))
@@ -205,7 +205,7 @@ class Trees(RuleBasedStateMachine):
 
     @rule()
     def sweep(self) -> None:
-        while run(self.demolition.step()):
+        while run(step_each(self.maintenance)):
             pass
 
     @invariant()
@@ -289,7 +289,7 @@ class Trees(RuleBasedStateMachine):
         run(share_snapshots.delete(self.engine, SHARE, None, Snapshots.INCLUDE_LEASED))
         self.sweep()
         while (layer := run(self.engine.read(_first_chore))) is not None:
-            run(self.engine.run(partial(compaction.step, layer_id=layer)))
+            run(self.engine.run(partial(compaction.step, mark=keys.pending_compaction(layer))))
         left = run(self.engine.read(lambda snap: [key for key, _ in snap.scan(b"\0", b"\xff")]))
         assert left == []
 

@@ -15,9 +15,9 @@ from kyanite.model.content.layer_view import layers
 from kyanite.model.files import handles
 from kyanite.model.files.handles import Handle
 from kyanite.model.maintenance.freed_extents import FREED_AT_ONCE
-from kyanite.model.maintenance.garbage_collection import GarbageCollector
 from kyanite.values import Instant
 from tests.model.content.world import OWNER, Segments, World, outcome
+from tests.model.maintenance.garbage_collection import GarbageCollector
 
 T = TypeVar("T")
 

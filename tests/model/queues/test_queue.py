@@ -4,7 +4,7 @@ import pytest
 
 from kyanite.engine import transaction
 from kyanite.model import keys
-from kyanite.model.maintenance.spent_messages import ROWS_AT_ONCE, WALK_EVERY_SECONDS
+from kyanite.model.maintenance.spent_messages import ROWS_PER_STEP, WALK_EVERY_SECONDS
 from kyanite.model.queues import message, queue
 from kyanite.model.queues.message import MAX_EXPIRED, SHORT_TEXT_BYTES
 from kyanite.model.queues.queue import QueueKey
@@ -97,16 +97,16 @@ def test_expired_messages_are_cleared_away_a_bounded_number_at_a_time(
 
 
 def test_expired_messages_are_swept_wherever_they_lie(world: QueueWorld) -> None:
-    for number in range(3 * ROWS_AT_ONCE):
+    for number in range(3 * ROWS_PER_STEP):
         world.put(f"{number}", life=10 if number % 3 else -1)
     world.sweep()
-    assert world.count() == 3 * ROWS_AT_ONCE
+    assert world.count() == 3 * ROWS_PER_STEP
     world.second += 11
     world.sweep()
-    assert world.count() == 3 * ROWS_AT_ONCE, "it was walked through just before"
+    assert world.count() == 3 * ROWS_PER_STEP, "it was walked through just before"
     world.second += int(WALK_EVERY_SECONDS)
     world.sweep()
-    assert world.count() == ROWS_AT_ONCE == len(world.rows(keys.MESSAGES))
+    assert world.count() == ROWS_PER_STEP == len(world.rows(keys.MESSAGES))
 
 
 def test_what_was_cleared_or_deleted_is_swept_in_pieces(
@@ -118,7 +118,7 @@ def test_what_was_cleared_or_deleted_is_swept_in_pieces(
     for number in range(MANY):
         world.put(f"{number}")
     outcome(queue.delete(world.engine, QUEUE))
-    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 3 * ROWS_AT_ONCE)
+    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 3 * ROWS_PER_STEP)
     world.sweep()
     left = [key for prefix in b"qmabz" for key, _ in world.rows(bytes([prefix]))]
     assert left == []

@@ -6,7 +6,7 @@ Everything is driven synchronously: nothing in here ever waits.
 from kyanite.engine.api import Snapshot
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import keys
-from kyanite.model.maintenance.spent_messages import SpentMessages
+from kyanite.model.maintenance.tasks import TASKS, step_each, step_of
 from kyanite.model.queues import message, queue
 from kyanite.model.queues.message import Message, NewMessage, Receipt
 from kyanite.model.queues.queue import QueueKey
@@ -21,7 +21,7 @@ class QueueWorld:
     def __init__(self) -> None:
         self.second = 0
         self.engine = MemoryEngine(clock=lambda: Instant(START + self.second * TICKS_PER_SECOND))
-        self.spent = SpentMessages(self.engine)
+        self._maintenance = [step_of(self.engine, task) for task in TASKS]
         self._secrets = 0
         outcome(queue.create(self.engine, QUEUE, {}))
 
@@ -62,7 +62,7 @@ class QueueWorld:
     def sweep(self) -> None:
         """Step until there is nothing to do."""
         for _ in range(1000):
-            if not outcome(self.spent.step()):
+            if not outcome(step_each(self._maintenance)):
                 return
         raise AssertionError("The sweep goes on and on.")
 

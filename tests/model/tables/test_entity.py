@@ -10,7 +10,7 @@ from kyanite.engine.faulty import Call, Fail, FaultyEngine, Repeat
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import keys
 from kyanite.model.maintenance import deleted_tables
-from kyanite.model.maintenance.deleted_tables import DeletedTables
+from kyanite.model.maintenance.tasks import Marked, step_of
 from kyanite.model.tables import entity, query, table
 from kyanite.model.tables.entity import Change, ChangeRefused
 from kyanite.model.tables.query import Query
@@ -173,7 +173,7 @@ async def test_large_entities_of_one_group_do_not_mix() -> None:
 
 
 async def test_a_deleted_table_is_taken_apart_in_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deleted_tables, "ROWS_AT_ONCE", 40)
+    monkeypatch.setattr(deleted_tables, "ROWS_PER_STEP", 40)
     engine = await with_table()
     table_id = (await table.get(engine, TABLE)).id
     await entity.apply(engine, TABLE, [Change(Act.INSERT, "p", str(n), {}) for n in range(99)])
@@ -181,9 +181,9 @@ async def test_a_deleted_table_is_taken_apart_in_bounded_steps(monkeypatch: pyte
     await table.delete(engine, TABLE)
     await table.create(engine, TABLE)
     await change(engine, Act.INSERT, "kept", n=1)
-    sweeper = DeletedTables(engine)
+    step = step_of(engine, Marked(keys.DELETED_TABLES, deleted_tables.purge))
     steps = 0
-    while await sweeper.step():
+    while await step():
         steps += 1
     assert steps == 4
     for prefix in (keys.entities(table_id), keys.entity_parts(table_id), keys.DELETED_TABLES):

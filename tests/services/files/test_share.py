@@ -5,7 +5,7 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from kyanite.model.maintenance.deleted_shares import DeletedShares
+from kyanite.model.maintenance.tasks import TASKS, step_each, step_of
 from kyanite.values import later
 from tests.services.harness import Harness
 
@@ -354,9 +354,9 @@ async def test_after_its_time_a_deleted_share_is_gone(files: Harness) -> None:
     assert list((await files("GET", "/?comp=list&include=deleted")).xml.iter("Share")) == []
     name = {"x-ms-deleted-share-name": "box", "x-ms-deleted-share-version": version}
     assert (await files("PUT", "/box?restype=share&comp=undelete", name)).code == "ShareNotFound"
-    demolition = DeletedShares(files.engine)
+    maintenance = [step_of(files.engine, task) for task in TASKS]
     for _ in range(20):
-        await demolition.step()
+        await step_each(maintenance)
     left = await files.engine.read(lambda snap: [key for key, _ in snap.scan(b"A", b"Z")])
     assert left == []
 

@@ -1,4 +1,4 @@
-"""Append blobs: blocks are added at the end, one after the other, and each writer is told where its block went."""
+"""Append blobs: each block is added at the end, and its writer learns the offset."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.extents.api import Extent
-from kyanite.model.blobs.blob import AccessConditions, BlobKey, load_for_write, scope_of
+from kyanite.model.blobs import rows
+from kyanite.model.blobs.blob import AccessConditions, load_for_write, scope_of
+from kyanite.model.blobs.rows import APPEND_BLOB, BlobKey, BlobRecord
 from kyanite.model.content import content
-from kyanite.model.records import APPEND_BLOB, BlobRecord, encode
 from kyanite.rules import preconditions
 from kyanite.rules.refusals import Reason, Refused
 
@@ -21,15 +22,15 @@ class NewAppendBlock:
     payload: bytes | tuple[Extent, ...]
     length: int
     position: int | None = None
-    """Where the block must go, if the client says so."""
+    """The offset that the block must have, if the request says so."""
     max_size: int | None = None
-    """How long the blob may become at the most."""
+    """The longest that the blob may become, if the request says so."""
 
 
 def append_block(
     engine: Engine, blob: BlobKey, block: NewAppendBlock, access_conditions: AccessConditions
 ) -> Awaitable[BlobRecord]:
-    """Add the block. It begins where the blob ended: at the new length less that of the block."""
+    """Add the block. Its offset is the new length of the blob less the length of the block."""
 
     def body(tx: Transaction) -> BlobRecord:
         key, record = load_for_write(tx, blob, access_conditions, kind=APPEND_BLOB)
@@ -47,7 +48,7 @@ def append_block(
             appended=record.appended + 1,
             content=content.write(tx, record.content, record.length, block.payload),
         )
-        tx.put(key, encode(grown))
+        rows.save(tx, key, grown)
         return grown
 
     return engine.run(body, scope_of(blob))
@@ -56,9 +57,9 @@ def append_block(
 def seal(
     engine: Engine, blob: BlobKey, position: int | None, access_conditions: AccessConditions
 ) -> Awaitable[BlobRecord]:
-    """Let nothing more be appended, ever; ``position`` is how long the blob must be, if the client says so.
+    """Refuse further blocks for ever. ``position`` is the length that the blob must have, if the request says so.
 
-    Its properties can still be changed. To seal what is sealed changes nothing.
+    Its properties can still be changed. Sealing a sealed blob changes nothing.
     """
 
     def body(tx: Transaction) -> BlobRecord:
@@ -67,7 +68,7 @@ def seal(
         if record.is_sealed:
             return record
         sealed = replace(record, modified_at=tx.now, is_sealed=True)
-        tx.put(key, encode(sealed))
+        rows.save(tx, key, sealed)
         return sealed
 
     return engine.run(body, scope_of(blob))

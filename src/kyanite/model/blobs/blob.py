@@ -1,7 +1,7 @@
-"""Blobs of any kind: finding, reading, leasing, changing what is said about them.
+"""Blobs of any kind: reading their records, leases, and changes of what is stored about them.
 
-What is special to a kind is in ``block_blob.py``, ``append_blob.py`` and ``page_blob.py``. Each function is one
-transaction: the checks and the commit cannot be torn apart.
+What is special to one kind is in ``block_list.py``, ``append_blob.py`` and ``page_blob.py``. Each function that takes
+an engine is one transaction, so nothing can happen between its checks and its commit.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.model.blobs import container
-from kyanite.model.blobs.container import ContainerKey
+from kyanite.model.blobs import rows
+from kyanite.model.blobs.rows import BLOCK_BLOB, BlobKey, BlobRecord
 from kyanite.model.lease import LeaseRequest, Outcome, act
-from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders, decode_blob, encode
+from kyanite.model.records import HttpHeaders
 from kyanite.rules import leases, preconditions, tiers
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
@@ -22,15 +22,8 @@ from kyanite.rules.tiers import Tiering
 from kyanite.values import Instant, LeaseId
 
 
-class BlobKey(msgspec.Struct, frozen=True, gc=False):
-    container: ContainerKey
-    name: str
-    snapshot: Instant | None = None
-    """Which snapshot of the blob is meant; None for the blob itself."""
-
-
 class AccessConditions(msgspec.Struct, frozen=True, gc=False):
-    """What a request demands of the blob before it may be touched."""
+    """What a request requires of the blob: conditions, and the lease that it names."""
 
     conditions: Conditions = preconditions.NONE
     lease_id: LeaseId | None = None
@@ -40,29 +33,14 @@ UNCONDITIONAL = AccessConditions()
 
 
 class BlobAtInstant(msgspec.Struct, frozen=True, gc=False):
-    """A blob as it was at an instant, for whatever is computed from time."""
+    """A blob and the instant at which it was read: lease states and tiers depend on the time."""
 
     record: BlobRecord
     at: Instant
 
 
-def key_of(snap: Snapshot, blob: BlobKey) -> bytes:
-    """Where the blob or snapshot is, or would be; refused when its container does not exist."""
-    container_id = container.load(snap, blob.container).id
-    if blob.snapshot is not None:
-        return keys.version(container_id, blob.name, blob.snapshot)
-    return keys.blob(container_id, blob.name)
-
-
-def load(snap: Snapshot, key: bytes) -> BlobRecord:
-    stored = snap.get(key)
-    if stored is None:
-        raise Refused(Reason.BLOB_NOT_FOUND)
-    return decode_blob(stored)
-
-
 def load_for_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessConditions) -> BlobRecord:
-    record = load(snap, key_of(snap, blob))
+    _, record = rows.load(snap, blob)
     if access_conditions is not UNCONDITIONAL:
         preconditions.check_read(access_conditions.conditions, record.etag, record.modified_at)
         leases.check_read(record.lease, access_conditions.lease_id, snap.now)
@@ -70,7 +48,7 @@ def load_for_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessCondit
 
 
 def load_to_be_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessConditions) -> BlobRecord:
-    """The same of a blob whose bytes are wanted: not when it is archived."""
+    """The same for a request that reads the bytes. Refused when the blob is archived."""
     record = load_for_read(snap, blob, access_conditions)
     check_online(snap, record)
     return record
@@ -84,13 +62,12 @@ def check_online(snap: Snapshot, record: BlobRecord) -> None:
 def load_for_write(
     tx: Transaction, blob: BlobKey, access_conditions: AccessConditions, *, kind: int | None = None
 ) -> tuple[bytes, BlobRecord]:
-    """The key and the record of a blob that must exist, its lease as the write leaves it.
+    """The key and the record of a blob that must exist. The record has its lease as the write leaves it.
 
-    Refused, in this order, when it does not exist, is of another kind than needed, does not meet the conditions, is
-    leased to somebody else, or is archived.
+    Refused, in this order, when the blob does not exist, is of another kind than needed, does not meet the conditions,
+    is leased and the request does not name the lease, or is archived.
     """
-    key = key_of(tx, blob)
-    record = load(tx, key)
+    key, record = rows.load(tx, blob)
     if kind is not None and record.kind != kind:
         raise Refused(Reason.INVALID_BLOB_TYPE)
     preconditions.check_write(access_conditions.conditions, record.etag, record.modified_at, creates=False)
@@ -102,8 +79,6 @@ def load_for_write(
 def get_properties(
     engine: Engine, blob: BlobKey, access_conditions: AccessConditions
 ) -> Awaitable[BlobAtInstant]:
-    """Its properties and metadata."""
-
     def body(snap: Snapshot) -> BlobAtInstant:
         return BlobAtInstant(load_for_read(snap, blob, access_conditions), snap.now)
 
@@ -125,12 +100,12 @@ def set_metadata(
 def change(
     engine: Engine, blob: BlobKey, access_conditions: AccessConditions, to: Callable[[BlobRecord], BlobRecord]
 ) -> Awaitable[BlobRecord]:
-    """Write the blob's record anew, content untouched, when the request's demands are met."""
+    """Change the record of a blob but not its content, if the request's conditions are met."""
 
     def body(tx: Transaction) -> BlobRecord:
         key, record = load_for_write(tx, blob, access_conditions)
         changed = replace(to(record), modified_at=tx.now)
-        tx.put(key, encode(changed))
+        rows.save(tx, key, changed)
         return changed
 
     return engine.run(body, scope_of(blob))
@@ -140,11 +115,10 @@ def lease(
     engine: Engine, blob: BlobKey, request: LeaseRequest, conditions: Conditions
 ) -> Awaitable[tuple[BlobRecord, Outcome]]:
     def body(tx: Transaction) -> tuple[BlobRecord, Outcome]:
-        key = key_of(tx, blob)
-        record = load(tx, key)
+        key, record = rows.load(tx, blob)
         preconditions.check_write(conditions, record.etag, record.modified_at, creates=False)
         outcome = act(record.lease, request, tx.now)
-        tx.put(key, encode(replace(record, lease=outcome.lease)))
+        rows.save(tx, key, replace(record, lease=outcome.lease))
         return record, outcome
 
     return engine.run(body, scope_of(blob))
@@ -153,21 +127,20 @@ def lease(
 def set_tier(
     engine: Engine, blob: BlobKey, tier: str, priority: str, lease_id: LeaseId | None
 ) -> Awaitable[bool]:
-    """Put a block blob or a snapshot of one into a tier; neither its ETag nor its lease changes.
+    """Set the tier of a block blob or of a snapshot of one. Its ETag and its lease do not change.
 
-    Whether that is still to come is returned. A snapshot never comes out of the archive: it can be copied.
+    Returns whether the change is pending: leaving Archive takes time. A snapshot cannot leave Archive, but be copied.
     """
 
     def body(tx: Transaction) -> bool:
-        key = key_of(tx, blob)
-        record = load(tx, key)
+        key, record = rows.load(tx, blob)
         if record.kind != BLOCK_BLOB:
             raise Refused(Reason.TIER_NOT_SUPPORTED)
         leases.check_write(record.lease, lease_id, tx.now)
         if blob.snapshot is not None and tier != tiers.ARCHIVE:
             check_online(tx, record)
         tiering = tiers.change(record.tiering, tier, priority, tx.now)
-        tx.put(key, encode(with_tiering(record, tiering)))
+        rows.save(tx, key, with_tiering(record, tiering))
         return tiering.rehydration is not None
 
     return engine.run(body, scope_of(blob))

@@ -13,11 +13,12 @@ from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.lease import LeaseRequest, Outcome, act
 from kyanite.model.page import Page, page_by_name
-from kyanite.model.records import ContainerRecord, Policy, decode_container, encode
+from kyanite.model.records import Policy, encode
 from kyanite.rules import leases, preconditions
+from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.values import Instant, LeaseId
+from kyanite.values import ETag, Instant, LeaseId, etag_of
 
 
 class ContainerKey(msgspec.Struct, frozen=True, gc=False):
@@ -27,6 +28,25 @@ class ContainerKey(msgspec.Struct, frozen=True, gc=False):
     @property
     def key(self) -> bytes:
         return keys.container(self.account, self.name)
+
+
+class ContainerRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Stored: fields are only ever added at the end."""
+
+    id: int
+    created_at: Instant
+    modified_at: Instant
+    metadata: dict[str, str]
+    public_access: str = ""
+    policies: tuple[Policy, ...] = ()
+    lease: Lease = NO_LEASE
+
+    @property
+    def etag(self) -> ETag:
+        return etag_of(self.modified_at)
+
+
+decode_container: Callable[[bytes], ContainerRecord] = msgspec.msgpack.Decoder(ContainerRecord).decode
 
 
 class ContainerAtInstant(msgspec.Struct, frozen=True, gc=False):
@@ -51,7 +71,7 @@ def create(
         if tx.get(key.key) is not None:
             raise Refused(Reason.CONTAINER_ALREADY_EXISTS)
         record = ContainerRecord(
-            id=tx.now,
+            id=tx.new_id(),
             created_at=tx.now,
             modified_at=tx.now,
             metadata=metadata,

@@ -1,6 +1,6 @@
-"""Copying into blobs, from blobs and files of this store: by reference and in one transaction.
+"""Copying into blobs, from blobs and files of the same store: by reference and in one transaction.
 
-So a copy is done when it is answered.
+So a copy is complete when its request is answered.
 """
 
 from collections.abc import Awaitable
@@ -10,12 +10,14 @@ from msgspec.structs import astuple, replace
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model import copy_sources
-from kyanite.model.blobs import destination
-from kyanite.model.blobs.blob import AccessConditions, BlobKey, key_of, load, scope_of, with_tiering
+from kyanite.model.blobs import rows
+from kyanite.model.blobs.blob import AccessConditions, scope_of, with_tiering
+from kyanite.model.blobs.put import prepare
+from kyanite.model.blobs.rows import APPEND_BLOB, BLOCK_BLOB, BlobKey, BlobRecord
 from kyanite.model.content import content
 from kyanite.model.content.intervals import ENDLESS
 from kyanite.model.copy_sources import CheckSource, SourceKey
-from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, BlobRecord, CopyState, HttpHeaders
+from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases, preconditions, tiers
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
@@ -26,22 +28,22 @@ from kyanite.values import LeaseId
 class CopyRequest:
     source: SourceKey
     source_url: str
-    """As it is told to whoever asks where the blob came from."""
+    """As the properties of the copy return it."""
     source_conditions: Conditions
     copy_id: str
     metadata: dict[str, str]
-    """Replaces the source's; empty takes that over."""
+    """Replaces the source's metadata; empty keeps the source's."""
     tier: str = ""
     rehydrate_priority: str = ""
     source_lease_id: LeaseId | None = None
-    """The lease that the source must have, if the client says so."""
+    """The lease that the source must have, if the request says so."""
     seals: bool | None = None
-    """Whether the copy of an append blob is sealed; None if it is as the source is."""
+    """Whether the copy of an append blob is sealed; None for the same as the source."""
     is_synchronous: bool = False
-    """A synchronous copy reads its source by URL, and may be made under a lease that ends; an asynchronous one might
-    outlast it."""
+    """A synchronous copy reads its source by URL, and its target may have a lease of limited duration. An asynchronous
+    copy needs an infinite lease, because it could outlast any other."""
     max_length: int = ENDLESS
-    """How long the source may be."""
+    """The largest source that is copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,10 @@ class PutFromRequest:
     source: SourceKey
     source_conditions: Conditions
     http: HttpHeaders
-    """What the request says; empty leaves it to the source, or to nobody."""
-    takes_over_headers: bool
+    """The headers in the request. An empty one is taken from the source, if ``copies_headers``."""
+    copies_headers: bool
     metadata: dict[str, str]
-    """Replaces the source's; empty takes that over."""
+    """Replaces the source's metadata; empty keeps the source's."""
     tier: str = ""
     max_length: int = ENDLESS
 
@@ -77,7 +79,7 @@ def copy(
             raise Refused(Reason.TIER_NOT_SUPPORTED)
         if request.seals and source.kind != APPEND_BLOB:
             raise Refused(Reason.INVALID_BLOB_TYPE)
-        target = destination.prepare(
+        target = prepare(
             tx,
             blob,
             access_conditions,
@@ -98,7 +100,7 @@ def copy(
         )
         tiering = tiers.copied(source.tiering, request.tier, request.rehydrate_priority, now)
         record = with_tiering(shared, tiering)
-        target.replace(tx, record)
+        rows.replace(tx, target.old, record)
         return record
 
     return engine.run(body, scope_of(blob))
@@ -112,11 +114,11 @@ def put_from(
     *,
     may_overwrite: bool,
 ) -> Awaitable[BlobRecord]:
-    """Put Blob with bytes that are here already, whatever kind of blob was there before."""
+    """Create a block blob from a source, or replace a blob of any kind."""
 
     def body(tx: Transaction) -> BlobRecord:
         source = _load(tx, request, preconditions.check_source_read)
-        target = destination.prepare(tx, blob, access_conditions, may_overwrite=may_overwrite)
+        target = prepare(tx, blob, access_conditions, may_overwrite=may_overwrite)
         now = tx.now
         record = BlobRecord(
             modified_at=now,
@@ -124,26 +126,26 @@ def put_from(
             kind=BLOCK_BLOB,
             length=source.length,
             content=content.share(tx, source.content),
-            http=description_of(request, source),
+            http=headers_of_copy(request, source),
             metadata=request.metadata or source.metadata,
             lease=target.lease,
             tier=request.tier,
             tier_changed_at=now if request.tier else None,
         )
-        target.replace(tx, record)
+        rows.replace(tx, target.old, record)
         return record
 
     return engine.run(body, scope_of(blob))
 
 
-_UNDESCRIBED = HttpHeaders(content_type="application/octet-stream")
+_DEFAULT_HEADERS = HttpHeaders(content_type="application/octet-stream")
 
 
-def description_of(request: PutFromRequest, source: BlobRecord) -> HttpHeaders:
-    """The headers of the new blob: of each what the request says, or else what the source has, if that counts."""
-    otherwise = source.http if request.takes_over_headers else _UNDESCRIBED
+def headers_of_copy(request: PutFromRequest, source: BlobRecord) -> HttpHeaders:
+    """The headers of the new blob: each from the request if it is there, otherwise from the source or the default."""
+    otherwise = source.http if request.copies_headers else _DEFAULT_HEADERS
     pairs = zip(astuple(request.http), astuple(otherwise), strict=True)
-    return HttpHeaders(*(said or other for said, other in pairs))
+    return HttpHeaders(*(own or other for own, other in pairs))
 
 
 def _load(
@@ -164,10 +166,10 @@ def _load(
 def abort(
     engine: Engine, blob: BlobKey, copy_id: str, access_conditions: AccessConditions
 ) -> Awaitable[None]:
-    """Every copy is complete as soon as it is there, so none can be aborted; which refusal that is can differ."""
+    """Refuse: a copy is complete as soon as it exists. The lease and the copy id decide the reason."""
 
     def body(tx: Transaction) -> None:
-        record = load(tx, key_of(tx, blob))
+        _, record = rows.load(tx, blob)
         leases.check_abort_copy(record.lease, access_conditions.lease_id, tx.now)
         if record.copy is not None and record.copy.id != copy_id:
             raise Refused(Reason.COPY_ID_MISMATCH)

@@ -1,42 +1,38 @@
 """Listing the blobs of a container: flat, or one level of a hierarchy by a delimiter.
 
-A page is one snapshot. It goes on at a name and not at a position, so it is stable while others write: what is neither
-created nor deleted between two pages appears exactly once. A folder is skipped by seeking past it, whatever it holds.
+A page is one snapshot of the store. The next page begins at a name and not at a position, so a blob that is neither
+created nor deleted between two pages is listed exactly once. A folder is skipped by a seek, however many blobs it has.
 """
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from dataclasses import dataclass
-from heapq import merge
 from typing import NamedTuple
 
 from kyanite.engine.api import Engine, Snapshot
 from kyanite.model import keys
-from kyanite.model.blobs.container import ContainerKey, load
-from kyanite.model.records import BlobRecord, decode_blob
+from kyanite.model.blobs import container, rows
+from kyanite.model.blobs.container import ContainerKey
+from kyanite.model.blobs.rows import BASE_BLOB, STAGING_AREA, BlobRecord, NameRange, decode_blob
 from kyanite.values import Instant
 
-_LAST = (1 << 63) - 1
-"""Stands for the blob itself where its snapshots stand for their instants: a blob comes after its snapshots."""
-
-_STAGED = _LAST + 1
-"""Stands for staged blocks, which come after the blob."""
+ROWS_MAX = 20_000
+"""A page with snapshots or uncommitted blobs ends after reading this many rows: some of them may not be listed."""
 
 
 class BlobItem(NamedTuple):
     name: str
     record: BlobRecord | None
-    """None for a folder, the common beginning of names up to the delimiter, and for what is only staged."""
+    """None for a folder, which is a name up to the delimiter, and for an uncommitted blob."""
     snapshot: Instant | None = None
-    is_staged: bool = False
-    """Whether there are blocks under this name and no blob yet."""
+    is_uncommitted: bool = False
+    """Whether there are staged blocks under this name and no blob."""
 
 
 class BlobPageStart(NamedTuple):
-    """Where a page begins: at a name, and among what is listed under that name."""
+    """Where a page begins: at a name, and among the rows of that name (``ListedRow.order``)."""
 
     name: str
-    snapshot: Instant | None = None
-    """The first snapshot to list; an instant beyond all for the blob itself."""
+    order: int = 0
 
 
 BEGINNING = BlobPageStart("")
@@ -65,113 +61,91 @@ class BlobListing:
 
 def list_blobs(engine: Engine, key: ContainerKey, request: BlobListing) -> Awaitable[BlobPage]:
     def body(snap: Snapshot) -> BlobPage:
-        container_id = load(snap, key).id
+        container_id = container.load(snap, key).id
         if request.snapshots or request.uncommitted:
             return _merged(snap, container_id, request)
         if request.delimiter:
-            return _by_delimiter(snap, keys.blobs(container_id), request)
-        return _flat(snap, keys.blobs(container_id), request)
+            return _by_delimiter(snap, container_id, request)
+        return _flat(snap, container_id, request)
 
     return engine.read(body)
 
 
-def _bounds(base: bytes, request: BlobListing, first: bytes) -> tuple[bytes, bytes]:
-    within = base + request.prefix.encode()
-    end = keys.after(within)
-    if request.before:
-        end = min(end, base + request.before.encode())
-    return max(within, base + first), end
+def _names(request: BlobListing, first: bytes) -> NameRange:
+    """The names of the listing from ``first`` on."""
+    prefix, end = request.prefix.encode(), request.before.encode()
+    if prefix:
+        end = min(end, keys.after(prefix)) if end else keys.after(prefix)
+    return NameRange(max(prefix, first), end)
 
 
-def _flat(snap: Snapshot, base: bytes, request: BlobListing) -> BlobPage:
-    start, end = _bounds(base, request, request.first.name.encode())
-    skip = len(base)
-    rows = [(key[skip:].decode(), value) for key, value in snap.scan(start, end, limit=request.limit + 1)]
-    next_start = BlobPageStart(rows.pop()[0]) if len(rows) > request.limit else None
-    return BlobPage([BlobItem(name, decode_blob(value)) for name, value in rows], next_start, snap.now)
+def _flat(snap: Snapshot, container_id: int, request: BlobListing) -> BlobPage:
+    names = _names(request, request.first.name.encode())
+    found = rows.scan_blobs(snap, container_id, names, limit=request.limit + 1)
+    next_start = BlobPageStart(found.pop()[0].decode()) if len(found) > request.limit else None
+    return BlobPage(
+        [BlobItem(name.decode(), decode_blob(value)) for name, value in found], next_start, snap.now
+    )
 
 
-def _by_delimiter(snap: Snapshot, base: bytes, request: BlobListing) -> BlobPage:
-    """Folders and the blobs beside them. After a folder only one row is asked for: the next may be a folder too."""
-    start, end = _bounds(base, request, request.first.name.encode())
-    skip, inside, delimiter = len(base), len(base) + len(request.prefix.encode()), request.delimiter.encode()
+def _by_delimiter(snap: Snapshot, container_id: int, request: BlobListing) -> BlobPage:
+    """Folders and the blobs beside them. After a folder only one row is read: the next may be in a folder too."""
+    start, end = _names(request, request.first.name.encode())
+    inside, delimiter = len(request.prefix.encode()), request.delimiter.encode()
     items: list[BlobItem] = []
     wanted = 1
-    while start < end:
-        rows = list(snap.scan(start, end, limit=wanted))
-        for key, value in rows:
+    while not end or start < end:
+        found = rows.scan_blobs(snap, container_id, NameRange(start, end), limit=wanted)
+        for name, value in found:
             if len(items) == request.limit:
-                return BlobPage(items, BlobPageStart(key[skip:].decode()), snap.now)
-            cut = key.find(delimiter, inside)
+                return BlobPage(items, BlobPageStart(name.decode()), snap.now)
+            cut = name.find(delimiter, inside)
             if cut >= 0:
-                folder = key[: cut + len(delimiter)]
-                items.append(BlobItem(folder[skip:].decode(), None))
+                folder = name[: cut + len(delimiter)]
+                items.append(BlobItem(folder.decode(), None))
                 start, wanted = keys.after(folder), 1
                 break
-            items.append(BlobItem(key[skip:].decode(), decode_blob(value)))
+            items.append(BlobItem(name.decode(), decode_blob(value)))
         else:
-            if len(rows) < wanted:
+            if len(found) < wanted:
                 break
-            start, wanted = rows[-1][0] + b"\0", min(wanted * 8, 1000)
+            start, wanted = found[-1][0] + b"\0", min(wanted * 8, 1000)
     return BlobPage(items, None, snap.now)
 
 
-class _Row(NamedTuple):
-    """A row of any of the streams. Rows sort by name, then the snapshots of it by age, then the blob itself."""
-
-    name: bytes
-    instant: int
-    value: bytes
-
-
 def _merged(snap: Snapshot, container_id: int, request: BlobListing) -> BlobPage:
-    """Blobs with whatever else was asked for, in one order; what a page counts are all of them alike."""
-    at = (request.first.name.encode(), request.first.snapshot or 0)
-    prefix, delimiter = request.prefix.encode(), request.delimiter.encode()
+    """Base blobs with snapshots, uncommitted blobs or both, in one order. Each counts as one item of the page."""
+    delimiter, inside = request.delimiter.encode(), len(request.prefix.encode())
+    first, order = request.first.name.encode(), request.first.order
     items: list[BlobItem] = []
+    rows_left = ROWS_MAX
     while True:
-        for row in merge(*_streams(snap, container_id, request, at[0])):
-            if row[:2] < at:
+        names = _names(request, first)
+        for row in rows.scan_listed(
+            snap,
+            container_id,
+            names,
+            order=order if names.start == first else 0,
+            snapshots=request.snapshots,
+            uncommitted=request.uncommitted,
+        ):
+            rows_left -= 1
+            if rows_left == 0 or (row.value is not None and len(items) == request.limit):
+                return BlobPage(items, BlobPageStart(row.name.decode(), row.order), snap.now)
+            if row.value is None:
                 continue
-            if len(items) == request.limit:
-                return BlobPage(items, BlobPageStart(row.name.decode(), Instant(row.instant)), snap.now)
-            cut = row.name.find(delimiter, len(prefix)) if delimiter else -1
+            cut = row.name.find(delimiter, inside) if delimiter else -1
             if cut >= 0:
                 folder = row.name[: cut + len(delimiter)]
                 items.append(BlobItem(folder.decode(), None))
-                at = (keys.after(folder), 0)
+                first, order = keys.after(folder), 0
                 break
-            if item := _item(row, items):
-                items.append(item)
+            items.append(_item(row.name.decode(), row.order, row.value))
         else:
             return BlobPage(items, None, snap.now)
 
 
-def _item(row: _Row, items: list[BlobItem]) -> BlobItem | None:
-    """The row as an item; None for blocks that are staged beside a blob, which has come just before."""
-    name = row.name.decode()
-    if row.instant != _STAGED:
-        snapshot = None if row.instant == _LAST else Instant(row.instant)
-        return BlobItem(name, decode_blob(row.value), snapshot)
-    is_beside = bool(items) and items[-1].name == name and items[-1].snapshot is None
-    return None if is_beside else BlobItem(name, None, is_staged=True)
-
-
-def _streams(
-    snap: Snapshot, container_id: int, request: BlobListing, first: bytes
-) -> Iterator[Iterator[_Row]]:
-    yield _blobs(snap, keys.blobs(container_id), request, first, _LAST)
-    if request.snapshots:
-        yield _snapshots(snap, keys.blob_versions(container_id), request, first)
-    if request.uncommitted:
-        yield _blobs(snap, keys.stagings(container_id), request, first, _STAGED)
-
-
-def _blobs(snap: Snapshot, base: bytes, request: BlobListing, first: bytes, instant: int) -> Iterator[_Row]:
-    for key, value in snap.scan(*_bounds(base, request, first)):
-        yield _Row(key[len(base) :], instant, value)
-
-
-def _snapshots(snap: Snapshot, base: bytes, request: BlobListing, first: bytes) -> Iterator[_Row]:
-    for key, value in snap.scan(*_bounds(base, request, first)):
-        yield _Row(key[len(base) : -9], int.from_bytes(key[-8:], "big"), value)
+def _item(name: str, order: int, value: bytes) -> BlobItem:
+    if order == STAGING_AREA:
+        return BlobItem(name, None, is_uncommitted=True)
+    return BlobItem(name, decode_blob(value), None if order == BASE_BLOB else Instant(order))

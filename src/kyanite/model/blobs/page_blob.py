@@ -1,4 +1,4 @@
-"""Page blobs: pages of 512 bytes, written and cleared anywhere, and a sequence number of the client's own."""
+"""Page blobs: pages of 512 bytes, written and cleared at any offset, and a sequence number that clients set."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import Extent
-from kyanite.model import keys
-from kyanite.model.blobs import container
-from kyanite.model.blobs.blob import AccessConditions, BlobKey, load_for_read, load_for_write, scope_of
+from kyanite.model.blobs import rows
+from kyanite.model.blobs.blob import AccessConditions, load_for_read, load_for_write, scope_of
+from kyanite.model.blobs.rows import PAGE_BLOB, BlobKey, BlobRecord
 from kyanite.model.content import content, ranges
 from kyanite.model.content.content import Content
-from kyanite.model.records import PAGE_BLOB, BlobRecord, HttpHeaders, decode_blob, encode
+from kyanite.model.records import HttpHeaders
 from kyanite.rules import preconditions, sequence_numbers
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.sequence_numbers import Change
 from kyanite.values import Instant
 
 _HISTORY_MAX = 100
-"""So many snapshots are looked at beside the two that are compared: they only tell of what came and went."""
+"""At most this many snapshots are read in a comparison. Those in between only show pages that were cleared since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class PageWrite:
 
 @dataclass(frozen=True, slots=True)
 class PageBlobChange:
-    """What Set Blob Properties may change of a page blob; None is left as it is."""
+    """What Set Blob Properties changes of a page blob. A field that is None stays as it is."""
 
     http: HttpHeaders | None = None
     length: int | None = None
@@ -63,7 +63,7 @@ def write(
         if request.offset + request.length > record.length:
             raise Refused(Reason.INVALID_PAGE_RANGE)
         written = replace(record, modified_at=tx.now, content=_written(tx, record.content, request))
-        tx.put(key, encode(written))
+        rows.save(tx, key, written)
         return written
 
     return engine.run(body, scope_of(blob))
@@ -78,7 +78,7 @@ def _written(tx: Transaction, old: Content, request: PageWrite) -> Content:
 def change(
     engine: Engine, blob: BlobKey, request: PageBlobChange, access_conditions: AccessConditions
 ) -> Awaitable[BlobRecord]:
-    """Resize the blob, change its sequence number, or both. What a blob grows by reads as zeros."""
+    """Resize the blob, change its sequence number, or both. Bytes that are added read as zeros."""
 
     def body(tx: Transaction) -> BlobRecord:
         key, record = load_for_write(tx, blob, access_conditions, kind=PAGE_BLOB)
@@ -93,7 +93,7 @@ def change(
             if request.length < record.length:
                 kept = content.truncate(tx, kept, request.length)
             changed = replace(changed, length=request.length, content=kept)
-        tx.put(key, encode(changed))
+        rows.save(tx, key, changed)
         return changed
 
     return engine.run(body, scope_of(blob))
@@ -109,7 +109,7 @@ def page_ranges(
     limit: int,
     since: Instant | None = None,
 ) -> Awaitable[PageRanges]:
-    """Which pages hold data, from byte ``first`` to byte ``last``; or what has changed there ``since`` a snapshot."""
+    """Which pages hold data, from byte ``first`` to byte ``last``; or which have changed ``since`` a snapshot."""
 
     def body(snap: Snapshot) -> PageRanges:
         record = load_for_read(snap, blob, access_conditions)
@@ -127,15 +127,10 @@ def page_ranges(
 
 
 def _load_history(snap: Snapshot, blob: BlobKey, since: Instant) -> list[Content]:
-    """What the snapshot holds, and what the next ones after it hold: pages that only they show were cleared later."""
+    """The content of the snapshot and of the next ones after it: pages that only they hold were cleared later."""
     if blob.snapshot is not None and since > blob.snapshot:
         raise Refused(Reason.PREVIOUS_SNAPSHOT_NEWER)
-    container_id = container.load(snap, blob.container).id
-    start = keys.version(container_id, blob.name, since)
-    end = keys.after(keys.versions_of(container_id, blob.name))
-    if blob.snapshot is not None:
-        end = keys.version(container_id, blob.name, blob.snapshot) + b"\0"
-    rows = list(snap.scan(start, end, limit=_HISTORY_MAX))
-    if not rows or rows[0][0] != start:
+    found = rows.snapshots_from(snap, blob, since, limit=_HISTORY_MAX)
+    if not found:
         raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
-    return [decode_blob(value).content for _, value in rows]
+    return [record.content for record in found]

@@ -1,19 +1,30 @@
-"""Put Blob: a blob of any kind, written whole or created empty. Blobs made of blocks are in ``block_list.py``."""
+"""Writes that create a blob or replace one. Put Blob is here; Put Block List and copies prepare their write here too.
 
-from collections.abc import Awaitable
+All of them check what is stored under the name in the same way: whether it may be overwritten, its kind, the
+conditions, the lease, and whether it is archived. All keep the lease and the creation time of a blob that they replace.
+"""
+
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.extents.api import Extent
-from kyanite.model.blobs import destination
-from kyanite.model.blobs.blob import AccessConditions, BlobKey, scope_of
+from kyanite.model.blobs import rows
+from kyanite.model.blobs.blob import AccessConditions, check_online, scope_of
+from kyanite.model.blobs.rows import BLOCK_BLOB, BlobKey, BlobRecord, StoredName
 from kyanite.model.content import content
-from kyanite.model.records import BLOCK_BLOB, BlobRecord, HttpHeaders
+from kyanite.model.records import HttpHeaders
+from kyanite.rules import leases, preconditions
+from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant, LeaseId
+
+CheckLease = Callable[[Lease, LeaseId | None, Instant], Lease]
 
 
 class NewBlob(msgspec.Struct, frozen=True, gc=False):
-    """A blob as a client wants it to be."""
+    """A blob as a client sends it."""
 
     payload: bytes | tuple[Extent, ...]
     length: int
@@ -24,6 +35,14 @@ class NewBlob(msgspec.Struct, frozen=True, gc=False):
     sequence_number: int = 0
 
 
+class Destination(msgspec.Struct, frozen=True, gc=False):
+    """Where the new blob goes, and what it keeps of the blob that it replaces."""
+
+    old: StoredName
+    lease: Lease
+    created_at: Instant
+
+
 def put(
     engine: Engine,
     blob: BlobKey,
@@ -32,10 +51,10 @@ def put(
     *,
     may_overwrite: bool,
 ) -> Awaitable[BlobRecord]:
-    """Create the blob or replace it, of whatever kind it was; a lease that the writer holds goes on."""
+    """Create the blob, or replace a blob of any kind. A lease that the request names stays in force."""
 
     def body(tx: Transaction) -> BlobRecord:
-        target = destination.prepare(tx, blob, access_conditions, may_overwrite=may_overwrite)
+        target = prepare(tx, blob, access_conditions, may_overwrite=may_overwrite)
         now = tx.now
         record = BlobRecord(
             modified_at=now,
@@ -50,7 +69,40 @@ def put(
             tier_changed_at=now if new_blob.tier else None,
             sequence_number=new_blob.sequence_number,
         )
-        target.replace(tx, record)
+        rows.replace(tx, target.old, record)
         return record
 
     return engine.run(body, scope_of(blob))
+
+
+def prepare(
+    tx: Transaction,
+    blob: BlobKey,
+    access_conditions: AccessConditions,
+    *,
+    may_overwrite: bool,
+    kind: int | None = None,
+    check_lease: CheckLease = leases.check_write,
+) -> Destination:
+    """Load what is stored under the name, or refuse the write. ``kind`` is the kind that an existing blob must have."""
+    now = tx.now
+    stored = rows.load_name(tx, blob)
+    old = stored.record
+    if old is None:
+        preconditions.check_write(access_conditions.conditions, None, None, creates=True)
+        leases.check_write(NO_LEASE, access_conditions.lease_id, now)
+        return Destination(stored, NO_LEASE, now)
+    if not may_overwrite:
+        raise Refused(Reason.UNAUTHORIZED_BLOB_OVERWRITE)
+    if kind is not None and old.kind != kind:
+        raise Refused(Reason.INVALID_BLOB_TYPE)
+    preconditions.check_write(
+        access_conditions.conditions,
+        old.etag,
+        old.modified_at,
+        creates=True,
+        holds_lease=leases.holds(old.lease, access_conditions.lease_id, now),
+    )
+    lease = check_lease(old.lease, access_conditions.lease_id, now)
+    check_online(tx, old)
+    return Destination(stored, lease, old.created_at)

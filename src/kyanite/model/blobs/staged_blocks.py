@@ -1,10 +1,10 @@
 """Staged blocks: uploaded, and not yet part of a blob.
 
-The blocks of a blob gather in a staging area under an id of its own. Giving the area up is one small write, whatever
-it holds; the rest is taken apart in the background. An area lives for a week after its last block.
+The blocks of a blob are in a staging area with an id of its own; its head is in ``rows.py``. Abandoning the area is a
+small write however many blocks it has, and maintenance purges the blocks. An area expires a week after its last block.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -13,38 +13,27 @@ from msgspec.structs import replace
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model import keys
-from kyanite.model.blobs import container
-from kyanite.model.blobs.blob import BlobKey, scope_of
+from kyanite.model.blobs import rows
+from kyanite.model.blobs.blob import scope_of
+from kyanite.model.blobs.rows import BLOCK_BLOB, BlobKey, BlobRecord, Staging
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
-from kyanite.model.records import BLOCK_BLOB, decode_blob, encode
+from kyanite.model.records import encode
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.values import Instant, LeaseId, later
+from kyanite.values import LeaseId
 
 MAX_STAGED_BLOCKS = 100_000
-_LIFE_SECONDS = 7 * 24 * 3600
-
-
-class Staging(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The head of a staging area."""
-
-    id: int
-    block_id_length: int
-    count: int
-    last_at: Instant
-
-    def is_alive(self, now: Instant) -> bool:
-        return now < later(self.last_at, _LIFE_SECONDS)
 
 
 class StagedBlock(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Stored: fields are only ever added at the end."""
+
     content: Content
     length: int
 
 
-_decode_staging: Callable[[bytes], Staging] = msgspec.msgpack.Decoder(Staging).decode
 decode_block: Callable[[bytes], StagedBlock] = msgspec.msgpack.Decoder(StagedBlock).decode
 
 
@@ -56,13 +45,12 @@ class NewBlock:
 
 
 def put_block(engine: Engine, blob: BlobKey, block: NewBlock, lease_id: LeaseId | None) -> Awaitable[None]:
-    """Stage a block in place of one of the same id. The blob itself is not changed, though its lease is asked."""
+    """Stage a block, or replace the staged block of the same id. The blob does not change, but its lease is checked."""
 
     def body(tx: Transaction) -> None:
-        container_id = container.load(tx, blob.container).id
-        base, head = tx.get_many([keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)])
-        _check_base(tx, base, lease_id)
-        staging = load(tx, head) or Staging(tx.now, len(block.id), 0, tx.now)
+        stored = rows.load_name(tx, blob)
+        _check_base(tx, stored.record, lease_id)
+        staging = stored.staging(tx.now) or Staging(tx.new_id(), len(block.id), 0, tx.now)
         if staging.block_id_length != len(block.id):
             raise Refused(Reason.INVALID_BLOB_OR_BLOCK)
         key = keys.staged_block(staging.id, block.id)
@@ -74,28 +62,15 @@ def put_block(engine: Engine, blob: BlobKey, block: NewBlock, lease_id: LeaseId 
         staged = StagedBlock(content.create(tx, block.payload, tag=block.id), block.length)
         tx.put(key, encode(staged))
         count = staging.count + (old is None)
-        staging = replace(staging, count=count, last_at=tx.now)
-        tx.put(keys.staging(container_id, blob.name), encode(staging))
+        rows.save_staging(tx, stored, replace(staging, count=count, last_at=tx.now))
 
     return engine.run(body, scope_of(blob))
 
 
-def _check_base(tx: Transaction, base: bytes | None, lease_id: LeaseId | None) -> None:
-    if base is None:
-        leases.check_write(NO_LEASE, lease_id, tx.now)
-        return
-    record = decode_blob(base)
-    if record.kind != BLOCK_BLOB:
+def _check_base(tx: Transaction, base: BlobRecord | None, lease_id: LeaseId | None) -> None:
+    if base is not None and base.kind != BLOCK_BLOB:
         raise Refused(Reason.INVALID_BLOB_TYPE)
-    leases.check_write(record.lease, lease_id, tx.now)
-
-
-def load(snap: Snapshot, head: bytes | None) -> Staging | None:
-    """The staging area whose stored head this is, unless there is none or its time is over."""
-    if head is None:
-        return None
-    staging = _decode_staging(head)
-    return staging if staging.is_alive(snap.now) else None
+    leases.check_write(NO_LEASE if base is None else base.lease, lease_id, tx.now)
 
 
 def blocks_of(snap: Snapshot, staging: Staging | None) -> Iterator[tuple[bytes, StagedBlock]]:
@@ -107,8 +82,25 @@ def blocks_of(snap: Snapshot, staging: Staging | None) -> Iterator[tuple[bytes, 
         yield key[len(prefix) :], decode_block(value)
 
 
-def abandon(tx: Transaction, key: bytes, head: bytes | None) -> None:
-    """Give up the staging area at this key: what it still holds is taken apart later."""
-    if head is not None:
+def remove(tx: Transaction, staging: Staging | None, ids: Iterable[bytes]) -> dict[bytes, StagedBlock]:
+    """Remove the staged blocks of these ids from their staging area. Their content goes to the caller."""
+    if staging is None:
+        return {}
+    wanted = sorted(ids)
+    block_keys = [keys.staged_block(staging.id, block_id) for block_id in wanted]
+    found = {}
+    for block_id, key, value in zip(wanted, block_keys, tx.get_many(block_keys), strict=True):
+        if value is not None:
+            found[block_id] = decode_block(value)
+            tx.delete(key)
+    return found
+
+
+def purge(tx: Transaction, staging_id: int, *, limit: int) -> bool:
+    """Delete some blocks of an abandoned staging area. False when there were none."""
+    prefix = keys.staged_blocks(staging_id)
+    some = list(tx.scan(prefix, keys.after(prefix), limit=limit))
+    for key, value in some:
+        content.drop(tx, decode_block(value).content)
         tx.delete(key)
-        tx.put(keys.abandoned_staging(_decode_staging(head).id), b"")
+    return bool(some)

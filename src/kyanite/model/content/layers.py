@@ -33,12 +33,12 @@ class Head(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How many records and holds refer to it."""
     uppers: int = 0
     """How many layers lie on it."""
-    message_set_id: int = 0
+    rewrites: int = 0
     """Counts the steps by which it took over what was below it."""
 
 
 class Task(IntEnum):
-    TAKE_APART = 0
+    PURGE = 0
     FOLD = 1
     """Take over the layer below for as long as nothing else needs it."""
     FLATTEN = 2
@@ -50,7 +50,7 @@ class PendingCompaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     task: Task
     below: int = 0
-    message_set_id: int = 0
+    rewrites: int = 0
     """Of the layer below: when that changes, the work on it begins again."""
     cursor: int = 0
 
@@ -74,7 +74,7 @@ def save(tx: Transaction, layer: int, head: Head) -> None:
     if head.records:
         return
     if not head.uppers:
-        tx.put(keys.pending_compaction(layer), encode(PendingCompaction(Task.TAKE_APART)))
+        tx.put(keys.pending_compaction(layer), encode(PendingCompaction(Task.PURGE)))
     elif head.uppers == 1:
         edges = keys.edges(layer)
         for key, _ in tx.scan(edges, keys.after(edges), limit=1):
@@ -123,5 +123,5 @@ def change(head: Head, *, records: int = 0, uppers: int = 0) -> Head:
 def _ask(tx: Transaction, layer: int, task: Task) -> None:
     """Note a chore, unless there is one for this layer that does as much."""
     stored = tx.get(keys.pending_compaction(layer))
-    if stored is None or Task.TAKE_APART < decode_pending_compaction(stored).task < task:
+    if stored is None or Task.PURGE < decode_pending_compaction(stored).task < task:
         tx.put(keys.pending_compaction(layer), encode(PendingCompaction(task)))

@@ -6,10 +6,10 @@ import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model.blobs import blob
-from kyanite.model.blobs.blob import UNCONDITIONAL, BlobKey
+from kyanite.model import copy_sources
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
+from kyanite.model.copy_sources import BlobKey
 from kyanite.model.files import file, security_descriptors, tree, usage
 from kyanite.model.files.entry import FILE, Entry, Posix
 from kyanite.model.files.properties import SmbProperties, new_entry
@@ -95,7 +95,7 @@ def _load_source(tx: Transaction, key: FilePath | BlobKey, account: str) -> _Sou
     """A file of the same account that is not there is said to be so; any other source cannot be verified."""
     try:
         if isinstance(key, BlobKey):
-            record = blob.load_to_be_read(tx, key, UNCONDITIONAL)
+            record = copy_sources.load_blob(tx, key)
             return _Source(record.content, record.length, record.http, record.metadata)
         location, entry = file.load_for_read(tx, key, None, length=1)
         return _Source(entry.content, entry.length, entry.http, entry.metadata, entry, location.tree.id)

@@ -6,14 +6,9 @@ One worker does it for all. What it leaves undone when it dies, its successor fi
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
 
 from kyanite.engine.api import EngineClosed, EngineError
-from kyanite.model.maintenance.deleted_containers import DeletedContainers
-from kyanite.model.maintenance.deleted_shares import DeletedShares
-from kyanite.model.maintenance.deleted_tables import DeletedTables
-from kyanite.model.maintenance.garbage_collection import GarbageCollector
-from kyanite.model.maintenance.spent_messages import SpentMessages
+from kyanite.model.maintenance.tasks import Step, steps
 from kyanite.server.store.api import Store
 
 IDLE_SECONDS = 1.0
@@ -22,20 +17,11 @@ BUSY_SECONDS_MIN = 0.02
 """The shortest pause between two steps that found work: by then most readers that had just begun have finished."""
 TROUBLE_SECONDS = 10.0
 
-Step = Callable[[], Awaitable[bool]]
-"""Does a bounded piece of work; False when there was nothing to do."""
-
 _log = logging.getLogger("kyanite.maintenance")
 
 
 def steps_of(store: Store) -> list[Step]:
-    return [
-        DeletedContainers(store.engine).step,
-        DeletedShares(store.engine).step,
-        GarbageCollector(store.engine, store.extents, store.membership).step,
-        SpentMessages(store.engine).step,
-        DeletedTables(store.engine).step,
-    ]
+    return steps(store.engine, store.extents, store.membership)
 
 
 async def repeat(step: Step) -> None:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from kyanite.model.blobs import append_blob, put
 from kyanite.model.blobs.append_blob import NewAppendBlock
-from kyanite.model.blobs.blob import AccessConditions, BlobKey
+from kyanite.model.blobs.blob import AccessConditions
 from kyanite.model.blobs.put import NewBlob
-from kyanite.model.records import APPEND_BLOB, BlobRecord
+from kyanite.model.blobs.rows import APPEND_BLOB, BlobKey, BlobRecord
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import SEALED, Headers, access_conditions_of, blob_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from kyanite.model.blobs import blob, delete, snapshots
-from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions, BlobKey
+from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.delete import Snapshots
-from kyanite.model.records import APPEND_BLOB, PAGE_BLOB, BlobRecord, CopyState, HttpHeaders
+from kyanite.model.blobs.rows import APPEND_BLOB, PAGE_BLOB, BlobKey, BlobRecord
+from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases
 from kyanite.rules.leases import Lease
 from kyanite.rules.preconditions import NONE

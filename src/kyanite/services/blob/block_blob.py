@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Mapping
 
 from kyanite.model.blobs import put
 from kyanite.model.blobs.put import NewBlob
-from kyanite.model.records import BlobRecord, HttpHeaders
+from kyanite.model.blobs.rows import BlobRecord
+from kyanite.model.records import HttpHeaders
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers
 from kyanite.services.blob.tiering import tier_of

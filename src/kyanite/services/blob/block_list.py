@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Iterable
 from functools import partial
 
 from kyanite.model.blobs import block_list, staged_blocks
-from kyanite.model.blobs.blob import BlobKey
 from kyanite.model.blobs.block_list import From, NewBlockList
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.blobs.staged_blocks import NewBlock
 from kyanite.rules.permissions import may_overwrite
 from kyanite.rules.refusals import Reason, Refused
@@ -104,7 +104,7 @@ async def get_block_list(context: RequestContext) -> Response:
     wanted = context.parameters.get("blocklisttype", "committed").lower()
     if wanted not in {"committed", "uncommitted", "all"}:
         raise bad_parameter("blocklisttype", context.parameters["blocklisttype"])
-    lists = await block_list.see(
+    lists = await block_list.get_block_list(
         context.store.engine, found_key_of(context), access_conditions_of(context.headers)
     )
     committed = _list_text("CommittedBlocks", lists.committed) if wanted != "uncommitted" else ""

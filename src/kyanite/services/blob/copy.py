@@ -5,11 +5,11 @@ from typing import TypeVar
 
 from kyanite.engine.api import Engine
 from kyanite.model.blobs import copy, put
-from kyanite.model.blobs.blob import AccessConditions, BlobKey
+from kyanite.model.blobs.blob import AccessConditions
 from kyanite.model.blobs.copy import CopyRequest, PutFromRequest
 from kyanite.model.blobs.put import NewBlob
+from kyanite.model.blobs.rows import BlobKey, BlobRecord
 from kyanite.model.content.intervals import ENDLESS
-from kyanite.model.records import BlobRecord
 from kyanite.rules.permissions import may_overwrite
 from kyanite.services.blob.blob import (
     Headers,
@@ -75,7 +75,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
         source=source.key,
         source_conditions=source.conditions,
         http=set_http_headers_of(headers),
-        takes_over_headers=flag_of(headers, "x-ms-copy-source-blob-properties", default=True),
+        copies_headers=flag_of(headers, "x-ms-copy-source-blob-properties", default=True),
         metadata=metadata_of(context.request),
         tier=tier_of(headers),
         max_length=_PUT_FROM_MAX_BYTES,
@@ -89,7 +89,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
             new_blob = NewBlob(
                 payload=received.payload,
                 length=received.length,
-                http=copy.description_of(request, of_source),
+                http=copy.headers_of_copy(request, of_source),
                 metadata=request.metadata or of_source.metadata,
                 tier=request.tier,
             )

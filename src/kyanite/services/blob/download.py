@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from kyanite.model.blobs.blob import load_to_be_read
+from kyanite.model.blobs.rows import BlobRecord
 from kyanite.model.content.reading import Opened, Reading
-from kyanite.model.records import BlobRecord
 from kyanite.services.blob.blob import access_conditions_of, found_key_of, property_headers
 from kyanite.services.blob.tiering import tier_headers
 from kyanite.services.rest.context import RequestContext

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from kyanite.model.blobs import container, listing
+from kyanite.model.blobs.container import ContainerRecord
 from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
-from kyanite.model.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, ContainerRecord, CopyState
+from kyanite.model.blobs.rows import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, STAGING_AREA
+from kyanite.model.records import CopyState
 from kyanite.rules import leases, tiers
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.services.blob.container import key_of
@@ -41,11 +43,11 @@ _BLOB_PARTS = frozenset(
         "permissions",
     }
 )
-_STAGED = (
+_UNCOMMITTED = (
     "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>"
     "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState></Properties>"
 )
-"""All there is to tell of a blob of which nothing is committed."""
+"""The properties of a blob that has staged blocks only."""
 _BLOCK = "<BlobType>BlockBlob</BlobType>"
 _KINDS = {
     BLOCK_BLOB: f"{_BLOCK}<AccessTier>{tiers.DEFAULT}</AccessTier><AccessTierInferred>true</AccessTierInferred>",
@@ -114,18 +116,19 @@ async def list_blobs(context: RequestContext) -> Response:
 
 
 def _start_of(parameters: Mapping[str, str]) -> BlobPageStart:
-    """A marker among snapshots holds an instant behind the name: no name has a zero byte."""
-    name, _, instant = marker_of(parameters).partition("\0")
-    try:
-        return BlobPageStart(name, Instant(int(instant)) if instant else None)
-    except ValueError:
-        raise bad_parameter("marker", parameters["marker"]) from None
+    """A marker inside the rows of one name has their order after the name and a zero byte, which no name has."""
+    name, _, text = marker_of(parameters).partition("\0")
+    if not text:
+        return BlobPageStart(name)
+    if not (text.isascii() and text.isdecimal() and int(text) <= STAGING_AREA):
+        raise bad_parameter("marker", parameters["marker"])
+    return BlobPageStart(name, int(text))
 
 
 def _marker(start: BlobPageStart | None) -> str:
     if start is None:
         return ""
-    return encode_marker(start.name if start.snapshot is None else f"{start.name}\0{start.snapshot}")
+    return encode_marker(f"{start.name}\0{start.order}" if start.order else start.name)
 
 
 def _container_item(name: str, record: ContainerRecord, now: Instant, parts: frozenset[str]) -> str:
@@ -144,10 +147,14 @@ def _container_item(name: str, record: ContainerRecord, now: Instant, parts: fro
 
 
 def _item(item: BlobItem, now: Instant, with_metadata: bool, with_copy: bool) -> str:
-    name, record, snapshot, is_staged = item
+    name, record, snapshot, is_uncommitted = item
     element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
     if record is None:
-        return f"<Blob>{element}{_STAGED}</Blob>" if is_staged else f"<BlobPrefix>{element}</BlobPrefix>"
+        return (
+            f"<Blob>{element}{_UNCOMMITTED}</Blob>"
+            if is_uncommitted
+            else f"<BlobPrefix>{element}</BlobPrefix>"
+        )
     http = record.http
     md5 = b2a_base64(http.content_md5, newline=False).decode("ascii") if http.content_md5 else ""
     before_md5, after_md5 = _content_headers(

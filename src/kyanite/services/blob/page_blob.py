@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from kyanite.extents.api import Extent
 from kyanite.model.blobs import page_blob, put
-from kyanite.model.blobs.blob import AccessConditions, BlobKey
+from kyanite.model.blobs.blob import AccessConditions
 from kyanite.model.blobs.page_blob import PageBlobChange, PageWrite, SequenceCondition
 from kyanite.model.blobs.put import NewBlob
-from kyanite.model.records import PAGE_BLOB, BlobRecord
+from kyanite.model.blobs.rows import PAGE_BLOB, BlobKey, BlobRecord
 from kyanite.rules.permissions import may_overwrite
 from kyanite.rules.sequence_numbers import LARGEST, Action, Change
 from kyanite.services.blob.blob import (

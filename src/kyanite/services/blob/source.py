@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from kyanite.model import copy_sources
+from kyanite.model.blobs.rows import BlobRecord
 from kyanite.model.content.reading import Reading
 from kyanite.model.copy_sources import SourceKey
-from kyanite.model.records import BlobRecord
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest import blob_paths, file_paths

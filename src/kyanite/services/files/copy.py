@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Mapping
 from urllib.parse import urlsplit
 
 from kyanite.engine.api import Snapshot
-from kyanite.model.blobs.blob import UNCONDITIONAL, BlobKey, load_to_be_read
+from kyanite.model.blobs.blob import UNCONDITIONAL, load_to_be_read
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content.reading import Readable, Reading
 from kyanite.model.files import copy, file
 from kyanite.model.files.copy import FileCopy

@@ -1,8 +1,8 @@
 """What the paths of the Blob service mean, and who guards what they name: also asked where a blob is copied from."""
 
 from kyanite.model.blobs import container
-from kyanite.model.blobs.blob import BlobKey
 from kyanite.model.blobs.container import ContainerKey
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.rules import names
 from kyanite.services.rest.access import ContainerAcl
 from kyanite.services.rest.context import RequestContext, Resource
