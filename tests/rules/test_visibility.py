@@ -3,7 +3,7 @@
 import pytest
 
 from kyanite.rules import visibility
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import HiddenTooLong, Reason, Refused
 from kyanite.rules.visibility import FOREVER, NEVER, MessageState
 from kyanite.values import TICKS_PER_SECOND, Instant, datetime_from_instant
 
@@ -122,5 +122,5 @@ def test_an_update_cannot_hide_a_message_for_longer_than_it_lives() -> None:
     with pytest.raises(Refused) as refusal:
         updated(state, SECOND, 61, 40)
     assert refusal.value.reason is Reason.INVISIBLE_BEYOND_EXPIRY
-    assert refusal.value.detail["MaximumAllowed"] == "60"
+    assert refusal.value.detail == HiddenTooLong(61, 60)
     assert updated(got(put(life=FOREVER), 1, 0), SECOND, 7 * DAY, 40).visible_at == at(7 * DAY + 40)

@@ -9,7 +9,7 @@ from kyanite.model.blobs.append_blob import NewAppendBlock
 from kyanite.model.blobs.blob import AccessConditions, BlobKey
 from kyanite.model.blobs.put import NewBlob
 from kyanite.model.records import APPEND_BLOB, BlobRecord
-from kyanite.rules.permissions import may_overwrite
+from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import SEALED, Headers, access_conditions_of, blob_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, store_range
@@ -42,7 +42,7 @@ async def put_append_blob(context: RequestContext) -> Response:
         blob_key_of(context),
         new_blob,
         access_conditions_of(headers),
-        may_overwrite=may_overwrite(context.grant),
+        may_overwrite=may_overwrite(context.principal),
     )
     return Response(201, [*version_headers(record), ("x-ms-request-server-encrypted", "true")])
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Mapping
 from kyanite.model.blobs import put
 from kyanite.model.blobs.put import NewBlob
 from kyanite.model.records import BlobRecord, HttpHeaders
-from kyanite.rules.permissions import may_overwrite
+from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
@@ -50,7 +50,7 @@ async def put_blob(context: RequestContext) -> Response:
             key,
             new_blob,
             access_conditions,
-            may_overwrite=may_overwrite(context.grant),
+            may_overwrite=may_overwrite(context.principal),
         )
 
     received, record = await store(context, length, transaction, md5=md5)

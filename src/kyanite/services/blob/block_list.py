@@ -9,7 +9,7 @@ from kyanite.model.blobs import block_list, staged_blocks
 from kyanite.model.blobs.blob import BlobKey
 from kyanite.model.blobs.block_list import From, NewBlockList
 from kyanite.model.blobs.staged_blocks import NewBlock
-from kyanite.rules.permissions import may_overwrite
+from kyanite.rules.authorization import may_overwrite
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, found_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
@@ -59,7 +59,7 @@ async def put_block_from_url(context: RequestContext) -> Response:
 
 def _check_may_write(context: RequestContext) -> None:
     """To be allowed to create has sufficed for blocks since a version only; before, one had to be allowed to write."""
-    if context.version < _CREATING_SUFFICES_SINCE and not may_overwrite(context.grant):
+    if context.version < _CREATING_SUFFICES_SINCE and not may_overwrite(context.principal):
         raise Refused(Reason.PERMISSION_MISMATCH)
 
 
@@ -93,7 +93,7 @@ async def put_block_list(context: RequestContext) -> Response:
         key,
         new_list,
         access_conditions,
-        may_overwrite=may_overwrite(context.grant),
+        may_overwrite=may_overwrite(context.principal),
     )
     answer = version_headers(record)
     answer += [("x-ms-content-crc64", crc64.encode(checksum)), ("x-ms-request-server-encrypted", "true")]

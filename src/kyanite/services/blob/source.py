@@ -17,8 +17,14 @@ from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.downloads import Stream
 from kyanite.services.rest.headers import conditions_of, content_length_of
 from kyanite.services.rest.limits import most_of
-from kyanite.services.rest.source_kinds import BLOB_SOURCE, FILE_SOURCE
-from kyanite.services.rest.sources import COPY_SOURCE, Unverified, kind_of, source_of
+from kyanite.services.rest.sources import (
+    BLOB_SOURCE,
+    COPY_SOURCE,
+    FILE_SOURCE,
+    CannotVerifySource,
+    kind_of,
+    source_of,
+)
 from kyanite.services.rest.uploads import (
     Expected,
     PiecedBody,
@@ -56,7 +62,7 @@ async def find_source(context: RequestContext, *, with_own_key: bool) -> Source:
     try:
         key = blob_paths.readable_key_of(found) if is_blob else file_paths.readable_path_of(found)
     except Refused as cause:
-        raise Unverified(Refused(Reason.RESOURCE_NOT_FOUND)) from cause
+        raise CannotVerifySource(Refused(Reason.RESOURCE_NOT_FOUND)) from cause
     return Source(key, _told(context.headers[COPY_SOURCE]), _conditions_of(context.headers))
 
 
@@ -101,7 +107,7 @@ async def store_source(
             )
     except Refused as refusal:
         if refusal.reason is Reason.INVALID_RANGE:
-            raise Unverified(refusal) from refusal
+            raise CannotVerifySource(refusal) from refusal
         raise
     finally:
         stream.release()

@@ -1,4 +1,4 @@
-"""What the Queue service answers for each reason and code, beside those that all services share."""
+"""The responses of the Queue service for each reason and code, beside those that all services share."""
 
 from collections.abc import Mapping
 

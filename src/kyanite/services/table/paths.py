@@ -19,9 +19,11 @@ from urllib.parse import quote
 from kyanite.model.tables import table
 from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
-from kyanite.services.rest.access import ContainerAcl
-from kyanite.services.rest.context import RequestContext, Resource
+from kyanite.services.rest.authentication import ContainerAcl
+from kyanite.services.rest.context import Location, RequestContext, Resource
+from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed
+from kyanite.wire.uri import Target
 
 _BATCH = "$batch"
 _TABLES = "tables"
@@ -37,28 +39,19 @@ _TAKEN_WITH_MORE = frozenset(((Resource.ENTITIES, "POST"), (Resource.ENTITIES, "
 _TUNNELLED = frozenset(("PUT", "MERGE", "PATCH", "DELETE"))
 
 
-def locate(context: RequestContext) -> Resource:
-    """Fills in the table as the container, and what stands in the brackets behind it as the object or the keys."""
-    if "x-http-method" in context.headers:
-        check_tunnel(context.request.method, context.headers)
-    target = context.target
+def locate(request: Request, target: Target, parameters: Mapping[str, str]) -> Location:
+    """The table is the container, and what is in the brackets behind it the object or the keys."""
+    if "x-http-method" in request.headers:
+        check_tunnel(request.method, request.headers)
     if not target.first:
-        context.container = context.object_name = ""
-        return Resource.SERVICE
+        return Location(Resource.SERVICE)
     if target.first == _BATCH:
         # A token for one table says which, and then all requests inside must be for that one.
-        context.container, context.object_name = context.parameters.get("tn", ""), ""
-        return Resource.BATCH
-    resource, context.container, context.object_name, context.keys = read_path(target.first)
-    if target.rest and (resource, context.request.method) not in _TAKEN_WITH_MORE:
+        return Location(Resource.BATCH, parameters.get("tn", ""))
+    location = read_path(target.first)
+    if target.rest and (location.resource, request.method) not in _TAKEN_WITH_MORE:
         raise Malformed("InvalidUri")
-    return resource
-
-
-Location = tuple[Resource, str, str, tuple[str, str]]
-"""What a path names; the table; what is in the brackets, if that counts; and the keys of an entity."""
-
-_NO_ENTITY = ("", "")
+    return location
 
 
 def read_path(path: str) -> Location:
@@ -68,7 +61,7 @@ def read_path(path: str) -> Location:
         name, partition_key, row_key = match.groups()
         if "''" in path:
             partition_key, row_key = partition_key.replace("''", "'"), row_key.replace("''", "'")
-        return Resource.OBJECT, name, path, (partition_key, row_key)
+        return Location(Resource.OBJECT, name, path, (partition_key, row_key))
     return _read_unusual_path(path)
 
 
@@ -79,14 +72,14 @@ def _read_unusual_path(path: str) -> Location:
     name, inside = match.groups(default="")
     if name.lower() == _TABLES:
         if not inside:
-            return Resource.TABLES, "", "", _NO_ENTITY
+            return Location(Resource.TABLES)
         name = table_name_of(inside)
         entities.check_table_name(name)
-        return Resource.CONTAINER, name, inside, _NO_ENTITY
+        return Location(Resource.CONTAINER, name, inside)
     entities.check_table_name(name)
     if not inside:
-        return Resource.ENTITIES, name, "", _NO_ENTITY
-    return Resource.OBJECT, name, inside, keys_of(inside)
+        return Location(Resource.ENTITIES, name)
+    return Location(Resource.OBJECT, name, inside, keys_of(inside))
 
 
 def table_name_of(inside: str) -> str:
