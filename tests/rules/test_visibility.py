@@ -63,7 +63,7 @@ def test_what_never_expires_is_shown_to_end_with_the_year_9999() -> None:
 def test_a_message_must_live_longer_than_it_is_hidden(delay: int, life: int) -> None:
     with pytest.raises(Refused) as refusal:
         put(delay, life)
-    assert refusal.value.reason is Reason.INVISIBLE_FOR_LIFE
+    assert refusal.value.reason is Reason.INVISIBLE_UNTIL_EXPIRY
 
 
 def test_the_longest_delay_is_allowed_if_the_service_chose_the_life() -> None:

@@ -28,7 +28,7 @@ ANY = "*"
 _SERVICE_LETTERS = {"blob": "b", "dfs": "b", "queue": "q", "table": "t", "file": "f"}
 _WHOLE_CONTAINERS = frozenset(("c", "s", ""))
 
-# Since which version a request without credentials is asked for some; before, the resource is not found.
+# Since this version a request without credentials is challenged; before, the resource is not found.
 _CHALLENGED_SINCE = {
     "blob": "2019-12-12",
     "queue": "2019-12-12",

@@ -42,7 +42,7 @@ class Reason(Enum):
     QUEUE_ALREADY_EXISTS = auto()
     QUEUE_NOT_FOUND = auto()
     MESSAGE_NOT_FOUND = auto()
-    INVISIBLE_FOR_LIFE = auto()
+    INVISIBLE_UNTIL_EXPIRY = auto()
     INVISIBLE_BEYOND_EXPIRY = auto()
     # Tables
     TABLE_ALREADY_EXISTS = auto()
@@ -165,8 +165,8 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
-class HiddenForLife:
-    """For how many seconds a new message would be hidden: all its life or longer."""
+class HiddenUntilExpiry:
+    """For how many seconds a new message would be hidden: until it expires or longer."""
 
     seconds: int
 
@@ -185,7 +185,7 @@ Detail = (
     | AuthenticationProblem
     | CallerAddress
     | Explained
-    | HiddenForLife
+    | HiddenUntilExpiry
     | HiddenTooLong
 )
 

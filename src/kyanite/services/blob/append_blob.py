@@ -16,9 +16,8 @@ from kyanite.services.blob.source import source_hash_headers, store_range
 from kyanite.services.blob.tiering import check_no_tier
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import content_length_of, metadata_of, number_of, stored_md5_of
-from kyanite.services.rest.limits import check_body_length
 from kyanite.services.rest.structured import data_length_of, structured_headers
-from kyanite.services.rest.uploads import ReceivedBody, hash_headers, store
+from kyanite.services.rest.uploads import ReceivedBody, check_body_length, hash_headers, store
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
 

@@ -10,9 +10,8 @@ from kyanite.services.blob.blob import access_conditions_of, blob_key_of, versio
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, md5_of, metadata_of, required
-from kyanite.services.rest.limits import check_body_length
 from kyanite.services.rest.structured import data_length_of, structured_headers
-from kyanite.services.rest.uploads import ReceivedBody, store
+from kyanite.services.rest.uploads import ReceivedBody, check_body_length, store
 from kyanite.wire import crc64
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header

@@ -1,8 +1,7 @@
-"""The Blob service as a table, to be held against the REST reference.
+"""The operations of the Blob service, in the order of the REST reference.
 
-The last column is what a shared access signature or an anonymous caller needs (``rules/authorization.py``). Rows that
-differ only by a header stand in the order in which the service tells them apart. Blob Batch, which looks its parts up
-here, has its rows in ``batch.py``.
+The last column is what the caller needs (``rules/authorization.py``). Among rows that differ only by a header the first
+that fits the request counts. The rows of Blob Batch, which uses this table for its parts, are in ``batch.py``.
 """
 
 from kyanite.rules.authorization import Access

@@ -16,7 +16,6 @@ from kyanite.services.rest import blob_paths, file_paths
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.downloads import Stream
 from kyanite.services.rest.headers import conditions_of, content_length_of
-from kyanite.services.rest.limits import most_of
 from kyanite.services.rest.sources import (
     BLOB_SOURCE,
     COPY_SOURCE,
@@ -32,6 +31,7 @@ from kyanite.services.rest.uploads import (
     Transaction,
     expected_of,
     hash_headers,
+    max_length_of,
     store_body,
 )
 from kyanite.wire import ranges
@@ -80,7 +80,9 @@ async def store_range(
             raise Malformed("InvalidInput")
         return transaction(received)
 
-    return await store_source(context, source, wanted, most_of(context.version, limits), expected, of_range)
+    return await store_source(
+        context, source, wanted, max_length_of(context.version, limits), expected, of_range
+    )
 
 
 async def store_source(

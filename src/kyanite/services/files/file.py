@@ -28,9 +28,8 @@ from kyanite.services.rest.headers import (
     stored_md5_of,
 )
 from kyanite.services.rest.leases import lease_answer, lease_request_of
-from kyanite.services.rest.limits import check_body_length
 from kyanite.services.rest.structured import data_length_of, structured_headers
-from kyanite.services.rest.uploads import hash_headers, store
+from kyanite.services.rest.uploads import check_body_length, hash_headers, store
 from kyanite.values import Instant
 from kyanite.wire import http_date
 from kyanite.wire.http import Response

@@ -1,7 +1,7 @@
-"""The File service as a table, to be held against the REST reference.
+"""The operations of the File service, in the order of the REST reference.
 
-The last column is what a shared access signature needs (``rules/authorization.py``); nothing here is ever public. Rows
-that differ only by a header stand in the order in which the service tells them apart.
+The last column is what the caller needs (``rules/authorization.py``); nothing here is ever public. Among rows that
+differ only by a header the first that fits the request counts.
 """
 
 from kyanite.rules.authorization import Access

@@ -1,4 +1,4 @@
-"""From an error to its response: the tables of the service say which, and this file how it is formatted."""
+"""From an error to its response: which one is in the tables of the service; how it is formatted is here."""
 
 import logging
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from kyanite.rules.refusals import (
     CallerAddress,
     CurrentETag,
     Explained,
-    HiddenForLife,
     HiddenTooLong,
+    HiddenUntilExpiry,
     Reason,
     Refused,
     TotalLength,
@@ -99,7 +99,7 @@ def formatted(
 
 
 def _elements_of(
-    detail: AuthenticationProblem | CallerAddress | Explained | HiddenForLife | HiddenTooLong,
+    detail: AuthenticationProblem | CallerAddress | Explained | HiddenUntilExpiry | HiddenTooLong,
 ) -> Mapping[str, str]:
     match detail:
         case AuthenticationProblem():
@@ -108,7 +108,7 @@ def _elements_of(
             return {"SourceIP": detail.address}
         case Explained():
             return {"Reason": detail.text}
-        case HiddenForLife():
+        case HiddenUntilExpiry():
             return {
                 "QueryParameterName": "visibilitytimeout",
                 "QueryParameterValue": str(detail.seconds),

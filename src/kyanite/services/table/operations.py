@@ -1,8 +1,8 @@
-"""The Table service as a table, to be held against the REST reference.
+"""The operations of the Table service, in the order of the REST reference.
 
-The last column is what a shared access signature needs (``rules/authorization.py``); nothing here is ever public. Rows
-that differ only by a header stand in the order in which the service tells them apart: If-Match makes an update of an
-upsert, and X-HTTP-Method says what a POST stands for.
+The last column is what the caller needs (``rules/authorization.py``); nothing here is ever public. Among rows that
+differ only by a header the first that fits the request counts: If-Match distinguishes an update from an upsert, and
+X-HTTP-Method is the verb that a POST stands for.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ READ = batch.READ
 IF_MATCH = "if-match"
 
 
-def by_post(*rows: Op) -> list[Op]:
+def tunnelled(*rows: Op) -> list[Op]:
     """The same operations for clients that can only POST, one for each of their verbs."""
     return [
         replace(row, methods="POST", when=f"x-http-method: {verb}{f' & {row.when}' if row.when else ''}")
@@ -63,7 +63,7 @@ OPERATIONS = (
     Op("Insert Entity", "POST", ENTITIES, query(), entity.insert_entity, ACCESS[Act.INSERT]),
     Op("Delete Entity", "DELETE", ENTITIES, query(), entity.delete_nothing, ACCESS[Act.DELETE]),
     *CHANGES,
-    *by_post(*CHANGES),
+    *tunnelled(*CHANGES),
     Op("Entity Group Transaction", "POST", BATCH, query(), batch.entity_group_transaction, ANY_TOKEN),
 )
 # fmt: on
