@@ -3,7 +3,7 @@
 import pytest
 
 from kyanite.rules import visibility
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import HiddenTooLong, Reason, Refused
 from kyanite.rules.visibility import FOREVER, NEVER, MessageState
 from kyanite.values import TICKS_PER_SECOND, Instant, datetime_from_instant
 
@@ -63,7 +63,7 @@ def test_what_never_expires_is_shown_to_end_with_the_year_9999() -> None:
 def test_a_message_must_live_longer_than_it_is_hidden(delay: int, life: int) -> None:
     with pytest.raises(Refused) as refusal:
         put(delay, life)
-    assert refusal.value.reason is Reason.INVISIBLE_FOR_LIFE
+    assert refusal.value.reason is Reason.INVISIBLE_UNTIL_EXPIRY
 
 
 def test_the_longest_delay_is_allowed_if_the_service_chose_the_life() -> None:
@@ -122,5 +122,5 @@ def test_an_update_cannot_hide_a_message_for_longer_than_it_lives() -> None:
     with pytest.raises(Refused) as refusal:
         updated(state, SECOND, 61, 40)
     assert refusal.value.reason is Reason.INVISIBLE_BEYOND_EXPIRY
-    assert refusal.value.detail["MaximumAllowed"] == "60"
+    assert refusal.value.detail == HiddenTooLong(61, 60)
     assert updated(got(put(life=FOREVER), 1, 0), SECOND, 7 * DAY, 40).visible_at == at(7 * DAY + 40)

@@ -47,7 +47,7 @@ class Messages(RuleBasedStateMachine):
             )
         )
         if life is not None and life > 0 and delay >= life:
-            assert state is Reason.INVISIBLE_FOR_LIFE
+            assert state is Reason.INVISIBLE_UNTIL_EXPIRY
             return multiple()
         assert isinstance(state, MessageState)
         self.standings.append(state)

@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import NoReturn, Protocol
 
 from kyanite.edm import ANNOTATION, PARTITION_KEY, ROW_KEY, EdmType, SasKeyRange, ordinal, utf16_units
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import Explained, Reason, Refused
 
 ANY = "*"
 """The If-Match that every ETag satisfies."""
@@ -77,12 +77,14 @@ def _check_key(name: str, key: str) -> None:
     if utf16_units(key) > MAX_KEY_UNITS:
         raise Refused(
             Reason.KEY_VALUE_TOO_LARGE,
-            Reason=f"The '{name}' property exceeds the maximum allowed key size (1KB). It is a UTF-16 encoded "
-            f"string and the maximum number of characters should be {MAX_KEY_UNITS} or less.",
+            Explained(
+                f"The '{name}' property exceeds the maximum allowed key size (1KB). It is a UTF-16 encoded "
+                f"string and the maximum number of characters should be {MAX_KEY_UNITS} or less."
+            ),
         )
     if _NOT_IN_KEYS.search(key):
         raise Refused(
-            Reason.KEY_OUT_OF_RANGE, Reason=f"The '{name}' parameter of value '{key}' is out of range."
+            Reason.KEY_OUT_OF_RANGE, Explained(f"The '{name}' parameter of value '{key}' is out of range.")
         )
 
 
@@ -119,7 +121,7 @@ _remembered_names = lru_cache(maxsize=512)(_check_names)
 def _refuse_name(name: str) -> NoReturn:
     if utf16_units(name) > MAX_NAME_UNITS:
         raise Refused(Reason.PROPERTY_NAME_TOO_LONG)
-    raise Refused(Reason.PROPERTY_NAME_INVALID, Reason=f"The property name is invalid: '{name}'.")
+    raise Refused(Reason.PROPERTY_NAME_INVALID, Explained(f"The property name is invalid: '{name}'."))
 
 
 def _check_long(text: str, declared: object) -> None:

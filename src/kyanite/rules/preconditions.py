@@ -15,7 +15,7 @@ time that could not be read, which the service ignores, as None.
 
 from dataclasses import dataclass
 
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import CurrentETag, Reason, Refused
 from kyanite.values import TICKS_PER_SECOND, ETag, Instant
 
 ANY = "*"
@@ -44,7 +44,7 @@ def check_read(c: Conditions, etag: ETag, modified_at: Instant) -> None:
     if not _is_expected(c, etag, modified_at):
         raise Refused(Reason.CONDITION_NOT_MET)
     if not _is_news(c, etag, modified_at):
-        raise Refused(Reason.NOT_MODIFIED, ETag=f'"{etag}"')
+        raise Refused(Reason.NOT_MODIFIED, CurrentETag(etag))
 
 
 def check_source(c: Conditions, etag: ETag, modified_at: Instant) -> None:

@@ -1,10 +1,14 @@
 """The closed list of reasons for which a request can be refused.
 
-A rule or a model transaction raises ``Refused`` with one of these; each protocol says in its own ``errors.py`` how
-that sounds. A test walks the enum and fails when a service that can meet a reason has no row for it.
+A rule or a model transaction raises ``Refused`` with one of these, and perhaps with a detail. Each service's
+``errors.py`` has a table of the responses; a test walks the enum and fails when a service that can meet a reason has no
+row for it. Nothing here knows how a protocol formats a refusal.
 """
 
+from dataclasses import dataclass
 from enum import Enum, auto
+
+from kyanite.values import ETag
 
 
 class Reason(Enum):
@@ -38,7 +42,7 @@ class Reason(Enum):
     QUEUE_ALREADY_EXISTS = auto()
     QUEUE_NOT_FOUND = auto()
     MESSAGE_NOT_FOUND = auto()
-    INVISIBLE_FOR_LIFE = auto()
+    INVISIBLE_UNTIL_EXPIRY = auto()
     INVISIBLE_BEYOND_EXPIRY = auto()
     # Tables
     TABLE_ALREADY_EXISTS = auto()
@@ -125,10 +129,71 @@ class Reason(Enum):
     WRITE_ON_SECONDARY = auto()
 
 
-class Refused(Exception):
-    """An expected answer: the request was understood and may not be done. ``detail`` goes into the error body."""
+@dataclass(frozen=True, slots=True)
+class TotalLength:
+    """How many bytes the blob or file has whose range was requested."""
 
-    def __init__(self, reason: Reason, **detail: str) -> None:
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentETag:
+    """The ETag of what was not modified."""
+
+    etag: ETag
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationProblem:
+    """A sentence on why the caller's signature was not accepted."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallerAddress:
+    """The address that a token does not allow."""
+
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A sentence that is more exact than the reason alone."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenUntilExpiry:
+    """For how many seconds a new message would be hidden: until it expires or longer."""
+
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenTooLong:
+    """For how many seconds a message would be hidden, and the most that it may be."""
+
+    seconds: int
+    maximum: int
+
+
+Detail = (
+    TotalLength
+    | CurrentETag
+    | AuthenticationProblem
+    | CallerAddress
+    | Explained
+    | HiddenUntilExpiry
+    | HiddenTooLong
+)
+
+
+class Refused(Exception):
+    """An expected outcome: the request was understood and is not allowed."""
+
+    def __init__(self, reason: Reason, detail: Detail | None = None) -> None:
         super().__init__(reason.name)
         self.reason = reason
         self.detail = detail

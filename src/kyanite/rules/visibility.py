@@ -17,7 +17,7 @@ gone, whether or not its place has been cleared yet.
 
 from typing import NamedTuple
 
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import HiddenTooLong, HiddenUntilExpiry, Reason, Refused
 from kyanite.values import TICKS_PER_SECOND, Instant
 
 NEVER = Instant(3_155_378_975_999_999_999)
@@ -44,12 +44,7 @@ def put(*, delay_seconds: int, time_to_live_seconds: int | None, secret: bytes, 
     if time_to_live_seconds is None:
         time_to_live_seconds = DEFAULT_TIME_TO_LIVE_SECONDS
     elif time_to_live_seconds != FOREVER and delay_seconds >= time_to_live_seconds:
-        raise Refused(
-            Reason.INVISIBLE_FOR_LIFE,
-            QueryParameterName="visibilitytimeout",
-            QueryParameterValue=str(delay_seconds),
-            Reason="messagettl must be greater than visibilitytimeout.",
-        )
+        raise Refused(Reason.INVISIBLE_UNTIL_EXPIRY, HiddenUntilExpiry(delay_seconds))
     expires_at = NEVER if time_to_live_seconds == FOREVER else min(NEVER, _later(now, time_to_live_seconds))
     return MessageState(_later(now, delay_seconds), expires_at, 0, secret)
 
@@ -80,13 +75,8 @@ def update(
     check_receipt(state, receipt, now)
     visible_at = _later(now, timeout_seconds)
     if visible_at > state.expires_at:
-        raise Refused(
-            Reason.INVISIBLE_BEYOND_EXPIRY,
-            QueryParameterName="visibilitytimeout",
-            QueryParameterValue=str(timeout_seconds),
-            MinimumAllowed="0",
-            MaximumAllowed=str((state.expires_at - now) // TICKS_PER_SECOND),
-        )
+        maximum = (state.expires_at - now) // TICKS_PER_SECOND
+        raise Refused(Reason.INVISIBLE_BEYOND_EXPIRY, HiddenTooLong(timeout_seconds, maximum))
     return MessageState(visible_at, state.expires_at, state.dequeue_count, secret)
 
 

@@ -3,7 +3,7 @@
 Three kinds. An *account SAS* (``ss``, ``srt``) opens services and resource types. A *service SAS* opens one
 blob, container, queue, table, file or share, and may leave times and permissions to a stored access policy
 (``si``). A *user delegation SAS* (``skoid``) is signed with a key that was handed to an OAuth user. What a
-token allows is decided in ``rules/permissions.py``; here it is only read, and a token that breaks the grammar
+token allows is decided in ``rules/authorization.py``; here it is only read, and a token that breaks the grammar
 is refused as the service refuses it, with ``AuthenticationFailed`` and a sentence about the fault.
 
 Which fields are signed depends on the service and on the token's version, ``sv``: see ``sas_layouts.py``.

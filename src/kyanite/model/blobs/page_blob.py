@@ -14,7 +14,7 @@ from kyanite.model.content import content, ranges
 from kyanite.model.content.content import Content
 from kyanite.model.records import HttpHeaders
 from kyanite.rules import preconditions, sequence_numbers
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import Reason, Refused, TotalLength
 from kyanite.rules.sequence_numbers import Change
 from kyanite.values import Instant
 
@@ -116,7 +116,7 @@ def page_ranges(
         if record.kind != PAGE_BLOB:
             raise Refused(Reason.INVALID_BLOB_TYPE)
         if first and first >= record.length:
-            raise Refused(Reason.INVALID_RANGE, **{"Content-Range": f"bytes */{record.length}"})
+            raise Refused(Reason.INVALID_RANGE, TotalLength(record.length))
         end = record.length if last is None else min(last + 1, record.length)
         if since is None:
             return PageRanges(record, ranges.data_ranges(snap, record.content, first, end, limit=limit))

@@ -10,7 +10,7 @@ import msgspec
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model.content import pinned_reads
 from kyanite.model.content.content import Content, Plan, read_plan
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import Reason, Refused, TotalLength
 from kyanite.values import Instant
 
 
@@ -85,7 +85,7 @@ def _open(snap: Snapshot, request: Reading[R]) -> Opened[R]:
     if request.is_whole:
         return Opened(record, snap.now, 0, total, read_plan(snap, record.content, 0, total))
     if request.first >= total:
-        raise Refused(Reason.INVALID_RANGE, **{"Content-Range": f"bytes */{total}"})
+        raise Refused(Reason.INVALID_RANGE, TotalLength(total))
     length = total - request.first if request.last is None else min(request.last + 1, total) - request.first
     return Opened(
         record, snap.now, request.first, length, read_plan(snap, record.content, request.first, length)

@@ -23,7 +23,7 @@ from kyanite.model.records import HttpHeaders
 from kyanite.rules import leases
 from kyanite.rules.file_attributes import is_read_only
 from kyanite.rules.leases import NO_LEASE
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import Reason, Refused, TotalLength
 from kyanite.rules.share_modes import EVERYTHING, Rights
 from kyanite.values import Instant, LeaseId
 
@@ -189,7 +189,7 @@ def write_range(
     def body(tx: Transaction) -> Entry:
         location, entry = load_for_write(tx, path, lease_id, start=request.offset, length=request.length)
         if request.offset + request.length > entry.length:
-            raise Refused(Reason.INVALID_RANGE, **{"Content-Range": f"bytes */{entry.length}"})
+            raise Refused(Reason.INVALID_RANGE, TotalLength(entry.length))
         return tree.save(tx, location, written(tx, entry, request))
 
     return engine.run(body, scope_of(path))

@@ -9,16 +9,15 @@ from kyanite.model.blobs.append_blob import NewAppendBlock
 from kyanite.model.blobs.blob import AccessConditions
 from kyanite.model.blobs.put import NewBlob
 from kyanite.model.blobs.rows import APPEND_BLOB, BlobKey, BlobRecord
-from kyanite.rules.permissions import may_overwrite
+from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import SEALED, Headers, access_conditions_of, blob_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, store_range
 from kyanite.services.blob.tiering import check_no_tier
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import content_length_of, metadata_of, number_of, stored_md5_of
-from kyanite.services.rest.limits import check_body_length
 from kyanite.services.rest.structured import data_length_of, structured_headers
-from kyanite.services.rest.uploads import ReceivedBody, hash_headers, store
+from kyanite.services.rest.uploads import ReceivedBody, check_body_length, hash_headers, store
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
 
@@ -42,7 +41,7 @@ async def put_append_blob(context: RequestContext) -> Response:
         blob_key_of(context),
         new_blob,
         access_conditions_of(headers),
-        may_overwrite=may_overwrite(context.grant),
+        may_overwrite=may_overwrite(context.principal),
     )
     return Response(201, [*version_headers(record), ("x-ms-request-server-encrypted", "true")])
 

@@ -6,14 +6,13 @@ from kyanite.model.blobs import put
 from kyanite.model.blobs.put import NewBlob
 from kyanite.model.blobs.rows import BlobRecord
 from kyanite.model.records import HttpHeaders
-from kyanite.rules.permissions import may_overwrite
+from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, md5_of, metadata_of, required
-from kyanite.services.rest.limits import check_body_length
 from kyanite.services.rest.structured import data_length_of, structured_headers
-from kyanite.services.rest.uploads import ReceivedBody, store
+from kyanite.services.rest.uploads import ReceivedBody, check_body_length, store
 from kyanite.wire import crc64
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
@@ -51,7 +50,7 @@ async def put_blob(context: RequestContext) -> Response:
             key,
             new_blob,
             access_conditions,
-            may_overwrite=may_overwrite(context.grant),
+            may_overwrite=may_overwrite(context.principal),
         )
 
     received, record = await store(context, length, transaction, md5=md5)

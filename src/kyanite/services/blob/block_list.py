@@ -9,7 +9,7 @@ from kyanite.model.blobs import block_list, staged_blocks
 from kyanite.model.blobs.block_list import From, NewBlockList
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.blobs.staged_blocks import NewBlock
-from kyanite.rules.permissions import may_overwrite
+from kyanite.rules.authorization import may_overwrite
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, found_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
@@ -17,9 +17,8 @@ from kyanite.services.blob.source import source_hash_headers, store_range
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, lease_id_of, metadata_of, stored_md5_of
-from kyanite.services.rest.limits import check_body_length
 from kyanite.services.rest.structured import data_length_of, structured_headers
-from kyanite.services.rest.uploads import ReceivedBody, check_hashes, hash_headers, store
+from kyanite.services.rest.uploads import ReceivedBody, check_body_length, check_hashes, hash_headers, store
 from kyanite.values import LeaseId
 from kyanite.wire import crc64, xml
 from kyanite.wire.http import Response
@@ -59,7 +58,7 @@ async def put_block_from_url(context: RequestContext) -> Response:
 
 def _check_may_write(context: RequestContext) -> None:
     """To be allowed to create has sufficed for blocks since a version only; before, one had to be allowed to write."""
-    if context.version < _CREATING_SUFFICES_SINCE and not may_overwrite(context.grant):
+    if context.version < _CREATING_SUFFICES_SINCE and not may_overwrite(context.principal):
         raise Refused(Reason.PERMISSION_MISMATCH)
 
 
@@ -93,7 +92,7 @@ async def put_block_list(context: RequestContext) -> Response:
         key,
         new_list,
         access_conditions,
-        may_overwrite=may_overwrite(context.grant),
+        may_overwrite=may_overwrite(context.principal),
     )
     answer = version_headers(record)
     answer += [("x-ms-content-crc64", crc64.encode(checksum)), ("x-ms-request-server-encrypted", "true")]

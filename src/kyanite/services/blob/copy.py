@@ -10,7 +10,7 @@ from kyanite.model.blobs.copy import CopyRequest, PutFromRequest
 from kyanite.model.blobs.put import NewBlob
 from kyanite.model.blobs.rows import BlobKey, BlobRecord
 from kyanite.model.content.intervals import ENDLESS
-from kyanite.rules.permissions import may_overwrite
+from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import (
     Headers,
     access_conditions_of,
@@ -82,7 +82,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
     )
     hashes: Headers = []
     if expected.md5 is None and expected.crc64 is None:
-        record = await copy.put_from(*_onto(context, request), may_overwrite=may_overwrite(context.grant))
+        record = await copy.put_from(*_onto(context, request), may_overwrite=may_overwrite(context.principal))
     else:
 
         def transaction(of_source: BlobRecord, received: ReceivedBody) -> Awaitable[BlobRecord]:
@@ -93,7 +93,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
                 metadata=request.metadata or of_source.metadata,
                 tier=request.tier,
             )
-            return put.put(*_onto(context, new_blob), may_overwrite=may_overwrite(context.grant))
+            return put.put(*_onto(context, new_blob), may_overwrite=may_overwrite(context.principal))
 
         received, record = await store_source(
             context, source, None, request.max_length, expected, transaction
@@ -119,7 +119,7 @@ async def _copy(
         is_synchronous=is_synchronous,
         max_length=max_length,
     )
-    return await copy.copy(*_onto(context, request), may_overwrite=may_overwrite(context.grant))
+    return await copy.copy(*_onto(context, request), may_overwrite=may_overwrite(context.principal))
 
 
 def _onto(context: RequestContext, request: A) -> tuple[Engine, BlobKey, A, AccessConditions]:

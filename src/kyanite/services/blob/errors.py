@@ -1,16 +1,15 @@
-"""What the Blob service answers for each reason and code, beside those that all services share."""
+"""The responses of the Blob service for each reason and code, beside those that all services share."""
 
 from collections.abc import Mapping
 
 from kyanite.rules.refusals import Reason
 from kyanite.services.rest import errors as common
-from kyanite.services.rest import lease_errors
 from kyanite.services.rest.context import Resource
 from kyanite.services.rest.errors import WireError
 
 _ANYWHERE: Mapping[Reason, WireError] = {
     **common.REASONS,
-    **lease_errors.ACTIONS,
+    **common.LEASE_ACTIONS,
     Reason.CONTAINER_ALREADY_EXISTS: WireError(
         409, "ContainerAlreadyExists", "The specified container already exists."
     ),
@@ -86,6 +85,14 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     Reason.COPY_SOURCE_NOT_FOUND: WireError(
         404, "CannotVerifyCopySource", "The specified blob does not exist."
     ),
+    Reason.MULTIPLE_CONDITIONS: WireError(
+        400, "MultipleConditionHeadersNotSupported", "Multiple condition headers are not supported."
+    ),
+    Reason.COPY_SOURCE_TOO_LARGE: WireError(
+        409,
+        "CannotVerifyCopySource",
+        "The source request body for copy source is too large and exceeds the maximum permissible limit.",
+    ),
     Reason.NO_PENDING_COPY_OPERATION: WireError(
         409, "NoPendingCopyOperation", "There is currently no pending copy operation."
     ),
@@ -111,8 +118,8 @@ _ANYWHERE: Mapping[Reason, WireError] = {
 
 REASONS: Mapping[Resource, Mapping[Reason, WireError]] = {
     Resource.SERVICE: _ANYWHERE,
-    Resource.CONTAINER: {**_ANYWHERE, **lease_errors.uses_of("Container", "container")},
-    Resource.OBJECT: {**_ANYWHERE, **lease_errors.uses_of("Blob", "blob")},
+    Resource.CONTAINER: {**_ANYWHERE, **common.lease_uses("Container", "container")},
+    Resource.OBJECT: {**_ANYWHERE, **common.lease_uses("Blob", "blob")},
 }
 
 CODES: Mapping[str, WireError] = {

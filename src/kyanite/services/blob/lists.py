@@ -18,8 +18,15 @@ from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.enumeration import echo_of, enumeration, metadata_element
-from kyanite.services.rest.paging import encode_marker, includes_of, marker_of, max_results_of
+from kyanite.services.rest.paging import (
+    echo_of,
+    encode_marker,
+    enumeration,
+    includes_of,
+    marker_of,
+    max_results_of,
+    metadata_element,
+)
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response

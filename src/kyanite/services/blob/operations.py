@@ -1,11 +1,10 @@
-"""The Blob service as a table, to be held against the REST reference.
+"""The operations of the Blob service, in the order of the REST reference.
 
-The last column is what a shared access signature or an anonymous caller needs (``rules/permissions.py``). Rows that
-differ only by a header stand in the order in which the service tells them apart. Blob Batch, which looks its parts up
-here, has its rows in ``batch.py``.
+The last column is what the caller needs (``rules/authorization.py``). Among rows that differ only by a header the first
+that fits the request counts. The rows of Blob Batch, which uses this table for its parts, are in ``batch.py``.
 """
 
-from kyanite.rules.permissions import Access
+from kyanite.rules.authorization import Access
 from kyanite.services.blob import (
     account,
     append_blob,
@@ -20,29 +19,27 @@ from kyanite.services.blob import (
     page_ranges,
 )
 from kyanite.services.rest.context import Resource
-from kyanite.services.rest.operations import Op, not_yet
+from kyanite.services.rest.operations import Op, not_yet, query
 
 SERVICE, CONTAINER, BLOB = Resource.SERVICE, Resource.CONTAINER, Resource.OBJECT
 
 KEY_ONLY = Access()
+KEY_ONLY_WRITE = Access(writes=True)
 ANY_TOKEN = Access(account="* *", service="*")
 READ = Access(account="o r", service="r", public="blob")
-WRITE = Access(account="o w", service="w")
-CREATE_OR_WRITE = Access(account="o cw", service="cw")
-APPEND = Access(account="o aw", service="aw")
-WRITE_OR_DELETE = Access(account="o wd", service="wd")
+WRITE = Access(account="o w", service="w", writes=True)
+CREATE_OR_WRITE = Access(account="o cw", service="cw", writes=True)
+APPEND = Access(account="o aw", service="aw", writes=True)
+WRITE_OR_DELETE = Access(account="o wd", service="wd", writes=True)
 TAGS = Access(account="o t", service="t")
-IMMUTABILITY = Access(account="o i", service="i")
+SET_TAGS = Access(account="o t", service="t", writes=True)
+IMMUTABILITY = Access(account="o i", service="i", writes=True)
 LIST_BLOBS = Access(account="c l", service="l", public="container")
 READ_CONTAINER = Access(account="c r", public="container")
-WRITE_CONTAINER = Access(account="c w")
+WRITE_CONTAINER = Access(account="c w", writes=True)
 
 
 BREAKS = "x-ms-lease-action: break"
-
-
-def query(restype: str = "", comp: str = "") -> dict[str, str]:
-    return {"restype": restype, "comp": comp}
 
 
 # fmt: off
@@ -50,7 +47,7 @@ OPERATIONS = (
     # The service
     Op("List Containers", "GET", SERVICE, query(comp="list"), lists.list_containers, Access(account="s l")),
     Op("Get Blob Service Properties", "GET", SERVICE, query("service", "properties"), account.get_properties, Access(account="s r")),
-    Op("Set Blob Service Properties", "PUT", SERVICE, query("service", "properties"), account.set_properties, Access(account="s w"), writes=True),
+    Op("Set Blob Service Properties", "PUT", SERVICE, query("service", "properties"), account.set_properties, Access(account="s w", writes=True)),
     Op("Get Blob Service Stats", "GET", SERVICE, query("service", "stats"), account.get_stats, Access(account="s r")),
     Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), not_yet, KEY_ONLY),
     Op("Get Account Information", "GET HEAD", SERVICE, query("account", "properties"), account.get_information, ANY_TOKEN),
@@ -59,60 +56,60 @@ OPERATIONS = (
     Op("Find Blobs by Tags", "GET", SERVICE, query(comp="blobs"), not_yet, Access(account="s f")),
 
     # Containers
-    Op("Create Container", "PUT", CONTAINER, query("container"), container.create_container, Access(account="c cw"), writes=True),
+    Op("Create Container", "PUT", CONTAINER, query("container"), container.create_container, Access(account="c cw", writes=True)),
     Op("Get Container Properties", "GET HEAD", CONTAINER, query("container"), container.get_container_properties, READ_CONTAINER),
-    Op("Delete Container", "DELETE", CONTAINER, query("container"), container.delete_container, Access(account="c d"), writes=True),
+    Op("Delete Container", "DELETE", CONTAINER, query("container"), container.delete_container, Access(account="c d", writes=True)),
     Op("Get Container Metadata", "GET HEAD", CONTAINER, query("container", "metadata"), container.get_container_metadata, READ_CONTAINER),
-    Op("Set Container Metadata", "PUT", CONTAINER, query("container", "metadata"), container.set_container_metadata, WRITE_CONTAINER, writes=True),
+    Op("Set Container Metadata", "PUT", CONTAINER, query("container", "metadata"), container.set_container_metadata, WRITE_CONTAINER),
     Op("Get Container ACL", "GET HEAD", CONTAINER, query("container", "acl"), container.get_container_acl, KEY_ONLY),
-    Op("Set Container ACL", "PUT", CONTAINER, query("container", "acl"), container.set_container_acl, KEY_ONLY, writes=True),
+    Op("Set Container ACL", "PUT", CONTAINER, query("container", "acl"), container.set_container_acl, KEY_ONLY_WRITE),
     Op("List Blobs", "GET", CONTAINER, query("container", "list"), lists.list_blobs, LIST_BLOBS),
-    Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, Access(account="c wd"), when=BREAKS, writes=True),
-    Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, WRITE_CONTAINER, writes=True),
-    Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), not_yet, WRITE_CONTAINER, writes=True),
-    Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), not_yet, WRITE_CONTAINER, writes=True),
+    Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, Access(account="c wd", writes=True), when=BREAKS),
+    Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, WRITE_CONTAINER),
+    Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), not_yet, WRITE_CONTAINER),
+    Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), not_yet, WRITE_CONTAINER),
     Op("Find Blobs by Tags", "GET", CONTAINER, query("container", "blobs"), not_yet, Access(account="c f", service="f")),
 
     # Blobs
-    Op("Copy Blob From URL", "PUT", BLOB, query(), copy.copy_blob_from_url, CREATE_OR_WRITE, when="x-ms-requires-sync: true", writes=True),
-    Op("Put Blob From URL", "PUT", BLOB, query(), copy.put_blob_from_url, CREATE_OR_WRITE, when="x-ms-copy-source & x-ms-blob-type", writes=True),
-    Op("Copy Blob", "PUT", BLOB, query(), copy.copy_blob, CREATE_OR_WRITE, when="x-ms-copy-source", writes=True),
-    Op("Put Blob", "PUT", BLOB, query(), page_blob.put_page_blob, CREATE_OR_WRITE, when="x-ms-blob-type: PageBlob", writes=True),
-    Op("Put Blob", "PUT", BLOB, query(), append_blob.put_append_blob, CREATE_OR_WRITE, when="x-ms-blob-type: AppendBlob", writes=True),
-    Op("Put Blob", "PUT", BLOB, query(), block_blob.put_blob, CREATE_OR_WRITE, writes=True),
+    Op("Copy Blob From URL", "PUT", BLOB, query(), copy.copy_blob_from_url, CREATE_OR_WRITE, when="x-ms-requires-sync: true"),
+    Op("Put Blob From URL", "PUT", BLOB, query(), copy.put_blob_from_url, CREATE_OR_WRITE, when="x-ms-copy-source & x-ms-blob-type"),
+    Op("Copy Blob", "PUT", BLOB, query(), copy.copy_blob, CREATE_OR_WRITE, when="x-ms-copy-source"),
+    Op("Put Blob", "PUT", BLOB, query(), page_blob.put_page_blob, CREATE_OR_WRITE, when="x-ms-blob-type: PageBlob"),
+    Op("Put Blob", "PUT", BLOB, query(), append_blob.put_append_blob, CREATE_OR_WRITE, when="x-ms-blob-type: AppendBlob"),
+    Op("Put Blob", "PUT", BLOB, query(), block_blob.put_blob, CREATE_OR_WRITE),
     Op("Get Blob", "GET", BLOB, query(), download.get_blob, READ),
     Op("Get Blob Properties", "HEAD", BLOB, query(), blob.get_blob_properties, READ),
-    Op("Delete Blob", "DELETE", BLOB, query(), blob.delete_blob, Access(account="o d", service="d"), writes=True),
+    Op("Delete Blob", "DELETE", BLOB, query(), blob.delete_blob, Access(account="o d", service="d", writes=True)),
     Op("Get Blob Metadata", "GET HEAD", BLOB, query(comp="metadata"), blob.get_blob_metadata, READ),
-    Op("Set Blob Metadata", "PUT", BLOB, query(comp="metadata"), blob.set_blob_metadata, WRITE, writes=True),
-    Op("Set Blob Properties", "PUT", BLOB, query(comp="properties"), page_blob.set_page_blob_properties, WRITE, when="x-ms-blob-content-length", writes=True),
-    Op("Set Blob Properties", "PUT", BLOB, query(comp="properties"), page_blob.set_page_blob_properties, WRITE, when="x-ms-sequence-number-action", writes=True),
-    Op("Set Blob Properties", "PUT", BLOB, query(comp="properties"), blob.set_blob_properties, WRITE, writes=True),
-    Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE_OR_DELETE, when=BREAKS, writes=True),
-    Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE, writes=True),
-    Op("Snapshot Blob", "PUT", BLOB, query(comp="snapshot"), blob.snapshot_blob, CREATE_OR_WRITE, writes=True),
-    Op("Abort Copy Blob", "PUT", BLOB, query(comp="copy"), copy.abort_copy_blob, WRITE, writes=True),
-    Op("Set Blob Tier", "PUT", BLOB, query(comp="tier"), blob.set_blob_tier, WRITE, writes=True),
-    Op("Undelete Blob", "PUT", BLOB, query(comp="undelete"), not_yet, WRITE, writes=True),
-    Op("Set Blob Expiry", "PUT", BLOB, query(comp="expiry"), not_yet, WRITE, writes=True),
-    Op("Set Blob Immutability Policy", "PUT", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY, writes=True),
-    Op("Delete Blob Immutability Policy", "DELETE", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY, writes=True),
-    Op("Set Blob Legal Hold", "PUT", BLOB, query(comp="legalhold"), not_yet, IMMUTABILITY, writes=True),
+    Op("Set Blob Metadata", "PUT", BLOB, query(comp="metadata"), blob.set_blob_metadata, WRITE),
+    Op("Set Blob Properties", "PUT", BLOB, query(comp="properties"), page_blob.set_page_blob_properties, WRITE, when="x-ms-blob-content-length"),
+    Op("Set Blob Properties", "PUT", BLOB, query(comp="properties"), page_blob.set_page_blob_properties, WRITE, when="x-ms-sequence-number-action"),
+    Op("Set Blob Properties", "PUT", BLOB, query(comp="properties"), blob.set_blob_properties, WRITE),
+    Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE_OR_DELETE, when=BREAKS),
+    Op("Lease Blob", "PUT", BLOB, query(comp="lease"), blob.lease_blob, WRITE),
+    Op("Snapshot Blob", "PUT", BLOB, query(comp="snapshot"), blob.snapshot_blob, CREATE_OR_WRITE),
+    Op("Abort Copy Blob", "PUT", BLOB, query(comp="copy"), copy.abort_copy_blob, WRITE),
+    Op("Set Blob Tier", "PUT", BLOB, query(comp="tier"), blob.set_blob_tier, WRITE),
+    Op("Undelete Blob", "PUT", BLOB, query(comp="undelete"), not_yet, WRITE),
+    Op("Set Blob Expiry", "PUT", BLOB, query(comp="expiry"), not_yet, WRITE),
+    Op("Set Blob Immutability Policy", "PUT", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY),
+    Op("Delete Blob Immutability Policy", "DELETE", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY),
+    Op("Set Blob Legal Hold", "PUT", BLOB, query(comp="legalhold"), not_yet, IMMUTABILITY),
     Op("Get Blob Tags", "GET", BLOB, query(comp="tags"), not_yet, TAGS),
-    Op("Set Blob Tags", "PUT", BLOB, query(comp="tags"), not_yet, TAGS, writes=True),
+    Op("Set Blob Tags", "PUT", BLOB, query(comp="tags"), not_yet, SET_TAGS),
     Op("Query Blob Contents", "POST", BLOB, query(comp="query"), not_yet, READ),
 
     # Block, append and page blobs
-    Op("Put Block From URL", "PUT", BLOB, query(comp="block"), block_list.put_block_from_url, CREATE_OR_WRITE, when="x-ms-copy-source", writes=True),
-    Op("Put Block", "PUT", BLOB, query(comp="block"), block_list.put_block, CREATE_OR_WRITE, writes=True),
-    Op("Put Block List", "PUT", BLOB, query(comp="blocklist"), block_list.put_block_list, CREATE_OR_WRITE, writes=True),
+    Op("Put Block From URL", "PUT", BLOB, query(comp="block"), block_list.put_block_from_url, CREATE_OR_WRITE, when="x-ms-copy-source"),
+    Op("Put Block", "PUT", BLOB, query(comp="block"), block_list.put_block, CREATE_OR_WRITE),
+    Op("Put Block List", "PUT", BLOB, query(comp="blocklist"), block_list.put_block_list, CREATE_OR_WRITE),
     Op("Get Block List", "GET", BLOB, query(comp="blocklist"), block_list.get_block_list, READ),
-    Op("Append Block From URL", "PUT", BLOB, query(comp="appendblock"), append_blob.append_block_from_url, APPEND, when="x-ms-copy-source", writes=True),
-    Op("Append Block", "PUT", BLOB, query(comp="appendblock"), append_blob.append_block, APPEND, writes=True),
-    Op("Append Blob Seal", "PUT", BLOB, query(comp="seal"), append_blob.seal_append_blob, APPEND, writes=True),
-    Op("Put Page From URL", "PUT", BLOB, query(comp="page"), page_blob.put_page_from_url, WRITE, when="x-ms-copy-source", writes=True),
-    Op("Put Page", "PUT", BLOB, query(comp="page"), page_blob.put_page, WRITE, writes=True),
+    Op("Append Block From URL", "PUT", BLOB, query(comp="appendblock"), append_blob.append_block_from_url, APPEND, when="x-ms-copy-source"),
+    Op("Append Block", "PUT", BLOB, query(comp="appendblock"), append_blob.append_block, APPEND),
+    Op("Append Blob Seal", "PUT", BLOB, query(comp="seal"), append_blob.seal_append_blob, APPEND),
+    Op("Put Page From URL", "PUT", BLOB, query(comp="page"), page_blob.put_page_from_url, WRITE, when="x-ms-copy-source"),
+    Op("Put Page", "PUT", BLOB, query(comp="page"), page_blob.put_page, WRITE),
     Op("Get Page Ranges", "GET", BLOB, query(comp="pagelist"), page_ranges.get_page_ranges, READ),
-    Op("Incremental Copy Blob", "PUT", BLOB, query(comp="incrementalcopy"), not_yet, WRITE, writes=True),
+    Op("Incremental Copy Blob", "PUT", BLOB, query(comp="incrementalcopy"), not_yet, WRITE),
 )
 # fmt: on

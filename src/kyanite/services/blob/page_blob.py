@@ -9,7 +9,7 @@ from kyanite.model.blobs.blob import AccessConditions
 from kyanite.model.blobs.page_blob import PageBlobChange, PageWrite, SequenceCondition
 from kyanite.model.blobs.put import NewBlob
 from kyanite.model.blobs.rows import PAGE_BLOB, BlobKey, BlobRecord
-from kyanite.rules.permissions import may_overwrite
+from kyanite.rules.authorization import may_overwrite
 from kyanite.rules.sequence_numbers import LARGEST, Action, Change
 from kyanite.services.blob.blob import (
     Headers,
@@ -61,7 +61,7 @@ async def put_page_blob(context: RequestContext) -> Response:
         blob_key_of(context),
         new_blob,
         access_conditions_of(headers),
-        may_overwrite=may_overwrite(context.grant),
+        may_overwrite=may_overwrite(context.principal),
     )
     return Response(201, [*version_headers(record), ("x-ms-request-server-encrypted", "true")])
 

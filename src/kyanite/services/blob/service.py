@@ -3,8 +3,9 @@
 from kyanite.services.blob import batch, errors
 from kyanite.services.blob.operations import OPERATIONS
 from kyanite.services.rest.blob_paths import acl_lookup, locate
+from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.environment import Environment
-from kyanite.services.rest.service import Service, ServiceDefinition
+from kyanite.services.rest.service import Service
 
 
 def blob_service(environment: Environment) -> Service:

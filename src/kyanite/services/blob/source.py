@@ -16,9 +16,14 @@ from kyanite.services.rest import blob_paths, file_paths
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.downloads import Stream
 from kyanite.services.rest.headers import conditions_of, content_length_of
-from kyanite.services.rest.limits import most_of
-from kyanite.services.rest.source_kinds import BLOB_SOURCE, FILE_SOURCE
-from kyanite.services.rest.sources import COPY_SOURCE, Unverified, kind_of, source_of
+from kyanite.services.rest.sources import (
+    BLOB_SOURCE,
+    COPY_SOURCE,
+    FILE_SOURCE,
+    CannotVerifySource,
+    kind_of,
+    source_of,
+)
 from kyanite.services.rest.uploads import (
     Expected,
     PiecedBody,
@@ -26,6 +31,7 @@ from kyanite.services.rest.uploads import (
     Transaction,
     expected_of,
     hash_headers,
+    max_length_of,
     store_body,
 )
 from kyanite.wire import ranges
@@ -56,7 +62,7 @@ async def find_source(context: RequestContext, *, with_own_key: bool) -> Source:
     try:
         key = blob_paths.readable_key_of(found) if is_blob else file_paths.readable_path_of(found)
     except Refused as cause:
-        raise Unverified(Refused(Reason.RESOURCE_NOT_FOUND)) from cause
+        raise CannotVerifySource(Refused(Reason.RESOURCE_NOT_FOUND)) from cause
     return Source(key, _told(context.headers[COPY_SOURCE]), _conditions_of(context.headers))
 
 
@@ -74,7 +80,9 @@ async def store_range(
             raise Malformed("InvalidInput")
         return transaction(received)
 
-    return await store_source(context, source, wanted, most_of(context.version, limits), expected, of_range)
+    return await store_source(
+        context, source, wanted, max_length_of(context.version, limits), expected, of_range
+    )
 
 
 async def store_source(
@@ -101,7 +109,7 @@ async def store_source(
             )
     except Refused as refusal:
         if refusal.reason is Reason.INVALID_RANGE:
-            raise Unverified(refusal) from refusal
+            raise CannotVerifySource(refusal) from refusal
         raise
     finally:
         stream.release()

@@ -13,7 +13,7 @@ from kyanite.model.files.copy import FileCopy
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.file import RangeWrite
 from kyanite.model.files.tree import FilePath
-from kyanite.rules.permissions import may_overwrite
+from kyanite.rules.authorization import may_overwrite
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.files.file import MIB
 from kyanite.services.files.properties import smb_properties_of, version_headers
@@ -30,8 +30,7 @@ from kyanite.services.rest.headers import (
     one_of,
     required,
 )
-from kyanite.services.rest.source_kinds import BLOB_SOURCE, FILE_SOURCE
-from kyanite.services.rest.sources import kind_of, source_of
+from kyanite.services.rest.sources import BLOB_SOURCE, FILE_SOURCE, kind_of, source_of
 from kyanite.wire import crc64, ranges
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
@@ -75,7 +74,7 @@ async def copy_file(context: RequestContext) -> Response:
         path_of(context),
         request,
         lease_id_of(headers),
-        may_overwrite=may_overwrite(context.grant),
+        may_overwrite=may_overwrite(context.principal),
     )
     answer = [("x-ms-copy-id", request.copy_id), ("x-ms-copy-status", "success")]
     return Response(202, version_headers(entry) + answer)

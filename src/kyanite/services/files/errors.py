@@ -1,4 +1,4 @@
-"""What the File service answers for each reason and code, beside those that all services share."""
+"""The responses of the File service for each reason and code, beside those that all services share."""
 
 from collections.abc import Mapping
 
@@ -6,11 +6,10 @@ from kyanite.rules.refusals import Reason
 from kyanite.services.rest import errors as common
 from kyanite.services.rest.context import Resource
 from kyanite.services.rest.errors import WireError
-from kyanite.services.rest.lease_errors import ACTIONS, uses_of
 
 _ANYWHERE: Mapping[Reason, WireError] = {
     **common.REASONS,
-    **ACTIONS,
+    **common.LEASE_ACTIONS,
     Reason.SHARE_ALREADY_EXISTS: WireError(409, "ShareAlreadyExists", "The specified share already exists."),
     Reason.SHARE_NOT_FOUND: WireError(404, "ShareNotFound", "The specified share does not exist."),
     Reason.SHARE_SNAPSHOT_NOT_FOUND: WireError(
@@ -109,8 +108,8 @@ _ANYWHERE: Mapping[Reason, WireError] = {
 
 REASONS: Mapping[Resource, Mapping[Reason, WireError]] = {
     Resource.SERVICE: _ANYWHERE,
-    Resource.CONTAINER: {**_ANYWHERE, **uses_of("Share", "share")},
-    Resource.OBJECT: {**_ANYWHERE, **uses_of("File", "file")},
+    Resource.CONTAINER: {**_ANYWHERE, **common.lease_uses("Share", "share")},
+    Resource.OBJECT: {**_ANYWHERE, **common.lease_uses("File", "file")},
 }
 
 CODES: Mapping[str, WireError] = {

@@ -7,7 +7,7 @@ from kyanite.model.files import file
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.file import FileChange, NewFile
 from kyanite.model.records import CopyState, HttpHeaders
-from kyanite.rules.permissions import may_overwrite
+from kyanite.rules.authorization import may_overwrite
 from kyanite.services.files.properties import (
     Headers,
     lease_headers,
@@ -28,9 +28,8 @@ from kyanite.services.rest.headers import (
     stored_md5_of,
 )
 from kyanite.services.rest.leases import lease_answer, lease_request_of
-from kyanite.services.rest.limits import check_body_length
 from kyanite.services.rest.structured import data_length_of, structured_headers
-from kyanite.services.rest.uploads import hash_headers, store
+from kyanite.services.rest.uploads import check_body_length, hash_headers, store
 from kyanite.values import Instant
 from kyanite.wire import http_date
 from kyanite.wire.http import Response
@@ -66,7 +65,7 @@ async def create_file(context: RequestContext) -> Response:
         metadata=metadata_of(context.request),
         properties=new_file_properties_of(headers),
     )
-    create = partial(file.create, context.store.engine, path, may_overwrite=may_overwrite(context.grant))
+    create = partial(file.create, context.store.engine, path, may_overwrite=may_overwrite(context.principal))
     brought = data_length_of(context)
     if not brought:
         found = await create(new_file=new_file(), lease_id=lease_id)

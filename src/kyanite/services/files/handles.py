@@ -4,10 +4,9 @@ from kyanite.model.files import open_files
 from kyanite.model.files.handles import Handle
 from kyanite.rules.share_modes import Rights
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.enumeration import enumeration
 from kyanite.services.rest.file_paths import readable_path_of
 from kyanite.services.rest.headers import flag_of, required
-from kyanite.services.rest.paging import max_results_of
+from kyanite.services.rest.paging import enumeration, max_results_of
 from kyanite.wire import http_date
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header, bad_parameter

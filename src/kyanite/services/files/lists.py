@@ -11,10 +11,17 @@ from kyanite.services.files import provisioning
 from kyanite.services.files.properties import encode_permission_key
 from kyanite.services.files.share import TIERS, encode_version
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.enumeration import echo_of, enumeration, metadata_element
 from kyanite.services.rest.file_paths import readable_path_of
 from kyanite.services.rest.headers import flag_of
-from kyanite.services.rest.paging import encode_marker, includes_of, marker_of, max_results_of
+from kyanite.services.rest.paging import (
+    echo_of,
+    encode_marker,
+    enumeration,
+    includes_of,
+    marker_of,
+    max_results_of,
+    metadata_element,
+)
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response

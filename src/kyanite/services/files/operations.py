@@ -1,10 +1,10 @@
-"""The File service as a table, to be held against the REST reference.
+"""The operations of the File service, in the order of the REST reference.
 
-The last column is what a shared access signature needs (``rules/permissions.py``); nothing here is ever public. Rows
-that differ only by a header stand in the order in which the service tells them apart.
+The last column is what the caller needs (``rules/authorization.py``); nothing here is ever public. Among rows that
+differ only by a header the first that fits the request counts.
 """
 
-from kyanite.rules.permissions import Access
+from kyanite.rules.authorization import Access
 from kyanite.services.files import (
     account,
     copy,
@@ -19,25 +19,22 @@ from kyanite.services.files import (
     share,
 )
 from kyanite.services.rest.context import Resource
-from kyanite.services.rest.operations import Op, not_yet
+from kyanite.services.rest.operations import Op, not_yet, query
 
 SERVICE, SHARE, PATH = Resource.SERVICE, Resource.CONTAINER, Resource.OBJECT
 
 KEY_ONLY = Access()
+KEY_ONLY_WRITE = Access(writes=True)
 READ_SHARE = Access(account="c r")
-WRITE_SHARE = Access(account="c w")
-CREATE_SHARE = Access(account="c cw")
+WRITE_SHARE = Access(account="c w", writes=True)
+CREATE_SHARE = Access(account="c cw", writes=True)
 LIST = Access(account="c l", service="l")
 READ = Access(account="o r", service="r")
-WRITE = Access(account="o w", service="w")
-CREATE = Access(account="o cw", service="cw")
-DELETE = Access(account="o d", service="d")
+WRITE = Access(account="o w", service="w", writes=True)
+CREATE = Access(account="o cw", service="cw", writes=True)
+DELETE = Access(account="o d", service="d", writes=True)
 
 BREAKS = "x-ms-lease-action: break"
-
-
-def query(restype: str = "", comp: str = "") -> dict[str, str]:
-    return {"restype": restype, "comp": comp}
 
 
 # fmt: off
@@ -45,58 +42,58 @@ OPERATIONS = (
     # The service
     Op("List Shares", "GET", SERVICE, query(comp="list"), lists.list_shares, Access(account="s l")),
     Op("Get File Service Properties", "GET", SERVICE, query("service", "properties"), account.get_properties, Access(account="s r")),
-    Op("Set File Service Properties", "PUT", SERVICE, query("service", "properties"), account.set_properties, Access(account="s w"), writes=True),
+    Op("Set File Service Properties", "PUT", SERVICE, query("service", "properties"), account.set_properties, Access(account="s w", writes=True)),
     Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), not_yet, KEY_ONLY),
 
     # Shares
-    Op("Create Share", "PUT", SHARE, query("share"), share.create_share, CREATE_SHARE, writes=True),
+    Op("Create Share", "PUT", SHARE, query("share"), share.create_share, CREATE_SHARE),
     Op("Get Share Properties", "GET HEAD", SHARE, query("share"), share.get_share_properties, READ_SHARE),
-    Op("Delete Share", "DELETE", SHARE, query("share"), share.delete_share, Access(account="c d"), writes=True),
-    Op("Set Share Properties", "PUT", SHARE, query("share", "properties"), share.set_share_properties, WRITE_SHARE, writes=True),
+    Op("Delete Share", "DELETE", SHARE, query("share"), share.delete_share, Access(account="c d", writes=True)),
+    Op("Set Share Properties", "PUT", SHARE, query("share", "properties"), share.set_share_properties, WRITE_SHARE),
     Op("Get Share Metadata", "GET HEAD", SHARE, query("share", "metadata"), share.get_share_metadata, READ_SHARE),
-    Op("Set Share Metadata", "PUT", SHARE, query("share", "metadata"), share.set_share_metadata, WRITE_SHARE, writes=True),
+    Op("Set Share Metadata", "PUT", SHARE, query("share", "metadata"), share.set_share_metadata, WRITE_SHARE),
     Op("Get Share ACL", "GET HEAD", SHARE, query("share", "acl"), share.get_share_acl, KEY_ONLY),
-    Op("Set Share ACL", "PUT", SHARE, query("share", "acl"), share.set_share_acl, KEY_ONLY, writes=True),
+    Op("Set Share ACL", "PUT", SHARE, query("share", "acl"), share.set_share_acl, KEY_ONLY_WRITE),
     Op("Get Share Stats", "GET", SHARE, query("share", "stats"), share.get_share_stats, READ_SHARE),
-    Op("Lease Share", "PUT", SHARE, query("share", "lease"), share.lease_share, Access(account="c wd"), when=BREAKS, writes=True),
-    Op("Lease Share", "PUT", SHARE, query("share", "lease"), share.lease_share, WRITE_SHARE, writes=True),
-    Op("Snapshot Share", "PUT", SHARE, query("share", "snapshot"), share.snapshot_share, CREATE_SHARE, writes=True),
-    Op("Restore Share", "PUT", SHARE, query("share", "undelete"), share.restore_share, WRITE_SHARE, writes=True),
-    Op("Create Permission", "PUT", SHARE, query("share", "filepermission"), permission.create_permission, Access(account="c cw", service="w"), writes=True),
+    Op("Lease Share", "PUT", SHARE, query("share", "lease"), share.lease_share, Access(account="c wd", writes=True), when=BREAKS),
+    Op("Lease Share", "PUT", SHARE, query("share", "lease"), share.lease_share, WRITE_SHARE),
+    Op("Snapshot Share", "PUT", SHARE, query("share", "snapshot"), share.snapshot_share, CREATE_SHARE),
+    Op("Restore Share", "PUT", SHARE, query("share", "undelete"), share.restore_share, WRITE_SHARE),
+    Op("Create Permission", "PUT", SHARE, query("share", "filepermission"), permission.create_permission, Access(account="c cw", service="w", writes=True)),
     Op("Get Permission", "GET", SHARE, query("share", "filepermission"), permission.get_permission, Access(account="c r", service="r")),
 
     # Directories
-    Op("Create Directory", "PUT", PATH, query("directory"), directory.create_directory, CREATE, writes=True),
+    Op("Create Directory", "PUT", PATH, query("directory"), directory.create_directory, CREATE),
     Op("Get Directory Properties", "GET HEAD", PATH, query("directory"), directory.get_directory_properties, READ),
-    Op("Delete Directory", "DELETE", PATH, query("directory"), directory.delete_directory, DELETE, writes=True),
-    Op("Set Directory Properties", "PUT", PATH, query("directory", "properties"), directory.set_directory_properties, WRITE, writes=True),
+    Op("Delete Directory", "DELETE", PATH, query("directory"), directory.delete_directory, DELETE),
+    Op("Set Directory Properties", "PUT", PATH, query("directory", "properties"), directory.set_directory_properties, WRITE),
     Op("Get Directory Metadata", "GET HEAD", PATH, query("directory", "metadata"), directory.get_directory_metadata, READ),
-    Op("Set Directory Metadata", "PUT", PATH, query("directory", "metadata"), directory.set_directory_metadata, WRITE, writes=True),
+    Op("Set Directory Metadata", "PUT", PATH, query("directory", "metadata"), directory.set_directory_metadata, WRITE),
     Op("List Directories and Files", "GET", PATH, query("directory", "list"), lists.list_directories_and_files, LIST),
-    Op("Rename Directory", "PUT", PATH, query("directory", "rename"), rename.rename_directory, WRITE, writes=True),
+    Op("Rename Directory", "PUT", PATH, query("directory", "rename"), rename.rename_directory, WRITE),
 
     # Files
-    Op("Copy File", "PUT", PATH, query(), copy.copy_file, CREATE, when="x-ms-copy-source", writes=True),
-    Op("Create File", "PUT", PATH, query(), file.create_file, CREATE, writes=True),
+    Op("Copy File", "PUT", PATH, query(), copy.copy_file, CREATE, when="x-ms-copy-source"),
+    Op("Create File", "PUT", PATH, query(), file.create_file, CREATE),
     Op("Get File", "GET", PATH, query(), ranges.get_file, READ),
     Op("Get File Properties", "HEAD", PATH, query(), file.get_file_properties, READ),
-    Op("Delete File", "DELETE", PATH, query(), file.delete_file, DELETE, writes=True),
-    Op("Set File Properties", "PUT", PATH, query(comp="properties"), file.set_file_properties, WRITE, writes=True),
+    Op("Delete File", "DELETE", PATH, query(), file.delete_file, DELETE),
+    Op("Set File Properties", "PUT", PATH, query(comp="properties"), file.set_file_properties, WRITE),
     Op("Get File Metadata", "GET HEAD", PATH, query(comp="metadata"), file.get_file_metadata, READ),
-    Op("Set File Metadata", "PUT", PATH, query(comp="metadata"), file.set_file_metadata, WRITE, writes=True),
-    Op("Lease File", "PUT", PATH, query(comp="lease"), file.lease_file, Access(account="o wd", service="wd"), when=BREAKS, writes=True),
-    Op("Lease File", "PUT", PATH, query(comp="lease"), file.lease_file, WRITE, writes=True),
-    Op("Put Range From URL", "PUT", PATH, query(comp="range"), copy.put_range_from_url, WRITE, when="x-ms-copy-source", writes=True),
-    Op("Put Range", "PUT", PATH, query(comp="range"), ranges.put_range, WRITE, writes=True),
+    Op("Set File Metadata", "PUT", PATH, query(comp="metadata"), file.set_file_metadata, WRITE),
+    Op("Lease File", "PUT", PATH, query(comp="lease"), file.lease_file, Access(account="o wd", service="wd", writes=True), when=BREAKS),
+    Op("Lease File", "PUT", PATH, query(comp="lease"), file.lease_file, WRITE),
+    Op("Put Range From URL", "PUT", PATH, query(comp="range"), copy.put_range_from_url, WRITE, when="x-ms-copy-source"),
+    Op("Put Range", "PUT", PATH, query(comp="range"), ranges.put_range, WRITE),
     Op("List Ranges", "GET", PATH, query(comp="rangelist"), ranges.list_ranges, READ),
-    Op("Abort Copy File", "PUT", PATH, query(comp="copy"), copy.abort_copy_file, WRITE, writes=True),
-    Op("Rename File", "PUT", PATH, query(comp="rename"), rename.rename_file, WRITE, writes=True),
-    Op("Create Symbolic Link", "PUT", PATH, query("symboliclink"), links.create_symbolic_link, CREATE, writes=True),
+    Op("Abort Copy File", "PUT", PATH, query(comp="copy"), copy.abort_copy_file, WRITE),
+    Op("Rename File", "PUT", PATH, query(comp="rename"), rename.rename_file, WRITE),
+    Op("Create Symbolic Link", "PUT", PATH, query("symboliclink"), links.create_symbolic_link, CREATE),
     Op("Read Symbolic Link", "GET", PATH, query("symboliclink"), links.read_symbolic_link, READ),
-    Op("Create Hard Link", "PUT", PATH, query("hardlink"), links.create_hard_link, CREATE, writes=True),
+    Op("Create Hard Link", "PUT", PATH, query("hardlink"), links.create_hard_link, CREATE),
 
     # Handles of either
     Op("List Handles", "GET", PATH, query(comp="listhandles"), handles.list_handles, READ),
-    Op("Force Close Handles", "PUT", PATH, query(comp="forceclosehandles"), handles.force_close_handles, WRITE, writes=True),
+    Op("Force Close Handles", "PUT", PATH, query(comp="forceclosehandles"), handles.force_close_handles, WRITE),
 )
 # fmt: on

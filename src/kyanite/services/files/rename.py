@@ -1,24 +1,21 @@
 """Rename File and Rename Directory over REST: the request names the target, a header the source."""
 
-from dataclasses import replace
-
 from kyanite.model.files import rename
 from kyanite.model.files.entry import DIRECTORY, FILE
 from kyanite.model.files.rename import Rename
 from kyanite.model.files.tree import FilePath
-from kyanite.rules.permissions import Access
+from kyanite.rules.authorization import Access
 from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import names_of, path_of, share_of
 from kyanite.services.rest.headers import flag_of, lease_id_of, metadata_of
-from kyanite.services.rest.source_kinds import FILE_SOURCE
-from kyanite.services.rest.sources import source_of
+from kyanite.services.rest.sources import FILE_SOURCE, source_of
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
 
 _SOURCE = "x-ms-file-rename-source"
-_MOVED = replace(FILE_SOURCE, access=Access(account="o w", service="w"))
-"""What is moved is written to: it takes more than to read it."""
+_MOVED = FILE_SOURCE._replace(access=Access(account="o w", service="w"))
+"""A move writes to its source, so reading it is not enough."""
 
 
 async def rename_file(context: RequestContext) -> Response:

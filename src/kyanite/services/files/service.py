@@ -2,9 +2,10 @@
 
 from kyanite.services.files import errors
 from kyanite.services.files.operations import OPERATIONS
+from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.environment import Environment
 from kyanite.services.rest.file_paths import acl_lookup, locate
-from kyanite.services.rest.service import Service, ServiceDefinition
+from kyanite.services.rest.service import Service
 
 
 def file_service(environment: Environment) -> Service:

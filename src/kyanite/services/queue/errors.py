@@ -1,4 +1,4 @@
-"""The Queue service's error for each reason and code, beside those that all services share."""
+"""The responses of the Queue service for each reason and code, beside those that all services share."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     # Also for a pop receipt that is no longer the latest. The list of codes has PopReceiptMismatch for that, but
     # users of every client report this one.
     Reason.MESSAGE_NOT_FOUND: WireError(404, "MessageNotFound", "The specified message does not exist."),
-    Reason.INVISIBLE_FOR_LIFE: CODES["InvalidQueryParameterValue"],
+    Reason.INVISIBLE_UNTIL_EXPIRY: CODES["InvalidQueryParameterValue"],
     Reason.INVISIBLE_BEYOND_EXPIRY: CODES["OutOfRangeQueryParameterValue"],
 }
 

@@ -3,8 +3,15 @@
 from kyanite.model.queues import queue
 from kyanite.model.queues.queue import QueueRecord
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.enumeration import echo_of, enumeration, metadata_element
-from kyanite.services.rest.paging import encode_marker, includes_of, marker_of, max_results_of
+from kyanite.services.rest.paging import (
+    echo_of,
+    encode_marker,
+    enumeration,
+    includes_of,
+    marker_of,
+    max_results_of,
+    metadata_element,
+)
 from kyanite.wire.http import Response
 
 _PARTS = frozenset({"metadata"})

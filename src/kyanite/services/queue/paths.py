@@ -1,33 +1,35 @@
 """What the paths of the Queue service mean, and the ACL lookup of a queue."""
 
+from collections.abc import Mapping
+
 from kyanite.model.queues import queue
 from kyanite.rules import names
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.queue.queue import key_of
-from kyanite.services.rest.access import ContainerAcl
-from kyanite.services.rest.context import RequestContext, Resource
+from kyanite.services.rest.authentication import ContainerAcl
+from kyanite.services.rest.context import Location, RequestContext, Resource
+from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed
+from kyanite.wire.uri import Target
 
 _MESSAGES = "messages"
 _WRITES = frozenset(("PUT", "DELETE"))
 
 
-def locate(context: RequestContext) -> Resource:
+def locate(request: Request, target: Target, parameters: Mapping[str, str]) -> Location:
     """``/queue``, ``/queue/messages`` or ``/queue/messages/id``."""
-    target = context.target
-    context.container, context.object_name = target.first, ""
     if not target.first:
-        if target.rest or (context.request.method in _WRITES and "comp" not in context.parameters):
-            # The request is about a queue with an empty name.
+        if target.rest or (request.method in _WRITES and "comp" not in parameters):
+            # A queue was meant, and its name is empty.
             raise Refused(Reason.INVALID_RESOURCE_NAME)
-        return Resource.SERVICE
+        return Location(Resource.SERVICE)
     names.check_queue(target.first)
     if not target.rest:
-        return Resource.CONTAINER
-    word, _, context.object_name = target.rest.partition("/")
+        return Location(Resource.CONTAINER, target.first)
+    word, _, message_id = target.rest.partition("/")
     if word != _MESSAGES:
         raise Malformed("InvalidUri")
-    return Resource.OBJECT if context.object_name else Resource.MESSAGES
+    return Location(Resource.OBJECT if message_id else Resource.MESSAGES, target.first, message_id)
 
 
 async def acl_lookup(context: RequestContext) -> ContainerAcl | None:

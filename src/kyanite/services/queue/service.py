@@ -3,8 +3,9 @@
 from kyanite.services.queue import errors
 from kyanite.services.queue.operations import OPERATIONS
 from kyanite.services.queue.paths import acl_lookup, locate
+from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.environment import Environment
-from kyanite.services.rest.service import Service, ServiceDefinition
+from kyanite.services.rest.service import Service
 
 
 def queue_service(environment: Environment) -> Service:

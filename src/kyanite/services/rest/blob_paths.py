@@ -1,31 +1,34 @@
-"""What the paths of the Blob service mean, and who guards what they name: also asked where a blob is copied from."""
+"""What the paths of the Blob service name, and the ACLs of containers: for blobs and for sources of copies."""
+
+from collections.abc import Mapping
 
 from kyanite.model.blobs import container
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.rules import names
-from kyanite.services.rest.access import ContainerAcl
-from kyanite.services.rest.context import RequestContext, Resource
+from kyanite.services.rest.authentication import ContainerAcl
+from kyanite.services.rest.context import Location, RequestContext, Resource
 from kyanite.wire import iso_time
+from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed, bad_parameter
+from kyanite.wire.uri import Target
 
 ROOT = "$root"
 
 
-def locate(context: RequestContext) -> Resource:
+def locate(request: Request, target: Target, parameters: Mapping[str, str]) -> Location:
     """A path of one name is a container when the query says so, and otherwise a blob of the root container."""
-    target = context.target
-    context.container, context.object_name = target.first, target.rest
-    if not target.first:
-        return Resource.SERVICE
-    if not target.rest:
-        if "restype" in context.parameters or context.request.path.endswith("/"):
-            names.check_container(target.first)
-            return Resource.CONTAINER
-        context.container, context.object_name = ROOT, target.first
-    names.check_container(context.container)
-    names.check_blob(context.object_name, context.container)
-    return Resource.OBJECT
+    container, name = target.first, target.rest
+    if not container:
+        return Location(Resource.SERVICE, container, name)
+    if not name:
+        if "restype" in parameters or request.path.endswith("/"):
+            names.check_container(container)
+            return Location(Resource.CONTAINER, container)
+        container, name = ROOT, container
+    names.check_container(container)
+    names.check_blob(name, container)
+    return Location(Resource.OBJECT, container, name)
 
 
 async def acl_lookup(context: RequestContext) -> ContainerAcl | None:

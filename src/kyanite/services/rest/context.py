@@ -1,76 +1,76 @@
-"""One request on its way through a service, with everything the handlers may ask of it."""
+"""One request on its way through a service, with everything that a handler needs to know of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 
+import msgspec
+
 from kyanite.model.accounts import Account, Store
-from kyanite.rules.permissions import Grant
+from kyanite.rules.authorization import AnonymousPrincipal, Principal
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request
 from kyanite.wire.uri import Target
 
+_UNAUTHENTICATED = AnonymousPrincipal()
+_NO_OVERRIDES: Mapping[str, str] = {}
+
 
 class Resource(Enum):
-    """What a path names. The words are the services' own: a container may be a queue, an object a message."""
+    """The kinds of resources that a path names. A container may be a queue, table or share, an object a message."""
 
     SERVICE = "service"
     CONTAINER = "container"
     OBJECT = "object"
     MESSAGES = "messages"
-    """All messages of a queue, as far as a path can name them together."""
+    """The messages of a queue."""
     TABLES = "tables"
-    """All tables of an account, likewise."""
+    """The tables of an account."""
     ENTITIES = "entities"
-    """All entities of a table, likewise."""
+    """The entities of a table."""
     BATCH = "batch"
-    """Several requests in one, where a path of its own is for them."""
+    """Several requests in one, where that has a path of its own."""
 
 
-class RequestContext:
-    """Plain slots: one is made for every request."""
+class Location(msgspec.Struct, frozen=True, gc=False):
+    """What a path names. A struct, because one is made for every request."""
 
-    __slots__ = (
-        "account",
-        "container",
-        "environment",
-        "grant",
-        "headers",
-        "keys",
-        "object_name",
-        "overrides",
-        "parameters",
-        "request",
-        "request_id",
-        "resource",
-        "store",
-        "target",
-        "version",
-    )
+    resource: Resource
+    container: str = ""
+    object_name: str = ""
+    keys: tuple[str, str] = ("", "")
+
+
+Locate = Callable[[Request, Target, Mapping[str, str]], Location]
+"""Finds what the path of a request names, from the request, its target and the parameters of its query."""
+
+
+class RequestContext(msgspec.Struct, frozen=True, eq=False):
+    """Made whole by ``new_context``, and never changed: authentication makes a new one with the principal."""
 
     request: Request
     environment: Environment
-    target: Target
     account: Account
     store: Store
     """Where the account's data is."""
-    grant: Grant
+    target: Target
     headers: Mapping[str, str]
     """The request's headers, names in lower case."""
     parameters: Mapping[str, str]
     """The query, names in lower case, values decoded."""
+    version: str
+    """The protocol version in force, as ``YYYY-MM-DD``: versions compare as texts."""
     resource: Resource
-    """What the path names."""
+    """The kind of resource that the path names."""
     container: str
     """The container, queue, table or share that the path names; empty at the level of the service."""
     object_name: str
     """What the path names inside it, decoded; empty when it names the container itself."""
     keys: tuple[str, str]
     """Partition key and row key, where the path names an entity."""
-    version: str
-    """The protocol version in force, as ``YYYY-MM-DD``: versions compare as texts."""
     request_id: str
-    overrides: Mapping[str, str]
-    """Headers of a GET answer that a shared access signature replaces: lower-case name to value."""
+    principal: Principal = _UNAUTHENTICATED
+    overrides: Mapping[str, str] = _NO_OVERRIDES
+    """Headers of the response to a GET that a shared access signature replaces: lower-case name to value."""
 
     @property
     def endpoint(self) -> str:
@@ -87,3 +87,30 @@ class RequestContext:
         """The address of what the request names, without its query."""
         scheme = "https" if self.request.secure else "http"
         return f"{scheme}://{self.headers.get('host', '')}{self.request.path}"
+
+
+def new_context(
+    environment: Environment,
+    request: Request,
+    target: Target,
+    account: Account,
+    parameters: Mapping[str, str],
+    version: str,
+    location: Location,
+) -> RequestContext:
+    """A request of an anonymous caller, which it is until ``authenticate`` has checked its credentials."""
+    return RequestContext(
+        request,
+        environment,
+        account,
+        account.store,
+        target,
+        request.headers,
+        parameters,
+        version,
+        location.resource,
+        location.container,
+        location.object_name,
+        location.keys,
+        request.request_id,
+    )

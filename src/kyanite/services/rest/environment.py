@@ -1,4 +1,4 @@
-"""What the server hands to every service: the accounts, and the sources of time and chance."""
+"""What the server gives every service: the accounts, and the sources of time and random ids."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from kyanite.values import Instant
 class Environment:
     accounts: Mapping[str, Account]
     clock: Callable[[], Instant]
-    """The wall clock, for dates in requests; whatever is stored takes its time from the transaction."""
+    """The wall clock, for dates in requests; stored times are those of the transaction."""
     fresh_guid: Callable[[], str]
     """A new random GUID in its canonical spelling."""
     services_by_port: Mapping[int, str] = field(default_factory=dict)

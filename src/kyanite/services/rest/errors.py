@@ -1,7 +1,7 @@
-"""How a refusal sounds on the wire, for every service that answers in XML.
+"""The responses for refusals and for requests that cannot be read, as far as all services share them.
 
-Each service adds its own rows in its ``errors.py``; these are the ones all of them share. A ``Reason`` comes from a
-rule or the model, a code from a decoder that could not read the request.
+Each service adds its own rows in its ``errors.py``. A ``Reason`` comes from a rule or the model, a code from a decoder
+that could not read the request.
 """
 
 from collections.abc import Mapping
@@ -23,9 +23,6 @@ REASONS: Mapping[Reason, WireError] = {
     ),
     Reason.NOT_MODIFIED: WireError(
         304, "ConditionNotMet", "The condition specified using HTTP conditional header(s) is not met."
-    ),
-    Reason.MULTIPLE_CONDITIONS: WireError(
-        400, "MultipleConditionHeadersNotSupported", "Multiple condition headers are not supported."
     ),
     Reason.UNSATISFIABLE_CONDITION: WireError(
         400, "UnsatisfiableCondition", "The request includes an unsatisfiable condition for this operation."
@@ -91,17 +88,70 @@ REASONS: Mapping[Reason, WireError] = {
     Reason.COPY_SOURCE_NOT_AVAILABLE: WireError(
         409, "CannotVerifyCopySource", "The copy source cannot be read at present."
     ),
-    Reason.COPY_SOURCE_TOO_LARGE: WireError(
-        409,
-        "CannotVerifyCopySource",
-        "The source request body for copy source is too large and exceeds the maximum permissible limit.",
-    ),
     Reason.WRITE_ON_SECONDARY: WireError(
         403,
         "InsufficientAccountPermissions",
         "Write operations are not allowed.",
     ),
 }
+
+LEASE_ACTIONS: Mapping[Reason, WireError] = {
+    Reason.LEASE_ALREADY_PRESENT: WireError(409, "LeaseAlreadyPresent", "There is already a lease present."),
+    Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION: WireError(
+        409,
+        "LeaseIdMismatchWithLeaseOperation",
+        "The lease ID specified did not match the lease ID for the resource.",
+    ),
+    Reason.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED: WireError(
+        409,
+        "LeaseIsBreakingAndCannotBeAcquired",
+        "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken.",
+    ),
+    Reason.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED: WireError(
+        409,
+        "LeaseIsBreakingAndCannotBeChanged",
+        "The lease ID matched, but the lease is currently in breaking state and cannot be changed.",
+    ),
+    Reason.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED: WireError(
+        409,
+        "LeaseIsBrokenAndCannotBeRenewed",
+        "The lease ID matched, but the lease has been broken explicitly and cannot be renewed.",
+    ),
+    Reason.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION: WireError(
+        409, "LeaseNotPresentWithLeaseOperation", "There is currently no lease on the resource."
+    ),
+    Reason.INFINITE_LEASE_DURATION_REQUIRED: WireError(
+        412,
+        "InfiniteLeaseDurationRequired",
+        "The lease ID matched, but the lease must be of infinite duration.",
+    ),
+}
+"""Refusals of lease actions, the same for whatever is leased."""
+
+
+def lease_uses(resource: str, word: str) -> Mapping[Reason, WireError]:
+    """Refusals of using something leased; their codes name the resource."""
+    return {
+        Reason.LEASE_ID_MISMATCH: WireError(
+            412,
+            f"LeaseIdMismatchWith{resource}Operation",
+            f"The lease ID specified did not match the lease ID for the {word}.",
+        ),
+        Reason.LEASE_NOT_PRESENT: WireError(
+            412,
+            f"LeaseNotPresentWith{resource}Operation",
+            f"There is currently no lease on the {word}.",
+        ),
+        Reason.LEASE_ID_MISSING: WireError(
+            412,
+            "LeaseIdMissing",
+            f"There is currently a lease on the {word} and no lease ID was specified in the request.",
+        ),
+        Reason.LEASE_LOST: WireError(
+            412, "LeaseLost", f"A lease ID was specified, but the lease for the {word} has expired."
+        ),
+    }
+
 
 CODES: Mapping[str, WireError] = {
     error.code: error

@@ -1,28 +1,30 @@
-"""What the paths of the File service mean, and who guards what they name: also asked where a file is copied from."""
+"""What the paths of the File service name, and the ACLs of shares: for files and for sources of copies."""
+
+from collections.abc import Mapping
 
 from kyanite.model.files import share
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath
 from kyanite.rules import file_names, names
-from kyanite.services.rest.access import ContainerAcl
-from kyanite.services.rest.context import RequestContext, Resource
+from kyanite.services.rest.authentication import ContainerAcl
+from kyanite.services.rest.context import Location, RequestContext, Resource
 from kyanite.services.rest.headers import flag_of
 from kyanite.values import Instant
 from kyanite.wire import iso_time
+from kyanite.wire.http import Request
 from kyanite.wire.malformed import bad_parameter
+from kyanite.wire.uri import Target
 
 _TRAILING_DOT = "x-ms-allow-trailing-dot"
 
 
-def locate(context: RequestContext) -> Resource:
+def locate(_: Request, target: Target, parameters: Mapping[str, str]) -> Location:
     """A path of one name is the share when the query says so, and otherwise its root directory."""
-    target = context.target
-    context.container, context.object_name = target.first, target.rest
     if not target.first:
-        return Resource.SERVICE
+        return Location(Resource.SERVICE, target.first, target.rest)
     names.check_share(target.first)
-    is_share = not target.rest and context.parameters.get("restype", "").lower() == "share"
-    return Resource.CONTAINER if is_share else Resource.OBJECT
+    is_share = not target.rest and parameters.get("restype", "").lower() == "share"
+    return Location(Resource.CONTAINER if is_share else Resource.OBJECT, target.first, target.rest)
 
 
 async def acl_lookup(context: RequestContext) -> ContainerAcl | None:

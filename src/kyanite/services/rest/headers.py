@@ -1,4 +1,4 @@
-"""Reading the headers that several operations share, and writing those that nearly every answer has."""
+"""Request headers that several operations share, and response headers that most of them have."""
 
 import base64
 import binascii
@@ -16,7 +16,7 @@ _GUID_DIGITS = frozenset("0123456789abcdef")
 
 
 def metadata_of(request: Request) -> dict[str, str]:
-    """The metadata the request brings, names in the sender's case; refused when a name or the size is not allowed."""
+    """The metadata of the request, names in the sender's case; refused when a name or the size is not allowed."""
     pairs = [
         (name[10:].decode("latin-1"), value.decode("latin-1").strip())
         for name, value in request.raw_headers
@@ -74,7 +74,7 @@ def lease_id_of(headers: Mapping[str, str], name: str = "x-ms-lease-id") -> Leas
 
 
 def content_length_of(request: Request) -> int:
-    """The length of a body whose length must be told. Silence is no length: it would store nothing for something."""
+    """The length of a body. A missing Content-Length is an error, not zero."""
     length = request.body.length
     if length is None or "content-length" not in request.headers:
         raise Malformed("MissingContentLengthHeader")
@@ -93,7 +93,7 @@ def md5_of(headers: Mapping[str, str], name: str) -> bytes | None:
 
 
 def stored_md5_of(headers: Mapping[str, str], name: str = "x-ms-blob-content-md5") -> bytes | None:
-    """The hash that a client wants to be told of its blob or file: whatever it is, for nobody checks it."""
+    """The hash to store with a blob or file. It is not checked against the content, so it may be anything."""
     text = headers.get(name)
     if not text:
         return None
@@ -120,7 +120,7 @@ def base64_text(digest: bytes) -> str:
 
 
 def flag_of(headers: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    """A header that says true or false."""
+    """A header with the value true or false."""
     text = headers.get(name)
     if text is None:
         return default
@@ -130,7 +130,7 @@ def flag_of(headers: Mapping[str, str], name: str, *, default: bool = False) -> 
 
 
 def number_of(headers: Mapping[str, str], name: str, most: int = 2**63 - 1) -> int | None:
-    """A header that holds a whole number, from 0 to the most."""
+    """A header with a whole number, from 0 to ``most``."""
     text = headers.get(name)
     if text is None or not text:
         return None
@@ -147,7 +147,7 @@ def required(headers: Mapping[str, str], name: str) -> str:
 
 
 def one_of(headers: Mapping[str, str], name: str, allowed: Sequence[str], default: str = "") -> str:
-    """A header with a closed set of values, compared without case; answered in the spelling of ``allowed``."""
+    """A header with a closed set of values, compared without case; returned in the spelling of ``allowed``."""
     text = headers.get(name)
     if text is None or not text:
         return default

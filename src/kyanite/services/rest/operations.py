@@ -1,14 +1,14 @@
-"""An operation as a row of a table, and finding the row that a request means.
+"""An operation as a row of a table, and finding the row of a request.
 
-The table of a service can be held against the REST reference. It drives dispatch, authorisation and the names in logs
-and metrics. Where the reference tells operations apart by a header, the rows stand in order and the first whose
-``when`` holds is meant.
+The table of a service reads like the REST reference. It drives dispatch, authorisation and the names in logs and
+metrics. Where the reference distinguishes operations by a header, the order of the rows counts: the first whose
+``when`` is fulfilled.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from kyanite.rules.permissions import Access
+from kyanite.rules.authorization import Access
 from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_parameter
@@ -17,7 +17,7 @@ Handle = Callable[[RequestContext], Awaitable[Response]]
 
 
 async def not_yet(_: RequestContext) -> Response:
-    """A row of the reference that this server does not answer yet: it says so, clearly."""
+    """The handler of operations in the reference that this server does not have yet."""
     raise Malformed("NotImplemented")
 
 
@@ -36,15 +36,13 @@ class Op:
     """The values of ``restype`` and ``comp`` that name the operation."""
     handle: Handle
     access: Access
-    """What a shared access signature or an anonymous caller needs."""
+    """What the caller needs, by the kind of its credentials, and whether the operation writes."""
     when: str = ""
-    """Headers that must be there for this row, joined by `` & ``; ``name: value`` when a value counts. With a
-    question mark before it the name is that of a query parameter."""
-    writes: bool = False
-    """Not to be done on the read-only secondary."""
+    """Headers that the request must have for this row, joined by `` & ``; ``name: value`` for a certain value. A
+    name with a question mark before it is that of a query parameter."""
 
     def needs(self) -> tuple[tuple[str, str, bool], ...]:
-        """``when`` taken apart: name, value in lower case (empty: any), and whether a parameter is meant."""
+        """``when`` parsed: name, value in lower case (empty: any), and whether it is a query parameter."""
         parts = [part.partition(": ") for part in self.when.split(" & ") if part]
         return tuple((name.lstrip("?"), value.lower(), name.startswith("?")) for name, _, value in parts)
 

@@ -1,20 +1,24 @@
-"""Lists that come in pages: how many, from where, and the marker that continues them.
+"""Lists in pages: the parameters of a request for one, and the ``EnumerationResults`` document around its items.
 
-A marker is opaque to clients. Ours is the name at which the next page begins, in a form that survives any URL.
+A marker is opaque to clients. Ours is the name at which the next page begins, in a form that survives any URL. The
+document is made from templates, since a page may be megabytes; values from clients are escaped.
 """
 
 import base64
 import binascii
 from collections.abc import Mapping
 
+from kyanite.services.rest.context import RequestContext
+from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_parameter, parameter_out_of_range
+from kyanite.wire.xml import escape, escape_attribute, speakable
 
 MAX_RESULTS = 5000
 _MARK = "1!"
 
 
 def max_results_of(parameters: Mapping[str, str]) -> int:
-    """How many results were asked for; more than the most is the most."""
+    """How many results a page may have; a number above the maximum counts as the maximum."""
     text = parameters.get("maxresults")
     if not text:
         return MAX_RESULTS
@@ -35,7 +39,7 @@ def encode_marker(name: str | None) -> str:
 
 
 def marker_of(parameters: Mapping[str, str]) -> str:
-    """The name that a marker stands for; empty when none was sent."""
+    """The name in the marker; empty without a marker."""
     text = parameters.get("marker")
     if not text:
         return ""
@@ -49,7 +53,7 @@ def marker_of(parameters: Mapping[str, str]) -> str:
 
 
 def includes_of(parameters: Mapping[str, str], allowed: frozenset[str]) -> frozenset[str]:
-    """The parts that a listing is asked to include, in lower case."""
+    """The values of the ``include`` parameter, in lower case."""
     text = parameters.get("include")
     if not text:
         return frozenset()
@@ -57,3 +61,40 @@ def includes_of(parameters: Mapping[str, str], allowed: frozenset[str]) -> froze
     if not parts <= allowed:
         raise bad_parameter("include", text)
     return parts
+
+
+def enumeration(
+    context: RequestContext,
+    *,
+    echo: str,
+    items: str,
+    next_marker: str,
+    attributes: str = "",
+    behind: str = "",
+) -> Response:
+    """A page. ``attributes`` are those of the root beside the address of the service, ``behind`` comes last."""
+    text = (
+        '<?xml version="1.0" encoding="utf-8"?>'
+        f'<EnumerationResults ServiceEndpoint="{escape_attribute(context.endpoint)}"{attributes}>'
+        f"{echo}{items}<NextMarker>{next_marker}</NextMarker>{behind}</EnumerationResults>"
+    )
+    return Response(200, [("Content-Type", "application/xml")], text.encode())
+
+
+def echo_of(context: RequestContext, limit: int) -> str:
+    """The parameters of the request, which the response repeats."""
+    parameters = context.parameters
+    echo = ""
+    if "prefix" in parameters:
+        echo += f"<Prefix>{escape(speakable(parameters['prefix']))}</Prefix>"
+    if "marker" in parameters:
+        echo += f"<Marker>{escape(speakable(parameters['marker']))}</Marker>"
+    if "maxresults" in parameters:
+        echo += f"<MaxResults>{limit}</MaxResults>"
+    return echo
+
+
+def metadata_element(metadata: Mapping[str, str]) -> str:
+    if not metadata:
+        return "<Metadata />"
+    return f"<Metadata>{''.join(f'<{name}>{escape(text)}</{name}>' for name, text in metadata.items())}</Metadata>"

@@ -11,7 +11,7 @@ _MAX_BYTES = 64 * 1024
 
 
 async def policies_of(context: RequestContext, letters: str = acl.EVERY_LETTER) -> tuple[Policy, ...]:
-    """The policies that the request brings, with permissions that the service has; no body at all removes them."""
+    """The policies in the body, with permissions that the service has; without a body there are none."""
     body = await context.request.body.read_all(_MAX_BYTES)
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BYTES))

@@ -1,208 +1,85 @@
-"""The life of a request in any service: who is it for, what is asked, by whom, may they; then the handler; then the
-headers that every answer carries.
+"""The life of a request in any service: find the account, the resource and the operation, authenticate, authorise,
+handle; then the headers of every response.
 
-Handlers neither catch nor build errors. Whatever is refused or cannot be read becomes an answer here, by the service's
-own tables.
+Handlers neither catch nor build errors. A refusal or a request that cannot be read becomes a response here, by the
+tables of the service.
 """
 
-import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Self
-
-from kyanite.engine.api import EngineBusy, EngineError, EngineFull
-from kyanite.rules import permissions
+from kyanite.rules.authorization import AccessedResource, authorize
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest import cors
-from kyanite.services.rest.access import AclLookup, at_once, looked_up
-from kyanite.services.rest.context import RequestContext, Resource
+from kyanite.services.rest.authentication import authenticate
+from kyanite.services.rest.context import Location, Resource, new_context
+from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.environment import Environment
-from kyanite.services.rest.errors import WireError
-from kyanite.services.rest.operations import Op, Router
-from kyanite.services.rest.sources import Unverified
+from kyanite.services.rest.error_responses import error_response
+from kyanite.services.rest.operations import Router
 from kyanite.services.rest.versions import version_of
-from kyanite.wire import uri, xml
-from kyanite.wire.http import BodyError, Piece, Request, Response
-from kyanite.wire.iso_time import encode as encode_time
+from kyanite.wire import uri
+from kyanite.wire.http import Request, Response
 from kyanite.wire.malformed import Malformed, bad_parameter
 
-_IN_HEADERS = frozenset({"Content-Range", "ETag"})
-"""Details of an error that are told in a header and not in its body."""
 _CLIENT_REQUEST_ID_MAX = 1024
-_log = logging.getLogger(__name__)
-
-
-def xml_error_body(
-    _: RequestContext, code: str, message: str, detail: Mapping[str, str]
-) -> tuple[str, bytes]:
-    return "application/xml", xml.error_body(code, message, detail)
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceDefinition:
-    """What tells one service from another, in tables."""
-
-    word: str
-    """Its word in host names and signatures: blob, queue, table, file."""
-    server: str
-    """What its Server header says."""
-    operations: tuple[Op, ...]
-    reasons: Mapping[Resource, Mapping[Reason, WireError]]
-    """How each reason sounds, by what the request was about: lease refusals name the resource."""
-    codes: Mapping[str, WireError]
-    locate: Callable[[RequestContext], Resource]
-    """Fills in the container and object that the path names, and says which of them is meant."""
-    acl_lookup: AclLookup
-    """Finds the stored policies and the public level that a request's container has."""
-    error_body: Callable[[RequestContext, str, str, Mapping[str, str]], tuple[str, bytes]] = xml_error_body
-    """Content type and body of an error, from its code, message and details."""
-    message_as_reason: bool = True
-    """Whether the status line of an error tells its message; otherwise it tells what HTTP calls the status."""
-
-
-class _NoPieces:
-    """The body of an error to HEAD. It is framed as chunked, so that the head names neither a type nor a length.
-
-    The live service answers so. Clients on the C++ library parse a body wherever a type is named, and find none.
-    """
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Piece:
-        raise StopAsyncIteration
 
 
 class Service:
-    """A handler of HTTP requests, made from a dialect."""
+    """A handler of HTTP requests, made from a definition."""
 
-    def __init__(self, environment: Environment, definition: ServiceDefinition, version: str = "") -> None:
-        """``version``: what a request speaks that does not say; the parts of a batch do not."""
+    def __init__(
+        self, environment: Environment, definition: ServiceDefinition, default_version: str = ""
+    ) -> None:
+        """``default_version`` is for requests that name no version, as the parts of a batch do."""
         self._environment = environment
         self._definition = definition
-        self._version = version
+        self._default_version = default_version
         self._router = Router(definition.operations)
-        self._decorate = cors.Decorator(definition.word)
+        self._accessed = {
+            secondary: AccessedResource(definition.word, secondary) for secondary in (False, True)
+        }
+        self._cors = cors.Decorator(definition.word)
 
     async def __call__(self, request: Request) -> Response:
-        context = RequestContext()
-        context.request = request
-        context.environment = self._environment
-        context.headers = request.headers
-        context.request_id = request.request_id = self._environment.fresh_guid()
-        context.version = request.headers.get("x-ms-version", "")
-        context.resource = Resource.SERVICE
+        environment, definition = self._environment, self._definition
+        request.request_id = environment.fresh_guid()
+        version, resource = request.headers.get("x-ms-version", ""), Resource.SERVICE
         try:
-            self._address(context)
+            target = uri.decode_target(request.headers.get("host", ""), request.path, definition.word)
+            account = environment.accounts.get(target.account)
+            if account is None:
+                raise _unknown_account(target)
+            request.account = account.name
             if request.method == "OPTIONS":
-                response = await cors.preflight(context, self._definition.word)
+                location = Location(Resource.SERVICE)
+                context = new_context(environment, request, target, account, {}, version, location)
+                response = await cors.preflight(context, definition.word)
             else:
                 query = uri.decode_query(request.query)
-                op = self._find(context, query)
-                context.grant, context.overrides = at_once(
-                    context, query, self._definition.word
-                ) or await looked_up(context, query, self._definition.word, self._definition.acl_lookup)
-                permissions.check(context.grant, op.access)
-                if op.writes and context.target.secondary:
-                    raise Refused(Reason.WRITE_ON_SECONDARY)
+                version = version_of(request.headers, query.first) or self._default_version
+                location = definition.locate(request, target, query.first)
+                resource = location.resource
+                op = self._router.find(resource, request.method, query.first, request.headers)
+                request.operation = op.name
+                if "timeout" in query.first:
+                    _check_timeout(query.first["timeout"])
+                context = new_context(environment, request, target, account, query.first, version, location)
+                context = await authenticate(context, query, definition.word, definition.acl_lookup)
+                authorize(context.principal, op.access, self._accessed[target.secondary])
                 response = await op.handle(context)
-                if self._decorate.is_needed(context):
-                    await self._decorate(context, response)
+                if self._cors.is_needed(context):
+                    await self._cors(context, response)
         except Exception as error:
-            response = self._answer_to(error, context)
-        self._finish(context, response)
+            response = error_response(definition, request, error, resource, environment.clock())
+        self._finish(request, version, response)
         return response
 
-    def _find(self, context: RequestContext, query: uri.Query) -> Op:
-        """Find out what is asked for."""
-        request = context.request
-        context.parameters = query.first
-        context.version = version_of(request.headers, query.first) or self._version
-        context.resource = self._definition.locate(context)
-        op = self._router.find(context.resource, request.method, query.first, request.headers)
-        request.operation = op.name
-        if "timeout" in query.first:
-            _check_timeout(query.first["timeout"])
-        return op
-
-    def _answer_to(self, error: Exception, context: RequestContext) -> Response:
-        """The answer that an error amounts to. One that is nobody's but ours is logged."""
-        codes = self._definition.codes
-        match error:
-            case Refused():
-                reasons = self._definition.reasons[context.resource]
-                return self._error(context, reasons[error.reason], error.detail)
-            case Malformed():
-                return self._error(context, codes[error.code], error.detail)
-            case Unverified():
-                return self._unverified(context, error.cause)
-            case EngineFull():
-                return self._error(context, codes["InsufficientStorage"], {})
-            case EngineBusy():
-                return self._error(context, codes["ServerBusy"], {})
-            case BodyError():
-                return self._error(context, codes["RequestTimeout"], {})
-            case EngineError():
-                _log.exception("the engine failed; request %s", context.request_id)
-            case _:
-                _log.exception("a request broke; request %s", context.request_id)
-        return self._error(context, codes["InternalError"], {})
-
-    def _address(self, context: RequestContext) -> None:
-        """Find the account that the request is for. That it does not exist looks like a wrong key, as it should."""
-        request = context.request
-        target = uri.decode_target(request.headers.get("host", ""), request.path, self._definition.word)
-        context.target = target
-        account = self._environment.accounts.get(target.account)
-        if account is None:
-            if not target.account:
-                raise Malformed("InvalidUri")
-            raise Refused(Reason.AUTHENTICATION_FAILED)
-        context.account, context.store = account, account.store
-        request.account = account.name
-
-    def _error(self, context: RequestContext, error: WireError, detail: Mapping[str, str]) -> Response:
-        now = encode_time(self._environment.clock())
-        message = f"{error.message}\nRequestId:{context.request_id}\nTime:{now}"
-        headers = [("x-ms-error-code", error.code)]
-        headers += [(name, value) for name, value in detail.items() if name in _IN_HEADERS]
-        detail = {name: value for name, value in detail.items() if name not in _IN_HEADERS}
-        if error.status == 401:
-            headers.append(("WWW-Authenticate", _CHALLENGE))
-        reason = error.message if self._definition.message_as_reason else None
-        if error.status == 304:
-            return Response(304, headers, reason=reason)
-        if context.request.method == "HEAD":
-            return Response(error.status, headers, _NoPieces(), reason=reason)
-        content_type, body = self._definition.error_body(context, error.code, message, detail)
-        headers.append(("Content-Type", content_type))
-        return Response(error.status, headers, body, reason=reason)
-
-    def _unverified(self, context: RequestContext, cause: Refused | Malformed) -> Response:
-        """The source of a copy answered with an error: its status becomes that of the request."""
-        if isinstance(cause, Refused):
-            error = self._definition.reasons[Resource.OBJECT][cause.reason]
-        else:
-            error = self._definition.codes[cause.code]
-        detail = {
-            "CopySourceStatusCode": str(error.status),
-            "CopySourceErrorCode": error.code,
-            "CopySourceErrorMessage": error.message,
-        }
-        response = self._error(
-            context, WireError(error.status, "CannotVerifyCopySource", error.message), detail
-        )
-        response.headers.append(("x-ms-copy-source-status-code", str(error.status)))
-        response.headers.append(("x-ms-copy-source-error-code", error.code))
-        return response
-
-    def _finish(self, context: RequestContext, response: Response) -> None:
+    def _finish(self, request: Request, version: str, response: Response) -> None:
+        """Add the headers that every response has."""
         headers = response.headers
         headers.append(("Server", self._definition.server))
-        headers.append(("x-ms-request-id", context.request_id))
-        if context.version:
-            headers.append(("x-ms-version", context.version))
-        client_id = context.headers.get("x-ms-client-request-id")
+        headers.append(("x-ms-request-id", request.request_id))
+        if version:
+            headers.append(("x-ms-version", version))
+        client_id = request.headers.get("x-ms-client-request-id")
         if (
             client_id
             and len(client_id) <= _CLIENT_REQUEST_ID_MAX
@@ -212,13 +89,12 @@ class Service:
             headers.append(("x-ms-client-request-id", client_id))
 
 
+def _unknown_account(target: uri.Target) -> Exception:
+    """An account that does not exist is refused like a wrong key."""
+    return Refused(Reason.AUTHENTICATION_FAILED) if target.account else Malformed("InvalidUri")
+
+
 def _check_timeout(text: str) -> None:
-    """How long a client would wait at most, in seconds. All answers come sooner, so only its form counts."""
+    """How many seconds the client waits at most. All responses come sooner, so only the form is checked."""
     if not (text.isascii() and text.isdecimal()):
         raise bad_parameter("timeout", text)
-
-
-_CHALLENGE = (
-    "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize "
-    "resource_id=https://storage.azure.com"
-)

@@ -37,5 +37,5 @@ def data_of(context: RequestContext, length: int) -> AsyncIterator[bytes]:
 
 
 def structured_headers(context: RequestContext) -> list[tuple[str, str]]:
-    """The response says that the checksums were checked."""
+    """The header by which a response confirms that the checksums were checked."""
     return [(_HEADER, structured_message.FORM)] if is_structured(context) else []

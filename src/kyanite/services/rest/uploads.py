@@ -10,7 +10,7 @@ commit its extents or discard them, so no error and no cancellation between the 
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -104,6 +104,17 @@ def check_hashes(headers: Mapping[str, str], data: bytes) -> int:
     md5 = hashlib.md5(data, usedforsecurity=False).digest()
     _check(md5, checksum, Expected(md5_of(headers, "content-md5"), crc64_of(headers)))
     return checksum
+
+
+def check_body_length(version: str, length: int, limits: Sequence[tuple[str, int]]) -> None:
+    """Refuse a body that is longer than its version allows; ``limits`` are (since, maximum), the newest first."""
+    maximum = max_length_of(version, limits)
+    if length > maximum:
+        raise Malformed("RequestBodyTooLarge", MaxLimit=str(maximum))
+
+
+def max_length_of(version: str, limits: Sequence[tuple[str, int]]) -> int:
+    return next(maximum for since, maximum in limits if version >= since)
 
 
 def store(

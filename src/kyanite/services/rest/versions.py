@@ -1,4 +1,4 @@
-"""Which version of the protocol a request speaks.
+"""The protocol version of a request.
 
 Every version is accepted, newer ones than we know included: a new client must never be refused for being new. Versions
 are dates and compare as texts.
@@ -12,7 +12,7 @@ from kyanite.wire.malformed import bad_header, bad_parameter
 
 NEWEST = "2026-10-06"
 ANONYMOUS = "2009-09-19"
-"""What a request without any word about its version speaks."""
+"""The version of a request that names none."""
 
 _FORM = re.compile(r"\d{4}-\d\d-\d\d")
 

@@ -1,37 +1,36 @@
 """Entity group transactions: a batch with one change set of up to a hundred changes, or with a single query.
 
-The answer is 202 also when a change may not be done. Then nothing is done, and the change set of the answer has one
+The response is 202 also when a change is refused. Then no change is done, and the change set of the response has one
 part, with the status of the change that failed; its message begins with that change's number. What is wrong with the
 batch as a whole is refused as a whole.
 """
 
 from collections.abc import Sequence
-from copy import copy
 from typing import NamedTuple
 
 from kyanite.model.tables import entity
 from kyanite.model.tables.entity import Change, ChangeRefused, Written
 from kyanite.model.tables.table import TableKey
-from kyanite.rules import entities, permissions
+from kyanite.rules import entities
+from kyanite.rules.authorization import Access, AccessedResource, authorize, shared_keys
 from kyanite.rules.entities import Act
-from kyanite.rules.permissions import Access
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.rest.context import RequestContext, Resource
-from kyanite.services.rest.errors import WireError
+from kyanite.services.rest.context import Location, RequestContext, Resource
+from kyanite.services.rest.error_responses import formatted
+from kyanite.services.rest.subrequests import embedded_target, part_of, subrequest
 from kyanite.services.table import errors
 from kyanite.services.table.changes import (
     ACCESS,
     MAX_BODY_BYTES,
     act_of,
     change_of,
-    check_range,
     etag_header,
     insertion_of,
 )
 from kyanite.services.table.entity import get_entity, query_entities
 from kyanite.services.table.entity_json import entity_body
 from kyanite.services.table.formats import NO_CONTENT, json_headers, level_in, preference_of
-from kyanite.services.table.paths import Location, check_tunnel, entity_path, read_path
+from kyanite.services.table.paths import check_tunnel, entity_path, read_path
 from kyanite.values import iso_text
 from kyanite.wire import uri
 from kyanite.wire.batch import (
@@ -49,11 +48,12 @@ from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
 READ = Access(account="o r", service="r")
+_ANY_TOKEN = Access(account="* *", service="*", writes=True)
 _PART_HEAD = b"X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nDataServiceVersion: 3.0;\r\n"
 
 
 class _Step(NamedTuple):
-    """One request of a change set, read."""
+    """One request of a change set, decoded."""
 
     request: EmbeddedRequest
     table: str
@@ -61,7 +61,7 @@ class _Step(NamedTuple):
 
 
 class _Failure(Exception):
-    """A request of the change set cannot be read or may not be done."""
+    """A request of the change set cannot be read or is refused."""
 
     def __init__(self, index: int, cause: Refused | Malformed) -> None:
         super().__init__(str(cause))
@@ -92,14 +92,13 @@ def _answer(context: RequestContext, part: bytes) -> Response:
 async def _change_set(
     context: RequestContext, requests: Sequence[EmbeddedRequest], content_ids: Sequence[str | None]
 ) -> bytes:
-    if context.target.secondary:
-        raise Refused(Reason.WRITE_ON_SECONDARY)
+    authorize(context.principal, _ANY_TOKEN, _accessed(context))
     boundary = f"changesetresponse_{context.environment.fresh_guid()}"
     try:
         steps = _read(context, requests)
         _check_allowed(context, steps)
         written = await _apply(context, steps)
-        parts = _done(context, steps, written, content_ids)
+        parts = _responses(context, steps, written, content_ids)
     except _Failure as failure:
         parts = [_failed(context, failure)]
     return nested(boundary, encode_parts(boundary, parts))
@@ -109,30 +108,36 @@ def _read(context: RequestContext, requests: Sequence[EmbeddedRequest]) -> list[
     if len(requests) > entities.MAX_CHANGES:
         raise _Failure(entities.MAX_CHANGES - 1, Refused(Reason.TOO_MANY_CHANGES))
     steps: list[_Step] = []
-    places: dict[str, Location] = {}
+    locations: dict[str, Location] = {}
     for index, request in enumerate(requests):
         try:
-            place = places.get(request.target)
-            if place is None:
-                place = places[request.target] = _located(context, request.target)
-            steps.append(_Step(request, place[1], _change_of(request, place)))
+            location = locations.get(request.target)
+            if location is None:
+                location = locations[request.target] = _locate(context, request.target)
+            steps.append(_Step(request, location.container, _change_of(request, location)))
         except (Refused, Malformed) as cause:
             raise _Failure(index, cause) from None
     return steps
 
 
 def _check_allowed(context: RequestContext, steps: Sequence[_Step]) -> None:
-    """Who may not do all of a batch may do nothing of it; that is not told as a failure of one change."""
-    grant = context.grant
+    """A caller who may not do all of a batch may do nothing of it: the batch is refused, not one of its changes."""
+    principal, accessed = context.principal, _accessed(context)
     for act in {step.change.act for step in steps}:
-        permissions.check(grant, ACCESS[act])
+        authorize(principal, ACCESS[act], accessed)
+    shared = shared_keys(principal)
     for index, step in enumerate(steps):
-        check_range(grant, step.change.partition_key, step.change.row_key)
+        if shared is not None:
+            entities.check_within(shared, step.change.partition_key, step.change.row_key)
         if step.table != steps[0].table or context.container:
             _check_table(context, step, steps[0], index)
-    trouble = entities.check_group([step.change for step in steps])
-    if trouble is not None:
-        raise _Failure(*trouble)
+    refusal = entities.check_group([step.change for step in steps])
+    if refusal is not None:
+        raise _Failure(*refusal)
+
+
+def _accessed(context: RequestContext) -> AccessedResource:
+    return AccessedResource("table", context.target.secondary)
 
 
 def _check_table(context: RequestContext, step: _Step, first: _Step, index: int) -> None:
@@ -143,25 +148,22 @@ def _check_table(context: RequestContext, step: _Step, first: _Step, index: int)
         raise _Failure(index, Refused(Reason.DIFFERENT_PARTITIONS))
 
 
-def _change_of(request: EmbeddedRequest, place: Location) -> Change:
+def _change_of(request: EmbeddedRequest, location: Location) -> Change:
     method, _, headers, body = request
     check_tunnel(method, headers)
-    resource, _, _, keys = place
-    if resource is Resource.ENTITIES and method == "POST":
+    if location.resource is Resource.ENTITIES and method == "POST":
         insertion = insertion_of(headers, body)
         if insertion is None:
             raise Refused(Reason.PROPERTIES_NEED_VALUE)
         return insertion
-    if resource is not Resource.OBJECT:
+    if location.resource is not Resource.OBJECT:
         raise Malformed("UnsupportedHttpVerb")
-    return change_of(act_of(method, headers), *keys, headers, body)
+    return change_of(act_of(method, headers), *location.keys, headers, body)
 
 
-def _located(context: RequestContext, target: str) -> Location:
-    """What a request names by a URL of this service or by a path, whoever it says it is sent to."""
-    path = target.partition("?")[0]
-    if not path.startswith("/"):
-        path = "/" + path.partition("://")[2].partition("/")[2]
+def _locate(context: RequestContext, target: str) -> Location:
+    """What a request names by a path or by a URL with any host."""
+    path = embedded_target(target).path
     root = context.request.path.removesuffix("$batch")
     if not path.startswith(root):
         raise Malformed("InvalidUri")
@@ -178,7 +180,7 @@ async def _apply(context: RequestContext, steps: Sequence[_Step]) -> Written:
         raise _Failure(0, refusal) from None
 
 
-def _done(
+def _responses(
     context: RequestContext, steps: Sequence[_Step], written: Written, content_ids: Sequence[str | None]
 ) -> list[bytes]:
     changed = _PART_HEAD + header_lines([etag_header(written.etag)])
@@ -207,33 +209,27 @@ def _inserted(
 
 
 def _failed(context: RequestContext, failure: _Failure) -> bytes:
-    error, detail = _sound(failure.cause)
+    error, _, detail = formatted(failure.cause, errors.REASONS[Resource.BATCH], errors.CODES)
     now = iso_text(context.environment.clock())
     message = f"{error.message}\nRequestId:{context.request_id}\nTime:{now}"
-    content_type, body = errors.odata_error(error.code, f"{failure.index}:{errors.said(message, detail)}")
+    content_type, body = errors.odata_error(
+        error.code, f"{failure.index}:{errors.with_details(message, detail)}"
+    )
     return encode_response(error.status, _PART_HEAD + header_lines([("Content-Type", content_type)]), body)
-
-
-def _sound(cause: Refused | Malformed) -> tuple[WireError, dict[str, str]]:
-    if isinstance(cause, Refused):
-        return errors.REASONS[Resource.BATCH][cause.reason], cause.detail
-    return errors.CODES[cause.code], cause.detail
 
 
 async def _lone_query(context: RequestContext, request: EmbeddedRequest) -> bytes:
     """A query alone in a batch: for keys that are too long for a URL."""
     if request.method != "GET":
         raise _invalid("Outside of a change set a batch may hold a query only.")
-    resource, table, _, keys = _located(context, request.target)
-    if context.container and table.lower() != context.container.lower():
+    location = _locate(context, request.target)
+    if context.container and location.container.lower() != context.container.lower():
         raise Refused(Reason.AUTHORIZATION_FAILURE)
-    permissions.check(context.grant, READ)
-    inner = copy(context)
-    inner.container, inner.keys = table, keys
-    inner.headers = {**request.headers, "host": context.headers.get("host", "")}
-    inner.parameters = uri.decode_query(request.target.partition("?")[2]).first
+    headers = {**request.headers, "host": context.headers.get("host", "")}
+    inner = subrequest(context, request.method, embedded_target(request.target), headers)
+    part = part_of(context, inner, location, READ)
     try:
-        response = await (get_entity if resource is Resource.OBJECT else query_entities)(inner)
+        response = await (get_entity if location.resource is Resource.OBJECT else query_entities)(part)
     except (Refused, Malformed) as cause:
         return _failed(context, _Failure(0, cause))
     assert isinstance(response.body, bytes)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from kyanite.model.tables.entity import Change
 from kyanite.rules import entities
+from kyanite.rules.authorization import Access, Principal, ServiceSasPrincipal
 from kyanite.rules.entities import ANY, Act
-from kyanite.rules.permissions import Access, Grant, ServiceGrant
 from kyanite.services.table.formats import check_content_type
 from kyanite.wire import edm
 from kyanite.wire.malformed import Malformed, missing_header
@@ -17,12 +17,12 @@ from kyanite.wire.malformed import Malformed, missing_header
 MAX_BODY_BYTES = 4 * 1024 * 1024
 
 ACCESS: Mapping[Act, Access] = {
-    Act.INSERT: Access(account="o a", service="a"),
-    Act.UPDATE: Access(account="o u", service="u"),
-    Act.MERGE: Access(account="o u", service="u"),
-    Act.INSERT_OR_REPLACE: Access(account="o a&u", service="a&u"),
-    Act.INSERT_OR_MERGE: Access(account="o a&u", service="a&u"),
-    Act.DELETE: Access(account="o d", service="d"),
+    Act.INSERT: Access(account="o a", service="a", writes=True),
+    Act.UPDATE: Access(account="o u", service="u", writes=True),
+    Act.MERGE: Access(account="o u", service="u", writes=True),
+    Act.INSERT_OR_REPLACE: Access(account="o a&u", service="a&u", writes=True),
+    Act.INSERT_OR_MERGE: Access(account="o a&u", service="a&u", writes=True),
+    Act.DELETE: Access(account="o d", service="d", writes=True),
 }
 """The permissions that a shared access signature needs."""
 
@@ -82,10 +82,10 @@ def _if_match(headers: Mapping[str, str]) -> str | None:
     return text[3:-1]
 
 
-def check_range(grant: Grant, partition_key: str, row_key: str) -> None:
-    """Refuse an entity outside the key range of a shared access signature."""
-    if isinstance(grant, ServiceGrant):
-        entities.check_within(grant.keys, partition_key, row_key)
+def check_range(principal: Principal, partition_key: str, row_key: str) -> None:
+    """Refuse an entity that a token is not for."""
+    if isinstance(principal, ServiceSasPrincipal):
+        entities.check_within(principal.keys, partition_key, row_key)
 
 
 def etag_header(etag: str) -> tuple[str, str]:

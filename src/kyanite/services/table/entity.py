@@ -6,7 +6,7 @@ from kyanite.model.tables import entity, query, stored_entity, table
 from kyanite.model.tables.entity import Change, Written
 from kyanite.model.tables.query import Plan, Query
 from kyanite.rules import entities
-from kyanite.rules.permissions import ServiceGrant
+from kyanite.rules.authorization import shared_keys
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.table.changes import (
@@ -75,7 +75,9 @@ async def get_entity(context: RequestContext) -> Response:
         check_options(context.parameters)
         selected = selected_of(context.parameters)
     partition_key, row_key = context.keys
-    if not _is_granted(context, partition_key, row_key):
+    shared = shared_keys(context.principal)
+    if shared is not None and not entities.is_within(shared, partition_key, row_key):
+        # A shared access signature for some entities does not reveal others.
         raise Refused(Reason.ENTITY_NOT_FOUND)
     table_name, text = await entity.find(context.store.engine, table_key(context), partition_key, row_key)
     headers = json_headers(level)
@@ -87,11 +89,10 @@ async def query_entities(context: RequestContext) -> Response:
     level, parameters = level_of(context), context.parameters
     check_options(parameters)
     selected = selected_of(parameters)
-    grant = context.grant
     request = Query(
         _plan(parameters.get("$filter", "")),
         first=_first(context),
-        within=grant.keys if isinstance(grant, ServiceGrant) else None,
+        within=shared_keys(context.principal),
         limit=top_of(parameters),
     )
     page = await query.query(context.store.engine, table_key(context), request)
@@ -111,16 +112,8 @@ async def _body(context: RequestContext) -> bytes:
 
 
 async def _apply(context: RequestContext, change: Change) -> Written:
-    check_range(context.grant, change.partition_key, change.row_key)
+    check_range(context.principal, change.partition_key, change.row_key)
     return await entity.apply(context.store.engine, table_key(context), (change,))
-
-
-def _is_granted(context: RequestContext, partition_key: str, row_key: str) -> bool:
-    """A shared access signature for some entities does not reveal others."""
-    grant = context.grant
-    if not isinstance(grant, ServiceGrant) or grant.keys is None:
-        return True
-    return entities.is_within(grant.keys, partition_key, row_key)
 
 
 def _first(context: RequestContext) -> tuple[str, str] | None:

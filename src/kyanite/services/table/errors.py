@@ -1,8 +1,8 @@
-"""What the Table service answers for each reason and code, beside those that all services share; and how it says it.
+"""The responses of the Table service for each reason and code, beside those that all services share; and their format.
 
-Errors are OData: JSON, or XML for those who accept nothing else. Service properties and policies are documents like
-those of the other services, and so are their errors. OData has no place for details, so they are lines of the message;
-a detail named ``Reason`` is a better sentence than the one in the table.
+Errors are OData: JSON, or XML for clients that accept nothing else. Service properties and policies are documents like
+those of the other services, and so are their errors. OData has no elements for details, so they are lines of the
+message; a detail named ``Reason`` replaces the sentence of the table.
 """
 
 from collections.abc import Mapping
@@ -11,10 +11,11 @@ import msgspec
 
 from kyanite.rules.refusals import Reason
 from kyanite.services.rest import errors as common
-from kyanite.services.rest.context import RequestContext, Resource
+from kyanite.services.rest.context import Resource
+from kyanite.services.rest.definition import xml_error_body
 from kyanite.services.rest.errors import WireError
-from kyanite.services.rest.service import xml_error_body
 from kyanite.wire import xml
+from kyanite.wire.http import Request
 
 _ERROR_TYPE = "application/json;odata=minimalmetadata;streaming=true;charset=utf-8"
 _METADATA_SPACE = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
@@ -108,16 +109,14 @@ CODES: Mapping[str, WireError] = {
 }
 
 
-def error_body(
-    context: RequestContext, code: str, message: str, detail: Mapping[str, str]
-) -> tuple[str, bytes]:
-    if "comp=" in context.request.query:
-        return xml_error_body(context, code, message, detail)
-    return odata_error(code, said(message, detail), as_xml=_wants_xml(context.headers))
+def error_body(request: Request, code: str, message: str, detail: Mapping[str, str]) -> tuple[str, bytes]:
+    if "comp=" in request.query:
+        return xml_error_body(request, code, message, detail)
+    return odata_error(code, with_details(message, detail), as_xml=_wants_xml(request.headers))
 
 
-def said(message: str, detail: Mapping[str, str]) -> str:
-    """The message with its details, before the lines that tell the request's id and time."""
+def with_details(message: str, detail: Mapping[str, str]) -> str:
+    """The message with its details, before the lines with the request's id and the time."""
     sentence, line_end, rest = message.partition("\n")
     lines = [detail.get("Reason", sentence)]
     lines += [f"{name}:{value}" for name, value in detail.items() if name != "Reason"]

@@ -1,16 +1,16 @@
-"""The Table service as a table, to be held against the REST reference.
+"""The operations of the Table service, in the order of the REST reference.
 
-The last column is what a shared access signature needs (``rules/permissions.py``); nothing here is ever public. Rows
-that differ only by a header stand in the order in which the service tells them apart: If-Match makes an update of an
-upsert, and X-HTTP-Method says what a POST stands for.
+The last column is what the caller needs (``rules/authorization.py``); nothing here is ever public. Among rows that
+differ only by a header the first that fits the request counts: If-Match distinguishes an update from an upsert, and
+X-HTTP-Method is the verb that a POST stands for.
 """
 
 from dataclasses import replace
 
+from kyanite.rules.authorization import Access
 from kyanite.rules.entities import Act
-from kyanite.rules.permissions import Access
 from kyanite.services.rest.context import Resource
-from kyanite.services.rest.operations import Op
+from kyanite.services.rest.operations import Op, query
 from kyanite.services.table import account, batch, entity, table
 from kyanite.services.table.changes import ACCESS
 
@@ -18,16 +18,13 @@ SERVICE, TABLES, TABLE = Resource.SERVICE, Resource.TABLES, Resource.CONTAINER
 ENTITIES, ENTITY, BATCH = Resource.ENTITIES, Resource.OBJECT, Resource.BATCH
 
 KEY_ONLY = Access()
+KEY_ONLY_WRITE = Access(writes=True)
 ANY_TOKEN = Access(account="* *", service="*")
 READ = batch.READ
 IF_MATCH = "if-match"
 
 
-def query(restype: str = "", comp: str = "") -> dict[str, str]:
-    return {"restype": restype, "comp": comp}
-
-
-def by_post(*rows: Op) -> list[Op]:
+def tunnelled(*rows: Op) -> list[Op]:
     """The same operations for clients that can only POST, one for each of their verbs."""
     return [
         replace(row, methods="POST", when=f"x-http-method: {verb}{f' & {row.when}' if row.when else ''}")
@@ -38,35 +35,35 @@ def by_post(*rows: Op) -> list[Op]:
 
 # fmt: off
 CHANGES = (
-    Op("Update Entity", "PUT", ENTITY, query(), entity.change_entity, ACCESS[Act.UPDATE], when=IF_MATCH, writes=True),
-    Op("Insert Or Replace Entity", "PUT", ENTITY, query(), entity.change_entity, ACCESS[Act.INSERT_OR_REPLACE], writes=True),
-    Op("Merge Entity", "PATCH MERGE", ENTITY, query(), entity.change_entity, ACCESS[Act.MERGE], when=IF_MATCH, writes=True),
-    Op("Insert Or Merge Entity", "PATCH MERGE", ENTITY, query(), entity.change_entity, ACCESS[Act.INSERT_OR_MERGE], writes=True),
-    Op("Delete Entity", "DELETE", ENTITY, query(), entity.delete_entity, ACCESS[Act.DELETE], writes=True),
+    Op("Update Entity", "PUT", ENTITY, query(), entity.change_entity, ACCESS[Act.UPDATE], when=IF_MATCH),
+    Op("Insert Or Replace Entity", "PUT", ENTITY, query(), entity.change_entity, ACCESS[Act.INSERT_OR_REPLACE]),
+    Op("Merge Entity", "PATCH MERGE", ENTITY, query(), entity.change_entity, ACCESS[Act.MERGE], when=IF_MATCH),
+    Op("Insert Or Merge Entity", "PATCH MERGE", ENTITY, query(), entity.change_entity, ACCESS[Act.INSERT_OR_MERGE]),
+    Op("Delete Entity", "DELETE", ENTITY, query(), entity.delete_entity, ACCESS[Act.DELETE]),
 )
 
 OPERATIONS = (
     # The service
     Op("Get Table Service Properties", "GET", SERVICE, query("service", "properties"), account.get_properties, Access(account="s r")),
-    Op("Set Table Service Properties", "PUT", SERVICE, query("service", "properties"), account.set_properties, Access(account="s w"), writes=True),
+    Op("Set Table Service Properties", "PUT", SERVICE, query("service", "properties"), account.set_properties, Access(account="s w", writes=True)),
     Op("Get Table Service Stats", "GET", SERVICE, query("service", "stats"), account.get_stats, Access(account="s r")),
 
     # Tables
     Op("Query Tables", "GET", TABLES, query(), table.query_tables, Access(account="c l")),
-    Op("Create Table", "POST", TABLES, query(), table.create_table, Access(account="c cw"), writes=True),
+    Op("Create Table", "POST", TABLES, query(), table.create_table, Access(account="c cw", writes=True)),
     Op("Get Table", "GET", TABLE, query(), table.get_table, Access(account="c l")),
-    Op("Delete Table", "DELETE", TABLE, query(), table.delete_table, Access(account="c d"), writes=True),
-    Op("Delete Table", "POST", TABLE, query(), table.delete_table, Access(account="c d"), when="x-http-method: DELETE", writes=True),
+    Op("Delete Table", "DELETE", TABLE, query(), table.delete_table, Access(account="c d", writes=True)),
+    Op("Delete Table", "POST", TABLE, query(), table.delete_table, Access(account="c d", writes=True), when="x-http-method: DELETE"),
     Op("Get Table ACL", "GET HEAD", ENTITIES, query(comp="acl"), table.get_table_acl, KEY_ONLY),
-    Op("Set Table ACL", "PUT", ENTITIES, query(comp="acl"), table.set_table_acl, KEY_ONLY, writes=True),
+    Op("Set Table ACL", "PUT", ENTITIES, query(comp="acl"), table.set_table_acl, KEY_ONLY_WRITE),
 
     # Entities
     Op("Query Entities", "GET", ENTITIES, query(), entity.query_entities, READ),
     Op("Query Entities", "GET", ENTITY, query(), entity.get_entity, READ),
-    Op("Insert Entity", "POST", ENTITIES, query(), entity.insert_entity, ACCESS[Act.INSERT], writes=True),
-    Op("Delete Entity", "DELETE", ENTITIES, query(), entity.delete_nothing, ACCESS[Act.DELETE], writes=True),
+    Op("Insert Entity", "POST", ENTITIES, query(), entity.insert_entity, ACCESS[Act.INSERT]),
+    Op("Delete Entity", "DELETE", ENTITIES, query(), entity.delete_nothing, ACCESS[Act.DELETE]),
     *CHANGES,
-    *by_post(*CHANGES),
+    *tunnelled(*CHANGES),
     Op("Entity Group Transaction", "POST", BATCH, query(), batch.entity_group_transaction, ANY_TOKEN),
 )
 # fmt: on

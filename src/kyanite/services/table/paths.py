@@ -19,9 +19,11 @@ from urllib.parse import quote
 from kyanite.model.tables import table
 from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
-from kyanite.services.rest.access import ContainerAcl
-from kyanite.services.rest.context import RequestContext, Resource
+from kyanite.services.rest.authentication import ContainerAcl
+from kyanite.services.rest.context import Location, RequestContext, Resource
+from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed
+from kyanite.wire.uri import Target
 
 _BATCH = "$batch"
 _TABLES = "tables"
@@ -37,28 +39,19 @@ _ALLOWED_WITH_REST = frozenset(((Resource.ENTITIES, "POST"), (Resource.ENTITIES,
 _TUNNELLED = frozenset(("PUT", "MERGE", "PATCH", "DELETE"))
 
 
-def locate(context: RequestContext) -> Resource:
-    """Sets the table as the container, and the text in the brackets after it as the object or the keys."""
-    if "x-http-method" in context.headers:
-        check_tunnel(context.request.method, context.headers)
-    target = context.target
+def locate(request: Request, target: Target, parameters: Mapping[str, str]) -> Location:
+    """The table is the container, and what is in the brackets behind it the object or the keys."""
+    if "x-http-method" in request.headers:
+        check_tunnel(request.method, request.headers)
     if not target.first:
-        context.container = context.object_name = ""
-        return Resource.SERVICE
+        return Location(Resource.SERVICE)
     if target.first == _BATCH:
         # A shared access signature for one table names it, and all requests of the batch must be for that table.
-        context.container, context.object_name = context.parameters.get("tn", ""), ""
-        return Resource.BATCH
-    resource, context.container, context.object_name, context.keys = read_path(target.first)
-    if target.rest and (resource, context.request.method) not in _ALLOWED_WITH_REST:
+        return Location(Resource.BATCH, parameters.get("tn", ""))
+    location = read_path(target.first)
+    if target.rest and (location.resource, request.method) not in _ALLOWED_WITH_REST:
         raise Malformed("InvalidUri")
-    return resource
-
-
-Location = tuple[Resource, str, str, tuple[str, str]]
-"""The kind of resource; the table; the text in the brackets, if it matters; and the keys of an entity."""
-
-_NO_ENTITY = ("", "")
+    return location
 
 
 def read_path(path: str) -> Location:
@@ -68,7 +61,7 @@ def read_path(path: str) -> Location:
         name, partition_key, row_key = match.groups()
         if "''" in path:
             partition_key, row_key = partition_key.replace("''", "'"), row_key.replace("''", "'")
-        return Resource.OBJECT, name, path, (partition_key, row_key)
+        return Location(Resource.OBJECT, name, path, (partition_key, row_key))
     return _read_unusual_path(path)
 
 
@@ -79,14 +72,14 @@ def _read_unusual_path(path: str) -> Location:
     name, inside = match.groups(default="")
     if name.lower() == _TABLES:
         if not inside:
-            return Resource.TABLES, "", "", _NO_ENTITY
+            return Location(Resource.TABLES)
         name = table_name_of(inside)
         entities.check_table_name(name)
-        return Resource.CONTAINER, name, inside, _NO_ENTITY
+        return Location(Resource.CONTAINER, name, inside)
     entities.check_table_name(name)
     if not inside:
-        return Resource.ENTITIES, name, "", _NO_ENTITY
-    return Resource.OBJECT, name, inside, keys_of(inside)
+        return Location(Resource.ENTITIES, name)
+    return Location(Resource.OBJECT, name, inside, keys_of(inside))
 
 
 def table_name_of(inside: str) -> str:

@@ -1,7 +1,8 @@
 """The Table service: its tables combined."""
 
+from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.environment import Environment
-from kyanite.services.rest.service import Service, ServiceDefinition
+from kyanite.services.rest.service import Service
 from kyanite.services.table import errors
 from kyanite.services.table.operations import OPERATIONS
 from kyanite.services.table.paths import acl_lookup, locate

@@ -1,17 +1,28 @@
-"""Who is asking: the grant that a request's key, token or lack of either amounts to.
+"""Who the caller is: the principal that the key, the token or the lack of either proves.
 
-Signatures are checked here, over the wire formats' own texts; what a grant allows is ``rules/permissions.py``. Stored
-policies and public levels are read for every request that needs them, so a change holds at once.
+Signatures are checked here, over the strings to sign of the wire formats. What a principal may do is
+``rules/authorization.py``. Stored policies and public access levels are read for every request that needs them, so a
+change is in force for the next request.
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from kyanite.model.accounts import Account
-from kyanite.rules import permissions
-from kyanite.rules.permissions import OWNER, AccountGrant, Anonymous, Grant, Policy, ServiceGrant
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules import sas_terms
+from kyanite.rules.authorization import (
+    ACCOUNT_KEY,
+    AccountSasPrincipal,
+    AnonymousPrincipal,
+    Principal,
+    ServiceSasPrincipal,
+    refusal_without_credentials,
+)
+from kyanite.rules.refusals import AuthenticationProblem, Reason, Refused
+from kyanite.rules.sas_terms import Policy
 from kyanite.services.rest.context import RequestContext
 from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import http_date, sas, shared_key
@@ -20,7 +31,10 @@ from kyanite.wire.shared_key import Bearer, SharedKey, Signable
 from kyanite.wire.uri import Query
 
 _CLOCK_SKEW = 15 * 60 * TICKS_PER_SECOND
-_NO_OVERRIDES: Mapping[str, str] = {}
+_UNVERSIONED = "2009-09-19"
+"""The version whose rules a Shared Key signature follows when the request names none."""
+
+_replace = msgspec.structs.replace
 
 
 class NamedPolicy(Policy, Protocol):
@@ -30,10 +44,10 @@ class NamedPolicy(Policy, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ContainerAcl:
-    """A container, queue, table or share, as far as access is concerned."""
+    """The ACL of a container, queue, table or share."""
 
     policies: Sequence[NamedPolicy]
-    public_level: str = ""
+    public_access: str = ""
     """Empty, ``blob`` or ``container``."""
 
     def policy(self, identifier: str) -> NamedPolicy | None:
@@ -41,45 +55,33 @@ class ContainerAcl:
 
 
 class AclLookup(Protocol):
-    """Looks up what the request's container says about access; None when there is no such container."""
+    """Looks up the ACL of the request's container; None when there is no such container."""
 
     def __call__(self, context: RequestContext) -> Awaitable[ContainerAcl | None]: ...
 
 
-Admission = tuple[Grant, Mapping[str, str]]
-"""A grant, and the headers of a GET answer that its token replaces."""
-
-
 async def authenticate(
     context: RequestContext, query: Query, service: str, acl_lookup: AclLookup
-) -> Admission:
-    return at_once(context, query, service) or await looked_up(context, query, service, acl_lookup)
-
-
-def at_once(context: RequestContext, query: Query, service: str) -> Admission | None:
-    """How a request is admitted by a key or an account SAS; None when something has to be looked up for it."""
+) -> RequestContext:
+    """The same request, of the principal that its credentials prove."""
     if "authorization" in context.headers:
-        return _by_header(context, query), _NO_OVERRIDES
-    token = sas.decode(query, service)
-    if isinstance(token, AccountSas):
-        return _by_account_sas(context, query, service, token), _NO_OVERRIDES
-    return None
-
-
-async def looked_up(context: RequestContext, query: Query, service: str, acl_lookup: AclLookup) -> Admission:
+        return _replace(context, principal=_by_header(context, query))
     match sas.decode(query, service):
-        case None:
-            return await _anonymous(context, service, acl_lookup), _NO_OVERRIDES
+        case AccountSas() as token:
+            return _replace(context, principal=_by_account_sas(context, query, token))
         case ServiceSas() as token:
-            return await _by_service_sas(context, token, acl_lookup), _overrides(token)
+            principal = await _by_service_sas(context, token, acl_lookup)
+            return _replace(context, principal=principal, overrides=_overrides(token))
+        case None:
+            return _replace(context, principal=await _anonymous(context, service, acl_lookup))
         case _:
             raise _failed("User delegation keys are not supported by this server.")
 
 
-def _by_header(context: RequestContext, query: Query) -> Grant:
-    """The grant of a request with an Authorization header.
+def _by_header(context: RequestContext, query: Query) -> Principal:
+    """The principal of a request with an Authorization header.
 
-    A token in the URL is left alone. The clients send it along with the key that they prefer to it: the Python library
+    A token in the URL is ignored. The clients send it along with the key that they prefer to it: the Python library
     says so, and the Azure CLI does it for a URL with a token beside a connection string.
     """
     authorization = shared_key.decode_authorization(context.headers["authorization"])
@@ -87,11 +89,11 @@ def _by_header(context: RequestContext, query: Query) -> Grant:
         raise _failed("OAuth tokens are not supported by this server.")
     _check_date(context)
     signable = Signable(
-        context.request.method, context.target, query, context.headers, context.version or "2009-09-19"
+        context.request.method, context.target, query, context.headers, context.version or _UNVERSIONED
     )
     account = context.account
     if authorization.account == account.name and shared_key.verify(authorization, account.keys, signable):
-        return OWNER
+        return ACCOUNT_KEY
     raise _failed(_mismatch(authorization, signable))
 
 
@@ -112,46 +114,52 @@ def _check_date(context: RequestContext) -> None:
         raise _failed(f"Request date header too old: '{text}'")
 
 
-def _by_account_sas(context: RequestContext, query: Query, service: str, token: AccountSas) -> Grant:
-    """An account SAS names no resource, so that its signature was right can be remembered with the query.
+def _by_account_sas(context: RequestContext, query: Query, token: AccountSas) -> Principal:
+    """An account SAS names no resource, so a correct signature is remembered with the query.
 
-    What is remembered holds for this query, this account and these very keys; the terms are checked every time.
+    It is remembered for this query, this account and its present keys; the terms are checked every time.
     """
     account = context.account
     remembered = query.derived.get(account.name)
-    if isinstance(remembered, _Confirmed) and remembered.account is account:
-        grant = remembered.grant
+    if isinstance(remembered, _Verified) and remembered.account is account:
+        principal = remembered.principal
     else:
         _check_signature(account.keys, token.string_to_sign(account.name), token.signature)
-        grant = AccountGrant(service, token.services, token.resource_types, token.permissions)
-        query.derived[account.name] = _Confirmed(account, grant)
+        principal = AccountSasPrincipal(token.services, token.resource_types, token.permissions)
+        query.derived[account.name] = _Verified(account, principal)
     _check_terms(context, token.terms, token.terms.starts_at, token.terms.expires_at)
-    return grant if grant.service == service else replace(grant, service=service)
+    return principal
 
 
 @dataclass(frozen=True, slots=True)
-class _Confirmed:
+class _Verified:
     account: Account
-    grant: AccountGrant
+    principal: AccountSasPrincipal
 
 
-async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup: AclLookup) -> Grant:
+async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup: AclLookup) -> Principal:
     account, terms = context.account, token.terms
     moment = context.parameters.get("snapshot") or context.parameters.get("versionid") or ""
     text = token.string_to_sign(account.name, context.container, context.object_name, moment)
     _check_signature(account.keys, text, token.signature)
     if token.identifier is None:
         _check_terms(context, terms, terms.starts_at, terms.expires_at)
-        return ServiceGrant(token.resource, token.permissions or "", token.keys)
+        return ServiceSasPrincipal(token.resource, token.permissions or "", token.keys)
     acl = await acl_lookup(context)
-    agreement = permissions.agree(
+    agreement = sas_terms.agree(
         None if acl is None else acl.policy(token.identifier),
         permissions=token.permissions,
         starts_at=terms.starts_at,
         expires_at=terms.expires_at,
     )
     _check_terms(context, terms, agreement.starts_at, agreement.expires_at)
-    return ServiceGrant(token.resource, agreement.permissions, token.keys)
+    return ServiceSasPrincipal(token.resource, agreement.permissions, token.keys)
+
+
+async def _anonymous(context: RequestContext, service: str, acl_lookup: AclLookup) -> Principal:
+    refusal = refusal_without_credentials(service, context.version)
+    acl = await acl_lookup(context) if context.container else None
+    return AnonymousPrincipal("" if acl is None else acl.public_access, refusal)
 
 
 def _check_signature(keys: Sequence[bytes], text: str, signature: str) -> None:
@@ -164,23 +172,18 @@ def _check_terms(
 ) -> None:
     if expires_at is None:
         raise _failed("Signature fields not well formed.")
-    permissions.check_in_force(starts_at, expires_at, context.environment.clock())
+    sas_terms.check_time(starts_at, expires_at, context.environment.clock())
     if terms.addresses is not None:
-        permissions.check_source(terms.addresses, context.request.peer)
+        sas_terms.check_address(terms.addresses, context.request.peer)
     if terms.https_only:
-        permissions.check_protocol(https_only=True, secure=context.request.secure)
-
-
-async def _anonymous(context: RequestContext, service: str, acl_lookup: AclLookup) -> Grant:
-    refusal = permissions.refusal_without_credentials(service, context.version)
-    acl = await acl_lookup(context) if context.container else None
-    return Anonymous("" if acl is None else acl.public_level, refusal)
+        sas_terms.check_protocol(https_only=True, secure=context.request.secure)
 
 
 def _overrides(token: ServiceSas) -> Mapping[str, str]:
+    """The headers of the response that the token replaces."""
     given = token.overrides
     if given is None:
-        return _NO_OVERRIDES
+        return {}
     values = {
         "cache-control": given.cache_control,
         "content-disposition": given.content_disposition,
@@ -192,4 +195,4 @@ def _overrides(token: ServiceSas) -> Mapping[str, str]:
 
 
 def _failed(sentence: str) -> Refused:
-    return Refused(Reason.AUTHENTICATION_FAILED, AuthenticationErrorDetail=sentence)
+    return Refused(Reason.AUTHENTICATION_FAILED, AuthenticationProblem(sentence))

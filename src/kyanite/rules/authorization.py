@@ -1,0 +1,191 @@
+"""What a caller may do: ``authorize(principal, operation, resource)`` returns or refuses.
+
+The *principal* is what the caller has proved to be: the account key, an account SAS, a service SAS, or nothing at all
+(anonymous). The *operation* is a column of the operations tables, written with the letters of the REST reference:
+
+    Access(account="o cw", service="cw", writes=True)   # Put Blob: on an object, create or write
+    Access(account="o a&u", service="a&u", writes=True) # Insert Or Merge Entity: add and update, both
+    Access(account="o r", service="r", public="blob")   # Get Blob: also anonymous, if the container allows it
+    Access(account="c w", writes=True)                  # Set Container Metadata: never with a service SAS
+    Access(account="* *", service="*")                  # Get Account Information: any valid token
+    Access()                                            # Get Container ACL: the key only
+
+The *resource* is what the request names. When, from where and over which protocol a token may be used is
+``sas_terms.py``; that comes first. The refusals and their order are those of the service: service, resource type,
+permission, then the entities that a token names, then the read-only secondary.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, assert_never
+
+from kyanite.edm import SasKeyRange
+from kyanite.rules import entities
+from kyanite.rules.refusals import AuthenticationProblem, Reason, Refused
+
+ANY = "*"
+
+_SERVICE_LETTERS = {"blob": "b", "dfs": "b", "queue": "q", "table": "t", "file": "f"}
+_WHOLE_CONTAINERS = frozenset(("c", "s", ""))
+
+# Since this version a request without credentials is challenged; before, the resource is not found.
+_CHALLENGED_SINCE = {
+    "blob": "2019-12-12",
+    "queue": "2019-12-12",
+    "table": "2020-12-06",
+    "file": "2022-11-02",
+    "dfs": "2017-11-09",
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """What an operation needs. None: such a principal is never enough."""
+
+    account: str | None = None
+    """The resource type (s, c, o) and the letters an account SAS needs: any of them, or all when joined by
+    ``&``.
+    """
+    service: str | None = None
+    """The letters a service SAS needs."""
+    public: str | None = None
+    """The least public access level at which an anonymous caller may: ``blob`` or ``container``."""
+    writes: bool = False
+    """Not on the read-only secondary."""
+
+    @cached_property
+    def account_need(self) -> tuple[str, str]:
+        """The resource type and the letters, apart."""
+        resource_type, _, letters = (self.account or "").partition(" ")
+        return resource_type, letters
+
+
+class AccessedResource(NamedTuple):
+    """What a request names, as far as authorisation depends on it."""
+
+    service: str
+    """The service that the request was sent to: blob, queue, table, file."""
+    secondary: bool = False
+    """Whether it was addressed at the read-only secondary."""
+    entity: tuple[str, str] | None = None
+    """Partition key and row key, once they are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPrincipal:
+    """The account's own key opens everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSasPrincipal:
+    services: str
+    resource_types: str
+    permissions: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSasPrincipal:
+    """A service SAS whose signature fits the resource of the request."""
+
+    resource: str
+    """What was shared: b, bs, bv, c, d, f or s; empty for a queue or table."""
+    permissions: str
+    keys: SasKeyRange | None = None
+    """Which entities of a table were shared; None for anything else, and for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnonymousPrincipal:
+    """No credentials."""
+
+    public_access: str = ""
+    """What the container allows anyone: empty, ``blob`` or ``container``."""
+    refusal: Reason = Reason.NO_AUTHENTICATION_INFORMATION
+
+
+Principal = KeyPrincipal | AccountSasPrincipal | ServiceSasPrincipal | AnonymousPrincipal
+
+ACCOUNT_KEY = KeyPrincipal()
+
+
+def authorize(principal: Principal, operation: Access, resource: AccessedResource) -> None:
+    """Refuse what the principal may not do."""
+    match principal:
+        case KeyPrincipal():
+            pass
+        case AccountSasPrincipal():
+            _check_account_sas(principal, operation, resource.service)
+        case ServiceSasPrincipal():
+            _check_service_sas(principal, operation)
+            if resource.entity is not None:
+                entities.check_within(principal.keys, *resource.entity)
+        case AnonymousPrincipal():
+            if not _is_public(principal.public_access, operation.public):
+                raise Refused(principal.refusal)
+        case _:
+            assert_never(principal)
+    if operation.writes and resource.secondary:
+        raise Refused(Reason.WRITE_ON_SECONDARY)
+
+
+def may_overwrite(principal: Principal) -> bool:
+    """Whether what exists may be replaced: create without write makes new things only."""
+    match principal:
+        case KeyPrincipal():
+            return True
+        case AccountSasPrincipal() | ServiceSasPrincipal():
+            return "w" in principal.permissions
+        case AnonymousPrincipal():
+            return False
+        case _:
+            assert_never(principal)
+
+
+def shared_keys(principal: Principal) -> SasKeyRange | None:
+    """The entities that a token is limited to; None when there is no limit."""
+    return principal.keys if isinstance(principal, ServiceSasPrincipal) else None
+
+
+def refusal_without_credentials(service: str, version: str) -> Reason:
+    """How a request that has no credentials and needs some is refused."""
+    challenged = version >= _CHALLENGED_SINCE[service]
+    return Reason.NO_AUTHENTICATION_INFORMATION if challenged else Reason.RESOURCE_NOT_FOUND
+
+
+def _check_account_sas(principal: AccountSasPrincipal, operation: Access, service: str) -> None:
+    if operation.account is None:
+        raise Refused(Reason.AUTHORIZATION_FAILURE)
+    if _SERVICE_LETTERS[service] not in principal.services:
+        raise Refused(Reason.SERVICE_MISMATCH)
+    resource_type, letters = operation.account_need
+    if resource_type not in principal.resource_types and resource_type != ANY:
+        raise Refused(Reason.RESOURCE_TYPE_MISMATCH)
+    if not _has(principal.permissions, letters):
+        raise Refused(Reason.PERMISSION_MISMATCH)
+
+
+def _check_service_sas(principal: ServiceSasPrincipal, operation: Access) -> None:
+    if operation.service is None:
+        raise Refused(Reason.AUTHORIZATION_FAILURE)
+    on_container = operation.account is not None and operation.account[0] == "c"
+    if on_container and principal.resource not in _WHOLE_CONTAINERS:
+        raise Refused(
+            Reason.AUTHENTICATION_FAILED,
+            AuthenticationProblem("The specified signed resource is not allowed for this resource level"),
+        )
+    if not _has(principal.permissions, operation.service):
+        raise Refused(Reason.PERMISSION_MISMATCH)
+
+
+def _has(permissions: str, letters: str) -> bool:
+    if letters in permissions or letters == ANY:
+        return True
+    if "&" in letters:
+        return all(letter in permissions for letter in letters.split("&"))
+    return not set(letters).isdisjoint(permissions)
+
+
+def _is_public(level: str, needed: str | None) -> bool:
+    return (
+        level == "container" if needed == "container" else needed == "blob" and level in {"blob", "container"}
+    )

@@ -1,0 +1,96 @@
+"""Requests inside a request: the parts of a batch, and the URLs of copy and rename sources.
+
+A sub-request has the caller's address, scheme and port, and the version of the request that it is in. It is located,
+authenticated and authorised by the functions that serve an outer request; a part of a table batch, which has no
+credentials of its own, keeps the principal of the batch.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from kyanite.model.accounts import Account
+from kyanite.rules.authorization import Access, AccessedResource, Principal, authorize
+from kyanite.services.rest.authentication import AclLookup, authenticate
+from kyanite.services.rest.context import Locate, Location, RequestContext, new_context
+from kyanite.wire import uri
+from kyanite.wire.http import Request
+from kyanite.wire.uri import Target
+
+
+class SourceKind(NamedTuple):
+    """A service whose resources a sub-request may name, and what it does with them."""
+
+    word: str
+    locate: Locate
+    acl_lookup: AclLookup
+    access: Access
+
+
+class EmbeddedTarget(NamedTuple):
+    """The path and the query that a sub-request names."""
+
+    path: str
+    query: str
+
+
+def embedded_target(text: str) -> EmbeddedTarget:
+    """From a path or an absolute URL; the host of the latter does not count."""
+    path, _, query = text.partition("?")
+    if not path.startswith("/"):
+        path = "/" + path.partition("://")[2].partition("/")[2]
+    return EmbeddedTarget(path, query)
+
+
+def subrequest(
+    outer: RequestContext, method: str, target: EmbeddedTarget, headers: Mapping[str, str]
+) -> Request:
+    request = Request(
+        method,
+        target.path,
+        target.query,
+        headers,
+        [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
+        outer.request.body,
+        outer.request.peer,
+        outer.request.secure,
+        outer.request.local_port,
+    )
+    request.request_id = outer.request_id
+    return request
+
+
+async def admit(
+    outer: RequestContext,
+    request: Request,
+    target: Target,
+    account: Account,
+    location: Location,
+    kind: SourceKind,
+    *,
+    without_signature: Principal | None = None,
+) -> RequestContext:
+    """The context of a sub-request that is authenticated and authorised on its own.
+
+    ``without_signature``: the principal of a sub-request whose URL has no signature, instead of an anonymous one.
+    """
+    query = uri.decode_query(request.query)
+    context = new_context(outer.environment, request, target, account, query.first, outer.version, location)
+    if without_signature is not None and "sig" not in query.first:
+        context = msgspec.structs.replace(context, principal=without_signature)
+    else:
+        context = await authenticate(context, query, kind.word, kind.acl_lookup)
+    authorize(context.principal, kind.access, AccessedResource(kind.word, target.secondary))
+    return context
+
+
+def part_of(outer: RequestContext, request: Request, location: Location, access: Access) -> RequestContext:
+    """The context of a part without credentials of its own, authorised as the principal of the batch."""
+    query = uri.decode_query(request.query)
+    target = outer.target
+    context = new_context(
+        outer.environment, request, target, outer.account, query.first, outer.version, location
+    )
+    authorize(outer.principal, access, AccessedResource(target.service, target.secondary))
+    return msgspec.structs.replace(context, principal=outer.principal)

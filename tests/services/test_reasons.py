@@ -1,0 +1,90 @@
+"""Every error that a service can meet has a row in its tables, for every kind of resource; and no row is idle."""
+
+import pytest
+
+from kyanite.rules.refusals import Reason
+from kyanite.services.blob.service import DEFINITION as BLOB
+from kyanite.services.files.service import DEFINITION as FILES
+from kyanite.services.queue.service import DEFINITION as QUEUE
+from kyanite.services.rest import errors as common
+from kyanite.services.rest.context import Resource
+from kyanite.services.rest.definition import ServiceDefinition
+from kyanite.services.table.service import DEFINITION as TABLE
+from tests.services.reachable_errors import reachable_errors
+
+SERVICES = {"blob": BLOB, "files": FILES, "queue": QUEUE, "table": TABLE}
+LEASE_USES = set(common.lease_uses("Blob", "blob"))
+"""A container, blob, share or file is leased, never a service."""
+
+CAUGHT = {
+    "blob": {
+        # model/copy_sources.py catches what is wrong with a file that is the source of a copy,
+        Reason.DELETE_PENDING,
+        Reason.FILE_LOCK_CONFLICT,
+        Reason.PARENT_NOT_FOUND,
+        Reason.PATH_NOT_FOUND,
+        Reason.PATH_TYPE_MISMATCH,
+        Reason.SHARE_NOT_FOUND,
+        Reason.SHARE_SNAPSHOT_NOT_FOUND,
+        Reason.SHARING_VIOLATION,
+        # and services/blob/source.py what is wrong with its path.
+        Reason.INVALID_PATH_NAME,
+    },
+    "files": {
+        # model/files/copy.py catches what is wrong with a blob that is the source of a copy.
+        Reason.BLOB_ARCHIVED,
+        Reason.BLOB_BEING_REHYDRATED,
+        Reason.BLOB_NOT_FOUND,
+        Reason.CONTAINER_NOT_FOUND,
+    },
+    "queue": set[Reason](),
+    "table": set[Reason](),
+}
+
+
+def met_reasons(service: str) -> set[Reason]:
+    return {error for error in reachable_errors(service) if isinstance(error, Reason)}
+
+
+def kinds_of(definition: ServiceDefinition) -> set[Resource]:
+    return {Resource.SERVICE} | {op.resource for op in definition.operations}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_every_reason_has_a_row(service: str) -> None:
+    met = met_reasons(service) - CAUGHT[service]
+    assert len(met) >= 20
+    for kind in kinds_of(SERVICES[service]):
+        expected = met - LEASE_USES if kind is Resource.SERVICE else met
+        missing = expected - set(SERVICES[service].reasons[kind])
+        assert not {reason: reachable_errors(service)[reason] for reason in missing}, kind
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_every_row_can_be_met_or_is_shared(service: str) -> None:
+    shared = set(common.REASONS) | set(common.LEASE_ACTIONS)
+    for kind, rows in SERVICES[service].reasons.items():
+        assert set(rows) - shared <= met_reasons(service) - CAUGHT[service], kind
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_what_is_caught_can_be_raised(service: str) -> None:
+    assert CAUGHT[service] <= met_reasons(service)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_every_code_has_a_row(service: str) -> None:
+    met = {error for error in reachable_errors(service) if isinstance(error, str)}
+    assert len(met) >= 15
+    assert not {code: reachable_errors(service)[code] for code in met - set(SERVICES[service].codes)}
+
+
+def test_every_reason_is_met_by_a_service() -> None:
+    assert set[Reason]().union(*(met_reasons(service) for service in SERVICES)) == set(Reason)
+
+
+def test_every_shared_row_is_met_by_several_services() -> None:
+    counts = {
+        reason: sum(reason in met_reasons(service) for service in SERVICES) for reason in common.REASONS
+    }
+    assert {reason for reason, count in counts.items() if count < 2} == set()
