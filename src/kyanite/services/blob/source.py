@@ -80,9 +80,9 @@ async def receive_source(
     context: RequestContext, source: Source, wanted: ByteRange | None, most: int, expected: Expected
 ) -> ReceivedSource:
     """Read a source, the whole or a range of it, and store it anew; ``most`` bytes may come of it."""
-    stream = Stream(context.store, _reading_of(source, wanted))
+    stream: Stream[BlobRecord] = Stream(context.store)
     try:
-        opened = await stream.open()
+        opened = await stream.open(_reading_of(source, wanted))
         if opened.length > most:
             raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
         async with aclosing(stream.data()) as pieces:
