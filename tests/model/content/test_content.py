@@ -8,8 +8,8 @@ import pytest
 
 from kyanite.engine.api import Transaction
 from kyanite.extents.api import Extent
-from kyanite.model.content import content, pinned_reads
-from kyanite.model.content.content import INLINE_MAX, NO_CONTENT, Content, Part, Plan, Zeros
+from kyanite.model.content import content, reading
+from kyanite.model.content.content import INLINE_MAX, NO_CONTENT, Content, ExtentPart, ReadPlan, Zeros
 from tests.model.content.world import OWNER, World
 from tests.model.counted import Counted
 
@@ -38,7 +38,7 @@ def counting(world: World, body: Callable[[Transaction], T]) -> tuple[T, int]:
     return world.run(run)
 
 
-def plan(world: World, stored: Content, offset: int, length: int) -> Plan:
+def plan(world: World, stored: Content, offset: int, length: int) -> ReadPlan:
     return world.read(lambda snapshot: content.read_plan(snapshot, stored, offset, length))
 
 
@@ -46,9 +46,9 @@ def test_a_small_body_is_one_row(world: World) -> None:
     stored, rows = counting(world, lambda tx: content.create(tx, b"hello"))
     assert rows == 1
     assert list(world.rows()) == [b"b" + stored.body.to_bytes(8, "big")]
-    assert plan(world, stored, 0, 5) == Plan([b"hello"], 5)
-    assert plan(world, stored, 1, 3) == Plan([b"ell"], 4)
-    assert plan(world, stored, 3, 4) == Plan([b"lo\0\0"], 7)
+    assert plan(world, stored, 0, 5) == ReadPlan([b"hello"], 5)
+    assert plan(world, stored, 1, 3) == ReadPlan([b"ell"], 4)
+    assert plan(world, stored, 3, 4) == ReadPlan([b"lo\0\0"], 7)
     _, rows = counting(world, lambda tx: content.drop(tx, stored))
     assert rows == 1
     assert world.rows() == {}
@@ -57,8 +57,8 @@ def test_a_small_body_is_one_row(world: World) -> None:
 def test_no_bytes_are_no_rows(world: World) -> None:
     assert world.run(lambda tx: content.create(tx, b"")) == NO_CONTENT
     assert world.rows() == {}
-    assert plan(world, NO_CONTENT, 0, 0) == Plan([], 0)
-    assert plan(world, NO_CONTENT, 5, 10) == Plan([Zeros(10)], 15)
+    assert plan(world, NO_CONTENT, 0, 0) == ReadPlan([], 0)
+    assert plan(world, NO_CONTENT, 5, 10) == ReadPlan([Zeros(10)], 15)
 
 
 def test_an_extent_is_one_row_and_then_a_grave(world: World) -> None:
@@ -66,8 +66,8 @@ def test_an_extent_is_one_row_and_then_a_grave(world: World) -> None:
     assert rows == 1
     (row,) = world.rows()
     assert row == b"x" + SEGMENT + (4096).to_bytes(8, "big")
-    assert plan(world, stored, 0, 100) == Plan([Part(extent(4096, 100), 0, 100)], 100)
-    assert plan(world, stored, 90, 30) == Plan([Part(extent(4096, 100), 90, 10), Zeros(20)], 120)
+    assert plan(world, stored, 0, 100) == ReadPlan([ExtentPart(extent(4096, 100), 0, 100)], 100)
+    assert plan(world, stored, 90, 30) == ReadPlan([ExtentPart(extent(4096, 100), 90, 10), Zeros(20)], 120)
     world.run(lambda tx: content.drop(tx, stored))
     (freed_extent,) = world.rows()
     assert freed_extent[:1] == b"g"
@@ -151,8 +151,10 @@ def test_a_snapshot_and_the_write_after_it_cost_a_few_rows(world: World) -> None
     assert rows == 2
     written, rows = counting(world, lambda tx: content.write(tx, stored, 100 * GIB - 512, [extent(1, 512)]))
     assert rows <= 12
-    assert plan(world, snapshot, 100 * GIB - 512, 512) == Plan([Zeros(512)], 100 * GIB)
-    assert plan(world, written, 100 * GIB - 512, 512) == Plan([Part(extent(1, 512), 0, 512)], 100 * GIB)
+    assert plan(world, snapshot, 100 * GIB - 512, 512) == ReadPlan([Zeros(512)], 100 * GIB)
+    assert plan(world, written, 100 * GIB - 512, 512) == ReadPlan(
+        [ExtentPart(extent(1, 512), 0, 512)], 100 * GIB
+    )
     world.check_counts([snapshot, written])
 
 
@@ -160,7 +162,7 @@ def test_a_drop_and_a_clear_of_everything_cost_a_few_rows(world: World) -> None:
     stored = sparse(world)
     cleared, rows = counting(world, lambda tx: content.clear(tx, stored, 0, 100 * GIB))
     assert rows < 60
-    assert plan(world, cleared, 0, 100 * GIB) == Plan([Zeros(100 * GIB)], 100 * GIB)
+    assert plan(world, cleared, 0, 100 * GIB) == ReadPlan([Zeros(100 * GIB)], 100 * GIB)
     _, rows = counting(world, lambda tx: content.drop(tx, cleared))
     assert rows <= 3
     world.sweep_all()
@@ -199,8 +201,8 @@ def test_a_cut_interval_keeps_its_extent_until_the_last_part_goes(world: World) 
     stored = world.run(lambda tx: content.create(tx, [extent(0, 1000)]))
     stored = world.run(lambda tx: content.clear(tx, stored, 400, 200))
     world.check_counts([stored])
-    left, right = Part(extent(0, 1000), 0, 400), Part(extent(0, 1000), 600, 400)
-    assert plan(world, stored, 0, 1000) == Plan([left, Zeros(200), right], 1000)
+    left, right = ExtentPart(extent(0, 1000), 0, 400), ExtentPart(extent(0, 1000), 600, 400)
+    assert plan(world, stored, 0, 1000) == ReadPlan([left, Zeros(200), right], 1000)
     stored = world.run(lambda tx: content.truncate(tx, stored, 400))
     assert list(world.rows(b"g")) == []
     stored = world.run(lambda tx: content.clear(tx, stored, 0, 400))
@@ -213,53 +215,53 @@ def test_what_was_truncated_does_not_come_back(world: World) -> None:
     kept = world.run(lambda tx: content.share(tx, stored))
     for each in (stored, kept):
         short = world.run(_truncating(each, 350))
-        assert plan(world, short, 300, 1000).pieces == [Part(extent(3 * 4096, 100), 0, 50), Zeros(950)]
+        assert plan(world, short, 300, 1000).parts == [ExtentPart(extent(3 * 4096, 100), 0, 50), Zeros(950)]
 
 
 def _truncating(stored: Content, length: int) -> Callable[[Transaction], Content]:
     return lambda tx: content.truncate(tx, stored, length)
 
 
-def test_a_long_plan_stops_short_and_goes_on_under_a_hold(
+def test_a_long_plan_stops_short_and_continues_as_a_pinned_read(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(content, "_PLAN_PIECES", 10)
+    monkeypatch.setattr(content, "_PLAN_PARTS", 10)
     bodies = [bytes((number,)) * 10 for number in range(100)]
     stored = world.run(lambda tx: content.create(tx, world.segments.put(*bodies)))
     whole = b"".join(bodies)
     first = plan(world, stored, 5, 995)
-    assert len(first.pieces) == 10
+    assert len(first.parts) == 10
     assert first.end == 100
 
-    def hold_and_plan(tx: Transaction) -> Plan:
-        pinned_reads.take(tx, stored, OWNER, 7)
+    def pin_and_plan(tx: Transaction) -> ReadPlan:
+        reading.pin_content(tx, stored, OWNER, 7)
         return content.read_plan(tx, stored, 5, 995)
 
     read = b""
-    reading = pinned_reads.pieces(world.engine, stored, world.run(hold_and_plan), 1000)
+    parts = reading.planned_parts(world.engine, stored, world.run(pin_and_plan), 1000)
     written = stored
     for number in range(1000):
         try:
-            piece = _next_of(reading)
+            piece = _next_of(parts)
         except StopAsyncIteration:
             break
-        assert isinstance(piece, Part)
+        assert isinstance(piece, ExtentPart)
         read += world.segments.read(*piece)
         written = world.run(_writing(written, number * 9, b"other"))
     assert read == whole[5:]
-    world.run(lambda tx: pinned_reads.release(tx, OWNER, 7))
-    world.run(lambda tx: pinned_reads.release(tx, OWNER, 7))
+    world.run(lambda tx: reading.release_content(tx, OWNER, 7))
+    world.run(lambda tx: reading.release_content(tx, OWNER, 7))
     world.check_counts([written])
     world.sweep_all()
     assert len(world.rows(b"l")) == 1
 
 
-def _next_of(pieces: object) -> content.Piece:
+def _next_of(pieces: object) -> content.PlanPart:
     step = pieces.__anext__()  # type: ignore[attr-defined]
     try:
         step.send(None)
     except StopIteration as stop:
-        piece: content.Piece = stop.value
+        piece: content.PlanPart = stop.value
         return piece
     raise AssertionError("This had to wait.")
 
@@ -270,4 +272,4 @@ def test_a_plan_does_not_gather_too_many_inline_bytes(world: World) -> None:
         stored = world.run(_writing(stored, number * INLINE_MAX, bytes(INLINE_MAX)))
     short = plan(world, stored, 0, 300 * INLINE_MAX)
     assert short.end == 256 * INLINE_MAX
-    assert sum(len(piece) for piece in short.pieces if isinstance(piece, bytes)) == short.end
+    assert sum(len(piece) for piece in short.parts if isinstance(piece, bytes)) == short.end

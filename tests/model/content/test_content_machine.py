@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kyanite.extents.api import Extent
-from kyanite.model.content import content, interval_rows, layers, pinned_reads
+from kyanite.model.content import content, interval_rows, layers, reading
 from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.maintenance import compaction
 from tests.model.content.world import OWNER, World
@@ -94,14 +94,14 @@ class Contents(RuleBasedStateMachine):
         self.next_hold += 1
         number = self.next_hold
         if held.layer:
-            self.world.run(lambda tx: pinned_reads.take(tx, held, OWNER, number))
+            self.world.run(lambda tx: reading.pin_content(tx, held, OWNER, number))
             self.held.append((number, held, bytes(self.expected[self.pick(index)])))
 
     @precondition(lambda self: self.held)
     @rule()
     def release_hold(self) -> None:
         number, _, _ = self.held.pop()
-        self.world.run(lambda tx: pinned_reads.release(tx, OWNER, number))
+        self.world.run(lambda tx: reading.release_content(tx, OWNER, number))
 
     @rule(steps=st.integers(1, 4))
     def sweep(self, steps: int) -> None:

@@ -16,7 +16,7 @@ from kyanite.extents.api import Extent, Mark, Stretch
 from kyanite.extents.crc64 import crc64
 from kyanite.model import keys
 from kyanite.model.content import layers
-from kyanite.model.content.content import Content, Part, Zeros, read_plan
+from kyanite.model.content.content import Content, ExtentPart, Zeros, read_plan
 from kyanite.model.content.interval_rows import scan
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.references import decode_extent
@@ -149,10 +149,10 @@ class World:
         plan = self.read(lambda snapshot: read_plan(snapshot, stored, offset, length))
         assert plan.end == offset + length
         pieces = []
-        for piece in plan.pieces:
+        for piece in plan.parts:
             if isinstance(piece, Zeros):
                 pieces.append(bytes(piece.length))
-            elif isinstance(piece, Part):
+            elif isinstance(piece, ExtentPart):
                 pieces.append(self.segments.read(piece.extent, piece.offset, piece.length))
             else:
                 pieces.append(piece)

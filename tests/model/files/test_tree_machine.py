@@ -280,7 +280,7 @@ class Trees(RuleBasedStateMachine):
         def body(snap: Snapshot) -> tuple[bytes, int]:
             _, entry = file.load_for_read(snap, path, None)
             plan = content.read_plan(snap, entry.content, 0, entry.length)
-            pieces = (each if isinstance(each, bytes) else bytes(each.length) for each in plan.pieces)
+            pieces = (each if isinstance(each, bytes) else bytes(each.length) for each in plan.parts)
             return b"".join(pieces), entry.links
 
         return run(self.engine.read(body))

@@ -9,7 +9,7 @@ import pytest
 from kyanite.engine.api import Engine, EngineError, Scope, Snapshot, Transaction
 from kyanite.extents.api import Extent, Stretch
 from kyanite.model import keys
-from kyanite.model.content import content, pinned_reads
+from kyanite.model.content import content, reading
 from kyanite.model.content.content import Content
 from kyanite.model.content.layer_view import layers
 from kyanite.model.files import handles
@@ -137,8 +137,8 @@ def test_the_estate_of_a_dead_process_is_settled(world: World) -> None:
     committed = segments.put(b"committed", b"not", b"this too")
     what = world.run(lambda tx: content.create(tx, [committed[0], committed[2]]))
     layered = world.run(lambda tx: content.create(tx, segments.put(*[b"."] * 10)))
-    world.run(lambda tx: pinned_reads.take(tx, layered, DEAD, 1))
-    world.run(lambda tx: pinned_reads.take(tx, layered, OWNER, 1))
+    world.run(lambda tx: reading.pin_content(tx, layered, DEAD, 1))
+    world.run(lambda tx: reading.pin_content(tx, layered, OWNER, 1))
     segments.dead[DEAD] = [uncommitted[0].segment, committed[0].segment]
     pin = segments.pin()
     assert world.sweep()

@@ -48,6 +48,19 @@ async def test_it_is_refused_and_nothing_is_done(
     assert (await blobs("HEAD", "/none?restype=container")).status == 404
 
 
+@pytest.mark.parametrize(
+    "part",
+    ["tags", "versions", "deleted", "deletedwithversions", "immutabilitypolicy", "legalhold", "permissions"],
+)
+@pytest.mark.parametrize("include", ["{}", "metadata,{}", "Snapshots,{}"])
+async def test_a_listing_does_not_leave_out_what_it_cannot_include(
+    blobs: Harness, include: str, part: str
+) -> None:
+    await blobs("PUT", "/box?restype=container")
+    answer = await blobs("GET", f"/box?restype=container&comp=list&include={include.format(part)}")
+    assert (answer.status, answer.code) == (501, "NotImplemented")
+
+
 async def test_the_scope_that_every_account_has_may_be_named(blobs: Harness) -> None:
     scope = {"x-ms-default-encryption-scope": "$account-encryption-key"}
     assert (await blobs("PUT", "/box?restype=container", scope)).status == 201

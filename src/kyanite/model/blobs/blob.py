@@ -50,7 +50,8 @@ def load_for_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessCondit
 def load_to_be_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessConditions) -> BlobRecord:
     """The same for a request that reads the bytes. Refused when the blob is archived."""
     record = load_for_read(snap, blob, access_conditions)
-    check_online(snap, record)
+    if record.tier == tiers.ARCHIVE:
+        tiers.check_online(record.tiering, snap.now)
     return record
 
 

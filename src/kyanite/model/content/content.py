@@ -29,9 +29,9 @@ __all__ = [
     "NO_CONTENT",
     "PACK_MAX",
     "Content",
-    "Part",
-    "Piece",
-    "Plan",
+    "ExtentPart",
+    "PlanPart",
+    "ReadPlan",
     "Zeros",
     "clear",
     "create",
@@ -53,7 +53,7 @@ _SPLICE_ROWS_MAX = 8
 """A splice that overlaps more runs than this goes into a layer of its own, and the rest is left to the
 background."""
 
-_PLAN_PIECES = 4096
+_PLAN_PARTS = 4096
 _PLAN_INLINE_BYTES = 4 * 1024 * 1024
 
 
@@ -76,7 +76,7 @@ class Zeros(NamedTuple):
     length: int
 
 
-class Part(NamedTuple):
+class ExtentPart(NamedTuple):
     """Bytes of an extent."""
 
     extent: Extent
@@ -84,15 +84,15 @@ class Part(NamedTuple):
     length: int
 
 
-Piece = Zeros | Part | bytes
+PlanPart = Zeros | ExtentPart | bytes
 
 
-class Plan(NamedTuple):
+class ReadPlan(NamedTuple):
     """Where the bytes of a range come from, in order."""
 
-    pieces: list[Piece]
+    parts: list[PlanPart]
     end: int
-    """How far the plan goes: short of what was asked for when it would have become too long."""
+    """How far the plan goes: not to the end of the range if it would become too long."""
 
 
 # Whole contents
@@ -239,30 +239,32 @@ def visible(snapshot: Snapshot, content: Content, start: int, end: int) -> Itera
             yield clip(interval, start, end)
 
 
-def read_plan(snapshot: Snapshot, content: Content, offset: int, length: int) -> Plan:
-    """How to read the range. Whoever reads extents by it has pinned them before the snapshot was taken.
+def read_plan(snapshot: Snapshot, content: Content, offset: int, length: int) -> ReadPlan:
+    """How to read the range. A caller that reads extents by the plan has pinned them before it took the snapshot.
 
-    The plan stops short of the end (``Plan.end``) when it would get too long. To go on in another snapshot,
-    the content has to be held, for it may change: see ``pinned_reads.py``.
+    A plan that would get too long ends early (``ReadPlan.end``). To read on in another snapshot, the content has to be
+    pinned, because it may change: see ``reading.py``.
     """
     if content.body:
-        return Plan([_body_range(snapshot, content.body, offset, length)] if length else [], offset + length)
-    pieces: list[Piece] = []
+        return ReadPlan(
+            [_body_range(snapshot, content.body, offset, length)] if length else [], offset + length
+        )
+    parts: list[PlanPart] = []
     at, end, inline_bytes = offset, offset + length, 0
     for interval in visible(snapshot, content, offset, end):
-        if len(pieces) >= _PLAN_PIECES or inline_bytes >= _PLAN_INLINE_BYTES:
-            return Plan(pieces, at)
+        if len(parts) >= _PLAN_PARTS or inline_bytes >= _PLAN_INLINE_BYTES:
+            return ReadPlan(parts, at)
         if interval.offset > at:
-            pieces.append(Zeros(interval.offset - at))
+            parts.append(Zeros(interval.offset - at))
         at = interval.end
         if interval.extent is not None:
-            pieces.append(Part(interval.extent, interval.skip, interval.length))
+            parts.append(ExtentPart(interval.extent, interval.skip, interval.length))
         else:
-            pieces.append(_body_range(snapshot, interval.body, interval.skip, interval.length))
+            parts.append(_body_range(snapshot, interval.body, interval.skip, interval.length))
             inline_bytes += interval.length
     if at < end:
-        pieces.append(Zeros(end - at))
-    return Plan(pieces, end)
+        parts.append(Zeros(end - at))
+    return ReadPlan(parts, end)
 
 
 # Inline bodies

@@ -1,15 +1,27 @@
-"""Reading the bytes of a blob or file: the version that was there when the reading began, however long it takes."""
+"""Reading the bytes of a blob or file: the version that was there when the read began, however long it takes.
+
+The caller pins the extents (``Extents.pin``) and then opens the content, which is one snapshot: extents never change,
+so the plan that it returns can be followed for as long as the pin is kept.
+
+A plan that would be too long ends early, and the rest has to come from later snapshots. A layer of one record is
+written in place, so two snapshots of it may differ. Such a reader opens the content again as a *pinned read*: a
+transaction that reads the record and counts the reader as one more record of the layer, so that the next write goes
+into a new layer on top. The transaction needs no sync, because a pinned read ends with its process. Maintenance
+releases the pinned reads of dead processes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model.content import pinned_reads
-from kyanite.model.content.content import Content, Plan, read_plan
+from kyanite.model import keys
+from kyanite.model.content import layers
+from kyanite.model.content.content import Content, PlanPart, ReadPlan, read_plan
 from kyanite.rules.refusals import Reason, Refused, TotalLength
 from kyanite.values import Instant
 
@@ -28,65 +40,78 @@ R = TypeVar("R", bound=Readable)
 
 
 class Reading(msgspec.Struct, Generic[R], frozen=True, gc=False):
-    """What is to be read: from byte ``first`` to byte ``last`` or the end, or the whole, which may be empty."""
+    """What to read: from byte ``first`` to byte ``last`` or the end, or the whole, which may be empty."""
 
     load: Callable[[Snapshot], R]
-    """Finds the record, or refuses to."""
+    """Loads the record, or refuses."""
     first: int = 0
     last: int | None = None
     is_whole: bool = True
 
 
 class Opened(msgspec.Struct, Generic[R], frozen=True, gc=False):
-    """A blob or file as it was when its reading began, and where the bytes that were asked for are."""
+    """A blob or file as it was when the read began, and where the bytes of the range are."""
 
     record: R
     at: Instant
     offset: int
     length: int
-    plan: Plan
-
-    @property
-    def is_planned_whole(self) -> bool:
-        """Whether the plan goes to the end. Otherwise it has to be opened again, and held."""
-        return self.plan.end >= self.offset + self.length
+    plan: ReadPlan
 
 
-def open_once(engine: Engine, request: Reading[R]) -> Awaitable[Opened[R]]:
-    """Begin to read. The caller has pinned the extents before."""
+def open_content(snap: Snapshot, request: Reading[R]) -> Opened[R]:
+    record = request.load(snap)
+    total = record.length
+    if request.is_whole:
+        return Opened(record, snap.now, 0, total, read_plan(snap, record.content, 0, total))
+    first = request.first
+    if first >= total:
+        raise Refused(Reason.INVALID_RANGE, TotalLength(total))
+    length = (total if request.last is None else min(request.last + 1, total)) - first
+    return Opened(record, snap.now, first, length, read_plan(snap, record.content, first, length))
 
-    def body(snap: Snapshot) -> Opened[R]:
-        return _open(snap, request)
 
-    return engine.read(body)
-
-
-def open_held(engine: Engine, request: Reading[R], owner: bytes, number: int) -> Awaitable[Opened[R]]:
-    """Begin to read something so finely divided that it takes several plans: its content is held meanwhile."""
+def open_pinned(engine: Engine, request: Reading[R], owner: bytes, number: int) -> Awaitable[Opened[R]]:
+    """Open as a pinned read of this process (``Extents.owner``), under a number that it uses for no other."""
 
     def body(tx: Transaction) -> Opened[R]:
-        opened = _open(tx, request)
-        pinned_reads.take(tx, opened.record.content, owner, number)
+        opened = open_content(tx, request)
+        pin_content(tx, opened.record.content, owner, number)
         return opened
 
     return engine.run(body, durable=False)
 
 
-def let_go(engine: Engine, owner: bytes, number: int) -> Awaitable[None]:
-    def body(tx: Transaction) -> None:
-        pinned_reads.release(tx, owner, number)
-
-    return engine.run(body, durable=False)
+def release_pinned(engine: Engine, owner: bytes, number: int) -> Awaitable[None]:
+    return engine.run(partial(release_content, owner=owner, number=number), durable=False)
 
 
-def _open(snap: Snapshot, request: Reading[R]) -> Opened[R]:
-    record = request.load(snap)
-    total = record.length
-    if request.is_whole:
-        return Opened(record, snap.now, 0, total, read_plan(snap, record.content, 0, total))
-    if request.first >= total:
-        raise Refused(Reason.INVALID_RANGE, TotalLength(total))
-    length = total - request.first if request.last is None else min(request.last + 1, total) - request.first
-    return Opened(
-        record, snap.now, request.first, length, read_plan(snap, record.content, request.first, length)
-    )
+def pin_content(tx: Transaction, content: Content, owner: bytes, number: int) -> None:
+    if content.layer:
+        layers.share(tx, content.layer)
+        tx.put(keys.pinned_read(owner, number), _encode(content.layer))
+
+
+def release_content(tx: Transaction, owner: bytes, number: int) -> None:
+    """Nothing happens if there is no such pinned read."""
+    stored = tx.get(keys.pinned_read(owner, number))
+    if stored is not None:
+        layers.drop(tx, _decode(stored))
+        tx.delete(keys.pinned_read(owner, number))
+
+
+async def planned_parts(
+    engine: Engine, content: Content, plan: ReadPlan, end: int
+) -> AsyncIterator[PlanPart]:
+    """The parts of a plan and of those that follow it up to ``end``. If any follow, the content is pinned."""
+    while True:
+        for part in plan.parts:
+            yield part
+        at = plan.end
+        if at >= end:
+            return
+        plan = await engine.read(partial(read_plan, content=content, offset=at, length=end - at))
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode: Callable[[bytes], int] = msgspec.msgpack.Decoder(int).decode

@@ -15,7 +15,7 @@ from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import SEGMENT_BYTES, Mark, Reclaimable, Stretch
 from kyanite.membership.api import Membership
 from kyanite.model import keys
-from kyanite.model.content import pinned_reads
+from kyanite.model.content import reading
 from kyanite.model.content.references import decode_extent
 from kyanite.model.files import handles
 
@@ -126,5 +126,5 @@ def _release_pinned_reads(tx: Transaction, owner: bytes) -> bool:
         for key, _ in tx.scan(prefix, keys.after(prefix), limit=_PINNED_READS_AT_ONCE)
     ]
     for number in numbers:
-        pinned_reads.release(tx, owner, number)
+        reading.release_content(tx, owner, number)
     return bool(numbers)

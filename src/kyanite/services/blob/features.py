@@ -1,6 +1,7 @@
-"""What requests can ask of blobs that is not there yet.
+"""Features of the Blob service that this server does not have yet. Requests that need one are refused.
 
-They are refused: left out in silence, a condition would not hold, a key would not encrypt, a tag would be lost.
+If it were ignored, a condition would not hold, a key would not encrypt, a tag would be lost, and a client would take a
+listing without deleted blobs for proof that there are none.
 """
 
 from kyanite.services.rest.context import RequestContext
@@ -20,12 +21,24 @@ _HEADERS = frozenset(
     }
 )
 _PARAMETERS = frozenset({"deletetype", "ses", "versionid"})
+LISTED_PARTS = frozenset(
+    {
+        "deleted",
+        "deletedwithversions",
+        "immutabilitypolicy",
+        "legalhold",
+        "permissions",
+        "tags",
+        "versions",
+    }
+)
+"""What List Blobs can include on Azure and not here."""
 _CONTAINER_SCOPE = "x-ms-default-encryption-scope"
 _ACCOUNT_KEY = "$account-encryption-key"
 
 
 def check(context: RequestContext) -> None:
-    """Refuse a request about a blob that asks for what is not there."""
+    """Refuse a request about a blob that needs a missing feature."""
     if not context.headers.keys().isdisjoint(_HEADERS):
         name = next(name for name in context.headers if name in _HEADERS)
         raise Malformed("NotImplemented", HeaderName=name)
@@ -35,6 +48,12 @@ def check(context: RequestContext) -> None:
 
 
 def check_container(context: RequestContext) -> None:
-    """The same for a container that is to be created."""
+    """The same for Create Container."""
     if context.headers.get(_CONTAINER_SCOPE, _ACCOUNT_KEY) != _ACCOUNT_KEY:
         raise Malformed("NotImplemented", HeaderName=_CONTAINER_SCOPE)
+
+
+def check_listing(parts: frozenset[str]) -> None:
+    """The same for what List Blobs is to include."""
+    if not parts.isdisjoint(LISTED_PARTS):
+        raise Malformed("NotImplemented", QueryParameterName="include")

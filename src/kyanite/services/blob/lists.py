@@ -15,6 +15,7 @@ from kyanite.model.blobs.rows import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, STAGING
 from kyanite.model.records import CopyState
 from kyanite.rules import leases, tiers
 from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
@@ -35,21 +36,7 @@ from kyanite.wire.xml import escape, name_element, speakable
 
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
-_BLOB_PARTS = frozenset(
-    {
-        "snapshots",
-        "metadata",
-        "uncommittedblobs",
-        "copy",
-        "deleted",
-        "tags",
-        "versions",
-        "deletedwithversions",
-        "immutabilitypolicy",
-        "legalhold",
-        "permissions",
-    }
-)
+_BLOB_PARTS = frozenset({"snapshots", "metadata", "uncommittedblobs", "copy"}) | features.LISTED_PARTS
 _UNCOMMITTED = (
     "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>"
     "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState></Properties>"
@@ -89,6 +76,7 @@ async def list_containers(context: RequestContext) -> Response:
 async def list_blobs(context: RequestContext) -> Response:
     parameters = context.parameters
     parts = includes_of(parameters, _BLOB_PARTS)
+    features.check_listing(parts)
     limit = max_results_of(parameters)
     request = BlobListing(
         prefix=parameters.get("prefix", ""),

@@ -97,9 +97,9 @@ async def store_source(
 
     The transaction is given the record of the source as well.
     """
-    stream = Stream(context.store, _reading_of(source, wanted))
+    stream: Stream[BlobRecord] = Stream(context.store)
     try:
-        opened = await stream.open()
+        opened = await stream.open(_reading_of(source, wanted))
         if opened.length > most:
             raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
         async with aclosing(stream.data()) as pieces:

@@ -1,19 +1,27 @@
-"""Sending the bytes of a blob or file: the whole or a range, from the version that was there when the request came.
+"""Sending the bytes of a blob or file: the whole or a range, of the version that was there when the request came.
 
-The bytes of a small one are in the answer at once. Those of extents follow as they are read, or are sent by the kernel
-straight from the file; a pin keeps them until the client has them all, whatever is written meanwhile.
+The bytes of a small one are sent with the head. Those of extents follow as they are read, or the kernel sends them from
+the file. The pin keeps them until the client has them all, whatever is written in the meantime.
 """
 
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
 
 from kyanite.model.accounts import Store
-from kyanite.model.content import pinned_reads
-from kyanite.model.content.content import Part, Plan, Zeros
-from kyanite.model.content.reading import Opened, Readable, Reading, let_go, open_held, open_once
+from kyanite.model.content.content import ExtentPart, PlanPart
+from kyanite.model.content.reading import (
+    Opened,
+    Readable,
+    Reading,
+    open_content,
+    open_pinned,
+    planned_parts,
+    release_pinned,
+)
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, flag_of
 from kyanite.wire import crc64, ranges, structured_message
@@ -24,37 +32,33 @@ R = TypeVar("R", bound=Readable)
 
 Headers = list[tuple[str, str]]
 Hashes = list[tuple[str, Callable[[bytes], str]]]
-"""Names of headers, and what makes their values of the bytes that are sent."""
+"""Names of headers, and functions that compute their values from the bytes that are sent."""
 
+_MD5 = "x-ms-range-get-content-md5"
+_CRC64 = "x-ms-range-get-content-crc64"
 _HASHED_RANGE_MAX = 4 * 1024 * 1024
 _READ_MAX = 128 * 1024
-"""Parts up to this size are read into memory and checked; longer ones go by the kernel."""
+"""Parts up to this size are read into memory and checked; the kernel sends longer ones."""
 _ZEROS = bytes(64 * 1024)
 
-_holds = count(1)
-"""Numbers for this process's holds on content that is read for long."""
-_letting_go: set[asyncio.Future[None]] = set()
+_pinned_reads = count(1)
+"""Numbers for the pinned reads of this process."""
+_releasing: set[asyncio.Future[None]] = set()
 
 
 async def download(
     context: RequestContext, request: Reading[R], describe: Callable[[Opened[R]], Headers]
 ) -> Response:
-    """Answer a GET of bytes; ``describe`` tells what there is to say about what they belong to.
-
-    Most of what is read is small and comes with the record. Only where there are extents is the reading begun
-    again, with a pin.
-    """
+    """Answer a GET of bytes. ``describe`` makes the headers about the blob or file that they belong to."""
     hashes = _hashes_of(context, request)
-    opened = await open_once(context.store.engine, request)
-    body = _in_plan(opened.plan)
-    if body is not None and opened.is_planned_whole:
-        return _answer(opened, request, describe, hashes, body)
-    stream = Stream(context.store, request)
+    stream: Stream[R] = Stream(context.store)
     try:
-        opened = await stream.open()
-        body = await stream.at_once()
+        opened = await stream.open(request)
+        body = stream.inline()
         if body is None and hashes:
             body = await stream.gathered()
+        elif body is None:
+            body = await stream.read_short()
         response = _answer(opened, request, describe, hashes, body)
     except BaseException:
         stream.release()
@@ -69,10 +73,10 @@ async def download(
 async def download_structured(
     context: RequestContext, request: Reading[R], describe: Callable[[Opened[R]], Headers]
 ) -> Response:
-    """The same with checksums inside the body; a segment at a time is in memory."""
-    stream = Stream(context.store, request)
+    """The same with checksums inside the body. One segment at a time is in memory."""
+    stream: Stream[R] = Stream(context.store)
     try:
-        opened = await stream.open()
+        opened = await stream.open(request)
         if structured_message.segments_of(opened.length) > structured_message.SEGMENTS_MAX:
             raise bad_header("x-ms-structured-body", context.headers["x-ms-structured-body"])
         response = _answer(opened, request, describe, [], None)
@@ -87,10 +91,10 @@ async def download_structured(
 
 
 async def read_bytes(store: Store, request: Reading[R]) -> bytes:
-    """The bytes of a short reading, in memory: for what is written somewhere else."""
-    stream = Stream(store, request)
+    """The bytes of a short range, in memory: for a copy."""
+    stream: Stream[R] = Stream(store)
     try:
-        await stream.open()
+        await stream.open(request)
         return await stream.gathered()
     finally:
         stream.release()
@@ -109,34 +113,30 @@ def _answer(
         headers.append(("Content-Range", ranges.content_range(span, opened.record.length)))
     if body is None:
         return Response(200 if request.is_whole else 206, headers)
-    headers += [(name, hash_of(body)) for name, hash_of in hashes]
+    for name, hash_of in hashes:
+        headers.append((name, hash_of(body)))
     return Response(200 if request.is_whole else 206, headers, body)
-
-
-def _in_plan(plan: Plan) -> bytes | None:
-    """The bytes, if they are all in the plan itself."""
-    pieces = plan.pieces
-    if not pieces:
-        return b""
-    return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], bytes) else None
 
 
 def _hashes_of(context: RequestContext, request: Reading[R]) -> Hashes:
     """The hashes of the range that the client wants with it: only of one range, and only of a short one."""
     wanted: Hashes = []
+    headers = context.headers
+    if _MD5 not in headers and _CRC64 not in headers:
+        return wanted
     for header, name, hash_of in (
-        ("x-ms-range-get-content-md5", "Content-MD5", _md5_text),
-        ("x-ms-range-get-content-crc64", "x-ms-content-crc64", _crc64_text),
+        (_MD5, "Content-MD5", _md5_text),
+        (_CRC64, "x-ms-content-crc64", _crc64_text),
     ):
-        if not flag_of(context.headers, header):
+        if not flag_of(headers, header):
             continue
         if request.is_whole:
             raise missing_header("x-ms-range")
         if request.last is None or request.last - request.first >= _HASHED_RANGE_MAX:
-            raise bad_header(header, context.headers[header])
+            raise bad_header(header, headers[header])
         wanted.append((name, hash_of))
     if len(wanted) > 1:
-        raise bad_header("x-ms-range-get-content-crc64", context.headers["x-ms-range-get-content-crc64"])
+        raise bad_header(_CRC64, headers[_CRC64])
     return wanted
 
 
@@ -148,39 +148,42 @@ def _crc64_text(data: bytes) -> str:
     return crc64.encode(crc64.compute(data))
 
 
-def _nothing() -> None:
-    """There is nothing to let go of."""
-
-
 class Stream(Generic[R]):
-    """The bytes of one reading. At most one file is held open at a time. To be released, once."""
+    """The bytes of one read, from ``open`` to ``release``. At most one file is open at a time.
 
-    __slots__ = ("_close", "_hold", "_opened", "_pin", "_reading", "_store")
+    It pins the extents before the content is opened, and both are done once. Only content in so many parts that their
+    plan does not fit one snapshot is opened again, as a pinned read.
+    """
 
-    def __init__(self, store: Store, reading: Reading[R]) -> None:
+    __slots__ = ("_close_file", "_opened", "_pin", "_pinned_read", "_store")
+
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._reading = reading
         self._pin = store.extents.pin()
-        self._close: Callable[[], None] = _nothing
-        self._hold: int | None = None
+        self._close_file: Callable[[], None] | None = None
+        self._pinned_read: int | None = None
 
-    async def open(self) -> Opened[R]:
+    async def open(self, request: Reading[R]) -> Opened[R]:
         engine = self._store.engine
-        self._opened = await open_once(engine, self._reading)
-        if not self._opened.is_planned_whole:
-            self._hold = next(_holds)
-            owner = self._store.membership.id
-            self._opened = await open_held(engine, self._reading, owner, self._hold)
-        return self._opened
+        opened = await engine.read(partial(open_content, request=request))
+        if opened.plan.end < opened.offset + opened.length:
+            self._pinned_read = next(_pinned_reads)
+            opened = await open_pinned(engine, request, self._store.membership.id, self._pinned_read)
+        self._opened = opened
+        return opened
 
-    async def at_once(self) -> bytes | None:
-        """The bytes, if they are few enough to be sent with the head."""
-        found = _in_plan(self._opened.plan)
-        if found is not None or len(self._opened.plan.pieces) > 1:
-            return found
-        piece = self._opened.plan.pieces[0]
-        if isinstance(piece, Part) and piece.length <= _READ_MAX:
-            return await self._store.extents.read(piece.extent, piece.offset, piece.length)
+    def inline(self) -> bytes | None:
+        """The bytes, if the plan itself holds them all."""
+        parts = self._opened.plan.parts
+        if not parts:
+            return b""
+        return parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else None
+
+    async def read_short(self) -> bytes | None:
+        """The bytes, if they are one part of an extent and short enough to be sent with the head."""
+        part = self._opened.plan.parts[0]
+        if len(self._opened.plan.parts) == 1 and isinstance(part, ExtentPart) and part.length <= _READ_MAX:
+            return await self._store.extents.read(part.extent, part.offset, part.length)
         return None
 
     async def gathered(self) -> bytes:
@@ -191,49 +194,48 @@ class Stream(Generic[R]):
         return bytes(gathered)
 
     async def data(self) -> AsyncGenerator[bytes, None]:
-        """All bytes, one piece after the other, through memory."""
-        async for piece in self._planned():
-            async for data in self._bytes_of(piece):
+        """All bytes, through memory."""
+        async for part in self._parts():
+            async for data in self._bytes_of(part):
                 yield data
 
     async def pieces(self) -> AsyncIterator[Piece]:
-        async for piece in self._planned():
-            if isinstance(piece, Part) and piece.length > _READ_MAX:
-                span = self._store.extents.span(piece.extent, piece.offset, piece.length)
-                self._close = span.release
+        """All bytes. Long parts are spans of files, to be sent by the kernel."""
+        async for part in self._parts():
+            if isinstance(part, ExtentPart) and part.length > _READ_MAX:
+                span = self._store.extents.span(part.extent, part.offset, part.length)
+                self._close_file = span.release
                 yield FileSpan(span.fd, span.offset, span.length)
-                self._close_file()
+                self._close_file = None
+                span.release()
             else:
-                async for data in self._bytes_of(piece):
+                async for data in self._bytes_of(part):
                     yield data
 
     def release(self) -> None:
-        """Let go of everything, however the reading ended. Called once."""
-        self._close_file()
+        """End the read, however far it came. Called once."""
+        if self._close_file is not None:
+            self._close_file()
         self._pin.release()
-        if self._hold is not None:
+        if self._pinned_read is not None:
             store = self._store
-            task = asyncio.ensure_future(let_go(store.engine, store.membership.id, self._hold))
-            _letting_go.add(task)
-            task.add_done_callback(_letting_go.discard)
+            task = asyncio.ensure_future(release_pinned(store.engine, store.membership.id, self._pinned_read))
+            _releasing.add(task)
+            task.add_done_callback(_releasing.discard)
 
-    def _planned(self) -> AsyncIterator[Zeros | Part | bytes]:
+    def _parts(self) -> AsyncIterator[PlanPart]:
         opened = self._opened
         end = opened.offset + opened.length
-        return pinned_reads.pieces(self._store.engine, opened.record.content, opened.plan, end)
+        return planned_parts(self._store.engine, opened.record.content, opened.plan, end)
 
-    async def _bytes_of(self, piece: Zeros | Part | bytes) -> AsyncIterator[bytes]:
-        if isinstance(piece, bytes):
-            yield piece
-        elif isinstance(piece, Part):
-            async for data in self._store.extents.stream(piece.extent, piece.offset, piece.length):
+    async def _bytes_of(self, part: PlanPart) -> AsyncIterator[bytes]:
+        if isinstance(part, bytes):
+            yield part
+        elif isinstance(part, ExtentPart):
+            async for data in self._store.extents.stream(part.extent, part.offset, part.length):
                 yield data
         else:
-            left = piece.length
+            left = part.length
             while left > 0:
                 yield _ZEROS if left >= len(_ZEROS) else _ZEROS[:left]
                 left -= len(_ZEROS)
-
-    def _close_file(self) -> None:
-        close, self._close = self._close, _nothing
-        close()
