@@ -101,18 +101,18 @@ def whole(snap: Snapshot, table_id: int, row: bytes) -> bytes:
     """The text of an entity whose row was read."""
     if row[0] == _BRACE:
         return row
-    pieces = snap.get_many(_piece_keys(table_id, row))
+    pieces = snap.get_many(piece_keys(table_id, row))
     return b"".join((row[_DIVIDED_HEAD_BYTES:], *[piece or b"" for piece in pieces]))
 
 
 def drop(tx: Transaction, table_id: int, row: bytes) -> None:
     """Delete what a row, which is about to go, has left in others."""
     if row[0] != _BRACE:
-        for key in _piece_keys(table_id, row):
+        for key in piece_keys(table_id, row):
             tx.delete(key)
 
 
-def _piece_keys(table_id: int, row: bytes) -> list[bytes]:
+def piece_keys(table_id: int, row: bytes) -> list[bytes]:
     """Format 1 named the pieces by an instant, far below any id, and by which entity of its group it was."""
     divided_id, entity_number, count = int.from_bytes(row[1:9], "big"), row[9], row[10]
     return [keys.entity_piece(table_id, divided_id, entity_number, number) for number in range(count)]
