@@ -19,6 +19,7 @@ from kyanite.engine.sqlite.write_lock import WriteLock
 from kyanite.server.cli import main
 from kyanite.server.processes import child, supervisor
 from kyanite.server.service_table import SERVICES, Factory
+from kyanite.server.store import upgrades
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request, Response
 
@@ -79,6 +80,13 @@ def _get(snapshot: Snapshot) -> bytes:
     return snapshot.get(b"stand-in") or b""
 
 
+def _slow_step(tx: Transaction, cursor: bytes) -> bytes | None:
+    """Takes a second for each of three calls, and counts them."""
+    time.sleep(1)
+    _put(tx, (tx.get(b"stand-in") or b"") + b"+")
+    return None if cursor == b"??" else cursor + b"?"
+
+
 def _load() -> Factory:
     return StandIn
 
@@ -87,5 +95,7 @@ if __name__ == "__main__":
     if "STAND_IN_IMPATIENT" in os.environ:
         supervisor.TICK_SECONDS = 0.2
         child.SILENT_TICKS_MAX = supervisor.WRITE_LOCK_TICKS_MAX = 8
+    if "STAND_IN_SLOW_UPGRADE" in os.environ:
+        upgrades.UPGRADES = (upgrades.Upgrade(2, "a slow step", _slow_step),)
     SERVICES["blob"] = replace(SERVICES["blob"], load=_load)
     main()

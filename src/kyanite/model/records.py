@@ -2,9 +2,8 @@
 
 Records are msgspec structs encoded as arrays: small, fast, and validated when they are read. The stored form changes
 in two ways only. A field is added at the end with a default: old rows decode with the default, and a row is rewritten
-whenever its resource is. Any other change raises the format of the store (``server/store/format.py``) and comes with
-an upgrade step that rewrites the rows concerned in bounded transactions before the server takes requests; a store of
-a newer format is refused.
+whenever its resource is. Any other change raises the format of the store (``store_format.py``) and comes with a step
+that rewrites the rows concerned before the store is served (``server/store/upgrades.py``).
 """
 
 from collections.abc import Callable

@@ -25,9 +25,15 @@ class TestingClock:
     def offset_seconds(self) -> float:
         return self._words[0] / TICKS_PER_SECOND
 
+    def advance(self, seconds: float) -> bool:
+        """Go on from so many seconds later. Returns False, having changed nothing, if that is earlier."""
+        return self._move(self._words[0] + round(seconds * TICKS_PER_SECOND))
+
     def advance_to(self, instant: Instant) -> bool:
         """Go on from this instant. Returns False, having changed nothing, if it has passed already."""
-        offset = instant - wall_clock()
+        return self._move(instant - wall_clock())
+
+    def _move(self, offset: int) -> bool:
         if offset < self._words[0]:
             return False
         self._words[0] = offset

@@ -20,7 +20,7 @@ from kyanite.server.config import Config
 from kyanite.server.observability import logs
 from kyanite.server.processes.admin_process import AdminProcess
 from kyanite.server.processes.descriptor_limit import raise_files_limit
-from kyanite.server.processes.preparation import Preparation, prepare_store
+from kyanite.server.processes.preparation import Preparation, preparing
 from kyanite.server.processes.process import Role
 from kyanite.server.processes.process_table import ProcessTable
 from kyanite.server.processes.supervisor import Supervisor
@@ -30,7 +30,7 @@ from kyanite.server.sockets import address_of, listen
 from kyanite.server.store.api import StoreKind
 from kyanite.server.store.factory import factory_of
 from kyanite.server.store.format import check_folder, make_folder
-from kyanite.server.store.lock import take_store_lock
+from kyanite.server.store.lock import StoreLock, take_store_lock
 from kyanite.server.tls import tls_context
 
 _WORKER = "worker {}"
@@ -57,10 +57,7 @@ def serve(config: Config) -> None:
         clock = TestingClock() if config.testing else wall_clock
         worker = Worker(config, factory, clock, listeners, tls, _WORKER.format(1))
         process_table, roles = _roles(config, worker, admin)
-        _import_services(config)
-        if config.store_kind is not StoreKind.IN_MEMORY:
-            sockets = (*listeners.values(), *([admin] if admin else []))
-            prepare_store(Preparation(factory, folder, clock), sockets, config.log_level)
+        _prepare(config, Preparation(factory, folder, clock), roles, lock)
         endpoints = _endpoints(config, listeners, admin)
         supervisor = Supervisor(
             roles,
@@ -98,10 +95,23 @@ def _roles(config: Config, worker: Worker, admin: socket.socket | None) -> tuple
     return process_table, roles
 
 
-def _import_services(config: Config) -> None:
-    """Do once what every process would otherwise do for itself."""
+def _prepare(config: Config, preparation: Preparation, roles: list[Role], lock: StoreLock) -> None:
+    """Prepare the store, and do once what every process would otherwise do for itself."""
     raise_files_limit()
     logs.configure(config.log_level, "supervisor")
+
+    def close_inherited() -> None:
+        lock.keep_as_worker()
+        for listener in {listener for role in roles for listener in role.listeners}:
+            listener.close()
+
+    with ExitStack() as meanwhile:
+        if config.store_kind is not StoreKind.IN_MEMORY:
+            meanwhile.enter_context(preparing(preparation, close_inherited, config.log_level))
+        _import_services(config)
+
+
+def _import_services(config: Config) -> None:
     for name in config.ports:
         if (load := SERVICES[name].load) is not None:
             load()

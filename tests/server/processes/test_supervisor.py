@@ -10,7 +10,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+import uvloop
 
+from kyanite.engine.clock import wall_clock
+from kyanite.server.store.api import StoreKind
+from kyanite.server.store.factory import factory_of
 from tests.server.stand_in import PROGRAM
 from tests.server_process import ServerFailed, ServerProcess, eventually, is_alive
 
@@ -272,6 +276,40 @@ def test_store_with_a_commit_of_unknown_outcome_is_opened_anew(tmp_path: Path) -
         assert ask(server, "get")[1] == b"before"
         with client(server.endpoints["blob"]) as once:
             assert once.ask("put", "PUT", b"after")[0] == 200
+
+
+def make_format_1(location: Path) -> None:
+    """A store as versions without a row for its format left it."""
+    uvloop.run(_make_format_1(location))
+    (location / "format").write_text("kyanite store, format 1\n")
+
+
+async def _make_format_1(location: Path) -> None:
+    engine = factory_of(StoreKind.EMBEDDED, location).open_engine(wall_clock)
+    await engine.run(lambda tx: tx.put(b"stand-in", b"old"))
+    await engine.close()
+
+
+@pytest.mark.parametrize("end", ["stop", "kill9", "kill_supervisor"])
+def test_an_upgrade_that_is_interrupted_goes_on_before_workers_start(end: str, tmp_path: Path) -> None:
+    make_format_1(tmp_path)
+    server = stand_in(location=tmp_path, STAND_IN_SLOW_UPGRADE="1")
+    with contextlib.closing(server):
+        server.launch()
+        eventually(lambda: any(line["message"] == "upgrade step" for line in server.log))
+        time.sleep(1.2)  # The first call is committed, the second is under way.
+        (upgrading,) = server.child_pids()
+        assert getattr(server, end)() in (None, 0)
+        eventually(lambda: not is_alive(upgrading))
+        server.start()
+        first, second, *_ = (line for line in server.log if line["message"] == "upgrade begins")
+        assert [line["message"] for line in server.log if line["process"] != "supervisor"][-3:] == [
+            "upgrade begins",
+            "upgrade step",
+            "upgrade complete",
+        ]
+        assert first["to_format"] == second["to_format"] == 2
+        assert ask(server, "get")[1] == b"old+++"
 
 
 def test_in_memory_leaves_nothing(tmp_path: Path) -> None:

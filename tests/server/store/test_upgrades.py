@@ -77,10 +77,10 @@ def upgrade(
 ) -> Awaitable[StoreFormat]:
     return prepare(
         engine,
-        is_testing=None,
+        is_testing=False,
         check=lambda _found: None,
         begin=lambda: None if begun is None else begun.append("begun"),
-        upgrades=steps,
+        steps=steps,
         to_format=3,
     )
 
@@ -103,7 +103,12 @@ async def test_a_new_store_has_the_present_format(kind: StoreKind, tmp_path: Pat
         begun: list[str] = []
         for is_testing in (True, False):
             found = await prepare(
-                engine, is_testing=is_testing, check=lambda _found: None, begin=lambda: begun.append("begun")
+                engine,
+                is_testing=is_testing,
+                check=lambda _found: None,
+                begin=lambda: begun.append("begun"),
+                steps=(),
+                to_format=FORMAT,
             )
             assert found == StoreFormat(FORMAT, is_testing=True)
         assert begun == []
@@ -119,7 +124,7 @@ async def test_a_refused_store_is_not_changed(kind: StoreKind, tmp_path: Path) -
         await engine.run(fill)
         with pytest.raises(Failure, match="format 1"):
             await prepare(
-                engine, is_testing=None, check=refuse, begin=lambda: None, upgrades=STEPS, to_format=3
+                engine, is_testing=False, check=refuse, begin=lambda: None, steps=STEPS, to_format=3
             )
         assert await engine.read(lambda snap: snap.get(store_format.KEY)) is None
 

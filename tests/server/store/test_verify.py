@@ -1,13 +1,24 @@
 """``kyanite verify`` on a store that a real server has written."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import uvloop
 from azure.storage.blob import BlobServiceClient
+from msgspec.structs import replace
 
-from tests.server_process import ServerProcess
+from kyanite.engine.api import Transaction
+from kyanite.engine.clock import wall_clock
+from kyanite.model import store_format
+from kyanite.model.content.references import decode_extent
+from kyanite.model.records import encode
+from kyanite.model.store_format import StoreFormat
+from kyanite.server.store.api import StoreKind
+from kyanite.server.store.factory import factory_of
+from tests.server_process import ServerFailed, ServerProcess
 
 
 def verify(location: Path) -> tuple[int, str, str]:
@@ -30,19 +41,92 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_a_sound_store(store: Path) -> None:
-    assert verify(store) == (0, "2 extents with 300000 bytes, all as they were written.\n", "")
+    out = "8 rows and 2 extents with 300000 bytes, all as they were written.\n"
+    assert verify(store) == (0, out, "")
 
 
-def test_a_damaged_store(store: Path) -> None:
+def segment_of(store: Path) -> Path:
     (segment,) = (path for path in (store / "extents" / "segments").rglob("*") if path.is_file())
-    with segment.open("r+b") as file:
+    return segment
+
+
+def test_bytes_that_have_changed(store: Path) -> None:
+    with segment_of(store).open("r+b") as file:
         file.seek(50_000)
         file.write(b"!")
     code, out, err = verify(store)
     assert code == 1
     assert out.startswith("The CRC of extent ")
     assert out.count("\n") == 1
-    assert err == f"kyanite: 1 of 2 extents in {store} are damaged.\n"
+    assert err == f"kyanite: Findings in the store {store}: 1.\n"
+
+
+def test_a_segment_that_is_too_short(store: Path) -> None:
+    os.truncate(segment_of(store), 200_000)
+    code, out, _ = verify(store)
+    assert code == 1
+    assert out.startswith("Bytes of extent ")
+    assert out.count("\n") == 1
+
+
+def test_a_missing_segment(store: Path) -> None:
+    segment_of(store).unlink()
+    code, out, err = verify(store)
+    assert code == 1
+    assert out.count("The file of extent ") == 2
+    assert err == f"kyanite: Findings in the store {store}: 2.\n"
+
+
+def test_a_segment_without_rows_is_no_damage(store: Path) -> None:
+    segment = segment_of(store)
+    segment.with_name("000000ff").write_bytes(bytes(8192))
+    code, out, err = verify(store)
+    assert (code, err) == (0, "")
+    assert out.startswith("1 segments with 8192 bytes that no row refers to can be reclaimed.\n8 rows")
+
+
+def test_rows_that_are_damaged(store: Path) -> None:
+    """A record, a count of references and an unknown row: one line each, and the rest is read all the same."""
+    uvloop.run(damage(store))
+    code, out, err = verify(store)
+    assert code == 1
+    lines = out.splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["unknown", "container", "extent"]
+    assert lines[2].endswith("5 references by its own count, but 1 in fact.")
+    assert err == f"kyanite: Findings in the store {store}: 3.\n"
+
+
+async def damage(store: Path) -> None:
+    def body(tx: Transaction) -> None:
+        key, value = next(tx.scan(b"x", b"y"))
+        tx.put(key, encode(replace(decode_extent(value), references=5)))
+        key, _ = next(tx.scan(b"c", b"d"))
+        tx.put(key, b"damaged")
+        tx.put(b"?", b"")
+
+    engine = factory_of(StoreKind.EMBEDDED, store).open_engine(wall_clock)
+    await engine.run(body)
+    await engine.close()
+
+
+def test_a_newer_store_is_refused(store: Path) -> None:
+    uvloop.run(make_newer(store))
+    code, out, err = verify(store)
+    assert (code, out) == (1, "")
+    assert (
+        err
+        == f"kyanite: The store {store} has format 3, and this version of Kyanite knows format 2 at most.\n"
+    )
+    with pytest.raises(ServerFailed) as refused:
+        ServerProcess("--workers", "1", location=store).start()
+    assert refused.value.code == 1
+    assert refused.value.errors == err
+
+
+async def make_newer(store: Path) -> None:
+    engine = factory_of(StoreKind.EMBEDDED, store).open_engine(wall_clock)
+    await engine.run(lambda tx: store_format.save(tx, StoreFormat(3)))
+    await engine.close()
 
 
 def test_a_store_in_use(tmp_path: Path) -> None:

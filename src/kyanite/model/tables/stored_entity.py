@@ -102,18 +102,18 @@ def whole(snap: Snapshot, table_id: int, row: bytes) -> bytes:
     """The whole text of an entity, given its row."""
     if row[0] == _BRACE:
         return row
-    parts = snap.get_many(_part_keys(table_id, row))
+    parts = snap.get_many(part_keys(table_id, row))
     return b"".join((row[_DIVIDED_HEAD_BYTES:], *[part or b"" for part in parts]))
 
 
 def drop(tx: Transaction, table_id: int, row: bytes) -> None:
     """Delete the further rows of an entity whose row is about to be replaced or deleted."""
     if row[0] != _BRACE:
-        for key in _part_keys(table_id, row):
+        for key in part_keys(table_id, row):
             tx.delete(key)
 
 
-def _part_keys(table_id: int, row: bytes) -> list[bytes]:
+def part_keys(table_id: int, row: bytes) -> list[bytes]:
     """Format 1 named the parts by an instant, which is far below any id, and the number of the entity in its group."""
     divided_id, entity_number, count = int.from_bytes(row[1:9], "big"), row[9], row[10]
     return [keys.entity_part(table_id, divided_id, entity_number, number) for number in range(count)]

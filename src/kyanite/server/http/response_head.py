@@ -1,6 +1,7 @@
 """The head of an answer: status line, headers, and how the body is framed."""
 
 import time
+from collections.abc import Callable
 from email.utils import formatdate
 from http import HTTPStatus
 
@@ -16,8 +17,15 @@ _PAIR, _BREAK = ": ", "\r\n"
 _NO_CONTENT = 204
 _NOT_MODIFIED = 304
 
+_clock: Callable[[], float] = time.time
 _date_second = -1
 _date_line = ""
+
+
+def use_clock(seconds: Callable[[], float]) -> None:
+    """Take the Date header from this clock, in seconds since 1970, for all servers of this process."""
+    global _clock  # noqa: PLW0603
+    _clock = seconds
 
 
 class AnswerError(Exception):
@@ -74,7 +82,7 @@ def _length_line(response: Response, http_1_0: bool) -> str:
 def _date() -> str:
     """The Date header, made once a second."""
     global _date_line, _date_second  # noqa: PLW0603
-    second = int(time.time())
+    second = int(_clock())
     if second != _date_second:
         _date_second = second
         _date_line = f"Date: {formatdate(second, usegmt=True)}\r\n"

@@ -15,7 +15,7 @@ from kyanite.server.clock import TestingClock
 from kyanite.server.observability import metrics
 from kyanite.server.observability.metrics import Samples
 from kyanite.server.processes.process_table import Slot, State
-from kyanite.values import Instant, instant_from_datetime, iso_text, later
+from kyanite.values import instant_from_datetime, iso_text, later
 from kyanite.wire import iso_time
 from kyanite.wire.http import Request, Response
 
@@ -113,10 +113,10 @@ def resident_bytes(pid: int) -> int | None:
 async def _move_clock(clock: TestingClock, request: Request) -> Response:
     """``GET`` returns the time, ``POST`` moves it: by so many seconds, or to a time."""
     if request.method == "POST":
-        instant = _new_time(clock, await request.body.read_all(_CLOCK_BYTES_MAX))
-        if instant is None:
+        has_moved = _advance(clock, await request.body.read_all(_CLOCK_BYTES_MAX))
+        if has_moved is None:
             return _text(400, 'Give {"advance_seconds": 3600} or {"now": "2027-01-01T00:00:00Z"}.\n')
-        if not clock.advance_to(instant):
+        if not has_moved:
             return _text(409, "The clock does not go back.\n")
     elif request.method not in ("GET", "HEAD"):
         return _text(405, "Only GET and POST.\n", ("Allow", "GET, HEAD, POST"))
@@ -124,20 +124,25 @@ async def _move_clock(clock: TestingClock, request: Request) -> Response:
     return Response(200, [("Content-Type", "application/json")], json.dumps(shown).encode() + b"\n")
 
 
-def _new_time(clock: TestingClock, body: bytes | None) -> Instant | None:
-    """The time that a request asks for; None if it is malformed."""
+def _advance(clock: TestingClock, body: bytes | None) -> bool | None:
+    """Move the clock as a request says. Returns whether it has moved, and None if the request is malformed."""
     try:
         wanted = json.loads(body or b"")
     except ValueError:
         return None
-    instant = None
     match wanted:
         case {"advance_seconds": int() | float() as seconds, **others} if not others:
-            if not isinstance(seconds, bool) and math.isfinite(seconds):
-                instant = later(clock(), seconds)
+            if (
+                not isinstance(seconds, bool)
+                and math.isfinite(seconds)
+                and later(clock(), seconds) <= _LAST_TIME
+            ):
+                return clock.advance(seconds)
         case {"now": str(text), **others} if not others:
             instant = iso_time.decode(text)
-    return instant if instant is not None and instant <= _LAST_TIME else None
+            if instant is not None and instant <= _LAST_TIME:
+                return clock.advance_to(instant)
+    return None
 
 
 def _text(status: int, text: str, *headers: tuple[str, str]) -> Response:

@@ -1,15 +1,15 @@
 """Preparing the store in a process of its own, before the first worker starts.
 
 The supervisor must not open a store before it forks, and an upgrade may take longer than a worker has to become ready.
-So a short-lived process does it, and the supervisor waits for its end.
+So a short-lived process does it. The supervisor imports the services meanwhile, and then waits for its end.
 """
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from socket import socket
 
 import uvloop
 
@@ -45,29 +45,32 @@ class Preparation:
             testing_clock.advance_to(await engine.read(lambda snap: snap.now))
 
 
-def prepare_store(preparation: Preparation, listeners: Sequence[socket], log_level: str) -> None:
-    """Run the process to its end. Raises a Failure with its reason if it fails."""
+@contextmanager
+def preparing(
+    preparation: Preparation, close_inherited: Callable[[], None], log_level: str
+) -> Iterator[None]:
+    """Run the process while the block runs, and wait for its end. Raises a Failure with its reason if it fails.
+
+    ``close_inherited`` closes in the new process what it must not keep.
+    """
     reading, writing = os.pipe()
 
-    def close_inherited(_child: Child) -> None:
+    def close_all_inherited(_child: Child) -> None:
         os.close(writing)
-        for listener in listeners:
-            listener.close()
+        close_inherited()
 
-    role = Role(_NAME, preparation, ())
-    child = Child(role, ProcessTable([_NAME]).slots[_NAME])
+    child = Child(Role(_NAME, preparation, ()), ProcessTable([_NAME]).slots[_NAME])
     try:
-        if not child.start(reading, close_inherited, log_level):
+        if not child.start(reading, close_all_inherited, log_level):
             raise Failure("The system refuses another process.")
+        yield
         while child.report >= 0:
             child.read_report()
         how = child.reap(wait=True)
         if child.reason:
             raise Failure(child.reason)
         if how != "ended with exit code 0":
-            raise Failure(
-                f"The store {preparation.location} cannot be opened: the process that prepares it {how}."
-            )
+            raise Failure(f"The process that prepares the store {preparation.location} {how}.")
     finally:
         if child.pid:
             os.kill(child.pid, signal.SIGKILL)

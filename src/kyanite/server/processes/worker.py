@@ -18,6 +18,7 @@ from kyanite.server.config import Config
 from kyanite.server.dispatch import Dispatcher
 from kyanite.server.fair_accept import FairServer
 from kyanite.server.guids import FreshGuids
+from kyanite.server.http import response_head
 from kyanite.server.http.limits import Limits
 from kyanite.server.observability.metrics import RequestMeter
 from kyanite.server.observability.observer import observer
@@ -29,6 +30,7 @@ from kyanite.server.service_table import SERVICES
 from kyanite.server.store import maintenance
 from kyanite.server.store.api import Clock, Store, StoreFactory
 from kyanite.services.rest.environment import Environment
+from kyanite.values import unix_seconds
 from kyanite.wire.http import Handler
 
 _COLLECTED_EVERY_OBJECTS = 20_000
@@ -52,6 +54,8 @@ class Worker:
         uvloop.run(self._serve(others, context))
 
     async def _serve(self, others: Sequence[Slot], context: ProcessContext) -> None:
+        if self.config.testing:
+            response_head.use_clock(lambda: unix_seconds(self.clock()))
         store = self.store_factory.open(self.clock)
         ports = {at.getsockname()[1]: name for name, at in self.listeners.items()}
         dispatcher = Dispatcher(self._handlers(store, ports), ports)

@@ -14,7 +14,7 @@ from kyanite.engine.api import Engine
 from kyanite.model.store_format import FORMAT, StoreFormat
 from kyanite.server.failures import Failure
 from kyanite.server.store import upgrades
-from kyanite.server.store.upgrades import UPGRADES, Upgrade
+from kyanite.server.store.upgrades import Upgrade
 
 _FILE = "format"
 _LINE = re.compile(r"kyanite store, format ([0-9]{1,9})\n")
@@ -48,18 +48,19 @@ def check_folder(location: Path) -> None:
 
 
 async def prepare(
-    engine: Engine, location: Path, *, is_testing: bool | None, steps: Sequence[Upgrade] = UPGRADES
+    engine: Engine, location: Path, *, is_testing: bool | None, steps: Sequence[Upgrade] | None = None
 ) -> None:
     """Mark a new store and upgrade an older one. Raises a Failure for a store that cannot be used.
 
-    ``is_testing`` is None for a caller that does not use the clock.
+    ``is_testing`` is None for a caller that does not use the clock. The steps are those of the table, unless given.
     """
     await upgrades.prepare(
         engine,
         is_testing=bool(is_testing),
         check=_checker(location, is_testing),
         begin=lambda: _write(location / _FILE),
-        upgrades=steps,
+        steps=upgrades.UPGRADES if steps is None else steps,
+        to_format=FORMAT,
     )
 
 

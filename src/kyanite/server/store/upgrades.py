@@ -39,26 +39,26 @@ _log = logging.getLogger("kyanite.upgrade")
 async def prepare(
     engine: Engine,
     *,
-    is_testing: bool | None,
+    is_testing: bool,
     check: Callable[[StoreFormat], None],
     begin: Callable[[], None],
-    upgrades: Sequence[Upgrade] = UPGRADES,
-    to_format: int = store_format.FORMAT,
+    steps: Sequence[Upgrade],
+    to_format: int,
 ) -> StoreFormat:
     """Mark a new store, upgrade an older one, and return its format.
 
     ``check`` refuses a store by raising, before anything is changed. ``begin`` is called before the first row of an
     older store is changed.
     """
-    found = await engine.read(partial(store_format.load, is_testing=bool(is_testing)))
+    found = await engine.read(partial(store_format.load, is_testing=is_testing))
     check(found)
     if found.format == to_format:
-        await engine.run(partial(_mark, is_testing=bool(is_testing)))
+        await engine.run(partial(_mark, is_testing=is_testing))
         return found
     begin()
     _log.info("upgrade begins", extra={"from_format": found.format, "to_format": to_format})
     while found.format < to_format:
-        found = await _run_next(engine, found, upgrades)
+        found = await _run_next(engine, found, steps)
     _log.info("upgrade complete", extra={"format": found.format})
     return found
 
@@ -68,9 +68,9 @@ def _mark(tx: Transaction, is_testing: bool) -> None:
         store_format.save(tx, store_format.load(tx, is_testing=is_testing))
 
 
-async def _run_next(engine: Engine, found: StoreFormat, upgrades: Sequence[Upgrade]) -> StoreFormat:
+async def _run_next(engine: Engine, found: StoreFormat, steps: Sequence[Upgrade]) -> StoreFormat:
     """Run the next step to its end, or complete the upgrade to the next format if no step is left."""
-    steps = [upgrade for upgrade in upgrades if upgrade.to_format == found.format + 1]
+    steps = [each for each in steps if each.to_format == found.format + 1]
     if found.steps_done == len(steps):
         return await engine.run(_complete)
     upgrade, steps_done = steps[found.steps_done], found.steps_done

@@ -1,78 +1,113 @@
-"""``kyanite verify``: read every extent that a stopped store refers to, and check its CRC."""
+"""``kyanite verify``: read everything in a stopped store, and report what is not as it should be.
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+A store of an older format is upgraded first, as ``kyanite serve`` would do: so there is one set of decoders, and what
+is checked is what would be served. Memory stays bounded whatever the store holds.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import uvloop
 
-from kyanite.engine.api import Snapshot
+from kyanite.engine.api import EngineError, Snapshot
 from kyanite.engine.clock import wall_clock
-from kyanite.extents.api import SEGMENT_BYTES, Damaged, Extent
+from kyanite.extents.api import Damaged, Extent
 from kyanite.model import keys
-from kyanite.model.content.references import decode_extent
+from kyanite.model.verification.rows import check_page, describe_difference
 from kyanite.server.failures import Failure
 from kyanite.server.store.api import Store, StoreKind
 from kyanite.server.store.factory import factory_of
 from kyanite.server.store.format import check_folder, is_store, prepare
 from kyanite.server.store.lock import take_store_lock
-
-_PAGE = 1000
+from kyanite.server.store.tally import Tally
 
 
 @dataclass(slots=True)
-class Findings:
+class _Totals:
+    """What was read."""
+
+    rows: int = 0
     extents: int = 0
     bytes: int = 0
-    damages: list[str] = field(default_factory=list)
+    findings: int = 0
 
 
 def verify(location: Path) -> None:
-    """Print what was found. Raises a Failure if anything is damaged."""
+    """Print one line for each finding. Raises a Failure if there is any."""
     if not is_store(location):
         raise Failure(f"There is no store in {location}.")
     take_store_lock(location)
     check_folder(location)
-    findings = uvloop.run(_verify(location))
-    for damage in findings.damages:
-        print(damage)
-    if findings.damages:
-        raise Failure(f"{len(findings.damages)} of {findings.extents} extents in {location} are damaged.")
-    print(f"{findings.extents} extents with {findings.bytes} bytes, all as they were written.")
+    totals = uvloop.run(_verify(location))
+    if totals.findings:
+        raise Failure(f"Findings in the store {location}: {totals.findings}.")
+    print(
+        f"{totals.rows} rows and {totals.extents} extents with {totals.bytes} bytes, all as they were written."
+    )
 
 
-async def _verify(location: Path) -> Findings:
+async def _verify(location: Path) -> _Totals:
     store = factory_of(StoreKind.EMBEDDED, location).open(wall_clock)
-    findings = Findings()
+    totals = _Totals()
     try:
         await prepare(store.engine, location, is_testing=None)
-        async for extent in _extents(store):
-            findings.extents += 1
-            findings.bytes += extent.length
-            try:
-                async for _ in store.extents.stream(extent, 0, extent.length):
-                    pass
-            except Damaged as damage:
-                findings.damages.append(str(damage))
+        async with aclosing(_findings(store, totals)) as findings:
+            async for finding in findings:
+                totals.findings += 1
+                print(finding)
+        await _print_reclaimable(store)
+    except EngineError as error:
+        totals.findings += 1
+        print(f"The engine cannot be read: {error}.")
     finally:
         await store.close()
-    return findings
+    return totals
 
 
-async def _extents(store: Store) -> AsyncIterator[Extent]:
-    """Every extent that has a row, a page at a time."""
-    start = keys.EXTENTS
-    while True:
-        page = await store.engine.read(partial(_page, start))
-        for key, value in page:
-            segment, offset = key[1 : 1 + SEGMENT_BYTES], int.from_bytes(key[1 + SEGMENT_BYTES :], "big")
-            row = decode_extent(value)
-            yield Extent(segment, offset, row.length, row.crc64)
-        if len(page) < _PAGE:
-            return
-        start = page[-1][0] + b"\0"
+async def _findings(store: Store, totals: _Totals) -> AsyncGenerator[str, None]:
+    tally = Tally()
+    key: bytes | None = b""
+    while key is not None:
+        page = await store.engine.read(partial(check_page, start=key))
+        key = page.next_key
+        totals.rows += page.rows
+        tally.add(page.stated, page.counted)
+        for finding in page.findings:
+            yield finding
+        for extent in page.extents:
+            totals.extents += 1
+            totals.bytes += extent.length
+            if damage := await _damage(store, extent):
+                yield damage
+    for difference in tally.differences():
+        yield describe_difference(*difference)
+    tally.close()
 
 
-def _page(start: bytes, snapshot: Snapshot) -> list[tuple[bytes, bytes]]:
-    return list(snapshot.scan(start, keys.after(keys.EXTENTS), limit=_PAGE))
+async def _damage(store: Store, extent: Extent) -> str | None:
+    """Read the extent, which checks its CRC."""
+    try:
+        async for _ in store.extents.stream(extent, 0, extent.length):
+            pass
+    except Damaged as damage:
+        return str(damage)
+    return None
+
+
+async def _print_reclaimable(store: Store) -> None:
+    """Segments that no row refers to: left behind by uploads that were never committed, until maintenance runs."""
+    segments = occupied_bytes = 0
+    for segment, size in store.extents.segments():
+        if not await store.engine.read(partial(_has_extents, segment=segment)):
+            segments += 1
+            occupied_bytes += size
+    if segments:
+        print(f"{segments} segments with {occupied_bytes} bytes that no row refers to can be reclaimed.")
+
+
+def _has_extents(snap: Snapshot, segment: bytes) -> bool:
+    prefix = keys.extents_of(segment)
+    return any(True for _ in snap.scan(prefix, keys.after(prefix), limit=1))

@@ -1,0 +1,341 @@
+"""Checking what is stored: every row decodes, what it refers to exists, and every count is right.
+
+``KINDS`` has a row for every letter that a key begins with. ``check_page`` checks some rows in one snapshot. What no
+snapshot of a bounded size can show, whether counts agree with what is counted over all rows, it returns as two tallies
+of the same *subjects*: what rows state, and what rows that refer to the subject add up to. The caller adds up the
+tallies of all pages; where the two sums of a subject differ, ``describe_difference`` says what is wrong.
+
+    subject           stated by                              counted by
+    x, extent         the extent row                         intervals of records and of interval rows
+    b, body           the body, and its row of k             records, and intervals of both kinds
+    l, layer          the layer head: records                records and pinned reads
+    e, layer          the layer head: uppers                 heads of the layers on it
+    e, layer, layer   the edge                               the head of the upper layer
+    o, piece          the piece                              the entity, or the mark of its deleted table
+
+Freed extents, deleted containers, abandoned staging areas and other work that is still to be done are no findings:
+their rows count like any others until maintenance removes them.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kyanite.engine.api import Snapshot
+from kyanite.extents.api import SEGMENT_BYTES, Extent
+from kyanite.membership.api import OWNER_BYTES
+from kyanite.model import keys
+from kyanite.model.blobs.container import ContainerRecord
+from kyanite.model.blobs.rows import BLOCK_BLOB, BlobRecord, Staging
+from kyanite.model.blobs.staged_blocks import StagedBlock
+from kyanite.model.content.intervals import Interval
+from kyanite.model.content.layers import Head, PendingCompaction
+from kyanite.model.content.references import ExtentRow
+from kyanite.model.files.deleted_shares import RetiredShare
+from kyanite.model.files.entry import Entry
+from kyanite.model.files.handles import Handle
+from kyanite.model.files.security_descriptors import KEY_BYTES
+from kyanite.model.files.share import ShareRecord
+from kyanite.model.queues.message import MessageRecord
+from kyanite.model.queues.queue import QueueRecord
+from kyanite.model.store_format import StoreFormat
+from kyanite.model.tables import stored_entity
+from kyanite.model.tables.table import TableRecord
+from kyanite.model.verification.check import Check, Finding, Row
+from kyanite.service_properties import ServiceProperties
+
+PAGE_ROWS = 1000
+PAGE_BYTES = 4 * 1024 * 1024
+_BEHIND_ALL = b"\xff" * 16
+_ID = 8
+
+
+class Page(NamedTuple):
+    """What some rows showed."""
+
+    rows: int
+    findings: list[str]
+    stated: Counter[bytes]
+    counted: Counter[bytes]
+    extents: list[Extent]
+    """The extents among the rows, whose bytes are still to be read."""
+    next_key: bytes | None
+    """Where the next page begins; None at the end."""
+
+
+def check_page(snap: Snapshot, start: bytes) -> Page:
+    """Check the rows from this key on, up to a bounded number of rows and bytes."""
+    check = Check(snap)
+    count = size = 0
+    for row in snap.scan(start, _BEHIND_ALL):
+        count += 1
+        size += len(row[1])
+        _check_row(check, *row)
+        check.previous = Row(*row)
+        if count == PAGE_ROWS or size >= PAGE_BYTES or len(check.needed) >= PAGE_ROWS:
+            break
+    else:
+        check.previous = Row(b"", b"")
+    check.check_needed()
+    next_key = check.previous.key + b"\0" if check.previous.key else None
+    findings = [_sentence(finding) for finding in check.findings]
+    return Page(count, findings, check.stated, check.counted, check.extents, next_key)
+
+
+def _check_row(check: Check, key: bytes, value: bytes) -> None:
+    kind = KINDS.get(key[:1])
+    if kind is None:
+        check.refuse(key, "no record has keys of this letter.")
+    elif len(key) < kind.key_bytes or (kind.is_fixed and len(key) > kind.key_bytes):
+        check.refuse(key, "the key does not have the right length.")
+    else:
+        try:
+            kind.check(check, key, value)
+        except Exception as error:  # Whatever a damaged row leads to.
+            check.refuse(key, f"it cannot be decoded: {error or type(error).__name__}.")
+
+
+def describe_difference(subject: bytes, stated: int, counted: int) -> str:
+    """A finding, for a subject of which the rows state another number than was counted."""
+    name = _name(subject)
+    if len(subject) == len(keys.edge(0, 0)) and subject[:1] == b"e":
+        return f"{name}: {stated} edges, but {counted} layers say so."
+    if not stated:
+        return f"{name}: {counted} references, but it is not there."
+    if subject[:1] == b"e":
+        return f"{name}: {stated} layers on it by its own count, but {counted} in fact."
+    return f"{name}: {stated} references by its own count, but {counted} in fact."
+
+
+# What each kind of row must be
+
+
+def _record(record_type: Any, visit: Callable[[Check, bytes, Any], None] | None = None) -> "RowCheck":
+    """A row that is a record. ``visit`` looks at what the record refers to."""
+    decode = msgspec.msgpack.Decoder(record_type).decode
+
+    def check_row(check: Check, key: bytes, value: bytes) -> None:
+        record = decode(value)
+        if visit is not None:
+            visit(check, key, record)
+
+    return check_row
+
+
+def _empty(check: Check, key: bytes, value: bytes) -> None:
+    if value:
+        check.refuse(key, "it should be empty.")
+
+
+def _anything(_check: Check, _key: bytes, _value: bytes) -> None:
+    pass
+
+
+def _number(check: Check, key: bytes, value: bytes) -> None:
+    if len(value) != _ID:
+        check.refuse(key, "it is not a number of eight bytes.")
+
+
+def _blob(check: Check, key: bytes, record: BlobRecord) -> None:
+    check.content(key, record.content, record.length, exactly=record.kind == BLOCK_BLOB)
+
+
+def _staged_block(check: Check, key: bytes, record: StagedBlock) -> None:
+    check.content(key, record.content, record.length, exactly=True)
+
+
+def _message(check: Check, key: bytes, record: MessageRecord) -> None:
+    check.content(key, record.long_text, None)
+
+
+def _entry(check: Check, key: bytes, record: Entry) -> None:
+    check.content(key, record.content, record.length)
+
+
+def _body(check: Check, key: bytes, _value: bytes) -> None:
+    check.stated[key] += 1
+
+
+def _body_references(check: Check, key: bytes, count: int) -> None:
+    body_key = keys.body(_id_at(key, 1))
+    check.stated[body_key] += count - 1
+    check.need(key, body_key)
+    if count < 2:
+        check.refuse(key, f"it counts {count} references, and only two or more are counted.")
+
+
+def _extent(check: Check, key: bytes, row: ExtentRow) -> None:
+    check.stated[key] += row.references
+    segment, start = key[1 : 1 + SEGMENT_BYTES], _id_at(key, 1 + SEGMENT_BYTES)
+    check.extents.append(Extent(segment, start, row.length, row.crc64))
+    if row.references < 1:
+        check.refuse(key, "it has no references, so it should be a freed extent.")
+
+
+def _freed_extent(check: Check, key: bytes, _length: int) -> None:
+    extent_key = keys.EXTENTS + key[1 + _ID :]
+    if check.snap.get(extent_key) is not None:
+        check.refuse(key, "{} is still referred to.", extent_key)
+
+
+def _layer(check: Check, key: bytes, head: Head) -> None:
+    layer_id = _id_at(key, 1)
+    check.stated[key] += head.records
+    check.stated[keys.edges(layer_id)] += head.uppers
+    if head.below:
+        check.counted[keys.edges(head.below)] += 1
+        check.counted[keys.edge(head.below, layer_id)] += 1
+        check.need(key, keys.layer(head.below))
+    if not head.records and not head.uppers:
+        check.need(key, keys.pending_compaction(layer_id))
+
+
+def _edge(check: Check, key: bytes, value: bytes) -> None:
+    _empty(check, key, value)
+    check.stated[key] += 1
+
+
+def _interval_row(check: Check, key: bytes, intervals: list[Interval]) -> None:
+    check.intervals(key, intervals)
+    if not intervals or intervals[0].offset != _id_at(key, 1 + _ID):
+        check.refuse(key, "it does not begin where its key says.")
+        return
+    layer = key[: 1 + _ID]
+    before = check.previous if check.previous.key.startswith(layer) else _row_before(check.snap, layer, key)
+    if before is not None and _decode_intervals(before.value)[-1].end > intervals[0].offset:
+        check.refuse(key, "it begins before the end of the interval row before it.")
+    check.need(key, keys.layer(_id_at(key, 1)))
+
+
+_decode_intervals: Callable[[bytes], list[Interval]] = msgspec.msgpack.Decoder(list[Interval]).decode
+
+
+def _row_before(snap: Snapshot, prefix: bytes, key: bytes) -> Row | None:
+    for row in snap.scan(prefix, key, reverse=True, limit=1):
+        return Row(*row)
+    return None
+
+
+def _pending_compaction(check: Check, key: bytes, _pending: PendingCompaction) -> None:
+    check.need(key, keys.layer(_id_at(key, 1)))
+
+
+def _pinned_read(check: Check, _key: bytes, layer_id: int) -> None:
+    check.counted[keys.layer(layer_id)] += 1
+
+
+def _entity(check: Check, key: bytes, value: bytes) -> None:
+    table_id = _id_at(key, 1)
+    text = msgspec.json.decode(stored_entity.whole(check.snap, table_id, value))
+    if keys.entities(table_id) + keys.entity(text["PartitionKey"], text["RowKey"]) != key:
+        check.refuse(key, "its keys are not those of its row.")
+    stored_entity.etag_of(value)
+    if not value.startswith(b"{") and not _is_deleted_table(check, key):
+        check.counted.update(stored_entity.part_keys(table_id, value))
+
+
+def _entity_piece(check: Check, key: bytes, _value: bytes) -> None:
+    check.stated[key] += 1
+    if _is_deleted_table(check, key):
+        check.counted[key] += 1  # Its entity may have been purged already.
+
+
+def _is_deleted_table(check: Check, key: bytes) -> bool:
+    return check.snap.get(keys.deleted_table(_id_at(key, 1))) is not None
+
+
+def _security_descriptor(check: Check, key: bytes, value: bytes) -> None:
+    if hashlib.sha256(value).digest()[:KEY_BYTES] != key[1 + _ID :]:
+        check.refuse(key, "its text is not that of its key.")
+
+
+RowCheck = Callable[[Check, bytes, bytes], None]
+
+
+class Kind(NamedTuple):
+    name: str
+    key_bytes: int
+    """The length of its keys, the letter included; the least length if they vary."""
+    check: RowCheck
+    is_fixed: bool = False
+
+
+def _fixed(name: str, *parts: int, check: RowCheck) -> Kind:
+    """A kind whose keys are parts of a fixed length."""
+    return Kind(name, 1 + sum(parts), check, is_fixed=True)
+
+
+KINDS: Mapping[bytes, Kind] = {
+    b"s": Kind("service properties", 3, _record(ServiceProperties)),
+    b"c": Kind("container", 3, _record(ContainerRecord)),
+    b"n": Kind("blob", 1 + _ID, _record(BlobRecord, _blob)),
+    b"v": Kind("blob snapshot", 1 + _ID + 1 + _ID, _record(BlobRecord, _blob)),
+    b"i": Kind("staging area", 1 + _ID, _record(Staging)),
+    b"j": Kind("staged block", 1 + _ID, _record(StagedBlock, _staged_block)),
+    b"y": _fixed("abandoned staging area", _ID, check=_empty),
+    b"d": _fixed("deleted container", _ID, check=_empty),
+    b"p": Kind("deleted snapshots", 1 + _ID, _number),
+    b"b": _fixed("inline body", _ID, check=_body),
+    b"k": _fixed("references to an inline body", _ID, check=_record(int, _body_references)),
+    b"x": _fixed("extent", SEGMENT_BYTES, _ID, check=_record(ExtentRow, _extent)),
+    b"g": _fixed("freed extent", _ID, SEGMENT_BYTES, _ID, check=_record(int, _freed_extent)),
+    b"l": _fixed("layer", _ID, check=_record(Head, _layer)),
+    b"e": _fixed("edge", _ID, _ID, check=_edge),
+    b"r": _fixed("interval row", _ID, _ID, check=_record(list[Interval], _interval_row)),
+    b"u": _fixed("pending compaction", _ID, check=_record(PendingCompaction, _pending_compaction)),
+    b"h": _fixed("pinned read", OWNER_BYTES, _ID, check=_record(int, _pinned_read)),
+    b"q": Kind("queue", 3, _record(QueueRecord)),
+    b"m": _fixed("message", _ID, _ID, _ID, check=_record(MessageRecord, _message)),
+    b"a": _fixed("count of messages", _ID, 1, check=_number),
+    b"z": _fixed("discarded messages", _ID, check=_empty),
+    b"t": Kind("table", 3, _record(TableRecord)),
+    b"w": Kind("entity", 1 + _ID + 1, _entity),
+    b"o": _fixed("part of an entity", _ID, _ID, 1, 1, check=_entity_piece),
+    b"T": _fixed("deleted table", _ID, check=_empty),
+    b"F": Kind("share", 3, _record(ShareRecord)),
+    b"S": _fixed("share snapshot", _ID, _ID, check=_record(ShareRecord)),
+    b"N": Kind("file or directory", 1 + _ID + _ID, _record(Entry, _entry)),
+    b"V": Kind("file or directory of a snapshot", 1 + _ID + _ID + 1 + _ID, _record(Entry, _entry)),
+    b"P": _fixed("security descriptor", _ID, KEY_BYTES, check=_security_descriptor),
+    b"U": _fixed("usage of a share", _ID, 1, check=_number),
+    b"H": _fixed("open handle", _ID, _ID, _ID, check=_record(Handle)),
+    b"O": _fixed("open file", _ID, _ID, _ID, check=_anything),
+    b"Q": _fixed("open handle of a process", OWNER_BYTES, _ID, _ID, _ID, check=_anything),
+    b"M": Kind("pending delete", 1 + _ID + _ID, _empty),
+    b"D": _fixed("deleted share", _ID, check=_empty),
+    b"R": Kind("share that can be restored", 4 + _ID, _record(RetiredShare)),
+    b"L": _fixed("unneeded entries of snapshots", _ID, check=_anything),
+    b"f": _fixed("format of the store", check=_record(StoreFormat)),
+}
+"""What the keys of each letter are. A new letter of ``keys.py`` is a row here."""
+
+
+def _id_at(key: bytes, at: int) -> int:
+    return int.from_bytes(key[at : at + _ID], "big")
+
+
+def _name(key: bytes) -> str:
+    """What a finding calls a row or a subject."""
+    letter, rest = key[:1], key[1:]
+    if letter == b"x":
+        return f"extent {rest[:SEGMENT_BYTES].hex()}+{_id_at(rest, SEGMENT_BYTES)}"
+    if letter in (b"b", b"l"):
+        return f"{KINDS[letter].name} {_id_at(rest, 0)}"
+    if letter == b"e" and len(rest) == _ID:
+        return f"layer {_id_at(rest, 0)}"
+    if letter == b"e":
+        return f"edge between layers {_id_at(rest, 0)} and {_id_at(rest, _ID)}"
+    name = KINDS[letter].name if letter in KINDS else "unknown row"
+    return f"{name} {_printable(key)}"
+
+
+def _sentence(finding: Finding) -> str:
+    about = _name(finding.about) if finding.about else ""
+    return f"{_name(finding.key)}: {finding.text.replace('{}', about)}"
+
+
+def _printable(key: bytes) -> str:
+    return repr(key)[2:-1]
