@@ -10,7 +10,7 @@ from functools import partial
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.content import content
-from kyanite.model.files import deleted_shares
+from kyanite.model.files import deleted_shares, handles
 from kyanite.model.files.entry import decode_entry
 from kyanite.model.files.share_snapshots import instants
 from kyanite.values import Instant, later
@@ -45,7 +45,7 @@ class DeletedShares:
             return False
         found, self._position = await self._engine.read(partial(deleted_shares.overdue, start=self._position))
         if found:
-            await self._engine.run(partial(deleted_shares.give_up, found=found))
+            await self._engine.run(partial(deleted_shares.expire, found=found))
         if not self._position:
             self._walk_at = later(now, WALK_EVERY_SECONDS)
         return True
@@ -68,12 +68,13 @@ def _share(tx: Transaction, share_id: int) -> None:
         keys.share_snapshots(share_id),
         keys.permissions(share_id),
         keys.usages(share_id),
-        keys.handles_of_share(share_id),
+        keys.open_entries_of_share(share_id),
         keys.pending_deletes_of_share(share_id),
     ):
         for key, _ in list(tx.scan(prefix, keys.after(prefix), limit=left)):
             tx.delete(key)
             left -= 1
+    left -= handles.purge_share(tx, share_id, left)
     if left == ROWS_AT_ONCE:
         tx.delete(keys.deleted_share(share_id))
         tx.delete(keys.unneeded_preserved_entries(share_id))

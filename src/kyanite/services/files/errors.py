@@ -83,6 +83,18 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     Reason.NOT_RECURSIVE: WireError(
         400, "InvalidHeaderValue", "A file has no handles below it: x-ms-recursive is for directories."
     ),
+    # Requests over REST open no handles and take no locks: these are answers to SMB, and stand here for completeness.
+    Reason.HANDLE_CLOSED: WireError(409, "SharingViolation", "The handle was closed."),
+    Reason.TOO_MANY_HANDLES: WireError(
+        409, "SharingViolation", "The file or directory has as many open handles as it can have."
+    ),
+    Reason.TOO_MANY_LOCKS: WireError(409, "FileLockConflict", "The handle has as many locks as it can have."),
+    Reason.LOCK_NOT_GRANTED: WireError(
+        409, "FileLockConflict", "A portion of the range is locked by another SMB client."
+    ),
+    Reason.INVALID_LOCK_RANGE: WireError(
+        400, "InvalidRange", "The range of the lock ends beyond any offset."
+    ),
     Reason.INVALID_PATH_NAME: WireError(
         400, "InvalidFileOrDirectoryPathName", "The specified file or directory path name is invalid."
     ),
