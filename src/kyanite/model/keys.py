@@ -45,7 +45,8 @@ it is one small transaction, and a name that is used again can never show what w
     D       share id                                a deleted share, to be taken apart
     R       account 0 share name 0 instant          a share that was deleted then and can still be restored
     L       share id                                aside rows to be looked through, after a snapshot was deleted
-    O       share id, directory id, file id         an entry with open handles, under every directory above it
+    O       share id, directory id, handle, file    an entry with open handles, under every directory above it, in the
+                                                    order of the first handle of each
     Q       owner (12), share id, file id, handle   open handle, by the process that serves it
     p       container id, blob name                 snapshots of a blob that were deleted, to be purged
     f       -                                       the format of the store, and how far an upgrade has come
@@ -408,8 +409,18 @@ def open_entries(share_id: int, directory_id: int) -> bytes:
     return b"O%b%b" % (share_id.to_bytes(8, "big"), directory_id.to_bytes(8, "big"))
 
 
-def open_entry(share_id: int, directory_id: int, file_id: int) -> bytes:
-    return open_entries(share_id, directory_id) + file_id.to_bytes(8, "big")
+def open_entry(share_id: int, directory_id: int, first_handle_id: int, file_id: int) -> bytes:
+    return b"O%b%b%b%b" % (
+        share_id.to_bytes(8, "big"),
+        directory_id.to_bytes(8, "big"),
+        first_handle_id.to_bytes(8, "big"),
+        file_id.to_bytes(8, "big"),
+    )
+
+
+def parts_of_open_entry(key: bytes) -> tuple[int, int]:
+    """The first handle, and the file."""
+    return int.from_bytes(key[-16:-8], "big"), int.from_bytes(key[-8:], "big")
 
 
 def handles_of_owner(owner: bytes) -> bytes:

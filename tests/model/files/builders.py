@@ -36,8 +36,17 @@ class FileShare:
         made = file.create(self.engine, path_of(path), new_file, None, may_overwrite=True)
         return outcome(made).entry.id
 
+    def path(self, path: str) -> FilePath:
+        return path_of(path)
+
     def find(self, tx: Transaction, path: str) -> Found:
         return tree.load(tx, path_of(path), None)
+
+    def find_id(self, path: str) -> int:
+        return outcome(self.engine.run(lambda tx: self.find(tx, path).entry.id))
+
+    def handle(self, file_id: int, handle_id: int) -> Handle:
+        return outcome(self.engine.read(lambda snap: handles.load_handle(snap, self.id, file_id, handle_id)))
 
     def open(
         self,
@@ -49,8 +58,9 @@ class FileShare:
         deletes_on_close: bool = False,
     ) -> Handle:
         request = HandleRequest(owner, access, shared, 7, "192.0.2.1", deletes_on_close)
-        body = lambda tx: handles.open_handle(tx, self.find(tx, path), request)  # noqa: E731
-        return outcome(self.engine.run(body, durable=False))
+        return outcome(
+            self.engine.run(lambda tx: handles.open_handle(tx, self.find(tx, path), request), durable=False)
+        )
 
     def close(self, file_id: int, handle_id: int) -> bool:
         """Whether that deleted the file."""
@@ -75,6 +85,15 @@ class FileShare:
 
     def open_file(self, file_id: int) -> OpenFile | None:
         return outcome(self.engine.read(lambda snap: handles.load_open_file(snap, self.id, file_id)))
+
+    def path_of_open_file(self, file_id: int) -> str:
+        opened = self.open_file(file_id)
+        assert opened is not None
+        return opened.path
+
+    def is_pending(self, file_id: int) -> bool:
+        opened = self.open_file(file_id)
+        return opened is not None and opened.is_delete_pending
 
     def rows(self, prefix: bytes) -> dict[bytes, bytes]:
         return outcome(self.engine.read(lambda snap: dict(snap.scan(prefix, prefix + b"\xff" * 40))))

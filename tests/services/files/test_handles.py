@@ -216,7 +216,7 @@ async def test_handles_below_are_listed_in_pages(files: Harness) -> None:
     for name in "abc":
         await make(files, f"d/{name}")
         numbers += [await open_handle(files, f"d/{name}") for _ in range(2)]
-    numbers.insert(0, await open_handle(files, ""))
+    numbers.append(await open_handle(files, ""))
     for limit in range(1, 9):
         found: list[str | None] = []
         marker = ""

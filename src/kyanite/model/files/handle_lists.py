@@ -1,10 +1,11 @@
 """List Handles and Force Close Handles: what REST clients can read of open handles, and close.
 
-Handles are listed file by file: those of the file or directory itself, then, if requested, those of everything below
-it. Both follow the ``O`` rows of ``handles.py``, so they read only what they return, however much else is open.
+Handles are listed file by file, in the order in which the files were first opened: those of the file or directory
+itself and, if requested, those of everything below it. Both follow the ``O`` rows of ``handles.py``, so they read only
+what they return, however much else is open.
 """
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from functools import partial
 from typing import NamedTuple
 
@@ -24,7 +25,9 @@ _FILES_PER_TRANSACTION = 1000
 
 
 class HandlePosition(NamedTuple):
-    file_id: int = 0
+    """A handle in the list: by the first handle of its file, and its own id."""
+
+    first_handle_id: int = 0
     handle_id: int = 0
 
 
@@ -45,14 +48,14 @@ class Closing(msgspec.Struct, frozen=True, gc=False):
 
 
 def list_handles(
-    engine: Engine, path: FilePath, *, recursive: bool, start: HandlePosition | None, limit: int
+    engine: Engine, path: FilePath, *, recursive: bool, start: HandlePosition, limit: int
 ) -> Awaitable[HandlePage]:
     def body(snap: Snapshot) -> HandlePage:
         items = _items(snap, _find(snap, path, recursive), start, limit + 1, recursive=recursive)
         if len(items) <= limit:
             return HandlePage(items, None)
         file, handle = items.pop()
-        return HandlePage(items, HandlePosition(file.file_id, handle.id))
+        return HandlePage(items, HandlePosition(file.first_handle_id, handle.id))
 
     return engine.read(body)
 
@@ -70,7 +73,7 @@ async def close_handles(engine: Engine, path: FilePath, *, recursive: bool, hand
 
 def _close_some(tx: Transaction, path: FilePath, *, recursive: bool) -> Closing:
     found = _find(tx, path, recursive)
-    items = _items(tx, found, None, _CLOSED_PER_TRANSACTION + 1, recursive=recursive)
+    items = _items(tx, found, HandlePosition(), _CLOSED_PER_TRANSACTION + 1, recursive=recursive)
     opened: OpenFile | None = None
     for file, handle in items[:_CLOSED_PER_TRANSACTION]:
         opened = opened if opened is not None and opened.file_id == file.file_id else file
@@ -79,32 +82,29 @@ def _close_some(tx: Transaction, path: FilePath, *, recursive: bool) -> Closing:
 
 
 async def _close_one(engine: Engine, path: FilePath, handle_id: int, *, recursive: bool) -> int:
-    """Close the handle of this id, if the file has it or, some files at a time, anything below it."""
-    after: int | None = -1
-    while after is not None:
-        step = partial(_close_among, path=path, handle_id=handle_id, after=after, recursive=recursive)
-        is_closed, after = await engine.run(step, durable=False)
+    """Close the handle of this id, if the file or anything below it has it; some files at a time."""
+    first: int | None = 0
+    while first is not None:
+        step = partial(_close_among, path=path, handle_id=handle_id, first=first, recursive=recursive)
+        is_closed, first = await engine.run(step, durable=False)
         if is_closed:
             return 1
     return 0
 
 
 def _close_among(
-    tx: Transaction, path: FilePath, *, handle_id: int, after: int, recursive: bool
+    tx: Transaction, path: FilePath, *, handle_id: int, first: int, recursive: bool
 ) -> tuple[bool, int | None]:
-    """Whether one of the next open files had the handle; if not, the last of these files, or None at the end."""
-    location, entry = _find(tx, path, recursive)
-    share_id = location.tree.id
-    below = list(_files_below(tx, share_id, entry.id, after + 1, _FILES_PER_TRANSACTION)) if recursive else []
-    file_ids = [entry.id, *below]
-    rows = tx.get_many([keys.handle(share_id, file_id, handle_id) for file_id in file_ids])
-    for file_id, stored in zip(file_ids, rows, strict=True):
+    """Whether one of the next open files had the handle; if not, where the next ones begin, or None at the end."""
+    found = _find(tx, path, recursive)
+    share_id = found.location.tree.id
+    files = _open_files(tx, found, first, _FILES_PER_TRANSACTION, recursive=recursive)
+    rows = tx.get_many([keys.handle(share_id, each.file_id, handle_id) for each in files])
+    for opened, stored in zip(files, rows, strict=True):
         if stored is not None:
-            opened = handles.load_open_file(tx, share_id, file_id)
-            assert opened is not None, "A handle has no open file."
             handles.force_close(tx, share_id, opened, handles.decode_handle(stored))
             return True, None
-    return False, below[-1] if len(below) == _FILES_PER_TRANSACTION else None
+    return False, files[-1].first_handle_id + 1 if len(files) == _FILES_PER_TRANSACTION else None
 
 
 def _find(snap: Snapshot, path: FilePath, recursive: bool) -> Found:
@@ -115,37 +115,34 @@ def _find(snap: Snapshot, path: FilePath, recursive: bool) -> Found:
 
 
 def _items(
-    snap: Snapshot, found: Found, start: HandlePosition | None, limit: int, *, recursive: bool
+    snap: Snapshot, found: Found, start: HandlePosition, limit: int, *, recursive: bool
 ) -> list[HandleItem]:
     """So many handles, from the start on."""
-    share_id, own_id = found.location.tree.id, found.entry.id
+    share_id = found.location.tree.id
     items: list[HandleItem] = []
-    first_handle_id, first_file_id = (0, 0) if start is None else (start.handle_id, start.file_id)
-    if start is None or start.file_id == own_id:
-        items += _handles_of(snap, share_id, own_id, first_handle_id, limit)
-        first_file_id = 0
-    if not recursive or len(items) >= limit:
-        return items
-    for file_id in _files_below(snap, share_id, own_id, first_file_id, limit):
-        begin = first_handle_id if file_id == first_file_id else 0
-        items += _handles_of(snap, share_id, file_id, begin, limit - len(items))
+    # One more than needed, because the file at which the list begins may have no handles left.
+    for opened in _open_files(snap, found, start.first_handle_id, limit + 1, recursive=recursive):
+        first_id = start.handle_id if opened.first_handle_id == start.first_handle_id else 0
+        end = keys.after(keys.handles(share_id, opened.file_id))
+        begin = keys.handle(share_id, opened.file_id, first_id)
+        for _, value in snap.scan(begin, end, limit=limit - len(items)):
+            items.append(HandleItem(opened, handles.decode_handle(value)))
         if len(items) >= limit:
             break
     return items
 
 
-def _handles_of(
-    snap: Snapshot, share_id: int, file_id: int, first_id: int, limit: int
-) -> Iterator[HandleItem]:
-    opened = handles.load_open_file(snap, share_id, file_id)
-    if opened is None:
-        return
-    end = keys.after(keys.handles(share_id, file_id))
-    for _, value in snap.scan(keys.handle(share_id, file_id, first_id), end, limit=limit):
-        yield HandleItem(opened, handles.decode_handle(value))
-
-
-def _files_below(snap: Snapshot, share_id: int, directory_id: int, first: int, limit: int) -> Iterator[int]:
-    end = keys.after(keys.open_entries(share_id, directory_id))
-    for key, _ in snap.scan(keys.open_entry(share_id, directory_id, first), end, limit=limit):
-        yield int.from_bytes(key[-8:], "big")
+def _open_files(
+    snap: Snapshot, found: Found, first_handle_id: int, limit: int, *, recursive: bool
+) -> list[OpenFile]:
+    """So many open files in the order of opening: the file or directory itself, and those below it."""
+    share_id, own_id = found.location.tree.id, found.entry.id
+    file_ids = [own_id]
+    if recursive:
+        begin = keys.open_entry(share_id, own_id, first_handle_id, 0)
+        end = keys.after(keys.open_entries(share_id, own_id))
+        file_ids += [keys.parts_of_open_entry(key)[1] for key, _ in snap.scan(begin, end, limit=limit)]
+    rows = snap.get_many([keys.handles(share_id, file_id) for file_id in file_ids])
+    files = [handles.decode_open_file(stored) for stored in rows if stored is not None]
+    files = [each for each in files if each.first_handle_id >= first_handle_id]
+    return sorted(files, key=lambda each: each.first_handle_id)[:limit]

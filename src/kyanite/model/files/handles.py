@@ -1,10 +1,10 @@
 """Open handles: which clients have a file or directory open, what for, and which ranges of it they have locked.
 
-    H  share, file                  the file, while it has handles: where it is, whether it is about to be deleted
-    H  share, file, handle          each of its handles: the process that serves it, share mode, locks
-    O  share, directory, file       under every directory above the file, the root included
-    Q  owner, share, file, handle   the handles of one process, for the day it dies
-    M  share, directory, name       while the file is about to be deleted, for listings
+    H  share, file                            the file, while it has handles: its location, whether it is to be deleted
+    H  share, file, handle                    each of its handles: the process that serves it, share mode, locks
+    O  share, directory, first handle, file   under every directory above the file, the root included
+    Q  owner, share, file, handle             the handles that one process serves, to be closed when it is dead
+    M  share, directory, name                 while the file is to be deleted, for listings
 
 The functions here work inside a transaction. Their callers run it with ``durable=False``, since handles end with the
 process that serves them, unless it also changes the file. A directory with anything open below it cannot be renamed,
@@ -64,6 +64,8 @@ class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A file or directory with open handles. Stored: fields are only ever added at the end."""
 
     file_id: int
+    first_handle_id: int
+    """The handle that opened it first, closed or not: open files are listed in this order."""
     above: tuple[int, ...]
     """The ids of the directories above it, from the root to the one that contains it; none for the root itself."""
     folded_name: str
@@ -132,6 +134,7 @@ def open_handle(tx: Transaction, found: Found, request: HandleRequest) -> Handle
     location, entry = found
     if request.deletes_on_close and entry.id == ROOT_ID:
         raise Refused(Reason.CANNOT_DELETE_FILE_OR_DIRECTORY)
+    handle_id = tx.new_id()
     present = load(tx, location.tree.id, entry.id)
     if present is not None:
         opened, others = present
@@ -142,12 +145,12 @@ def open_handle(tx: Transaction, found: Found, request: HandleRequest) -> Handle
         if opened.handle_count >= HANDLES_MAX:
             raise Refused(Reason.TOO_MANY_HANDLES)
     else:
-        opened = _open_file_at(location, entry)
-        _save_above(tx, location.tree.id, opened)
+        opened = _open_file_at(location, entry, handle_id)
+        save_above(tx, location.tree.id, opened)
     if request.access & (Rights.WRITE | Rights.DELETE) and leases.is_locked(entry.lease, tx.now):
         raise Refused(Reason.SHARING_VIOLATION)
     handle = Handle(
-        tx.new_id(),
+        handle_id,
         request.owner,
         request.access.value,
         request.share.value,
@@ -215,23 +218,24 @@ def save(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -> No
     tx.put(keys.handle_of_owner(handle.owner, share_id, opened.file_id, handle.id), b"")
 
 
-def _open_file_at(location: Location, entry: Entry) -> OpenFile:
+def _open_file_at(location: Location, entry: Entry, first_handle_id: int) -> OpenFile:
+    """An open file without handles yet."""
     if entry.id == ROOT_ID:
-        return OpenFile(ROOT_ID, (), "", "", 0)
+        return OpenFile(ROOT_ID, first_handle_id, (), "", "", 0)
     above = (ROOT_ID, *(each.id for each in location.above))
     assert above[-1] == location.directory_id, "The path to this location was not read."
     path = "/".join((*(each.name for each in location.above), location.name))
-    return OpenFile(entry.id, above, location.tree.fold(location.name), path, 0)
+    return OpenFile(entry.id, first_handle_id, above, location.tree.fold(location.name), path, 0)
 
 
-def _save_above(tx: Transaction, share_id: int, opened: OpenFile) -> None:
+def save_above(tx: Transaction, share_id: int, opened: OpenFile) -> None:
     for directory_id in opened.above:
-        tx.put(keys.open_entry(share_id, directory_id, opened.file_id), b"")
+        tx.put(keys.open_entry(share_id, directory_id, opened.first_handle_id, opened.file_id), b"")
 
 
 def _delete_above(tx: Transaction, share_id: int, opened: OpenFile) -> None:
     for directory_id in opened.above:
-        tx.delete(keys.open_entry(share_id, directory_id, opened.file_id))
+        tx.delete(keys.open_entry(share_id, directory_id, opened.first_handle_id, opened.file_id))
 
 
 def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -> OpenFile | None:
@@ -318,7 +322,7 @@ def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
     if opened is None:
         return
     moved = replace(
-        _open_file_at(target, entry),
+        _open_file_at(target, entry, opened.first_handle_id),
         handle_count=opened.handle_count,
         is_delete_pending=opened.is_delete_pending,
     )
@@ -327,7 +331,7 @@ def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
         tx.put(keys.pending_delete(share_id, moved.directory_id, moved.folded_name), b"")
     if moved.above != opened.above:
         _delete_above(tx, share_id, opened)
-        _save_above(tx, share_id, moved)
+        save_above(tx, share_id, moved)
     tx.put(keys.handles(share_id, entry.id), encode(moved))
 
 

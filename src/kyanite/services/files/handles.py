@@ -19,8 +19,8 @@ _ALL = "*"
 _ID_DIGITS_MAX = 19
 _NO_ID = (1 << 64) - 1
 """An id that no handle has."""
-_MARKER = re.compile("([0-9]{1,19})-([0-9]{1,19})", re.ASCII)
-"""The file and the handle at which a page begins."""
+_MARKER = re.compile("([0-9]{1,19})(?:-([0-9]{1,19}))?")
+"""The handle at which a page begins and, if it is another, the first handle of its file."""
 _RIGHTS = ((Rights.READ, "Read"), (Rights.WRITE, "Write"), (Rights.DELETE, "Delete"))
 
 
@@ -33,7 +33,7 @@ async def list_handles(context: RequestContext) -> Response:
         limit=max_results_of(context.parameters),
     )
     items = "".join(map(_item, page.items))
-    marker = "" if page.next_start is None else f"{page.next_start.file_id}-{page.next_start.handle_id}"
+    marker = "" if page.next_start is None else _encode_marker(page.next_start)
     return enumeration(context, echo="", items=f"<Entries>{items}</Entries>", next_marker=marker)
 
 
@@ -56,14 +56,20 @@ async def force_close_handles(context: RequestContext) -> Response:
     return Response(200, headers)
 
 
-def _marker_of(context: RequestContext) -> HandlePosition | None:
+def _encode_marker(start: HandlePosition) -> str:
+    first, handle = start
+    return str(handle) if handle == first else f"{handle}-{first}"
+
+
+def _marker_of(context: RequestContext) -> HandlePosition:
     text = context.parameters.get("marker")
     if not text:
-        return None
+        return HandlePosition()
     found = _MARKER.fullmatch(text)
     if found is None:
         raise bad_parameter("marker", text)
-    return HandlePosition(int(found[1]), int(found[2]))
+    handle, first = int(found[1]), int(found[2] or found[1])
+    return HandlePosition(first, handle)
 
 
 def _handle_id_of(text: str) -> int:
