@@ -12,7 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kyanite.rules.byte_locks import Lock, conflict, lock_conflict
+from kyanite.rules.byte_locks import Lock, Range, conflict, lock_all, lock_conflict, unlock
+from kyanite.rules.refusals import Reason, Refused
 
 MINE, OTHER = 1, 2
 LAST = 2**64 - 1
@@ -194,3 +195,74 @@ class Locks(RuleBasedStateMachine):
 
 Locks.TestCase.settings = settings(max_examples=50, stateful_step_count=15, deadline=None)
 TestLocks = Locks.TestCase
+
+
+SHARED, EXCLUSIVE = False, True
+
+
+@pytest.mark.parametrize(
+    ("taken", "new", "reason"),
+    [
+        # description: no locks yet; two that do not overlap; a shared one over an exclusive one of the same request
+        ([], [(0, 4, EXCLUSIVE)], None),
+        ([], [(0, 4, EXCLUSIVE), (4, 4, EXCLUSIVE)], None),
+        ([], [(0, 4, EXCLUSIVE), (0, 4, SHARED)], None),
+        ([], [(0, 4, SHARED), (0, 4, SHARED)], None),
+        # the second conflicts with the first of the same request
+        ([], [(0, 4, EXCLUSIVE), (0, 4, EXCLUSIVE)], Reason.LOCK_NOT_GRANTED),
+        ([], [(0, 4, SHARED), (3, 4, EXCLUSIVE)], Reason.LOCK_NOT_GRANTED),
+        # with a lock of another handle
+        ([(2, 2, EXCLUSIVE, OTHER)], [(0, 2, EXCLUSIVE), (2, 1, SHARED)], Reason.LOCK_NOT_GRANTED),
+        ([(2, 2, SHARED, OTHER)], [(0, 2, EXCLUSIVE), (2, 1, SHARED)], None),
+        ([(2, 2, SHARED, OTHER)], [(3, 1, EXCLUSIVE)], Reason.LOCK_NOT_GRANTED),
+        # with one of its own
+        ([(2, 2, EXCLUSIVE, MINE)], [(2, 2, SHARED)], None),
+        ([(2, 2, EXCLUSIVE, MINE)], [(2, 2, EXCLUSIVE)], Reason.LOCK_NOT_GRANTED),
+        # without bytes: only strictly inside another range
+        ([(9, 2, EXCLUSIVE, OTHER)], [(10, 0, EXCLUSIVE)], Reason.LOCK_NOT_GRANTED),
+        ([(9, 1, EXCLUSIVE, OTHER)], [(10, 0, EXCLUSIVE)], None),
+        ([(10, 0, EXCLUSIVE, OTHER)], [(10, 0, EXCLUSIVE)], None),
+        # up to the last byte, and beyond it
+        ([], [(LAST, 1, EXCLUSIVE)], None),
+        ([], [(0, LAST, EXCLUSIVE), (LAST, 1, EXCLUSIVE)], None),
+        ([], [(LAST, 2, EXCLUSIVE)], Reason.INVALID_LOCK_RANGE),
+        ([], [(LAST, 0, EXCLUSIVE)], None),
+        ([], [(0, 1, EXCLUSIVE), (1, LAST + 1, SHARED)], Reason.INVALID_LOCK_RANGE),
+    ],
+)
+def test_all_locks_of_a_request_are_granted_or_none(
+    taken: list[tuple[int, int, bool, int]], new: list[tuple[int, int, bool]], reason: Reason | None
+) -> None:
+    locks, wanted = [Lock(*each) for each in taken], [Lock(*each, MINE) for each in new]
+    if reason is None:
+        lock_all(locks, wanted)
+        return
+    with pytest.raises(Refused) as refusal:
+        lock_all(locks, wanted)
+    assert refusal.value.reason is reason
+
+
+@pytest.mark.parametrize(
+    ("own", "ranges", "left", "count"),
+    [
+        ([(0, 4, EXCLUSIVE)], [(0, 4)], [], 1),
+        ([(0, 4, EXCLUSIVE)], [(0, 3)], [(0, 4, EXCLUSIVE)], 0),
+        ([(0, 4, EXCLUSIVE)], [(1, 3)], [(0, 4, EXCLUSIVE)], 0),
+        ([], [(0, 4)], [], 0),
+        # Of equal ranges one is unlocked at a time, the latest first.
+        ([(0, 4, EXCLUSIVE), (0, 4, SHARED)], [(0, 4)], [(0, 4, EXCLUSIVE)], 1),
+        ([(0, 4, SHARED), (0, 4, SHARED)], [(0, 4), (0, 4)], [], 2),
+        # The first range that is not locked ends the request; the earlier ones stay unlocked.
+        ([(0, 4, SHARED), (8, 4, SHARED)], [(0, 4), (5, 1), (8, 4)], [(8, 4, SHARED)], 1),
+        ([(0, 4, SHARED)], [(0, 4), (0, 4)], [], 1),
+        ([(7, 0, EXCLUSIVE), (7, 1, SHARED)], [(7, 0)], [(7, 1, SHARED)], 1),
+    ],
+)
+def test_unlocking(
+    own: list[tuple[int, int, bool]],
+    ranges: list[tuple[int, int]],
+    left: list[tuple[int, int, bool]],
+    count: int,
+) -> None:
+    unlocked = unlock([Lock(*each, MINE) for each in own], [Range(*each) for each in ranges])
+    assert unlocked == (tuple(Lock(*each, MINE) for each in left), count)

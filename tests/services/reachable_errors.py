@@ -98,7 +98,7 @@ def _errors_in(statement: ast.stmt) -> Iterator[Error]:
 def _named_in(module: str, statement: ast.stmt) -> Iterator[Node]:
     read = _read(module)
     for node in ast.walk(statement):
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             if (module, node.id) in read.bodies_by_node:
                 yield module, node.id
             elif read.imported.get(node.id, ("", ""))[1]:

@@ -39,12 +39,14 @@ it is one small transaction, and a name that is used again can never show what w
     V       share id, directory id, name 0 instant  snapshot copy: the entry as it was until that snapshot
     P       share id, key (16 bytes)                security descriptor
     U       share id, shard (1)                     number of bytes of the files of a share, in several parts
+    H       share id, file id                       a file or directory that has open handles
     H       share id, file id, handle id            open handle
-    M       share id, directory id, folded name     a file to be deleted when its last handle is closed
+    M       share id, directory id, folded name     an entry that is deleted when its last handle is closed
     D       share id                                a deleted share, to be purged
     R       account 0 share name 0 instant          a share that was deleted at that instant and can be restored
     L       share id                                a share whose snapshot copies to check after a snapshot was deleted
-    O       share id, directory id, file id         a file that is open, under every directory above it
+    O       share id, directory id, handle, file    an entry with open handles, under every directory above it, in the
+                                                    order of the first handle of each
     Q       owner (12), share id, file id, handle   open handle, by the process that serves it
     p       container id, blob name                 the instant up to which the snapshots of a blob are deleted
     f       -                                       the format of the store, and how far an upgrade has come
@@ -415,15 +417,11 @@ HANDLES = b"H"
 
 
 def handles_of_share(share_id: int) -> bytes:
-    return HANDLES + share_id.to_bytes(8, "big")
-
-
-def share_of_handle(key: bytes) -> int:
-    return int.from_bytes(key[1:9], "big")
+    return b"H" + share_id.to_bytes(8, "big")
 
 
 def handles(share_id: int, file_id: int) -> bytes:
-    """What the keys of a file's or directory's open handles begin with."""
+    """What the keys of a file's or directory's open handles begin with, and the key of the row that they share."""
     return b"H%b%b" % (share_id.to_bytes(8, "big"), file_id.to_bytes(8, "big"))
 
 
@@ -433,6 +431,48 @@ def handle(share_id: int, file_id: int, handle_id: int) -> bytes:
         file_id.to_bytes(8, "big"),
         handle_id.to_bytes(8, "big"),
     )
+
+
+def open_entries_of_share(share_id: int) -> bytes:
+    return b"O" + share_id.to_bytes(8, "big")
+
+
+def open_entries(share_id: int, directory_id: int) -> bytes:
+    """What the keys of everything open below a directory begin with."""
+    return b"O%b%b" % (share_id.to_bytes(8, "big"), directory_id.to_bytes(8, "big"))
+
+
+def open_entry(share_id: int, directory_id: int, first_handle_id: int, file_id: int) -> bytes:
+    return b"O%b%b%b%b" % (
+        share_id.to_bytes(8, "big"),
+        directory_id.to_bytes(8, "big"),
+        first_handle_id.to_bytes(8, "big"),
+        file_id.to_bytes(8, "big"),
+    )
+
+
+def parts_of_open_entry(key: bytes) -> tuple[int, int]:
+    """The first handle, and the file."""
+    return int.from_bytes(key[-16:-8], "big"), int.from_bytes(key[-8:], "big")
+
+
+def handles_of_owner(owner: bytes) -> bytes:
+    return b"Q" + owner
+
+
+def handle_of_owner(owner: bytes, share_id: int, file_id: int, handle_id: int) -> bytes:
+    return b"Q%b%b%b%b" % (
+        owner,
+        share_id.to_bytes(8, "big"),
+        file_id.to_bytes(8, "big"),
+        handle_id.to_bytes(8, "big"),
+    )
+
+
+def parts_of_handle_of_owner(key: bytes) -> tuple[int, int, int]:
+    """The share, the file and the handle."""
+    share_id, file_id, handle_id = key[-24:-16], key[-16:-8], key[-8:]
+    return int.from_bytes(share_id, "big"), int.from_bytes(file_id, "big"), int.from_bytes(handle_id, "big")
 
 
 def pending_deletes_of_share(share_id: int) -> bytes:

@@ -1,11 +1,16 @@
-"""Byte-range locks: an exclusive one keeps others from reading and writing its range, a shared one from writing it.
+"""Byte-range locks. An exclusive lock keeps others from reading and writing its range, a shared one from writing it.
 
-A range without bytes lies between two of them: it meets the ranges that have bytes on both sides of it, and no other
-range without bytes (MS-FSA 2.1.4.10).
+A lock belongs to the handle that took it. A range without bytes lies between two bytes: it conflicts with ranges that
+have bytes on both sides of it, and with no other range without bytes (MS-FSA 2.1.4.10).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+from kyanite.rules.refusals import Reason, Refused
+
+RANGE_END_MAX = 1 << 64
+"""A lock may cover every byte that a 64-bit offset can name."""
 
 
 class Lock(NamedTuple):
@@ -13,14 +18,28 @@ class Lock(NamedTuple):
     length: int
     is_exclusive: bool
     handle: int
-    """Whose lock it is."""
+    """The id of the handle that took it."""
+
+
+class Range(NamedTuple):
+    """What an unlock names: it must be the range of a lock, byte for byte."""
+
+    start: int
+    length: int
+
+
+class Unlocked(NamedTuple):
+    locks: tuple[Lock, ...]
+    """The locks that the handle has left."""
+    unlocked: int
+    """How many of the ranges were unlocked, in their order."""
 
 
 def conflict(
     locks: Iterable[Lock], start: int, length: int, *, writes: bool, handle: int | None = None
 ) -> Lock | None:
-    """The first lock that stands against reading or writing the range. A handle's own exclusive locks do not; its
-    shared ones keep even itself from writing."""
+    """The first lock that forbids reading or writing the range. A handle's own exclusive locks do not; its shared
+    locks forbid writing even to itself."""
     for lock in locks:
         overlaps = lock.start < start + length and start < lock.start + lock.length
         if not overlaps or (lock.is_exclusive and lock.handle == handle):
@@ -31,7 +50,32 @@ def conflict(
 
 
 def lock_conflict(locks: Iterable[Lock], new: Lock) -> Lock | None:
-    """The first lock that stands against taking a new one. An exclusive one suffers no other, not even of its own
-    handle; a shared one may lie over exclusive ones of its own handle."""
+    """The first lock that forbids a new one. An exclusive lock allows no other over it, not even of its own handle;
+    a shared lock may lie over exclusive locks of its own handle."""
     owner = None if new.is_exclusive else new.handle
     return conflict(locks, new.start, new.length, writes=new.is_exclusive, handle=owner)
+
+
+def lock_all(locks: Iterable[Lock], new: Sequence[Lock]) -> None:
+    """Check that all the new locks of a request can be taken, one after the other; otherwise it takes none."""
+    taken = list(locks)
+    for lock in new:
+        if lock.length and lock.start + lock.length > RANGE_END_MAX:
+            raise Refused(Reason.INVALID_LOCK_RANGE)
+        if lock_conflict(taken, lock) is not None:
+            raise Refused(Reason.LOCK_NOT_GRANTED)
+        taken.append(lock)
+
+
+def unlock(own: Sequence[Lock], ranges: Sequence[Range]) -> Unlocked:
+    """Remove one lock of the handle for each range, shared or exclusive, the latest first.
+
+    The first range that is not locked ends it; what was unlocked before stays unlocked.
+    """
+    left = list(own)
+    for count, wanted in enumerate(ranges):
+        index = next((number for number in range(len(left) - 1, -1, -1) if left[number][:2] == wanted), None)
+        if index is None:
+            return Unlocked(tuple(left), count)
+        del left[index]
+    return Unlocked(tuple(left), len(ranges))

@@ -86,6 +86,11 @@ class Reason(Enum):
     READ_ONLY_ATTRIBUTE = auto()
     CANNOT_DELETE_FILE_OR_DIRECTORY = auto()
     NOT_RECURSIVE = auto()
+    HANDLE_CLOSED = auto()
+    TOO_MANY_HANDLES = auto()
+    TOO_MANY_LOCKS = auto()
+    LOCK_NOT_GRANTED = auto()
+    INVALID_LOCK_RANGE = auto()
     # Conditions
     CONDITION_NOT_MET = auto()
     NOT_MODIFIED = auto()

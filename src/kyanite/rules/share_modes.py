@@ -1,8 +1,8 @@
-"""Share modes: what an open handle does with a file, and what it lets others do meanwhile.
+"""Share modes: what an open handle does with a file, and what it allows other handles to do at the same time.
 
-Two opens conflict when one of them wants what the other does not share, whichever came first. An open that wants
-none of the three rights looks at attributes only and meets nobody. A REST operation is an open that shares everything
-and is closed again when it is done.
+Two opens conflict when one of them wants a right that the other does not share, whichever came first. An open that
+wants none of the three rights only reads attributes and conflicts with no other. A REST operation is an open that
+shares everything and is closed when it ends.
 """
 
 from collections.abc import Iterable
@@ -25,11 +25,11 @@ class Open(NamedTuple):
     share: Rights
 
 
-def conflict(held: Iterable[Open], new: Open) -> Open | None:
-    """The first of the held opens that stands against the new one."""
+def conflict(opens: Iterable[Open], new: Open) -> Open | None:
+    """The first of the opens that conflicts with the new one."""
     if not new.access:
         return None
-    for each in held:
+    for each in opens:
         if each.access and (new.access & ~each.share or each.access & ~new.share):
             return each
     return None

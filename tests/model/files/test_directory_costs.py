@@ -25,11 +25,11 @@ def path(*names: str) -> FilePath:
 
 def filled(entries: int) -> CountingEngine:
     engine = CountingEngine()
-    outcome(share.create(engine, SHARE, {}, ShareSettings(), directory.found_root))
+    outcome(share.create(engine, SHARE, {}, ShareSettings(), directory.create_root))
     outcome(directory.create(engine, path("d"), SmbProperties(), {}))
-    draft = NewFile(0, HttpHeaders(), {}, SmbProperties())
+    new_file = NewFile(0, HttpHeaders(), {}, SmbProperties())
     for number in range(entries):
-        outcome(file.create(engine, path("d", f"{number:05}"), draft, None, may_overwrite=False))
+        outcome(file.create(engine, path("d", f"{number:05}"), new_file, None, may_overwrite=False))
     engine.costs.clear()
     return engine
 
@@ -48,7 +48,7 @@ def costs(entries: int, *, keeps_snapshot: bool) -> dict[str, int]:
     }
     for step in steps.values():
         outcome(step)
-    outcome(rename(engine, Rename(path("d"), path("e"), DIRECTORY)))
+    outcome(rename(engine, path("d"), DIRECTORY, Rename(("e",))))
     outcome(file.delete(engine, path("e", "00007"), None))
     outcome(share_snapshots.take(engine, SHARE, {}))
     names = (["snapshot"] if keeps_snapshot else []) + [*steps, "rename", "delete", "another snapshot"]

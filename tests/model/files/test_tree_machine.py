@@ -19,7 +19,7 @@ from kyanite.engine.api import Snapshot
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import keys
 from kyanite.model.content import content
-from kyanite.model.files import directory, file, hard_link, share, share_snapshots, usage
+from kyanite.model.files import directory, file, links, share, share_snapshots, usage
 from kyanite.model.files.entry import DIRECTORY, FILE, Entry
 from kyanite.model.files.file import NewFile, RangeWrite
 from kyanite.model.files.listing import DirectoryListing, list_directory
@@ -41,13 +41,13 @@ Names = tuple[str, ...]
 
 
 @dataclass(eq=False)
-class Held:
-    """What a file holds; the same for all of its names."""
+class Stored:
+    """What a file contains; the same for all of its names."""
 
     data: bytes
 
 
-World = dict[Names, Held | None]
+World = dict[Names, Stored | None]
 """Folded paths to files; None for a directory."""
 
 SHARE = ShareKey("acme", "share")
@@ -76,7 +76,9 @@ class Trees(RuleBasedStateMachine):
         self.maintenance = [step_of(self.engine, task) for task in TASKS]
         self.world: World = {(): None}
         self.snapshots: dict[Instant, World] = {}
-        run(share.create(self.engine, SHARE, {}, ShareSettings(protocol=self.protocol), directory.found_root))
+        run(
+            share.create(self.engine, SHARE, {}, ShareSettings(protocol=self.protocol), directory.create_root)
+        )
         self.make_directory(("a",))
         self.make_file(("a", "c"))
         self.write(("a", "c"), 0, b"first")
@@ -97,9 +99,9 @@ class Trees(RuleBasedStateMachine):
     def fold(self, name: str) -> str:
         return name.upper()
 
-    def at(self, names: Names) -> Held | None:
+    def at(self, names: Names) -> Stored | None:
         """None for a directory, and something else for nothing at all."""
-        return self.world.get(self.folded(names), Held(b""))
+        return self.world.get(self.folded(names), Stored(b""))
 
     def parent_is_missing(self, names: Names) -> bool:
         above = [self.folded(names[:depth]) for depth in range(len(names))]
@@ -134,17 +136,17 @@ class Trees(RuleBasedStateMachine):
             expected = Reason.PARENT_NOT_FOUND
         elif self.at(names) is None:
             expected = Reason.PATH_TYPE_MISMATCH
-        draft = NewFile(LENGTH, HttpHeaders(), {}, SmbProperties())
-        made = file.create(self.engine, FilePath(SHARE, names), draft, None, may_overwrite=True)
+        new_file = NewFile(LENGTH, HttpHeaders(), {}, SmbProperties())
+        made = file.create(self.engine, FilePath(SHARE, names), new_file, None, may_overwrite=True)
         if self.attempt(made, expected):
-            held = self.world.setdefault(self.folded(names), Held(b""))
-            assert held is not None
-            held.data = bytes(LENGTH)
+            stored = self.world.setdefault(self.folded(names), Stored(b""))
+            assert stored is not None
+            stored.data = bytes(LENGTH)
 
     @rule(names=PATHS, offset=st.integers(0, 600), data=st.binary(min_size=1, max_size=MAX_DATA_BYTES))
     def write(self, names: Names, offset: int, data: bytes) -> None:
-        ask = RangeWrite(offset, len(data), data)
-        done = file.write_range(self.engine, FilePath(SHARE, names), ask, None)
+        request = RangeWrite(offset, len(data), data)
+        done = file.write_range(self.engine, FilePath(SHARE, names), request, None)
         if self.attempt(done, self.reason_to_miss(names, FILE)):
             self.put(names, offset, data)
 
@@ -155,9 +157,9 @@ class Trees(RuleBasedStateMachine):
             self.put(names, offset, bytes(length))
 
     def put(self, names: Names, offset: int, data: bytes) -> None:
-        held = self.world[self.folded(names)]
-        assert held is not None
-        held.data = held.data[:offset] + data + held.data[offset + len(data) :]
+        stored = self.world[self.folded(names)]
+        assert stored is not None
+        stored.data = stored.data[:offset] + data + stored.data[offset + len(data) :]
 
     @rule(names=PATHS)
     def delete_file(self, names: Names) -> None:
@@ -185,10 +187,10 @@ class Trees(RuleBasedStateMachine):
             expected = None if replaces else Reason.PATH_ALREADY_EXISTS
             if replaces and self.world[new] is None:
                 expected = Reason.PATH_TYPE_MISMATCH
-        ask = Rename(FilePath(SHARE, source), FilePath(SHARE, goal), kind, replaces=replaces)
-        if self.attempt(rename(self.engine, ask), expected):
+        done = rename(self.engine, FilePath(SHARE, source), kind, Rename(goal, replaces=replaces))
+        if self.attempt(done, expected):
             moved = {names: self.world.pop(names) for names in [old, *self.children(old)]}
-            self.world.update({new + names[len(old) :]: held for names, held in moved.items()})
+            self.world.update({new + names[len(old) :]: stored for names, stored in moved.items()})
 
     @precondition(lambda self: len(self.snapshots) < 4)
     @rule()
@@ -204,7 +206,7 @@ class Trees(RuleBasedStateMachine):
         del self.snapshots[instant]
 
     @rule()
-    def sweep(self) -> None:
+    def purge_all(self) -> None:
         while run(step_each(self.maintenance)):
             pass
 
@@ -212,7 +214,7 @@ class Trees(RuleBasedStateMachine):
     def the_share_is_what_it_should_be(self) -> None:
         self.check(SHARE, self.world)
         used = run(self.engine.read(lambda snap: usage.used_bytes(snap, share.load(snap, SHARE).id)))
-        assert used == sum(len(held.data) for held in {*self.world.values()} if held is not None)
+        assert used == sum(len(stored.data) for stored in {*self.world.values()} if stored is not None)
 
     @invariant()
     def every_snapshot_is_what_it_was(self) -> None:
@@ -225,12 +227,12 @@ class Trees(RuleBasedStateMachine):
         for instant, world in self.snapshots.items():
             key = ShareKey("acme", "share", instant)
             before = {
-                self.id_of(FilePath(key, names)): held.data
-                for names, held in world.items()
-                if held is not None
+                self.id_of(FilePath(key, names)): stored.data
+                for names, stored in world.items()
+                if stored is not None
             }
-            for names, held in self.world.items():
-                if held is None:
+            for names, stored in self.world.items():
+                if stored is None:
                     continue
                 path = FilePath(SHARE, names)
                 changes = list_ranges(
@@ -248,17 +250,19 @@ class Trees(RuleBasedStateMachine):
                     self.attempt(changes, Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
                     continue
                 for start, end, is_clear in run(changes).page.ranges:
-                    was = was[:start] + (bytes(end - start) if is_clear else held.data[start:end]) + was[end:]
-                assert was == held.data
+                    was = (
+                        was[:start] + (bytes(end - start) if is_clear else stored.data[start:end]) + was[end:]
+                    )
+                assert was == stored.data
 
     def id_of(self, path: FilePath) -> int:
         return run(file.get_properties(self.engine, path, None)).entry.id
 
     def check(self, key: ShareKey, world: World) -> None:
-        for names, held in world.items():
+        for names, stored in world.items():
             path = FilePath(key, names)
-            if held is not None:
-                assert self.read(path) == (held.data, [*world.values()].count(held))
+            if stored is not None:
+                assert self.read(path) == (stored.data, [*world.values()].count(stored))
                 continue
             listed = {self.fold(entry.name): entry.is_directory for entry in self.list(path)}
             inside = {each[-1]: world[each] is None for each in world if each and each[:-1] == names}
@@ -287,8 +291,8 @@ class Trees(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         run(share_snapshots.delete(self.engine, SHARE, None, Snapshots.INCLUDE_LEASED))
-        self.sweep()
-        while (layer := run(self.engine.read(_first_chore))) is not None:
+        self.purge_all()
+        while (layer := run(self.engine.read(_first_pending_compaction))) is not None:
             run(self.engine.run(partial(compaction.step, mark=keys.pending_compaction(layer))))
         left = run(self.engine.read(lambda snap: [key for key, _ in snap.scan(b"\0", b"\xff")]))
         assert left == []
@@ -311,12 +315,12 @@ class LinkedTrees(Trees):
             expected = Reason.PATH_ALREADY_EXISTS
         else:
             expected = self.reason_to_miss(there, FILE)
-        made = hard_link.create(self.engine, FilePath(SHARE, names), FilePath(SHARE, there), None)
+        made = links.create_hard_link(self.engine, FilePath(SHARE, names), FilePath(SHARE, there), None)
         if self.attempt(made, expected):
             self.world[names] = self.world[there]
 
 
-def _first_chore(snap: Snapshot) -> int | None:
+def _first_pending_compaction(snap: Snapshot) -> int | None:
     for key, _ in snap.scan(keys.PENDING_COMPACTIONS, keys.after(keys.PENDING_COMPACTIONS), limit=1):
         return int.from_bytes(key[len(keys.PENDING_COMPACTIONS) :], "big")
     return None
@@ -328,10 +332,10 @@ def test_a_row_set_aside_stays_as_long_as_its_own_snapshot() -> None:
     trees.write(("a", "c"), 0, b"second")
     trees.snapshot()
     trees.delete_snapshot(1)
-    trees.sweep()
+    trees.purge_all()
     trees.every_snapshot_is_what_it_was()
     trees.delete_snapshot(0)
-    trees.sweep()
+    trees.purge_all()
     trees.the_share_is_what_it_should_be()
     trees.teardown()
 

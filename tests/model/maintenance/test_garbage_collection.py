@@ -12,11 +12,9 @@ from kyanite.model import keys
 from kyanite.model.content import content, reading
 from kyanite.model.content.content import Content
 from kyanite.model.content.layer_view import layers
-from kyanite.model.files import handles
-from kyanite.model.files.handles import Handle
 from kyanite.model.maintenance.freed_extents import FREED_AT_ONCE
-from kyanite.values import Instant
 from tests.model.content.world import OWNER, Segments, World, outcome
+from tests.model.files.builders import FileShare
 from tests.model.maintenance.garbage_collection import GarbageCollector
 
 T = TypeVar("T")
@@ -156,20 +154,25 @@ def test_the_estate_of_a_dead_process_is_settled(world: World) -> None:
 
 
 def test_what_a_dead_process_had_open_is_closed(world: World) -> None:
-    def opened(owner: bytes, number: int, *, goes: bool) -> None:
-        held = Handle(number, owner, 1, 7, "d/f", 3, 2, 1, "127.0.0.1", Instant(1), goes)
-        world.run(lambda tx: tx.put(keys.handle(1, 3, number), handles.encode(held)))
-
-    opened(DEAD, 1, goes=True)
-    opened(OWNER, 2, goes=False)
-    opened(DEAD, 3, goes=False)
-    world.run(lambda tx: tx.put(keys.pending_delete(1, 2, "F"), b""))
+    files = FileShare(world.engine)
+    files.make_directory("d")
+    shared, alone = files.make_file("d/shared"), files.make_file("d/alone")
+    for path, owner in (("d/shared", DEAD), ("d/shared", OWNER), ("d/shared", DEAD), ("d/alone", DEAD)):
+        files.open(path, owner=owner)
+    files.mark("d/shared")
+    files.mark("d/alone")
     world.sweep_all()
-    assert len(world.rows(keys.HANDLES)) == 3
+    assert len(world.rows(b"Q")) == 4
     world.segments.dead[DEAD] = []
     world.sweep_all()
-    assert list(world.rows(keys.HANDLES)) == [keys.handle(1, 3, 2)]
-    assert world.rows(keys.pending_deletes_of_share(1)) == {}
+    assert [key[1:13] for key in world.rows(b"Q")] == [OWNER]
+    left = files.open_file(shared)
+    assert left is not None
+    assert (left.handle_count, left.is_delete_pending) == (1, True)
+    assert files.open_file(alone) is None
+    assert len(world.rows(keys.HANDLES)) == 2
+    assert len(world.rows(b"O")) == 2
+    assert [key[-6:] for key in world.rows(keys.pending_deletes_of_share(files.id))] == [b"SHARED"]
 
 
 class Interrupted(Exception):

@@ -12,7 +12,7 @@ from azure.storage.fileshare import (
     generate_share_sas,
 )
 
-from tests.services.files.test_file import ACQUIRE, FILE, make
+from tests.services.files.builders import ACQUIRE, FILE, make
 from tests.services.harness import ACCOUNT, Harness
 
 KEY = base64.b64encode(ACCOUNT.keys[0]).decode()

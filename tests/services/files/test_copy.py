@@ -2,18 +2,8 @@
 
 import pytest
 
-from tests.services.files.test_file import ACQUIRE, FILE, ID, SDDL, make, names
+from tests.services.files.builders import ACQUIRE, FILE, HOST, ID, SDDL, make, names, rename_from, source
 from tests.services.harness import Harness
-
-HOST = "http://localhost:10000/acme"
-
-
-def source(path: str) -> dict[str, str]:
-    return {"x-ms-copy-source": f"{HOST}/box/{path}"}
-
-
-def rename_from(path: str) -> dict[str, str]:
-    return {"x-ms-file-rename-source": f"{HOST}/box/{path}"}
 
 
 async def test_a_copy_takes_bytes_headers_and_metadata_over(files: Harness) -> None:

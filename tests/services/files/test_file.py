@@ -2,50 +2,14 @@
 
 import base64
 import json
-from collections.abc import Mapping
 from urllib.parse import quote
 
 import pytest
 
 from kyanite.wire import crc64, security_descriptor, structured_message
-from tests.services.harness import Answer, Harness, md5_text
+from tests.services.files.builders import ACQUIRE, FILE, ID, OTHER_ID, SDDL, make, names, write
+from tests.services.harness import Harness, md5_text
 from tests.wire import structured_messages
-
-FILE = {"x-ms-type": "file"}
-ID = "11111111-1111-1111-1111-111111111111"
-OTHER_ID = "22222222-2222-2222-2222-222222222222"
-ACQUIRE = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1", "x-ms-proposed-lease-id": ID}
-SDDL = "O:SYG:SYD:(A;OICI;FA;;;BA)"
-
-
-async def make(
-    files: Harness, path: str = "f", data: bytes = b"", headers: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    await files("PUT", "/box?restype=share")
-    sent = FILE | {"x-ms-content-length": str(len(data))} | dict(headers or {})
-    made = await files("PUT", f"/box/{path}", sent)
-    assert made.status == 201, made.code
-    if data:
-        assert (await write(files, path, data)).status == 201
-    return dict(made.headers)
-
-
-async def write(
-    files: Harness, path: str, data: bytes, first: int = 0, headers: Mapping[str, str] | None = None
-) -> Answer:
-    span = f"bytes={first}-{first + len(data) - 1}"
-    return await files(
-        "PUT",
-        f"/box/{path}?comp=range",
-        {"x-ms-write": "update", "x-ms-range": span} | dict(headers or {}),
-        data,
-    )
-
-
-async def names(files: Harness, path: str = "", query: str = "") -> list[str | None]:
-    listed = await files("GET", f"/box/{path}?restype=directory&comp=list{query}")
-    assert listed.status == 200, listed.code
-    return [each.findtext("Name") for each in listed.xml.find("Entries") or ()]
 
 
 @pytest.mark.parametrize("length", [1, 5, 16_384, 100_000, 4_194_304])

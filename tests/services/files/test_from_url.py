@@ -9,7 +9,7 @@ from azure.storage.fileshare import FileSasPermissions, generate_file_sas
 
 from kyanite.services.blob.service import blob_service
 from kyanite.wire import crc64
-from tests.services.files.test_file import ACQUIRE, ID, make
+from tests.services.files.builders import ACQUIRE, ID, make
 from tests.services.harness import ACCOUNT, Answer, Harness
 
 HERE = "http://localhost:10000/acme"

@@ -1,68 +1,19 @@
-"""REST against open handles, which are put into the engine directly: each request is an open that shares everything.
+"""REST against open handles, opened through the model: each request is an open that shares everything.
 
-The table is that of the article on locks: by the share mode of a handle that others hold, what fails.
+The table is that of the article on locks: by the share mode of an SMB handle, which requests fail.
 """
-
-from itertools import count
 
 import pytest
 
-from kyanite.engine.api import Transaction
-from kyanite.model import keys
-from kyanite.model.files import handles, share
-from kyanite.model.files.handles import Handle
-from kyanite.model.files.share import ShareKey
-from kyanite.rules.byte_locks import Lock
 from kyanite.rules.share_modes import EVERYTHING, Rights
-from kyanite.values import Instant
-from tests.services.files.test_file import ACQUIRE, FILE, make, names, write
-from tests.services.harness import START, Answer, Harness
+from tests.services.files.builders import ACQUIRE, FILE, make, names, open_handle, write
+from tests.services.harness import Answer, Harness
 
 R, W, D = Rights.READ, Rights.WRITE, Rights.DELETE
 
 CLEAR = {"x-ms-write": "clear", "x-ms-range": "bytes=0-2"}
 SOURCE = {"x-ms-file-rename-source": "http://localhost:10000/acme/box/f"}
 MODES = [Rights.NONE, R, W, D, R | W, R | D, W | D, R | W | D]
-
-_ids = count(1)
-
-
-async def put_handle(
-    files: Harness,
-    file_id: str,
-    access: Rights = R,
-    shared: Rights = EVERYTHING,
-    *,
-    path: str = "f",
-    parent_id: str = "0",
-    locks: tuple[Lock, ...] = (),
-    is_delete_pending: bool = False,
-) -> int:
-    number = next(_ids)
-    opened = Handle(
-        number,
-        b"an SMB server",
-        access.value,
-        shared.value,
-        path,
-        int(file_id),
-        int(parent_id),
-        7,
-        "192.0.2.1",
-        Instant(START),
-        is_delete_pending,
-        locks,
-    )
-
-    def body(tx: Transaction) -> None:
-        share_id = share.load(tx, ShareKey("acme", "box")).id
-        tx.put(keys.handle(share_id, int(file_id), number), handles.encode(opened))
-        if is_delete_pending:
-            name = path.rpartition("/")[2].upper()
-            tx.put(keys.pending_delete(share_id, int(parent_id), name), b"")
-
-    await files.engine.run(body, durable=False)
-    return number
 
 
 async def every_operation(files: Harness) -> dict[str, Answer]:
@@ -103,8 +54,8 @@ TABLE = [
 
 @pytest.mark.parametrize(("shared", "failing"), TABLE)
 async def test_share_modes_of_a_reader(files: Harness, shared: Rights, failing: set[str]) -> None:
-    made = await make(files, data=b"123")
-    await put_handle(files, made["x-ms-file-id"], R, shared)
+    await make(files, data=b"123")
+    await open_handle(files, "f", R, shared)
     answers = await every_operation(files)
     failed = {name for name, answer in answers.items() if answer.code == "SharingViolation"}
     assert failed == failing
@@ -118,8 +69,8 @@ async def test_only_leases_and_deletions_mind_what_a_sharing_handle_does(
     files: Harness, access: Rights
 ) -> None:
     """A request shares everything; but a lease lets others only read, and a deletion suffers no handle at all."""
-    made = await make(files, data=b"123")
-    await put_handle(files, made["x-ms-file-id"], access)
+    await make(files, data=b"123")
+    await open_handle(files, "f", access)
     answers = await every_operation(files)
     failed = {name for name, answer in answers.items() if answer.code == "SharingViolation"}
     assert failed == ({"delete", "lease"} if access & (W | D) else {"delete"})
@@ -129,8 +80,8 @@ async def test_only_leases_and_deletions_mind_what_a_sharing_handle_does(
 
 @pytest.mark.parametrize("shared", MODES)
 async def test_the_source_of_a_rename_must_share_deletion(files: Harness, shared: Rights) -> None:
-    made = await make(files, data=b"123")
-    await put_handle(files, made["x-ms-file-id"], R, shared)
+    await make(files, data=b"123")
+    await open_handle(files, "f", R, shared)
     answer = await files("PUT", "/box/g?comp=rename", SOURCE)
     expected = (200, "") if D in shared else (409, "SharingViolation")
     assert (answer.status, answer.code) == expected
@@ -141,8 +92,8 @@ async def test_the_source_of_a_rename_must_share_deletion(files: Harness, shared
 async def test_what_a_rename_replaces_must_not_be_open_at_all(files: Harness, shared: Rights) -> None:
     """Replacing deletes it, and a deletion suffers no handle."""
     await make(files, data=b"123")
-    made = await make(files, "g")
-    await put_handle(files, made["x-ms-file-id"], R, shared, path="g")
+    await make(files, "g")
+    await open_handle(files, "g", R, shared)
     answer = await files("PUT", "/box/g?comp=rename", SOURCE | {"x-ms-file-rename-replace-if-exists": "true"})
     assert (answer.status, answer.code) == (409, "SharingViolation")
     assert await names(files) == ["f", "g"]
@@ -150,27 +101,27 @@ async def test_what_a_rename_replaces_must_not_be_open_at_all(files: Harness, sh
 
 @pytest.mark.parametrize("shared", MODES)
 async def test_every_handle_is_asked(files: Harness, shared: Rights) -> None:
-    """One that shares everything does not hide another, and one on another file is nobody's business."""
-    made = await make(files, data=b"123")
-    other = await make(files, "g")
-    await put_handle(files, made["x-ms-file-id"])
-    await put_handle(files, made["x-ms-file-id"], R, shared)
-    await put_handle(files, other["x-ms-file-id"], EVERYTHING, Rights.NONE, path="g")
+    """One that shares everything does not hide another, and one of another file does not matter."""
+    await make(files, data=b"123")
+    await make(files, "g")
+    await open_handle(files, "f", shared & R)
+    await open_handle(files, "f", R, shared)
+    await open_handle(files, "g", EVERYTHING, Rights.NONE)
     assert (await files("GET", "/box/f")).status == (200 if R in shared else 409)
     assert (await write(files, "f", b"abc")).status == (201 if W in shared else 409)
 
 
 async def test_a_handle_for_attributes_stands_in_nobodys_way_but_a_deletion(files: Harness) -> None:
-    made = await make(files, data=b"123")
-    await put_handle(files, made["x-ms-file-id"], Rights.NONE, Rights.NONE)
+    await make(files, data=b"123")
+    await open_handle(files, "f", Rights.NONE, Rights.NONE)
     failed = {name for name, answer in (await every_operation(files)).items() if answer.status >= 400}
     assert failed == {"delete"}
 
 
 async def test_what_is_about_to_be_deleted_answers_nothing_else(files: Harness) -> None:
-    made = await make(files, data=b"123")
+    await make(files, data=b"123")
     await make(files, "g")
-    await put_handle(files, made["x-ms-file-id"], D, is_delete_pending=True)
+    await open_handle(files, "f", D, is_delete_pending=True)
     answers = await every_operation(files)
     assert answers.pop("list").status == 200
     answers["rename"] = await files("PUT", "/box/h?comp=rename", SOURCE)
@@ -195,8 +146,8 @@ async def test_locks_on_ranges(
     files: Harness, is_exclusive: bool, first: int, reads: int, writes: int
 ) -> None:
     """The lock is on the bytes 1 and 2; what is read and written are three bytes from ``first`` on."""
-    made = await make(files, data=b"123456")
-    await put_handle(files, made["x-ms-file-id"], R | W, locks=(Lock(1, 2, is_exclusive, 99),))
+    await make(files, data=b"123456")
+    await open_handle(files, "f", R | W, locks=((1, 2, is_exclusive),))
     read = await files("GET", "/box/f", {"x-ms-range": f"bytes={first}-{first + 2}"})
     written = await write(files, "f", b"abc", first)
     assert (read.status, written.status) == (reads, writes)
@@ -212,8 +163,8 @@ async def test_locks_on_ranges(
 async def test_locks_keep_a_file_from_being_made_anew_until_their_handle_is_closed(
     files: Harness, is_exclusive: bool
 ) -> None:
-    made = await make(files, data=b"123456")
-    number = await put_handle(files, made["x-ms-file-id"], R | W, locks=(Lock(1, 2, is_exclusive, 99),))
+    await make(files, data=b"123456")
+    number = await open_handle(files, "f", R | W, locks=((1, 2, is_exclusive),))
     anew = FILE | {"x-ms-content-length": "3"}
     for answer in (
         await files("PUT", "/box/f", anew),
@@ -228,8 +179,8 @@ async def test_locks_keep_a_file_from_being_made_anew_until_their_handle_is_clos
 
 async def test_a_directory_in_use_is_not_deleted(files: Harness) -> None:
     await files("PUT", "/box?restype=share")
-    made = await files("PUT", "/box/d?restype=directory")
-    await put_handle(files, made.headers["x-ms-file-id"], Rights.NONE, path="d")
+    await files("PUT", "/box/d?restype=directory")
+    await open_handle(files, "d", Rights.NONE)
     answer = await files("DELETE", "/box/d?restype=directory")
     assert (answer.status, answer.code) == (409, "CannotDeleteFileOrDirectory")
 
@@ -237,17 +188,57 @@ async def test_a_directory_in_use_is_not_deleted(files: Harness) -> None:
 async def test_a_directory_with_open_files_is_not_moved(files: Harness) -> None:
     await files("PUT", "/box?restype=share")
     await files("PUT", "/box/d?restype=directory")
-    made = await make(files, "d/f")
-    await put_handle(files, made["x-ms-file-id"], path="d/f")
+    await make(files, "d/f")
+    await open_handle(files, "d/f")
     source = {"x-ms-file-rename-source": "http://localhost:10000/acme/box/d"}
     answer = await files("PUT", "/box/e?restype=directory&comp=rename", source)
     assert (answer.status, answer.code) == (409, "SharingViolation")
 
 
+async def test_handles_follow_a_rename(files: Harness) -> None:
+    await make(files)
+    directory = (await files("PUT", "/box/d?restype=directory")).headers["x-ms-file-id"]
+    number = await open_handle(files)
+    assert (await files("PUT", "/box/d/g?comp=rename", SOURCE)).status == 200
+    for target, sent in (("d/g", {}), ("d", {"x-ms-recursive": "true"}), ("", {"x-ms-recursive": "true"})):
+        listed = await files("GET", f"/box/{target}?comp=listhandles", sent)
+        found = [listed.xml.findtext(f"Entries/Handle/{name}") for name in ("HandleId", "Path", "ParentId")]
+        assert found == [str(number), "d/g", directory], target
+    source = {"x-ms-file-rename-source": "http://localhost:10000/acme/box/d"}
+    assert (await files("PUT", "/box/e?restype=directory&comp=rename", source)).code == "SharingViolation"
+    assert (await files("DELETE", "/box/d/g")).code == "SharingViolation"
+
+
+async def test_handles_below_are_listed_in_pages(files: Harness) -> None:
+    await files("PUT", "/box?restype=share")
+    await files("PUT", "/box/d?restype=directory")
+    numbers = [await open_handle(files, "d")]
+    for name in "abc":
+        await make(files, f"d/{name}")
+        numbers += [await open_handle(files, f"d/{name}") for _ in range(2)]
+    numbers.append(await open_handle(files, ""))
+    for limit in range(1, 9):
+        found: list[str | None] = []
+        marker = ""
+        while True:
+            target = f"/box?comp=listhandles&maxresults={limit}&marker={marker}"
+            page = await files("GET", target, {"x-ms-recursive": "true"})
+            items = [each.findtext("HandleId") for each in page.xml.iter("Handle")]
+            found += items
+            marker = page.xml.findtext("NextMarker") or ""
+            if not marker:
+                break
+            assert len(items) == limit
+        assert found == [str(number) for number in numbers]
+    assert (await files("GET", "/box?comp=listhandles&marker=x")).code == "InvalidQueryParameterValue"
+
+
 async def test_a_path_that_xml_cannot_hold_is_encoded(files: Harness) -> None:
-    made = await make(files, "%EF%BF%BE")
-    await put_handle(files, made["x-ms-file-id"], path="d/\ufffe")
-    listed = await files("GET", "/box/%EF%BF%BE?comp=listhandles")
+    await files("PUT", "/box?restype=share")
+    await files("PUT", "/box/d?restype=directory")
+    await make(files, "d/%EF%BF%BE")
+    await open_handle(files, "d/\ufffe")
+    listed = await files("GET", "/box/d/%EF%BF%BE?comp=listhandles")
     path = listed.xml.find("Entries/Handle/Path")
     assert path is not None
     assert (path.text, path.get("Encoded")) == ("d/%EF%BF%BE", "true")
@@ -257,11 +248,8 @@ async def test_handles_are_listed_and_closed(files: Harness) -> None:
     await files("PUT", "/box?restype=share")
     directory = (await files("PUT", "/box/d?restype=directory")).headers["x-ms-file-id"]
     made = await make(files, "d/f", b"123")
-    mine = [
-        await put_handle(files, made["x-ms-file-id"], R | W, path="d/f", parent_id=directory)
-        for _ in range(3)
-    ]
-    other = await put_handle(files, directory, path="d")
+    mine = [await open_handle(files, "d/f", R | W) for _ in range(3)]
+    other = await open_handle(files, "d")
     first = await files("GET", "/box/d/f?comp=listhandles&maxresults=2")
     ids = [each.findtext("HandleId") for each in first.xml.iter("Handle")]
     assert ids == [str(number) for number in mine[:2]]
@@ -283,6 +271,12 @@ async def test_handles_are_listed_and_closed(files: Harness) -> None:
         answer = await files("PUT", f"/box/{path}?comp=forceclosehandles", sent)
         return answer.headers.get("x-ms-number-of-handles-closed", answer.code)
 
+    assert await close("", str(mine[0])) == "0"
+    assert await close("d", str(other), recursive="true") == "1"
+    other = await open_handle(files, "d")
+    assert await close("", str(mine[0]), recursive="true") == "1"
+    assert await close("", "9" * 30, recursive="true") == "0"
+    mine[0] = await open_handle(files, "d/f")
     assert await close("d/f", str(mine[0])) == "1"
     assert await close("d/f", str(mine[0])) == "0"
     assert await close("d/f", "odd") == "InvalidHeaderValue"

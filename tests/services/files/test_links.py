@@ -4,8 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.services.files.test_copy import source
-from tests.services.files.test_file import FILE, names
+from tests.services.files.builders import FILE, names, source
 from tests.services.harness import Harness
 
 NFS = {"x-ms-enabled-protocols": "NFS"}

@@ -4,8 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.services.files.test_copy import rename_from
-from tests.services.files.test_file import make, write
+from tests.services.files.builders import make, rename_from, write
 from tests.services.harness import Answer, Harness
 
 RENAMES = {"x-ms-file-support-rename": "true"}

@@ -10,17 +10,18 @@ from kyanite.model import copy_sources
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
 from kyanite.model.copy_sources import BlobKey
-from kyanite.model.files import file, security_descriptors, tree, usage
+from kyanite.model.files import file, security_descriptors, tree
+from kyanite.model.files.actors import RestActor
 from kyanite.model.files.entry import FILE, Entry, Posix
-from kyanite.model.files.properties import SmbProperties, new_entry
+from kyanite.model.files.file import NewFile
+from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.security_descriptors import PermissionRequest
 from kyanite.model.files.tree import FilePath
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases
 from kyanite.rules.file_attributes import archived
-from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.values import Instant, LeaseId
+from kyanite.values import LeaseId
 
 
 class FileCopy(msgspec.Struct, frozen=True, gc=False):
@@ -28,10 +29,10 @@ class FileCopy(msgspec.Struct, frozen=True, gc=False):
     source_url: str
     copy_id: str
     metadata: dict[str, str]
-    """Replaces the source's; empty takes that over."""
+    """Replaces the source's; when empty, that is copied."""
     properties: SmbProperties
-    taken_over: frozenset[str] = frozenset()
-    """The fields of ``properties`` that the source decides, if it is a file; of owner and group, ``owner``."""
+    copied: frozenset[str] = frozenset()
+    """The fields of ``properties`` that are copied from the source, if it is a file; ``owner`` for owner and group."""
     ignores_read_only: bool = False
     sets_archive: bool = False
 
@@ -48,51 +49,32 @@ class _Source(msgspec.Struct, frozen=True, gc=False):
 def copy(
     engine: Engine, path: FilePath, request: FileCopy, lease_id: LeaseId | None, *, may_overwrite: bool
 ) -> Awaitable[Entry]:
+    """Copy onto a path, where it makes a file or replaces one as Create File does."""
+
     def body(tx: Transaction) -> Entry:
         source = _load_source(tx, request.source, path.share.account)
         location = tree.location_of(tx, tree.open_tree(tx, path.share), path.names)
-        location, there = tree.look_up(tx, location)
-        shared = content.share(tx, source.content)
-        file_id, lease, old_length = tx.now, NO_LEASE, 0
-        if there is None:
-            leases.check_write(NO_LEASE, lease_id, tx.now)
-        else:
-            lease = file.check_replaceable(
-                tx,
-                location,
-                there,
-                lease_id,
-                may_overwrite=may_overwrite,
-                ignores_read_only=request.ignores_read_only,
-            )
-            tree.give_up(tx, location, there)
-            file_id, old_length = Instant(there.id), there.length
-        usage.change(tx, location.tree.share, file_id, source.length - old_length)
-        entry = new_entry(
+        location, old = tree.look_up(tx, location)
+        new_file = NewFile(
+            source.length, source.http, request.metadata or source.metadata, _properties(tx, request, source)
+        )
+        return file.put(
             tx,
             location,
-            tree.parent_of(tx, location),
-            _properties(tx, request, source),
-            kind=FILE,
-            entry_id=file_id,
-            metadata=request.metadata or source.metadata,
-        )
-        entry = replace(
-            entry,
-            length=source.length,
-            content=shared,
-            http=source.http,
-            lease=lease,
-            attributes=archived(entry.attributes) if request.sets_archive else entry.attributes,
+            old,
+            RestActor(lease_id),
+            new_file,
+            content.share(tx, source.content),
+            may_overwrite=may_overwrite,
+            ignores_read_only=request.ignores_read_only,
             copy=CopyState(request.copy_id, request.source_url, tx.now, source.length),
         )
-        return tree.save(tx, location, file.in_place_of(there, entry))
 
     return engine.run(body, file.scope_of(path))
 
 
 def _load_source(tx: Transaction, key: FilePath | BlobKey, account: str) -> _Source:
-    """A file of the same account that is not there is said to be so; any other source cannot be verified."""
+    """A missing file of the same account is reported as missing; any other source cannot be verified."""
     try:
         if isinstance(key, BlobKey):
             record = copy_sources.load_blob(tx, key)
@@ -121,19 +103,21 @@ _MISSING = frozenset(
 
 
 def _properties(tx: Transaction, request: FileCopy, source: _Source) -> SmbProperties:
-    """What the request says, and what it leaves to the source."""
-    entry = source.entry
-    if entry is None:
-        return request.properties
-    values: dict[str, object] = {name: getattr(entry, name) for name in request.taken_over - _BY_THEMSELVES}
-    if entry.posix is not None and request.taken_over & {"mode", "owner"}:
-        values["posix"] = _posix(request, entry.posix)
-    if "permission" in request.taken_over:
-        # The key means nothing in another share, the text does.
-        values["permission"] = PermissionRequest(
-            security_descriptors.load(tx, source.share_id, entry.permission)
-        )
-    return msgspec.structs.replace(request.properties, **values)
+    """The properties that the request sets, and those that it copies from the source."""
+    properties, entry = request.properties, source.entry
+    if entry is not None:
+        values: dict[str, object] = {name: getattr(entry, name) for name in request.copied - _BY_THEMSELVES}
+        if entry.posix is not None and request.copied & {"mode", "owner"}:
+            values["posix"] = _posix(request, entry.posix)
+        if "permission" in request.copied:
+            # The key means nothing in another share, the text does.
+            values["permission"] = PermissionRequest(
+                security_descriptors.load(tx, source.share_id, entry.permission)
+            )
+        properties = replace(properties, **values)
+    if request.sets_archive and properties.attributes is not None:
+        properties = replace(properties, attributes=archived(properties.attributes))
+    return properties
 
 
 _BY_THEMSELVES = frozenset(("permission", "mode", "owner"))
@@ -141,13 +125,13 @@ _BY_THEMSELVES = frozenset(("permission", "mode", "owner"))
 
 def _posix(request: FileCopy, source: Posix) -> Posix:
     own = request.properties.posix or Posix()
-    mode = source.mode if "mode" in request.taken_over else own.mode
-    owner, group = (source.owner, source.group) if "owner" in request.taken_over else (own.owner, own.group)
+    mode = source.mode if "mode" in request.copied else own.mode
+    owner, group = (source.owner, source.group) if "owner" in request.copied else (own.owner, own.group)
     return Posix(mode, owner, group)
 
 
 def abort(engine: Engine, path: FilePath, copy_id: str, lease_id: LeaseId | None) -> Awaitable[None]:
-    """Every copy is complete as soon as it is there, so none can be aborted; which refusal that is can differ."""
+    """Every copy is complete when it is committed, so none can be aborted; the reason depends on the copy id."""
 
     def body(tx: Transaction) -> None:
         _, entry = tree.load(tx, path, FILE)

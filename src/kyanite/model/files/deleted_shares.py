@@ -1,4 +1,4 @@
-"""Shares that were deleted and can still be restored, under their name and the instant of their deletion."""
+"""Deleted shares that can still be restored, by their name and the instant of their deletion."""
 
 from collections.abc import Awaitable, Callable
 
@@ -15,7 +15,7 @@ from kyanite.values import TICKS_PER_SECOND, Instant, later
 
 _DAY_SECONDS = 86_400
 _INSTANT_BYTES = 8
-_ROWS_AT_ONCE = 200
+_ROWS_PER_STEP = 200
 
 
 class RetiredShare(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -37,7 +37,7 @@ def retire(tx: Transaction, key: ShareKey, record: ShareRecord, days: int) -> No
 
 
 def restore(engine: Engine, key: ShareKey, deleted_at: Instant) -> Awaitable[ShareRecord]:
-    """Bring a deleted share back, with all that is in it, if nobody has taken its name meanwhile."""
+    """Restore a deleted share with everything in it, unless another share has its name now."""
 
     def body(tx: Transaction) -> ShareRecord:
         row = keys.retired_share(key.account, key.name, deleted_at)
@@ -54,27 +54,32 @@ def restore(engine: Engine, key: ShareKey, deleted_at: Instant) -> Awaitable[Sha
     return engine.run(body)
 
 
-def retired(snap: Snapshot, account: str, prefix: str) -> list[tuple[str, RetiredShare]]:
-    """By name, and of one name the oldest first."""
+def retired(
+    snap: Snapshot, account: str, prefix: str, first: str, deleted_from: Instant, limit: int
+) -> list[tuple[str, RetiredShare]]:
+    """So many deleted shares by name, and of one name the oldest first, those that have expired included.
+
+    They begin at the name ``first``, with those of this name that were deleted at ``deleted_from`` or later.
+    """
     base = keys.retired_shares(account)
     within = base + prefix.encode()
-    found = [
+    start = max(within, keys.retired_share(account, first, deleted_from) if first else within)
+    return [
         (key[len(base) : -_INSTANT_BYTES - 1].decode(), decode(value))
-        for key, value in snap.scan(within, keys.after(within))
+        for key, value in snap.scan(start, keys.after(within), limit=limit)
     ]
-    return [(name, each) for name, each in found if each.expires_at > snap.now]
 
 
 def overdue(snap: Snapshot, start: bytes) -> tuple[list[bytes], bytes]:
-    """Those whose time is over, among the next rows, and where to go on; nothing at the end."""
+    """The expired ones among the next rows, and where to continue; empty at the end."""
     end = keys.after(keys.RETIRED_SHARES)
-    rows = list(snap.scan(start or keys.RETIRED_SHARES, end, limit=_ROWS_AT_ONCE))
+    rows = list(snap.scan(start or keys.RETIRED_SHARES, end, limit=_ROWS_PER_STEP))
     found = [key for key, value in rows if decode(value).expires_at <= snap.now]
-    return found, rows[-1][0] + b"\0" if len(rows) == _ROWS_AT_ONCE else b""
+    return found, rows[-1][0] + b"\0" if len(rows) == _ROWS_PER_STEP else b""
 
 
-def give_up(tx: Transaction, found: list[bytes]) -> None:
-    """Leave these to be taken apart, unless somebody else has done so."""
+def expire(tx: Transaction, found: list[bytes]) -> None:
+    """Leave these to be purged, unless another process has done so."""
     for key, value in zip(found, tx.get_many(found), strict=True):
         if value is not None:
             tx.delete(key)

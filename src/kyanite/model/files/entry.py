@@ -1,4 +1,4 @@
-"""The stored form of files and directories: one row each, in the directory that holds it."""
+"""The stored form of files and directories: one row each, keyed by the directory that contains it."""
 
 from collections.abc import Callable
 
@@ -13,13 +13,13 @@ DIRECTORY = 0
 FILE = 1
 SYMBOLIC_LINK = 2
 NAME = 3
-"""One of several names of a file, whose row is elsewhere: see ``file_tree.look_up``."""
+"""One of several names of a file, whose row is elsewhere: see ``tree.look_up``."""
 
 NO_HEADERS = HttpHeaders()
 
 
 class Posix(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What a share that speaks NFS keeps instead of attributes."""
+    """What an NFS share keeps instead of attributes."""
 
     mode: str = ""
     owner: str = ""
@@ -27,7 +27,7 @@ class Posix(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Former(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A place that a file left, up to the latest snapshot that shows it there."""
+    """A location that a file left, and the latest snapshot that has it there."""
 
     until: Instant
     directory_id: int
@@ -43,9 +43,9 @@ class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Stays when the entry is renamed."""
     kind: int
     written_at: Instant
-    """When this row was written, for whatever reason: what tells which snapshots it belongs to."""
+    """When this row was written, for any reason: decides which snapshots contain it."""
     modified_at: Instant
-    """What ETag and Last-Modified show: leases leave it alone."""
+    """The instant of ETag and Last-Modified. Lease actions do not change it."""
     created_at: Instant
     last_write_at: Instant
     changed_at: Instant
@@ -60,16 +60,16 @@ class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     copy: CopyState | None = None
     posix: Posix | None = None
     target: str = ""
-    """Of a symbolic link: where it leads."""
+    """Of a symbolic link: the path it points to."""
     for_files: bytes = b""
     """Of a directory: the key of the descriptor that files in it inherit."""
     for_directories: bytes = b""
     links: int = 1
     """Of a file: how many names it has."""
     former: tuple[Former, ...] = ()
-    """Of a file: where snapshots show it, the oldest first, if it was renamed since."""
-    placed_at: Instant = Instant(0)
-    """Of a file: when it was last renamed, if it ever was."""
+    """Of a file that was renamed: the locations at which snapshots contain it, the oldest first."""
+    named_at: Instant = Instant(0)
+    """When it got its present name. 0 for an entry of an older store that was never renamed: its id is that instant."""
 
     @property
     def etag(self) -> ETag:
@@ -84,5 +84,5 @@ decode_entry: Callable[[bytes], Entry] = msgspec.msgpack.Decoder(Entry).decode
 
 
 def name_entry(name: str, file_id: int, now: Instant) -> Entry:
-    """The row of one of several names: everything else is the file's."""
+    """The row of one of several names: the file's own row has everything else."""
     return Entry(name, file_id, NAME, now, now, now, now, now, attributes=0, permission=b"", metadata={})

@@ -1,7 +1,9 @@
-"""Files: made, described, written, leased and deleted. Each function is one transaction.
+"""Files: creating, describing, writing, leasing and deleting them.
 
-Every one of them asks, in this order: is it there and a file, does an open handle stand against it, is it read-only,
-is it leased to somebody else.
+Each operation is two functions. One acts on a file that was found, inside a transaction, for an actor: a REST request
+or an SMB handle (``actors.py``). The other finds the file by its path and does so for a REST request in a transaction
+of its own. All check in this order: the file exists, no open handle forbids it, it is not read-only, the caller has
+its lease.
 """
 
 from collections.abc import Awaitable
@@ -15,11 +17,12 @@ from kyanite.model import keys
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
 from kyanite.model.files import handles, tree, usage
+from kyanite.model.files.actors import Actor, RestActor
 from kyanite.model.files.entry import FILE, Entry
 from kyanite.model.files.properties import SmbProperties, changed, new_entry
-from kyanite.model.files.tree import FilePath, Location
+from kyanite.model.files.tree import FilePath, Found, Location
 from kyanite.model.lease import Action, LeaseRequest, Outcome, act
-from kyanite.model.records import HttpHeaders
+from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases
 from kyanite.rules.file_attributes import is_read_only
 from kyanite.rules.leases import NO_LEASE
@@ -28,11 +31,11 @@ from kyanite.rules.share_modes import EVERYTHING, Rights
 from kyanite.values import Instant, LeaseId
 
 BLOCK = 512
-"""What is cleared becomes a hole by whole blocks, and ranges are listed by them."""
+"""Cleared ranges become holes by whole blocks, and ranges are listed in blocks."""
 
 
 class NewFile(msgspec.Struct, frozen=True, gc=False):
-    """A file as a client wants it to be."""
+    """A file as a client requests it."""
 
     length: int
     http: HttpHeaders
@@ -77,63 +80,52 @@ class FileAtInstant(msgspec.Struct, frozen=True, gc=False):
 def create(
     engine: Engine, path: FilePath, new_file: NewFile, lease_id: LeaseId | None, *, may_overwrite: bool
 ) -> Awaitable[FileAtInstant]:
-    """Make the file, or replace the one that is there; its id stays then, and a lease that the writer holds."""
+    """Make the file, or replace the one at this path, which keeps its id and a lease that the writer has."""
 
     def body(tx: Transaction) -> FileAtInstant:
         location = tree.location_of(tx, tree.open_tree(tx, path.share), path.names)
-        location, there = tree.look_up(tx, location)
-        parent = tree.parent_of(tx, location)
-        file_id, lease, old_length = tx.now, NO_LEASE, 0
-        if there is None:
-            leases.check_write(NO_LEASE, lease_id, tx.now)
-        else:
-            lease = check_replaceable(tx, location, there, lease_id, may_overwrite=may_overwrite)
-            tree.give_up(tx, location, there)
-            file_id, old_length = Instant(there.id), there.length
-        usage.change(tx, location.tree.share, file_id, new_file.length - old_length)
-        entry = new_entry(
-            tx, location, parent, new_file.properties, kind=FILE, entry_id=file_id, metadata=new_file.metadata
-        )
-        entry = replace(
-            entry,
-            length=new_file.length,
-            content=content.create(tx, new_file.payload),
-            http=new_file.http,
-            lease=lease,
-        )
-        entry = tree.save(tx, location, in_place_of(there, entry))
+        location, old = tree.look_up(tx, location)
+        made = content.create(tx, new_file.payload)
+        entry = put(tx, location, old, RestActor(lease_id), new_file, made, may_overwrite=may_overwrite)
         return FileAtInstant(entry, location.directory_id, tx.now)
 
     return engine.run(body, scope_of(path))
 
 
-def check_replaceable(
+def put(
     tx: Transaction,
     location: Location,
-    there: Entry,
-    lease_id: LeaseId | None,
+    old: Entry | None,
+    actor: Actor,
+    new_file: NewFile,
+    made: Content,
     *,
     may_overwrite: bool = True,
     ignores_read_only: bool = False,
-) -> leases.Lease:
-    """Whether a file may be replaced by another, and the lease that stays on it."""
-    if there.is_directory:
-        raise Refused(Reason.PATH_TYPE_MISMATCH)
-    handles.check_virtual_open(
-        tx, location.tree.id, there.id, Rights.WRITE | Rights.DELETE, length=max(there.length, 1)
+    copy: CopyState | None = None,
+) -> Entry:
+    """Store a new file with this content. It takes the place of ``old``: the same file, with its id and names."""
+    if old is None:
+        file_id, lease, old_length = tx.new_id(), actor.check_lease(NO_LEASE, tx.now), 0
+    else:
+        if old.is_directory:
+            raise Refused(Reason.PATH_TYPE_MISMATCH)
+        actor.check(tx, location.tree.id, old.id, Rights.WRITE | Rights.DELETE, length=max(old.length, 1))
+        if not may_overwrite:
+            raise Refused(Reason.PERMISSION_MISMATCH)
+        if is_read_only(old.attributes) and not ignores_read_only:
+            raise Refused(Reason.READ_ONLY_ATTRIBUTE)
+        file_id, lease, old_length = old.id, actor.check_lease(old.lease, tx.now), old.length
+        tree.discard(tx, location, old)
+    usage.change(tx, location.tree.share, file_id, new_file.length - old_length)
+    parent = tree.parent_of(tx, location)
+    entry = new_entry(
+        tx, location, parent, new_file.properties, kind=FILE, entry_id=file_id, metadata=new_file.metadata
     )
-    if not may_overwrite:
-        raise Refused(Reason.PERMISSION_MISMATCH)
-    if is_read_only(there.attributes) and not ignores_read_only:
-        raise Refused(Reason.READ_ONLY_ATTRIBUTE)
-    return leases.check_write(there.lease, lease_id, tx.now)
-
-
-def in_place_of(there: Entry | None, entry: Entry) -> Entry:
-    """A file made anew is the same file: it has the names it had, and snapshots show it where they did."""
-    if there is None:
-        return entry
-    return replace(entry, links=there.links, former=there.former, placed_at=there.placed_at)
+    entry = replace(entry, length=new_file.length, content=made, http=new_file.http, lease=lease, copy=copy)
+    if old is not None:
+        entry = replace(entry, links=old.links, former=old.former, named_at=old.named_at)
+    return tree.save(tx, location, entry)
 
 
 def load_for_read(
@@ -144,33 +136,46 @@ def load_for_read(
     *,
     start: int = 0,
     length: int = 0,
-) -> tuple[Location, Entry]:
-    load = tree.load if access else tree.load_to_see
-    location, entry = load(snap, path, FILE)
-    if location.tree.at is None:
-        handles.check_virtual_open(snap, location.tree.id, entry.id, access, start=start, length=length)
+) -> Found:
+    """A file that a REST request may read: these bytes of it, or without access, only its properties."""
+    found = (tree.load if access else tree.load_for_properties)(snap, path, FILE)
+    if found.location.tree.at is None:
+        check_readable(snap, found, RestActor(lease_id), access, start=start, length=length)
     if lease_id is not None:
-        leases.check_read(entry.lease, lease_id, snap.now)
-    return location, entry
+        leases.check_read(found.entry.lease, lease_id, snap.now)
+    return found
 
 
-def load_for_write(
+def check_readable(
+    snap: Snapshot,
+    found: Found,
+    actor: Actor,
+    access: Rights = Rights.READ,
+    *,
+    start: int = 0,
+    length: int = 0,
+) -> None:
+    """Whether the actor may read these bytes of a file now."""
+    actor.check(snap, found.location.tree.id, found.entry.id, access, start=start, length=length)
+
+
+def _writable(
     tx: Transaction,
-    path: FilePath,
-    lease_id: LeaseId | None,
+    found: Found,
+    actor: Actor,
     *,
     start: int = 0,
     length: int = 0,
     checks_read_only: bool = True,
-) -> tuple[Location, Entry]:
-    """The place and the entry of a file, free to be changed."""
-    location, entry = tree.load(tx, path, FILE)
-    handles.check_virtual_open(tx, location.tree.id, entry.id, Rights.WRITE, start=start, length=length)
+) -> Entry:
+    """The entry of a file that the actor may write, free to be changed."""
+    location, entry = found
+    actor.check(tx, location.tree.id, entry.id, Rights.WRITE, start=start, length=length)
     if checks_read_only and is_read_only(entry.attributes):
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
-    lease = leases.check_write(entry.lease, lease_id, tx.now)
+    lease = actor.check_lease(entry.lease, tx.now)
     entry = tree.preserve_for_snapshots(tx, location, entry)
-    return location, entry if lease is entry.lease else replace(entry, lease=lease)
+    return entry if lease is entry.lease else replace(entry, lease=lease)
 
 
 def get_properties(engine: Engine, path: FilePath, lease_id: LeaseId | None) -> Awaitable[FileAtInstant]:
@@ -187,30 +192,33 @@ def write_range(
     engine: Engine, path: FilePath, request: RangeWrite, lease_id: LeaseId | None
 ) -> Awaitable[Entry]:
     def body(tx: Transaction) -> Entry:
-        location, entry = load_for_write(tx, path, lease_id, start=request.offset, length=request.length)
-        if request.offset + request.length > entry.length:
-            raise Refused(Reason.INVALID_RANGE, TotalLength(entry.length))
-        return tree.save(tx, location, written(tx, entry, request))
+        return write(tx, tree.load(tx, path, FILE), RestActor(lease_id), request)
 
     return engine.run(body, scope_of(path))
 
 
-def written(tx: Transaction, entry: Entry, request: RangeWrite) -> Entry:
+def write(tx: Transaction, found: Found, actor: Actor, request: RangeWrite) -> Entry:
+    """Write or clear a range within the file's length."""
+    entry = _writable(tx, found, actor, start=request.offset, length=request.length)
+    if request.offset + request.length > entry.length:
+        raise Refused(Reason.INVALID_RANGE, TotalLength(entry.length))
     if request.payload is None:
-        new = cleared(tx, entry.content, request.offset, request.length)
+        written = _cleared(tx, entry.content, request.offset, request.length)
     else:
-        new = content.write(tx, entry.content, request.offset, request.payload)
-    return replace(
+        written = content.write(tx, entry.content, request.offset, request.payload)
+    entry = replace(
         entry,
-        content=new,
+        content=written,
+        written_at=tx.now,
         modified_at=tx.now,
         changed_at=tx.now,
         last_write_at=entry.last_write_at if request.keeps_last_write else tx.now,
     )
+    return tree.save(tx, found.location, entry)
 
 
-def cleared(tx: Transaction, old: Content, start: int, length: int) -> Content:
-    """Zeros in the range: whole blocks become holes, and what is left at its edges is written."""
+def _cleared(tx: Transaction, old: Content, start: int, length: int) -> Content:
+    """Zeros in the range: whole blocks become holes, and the edges of the range are written."""
     end = start + length
     first, last = -(-start // BLOCK) * BLOCK, end // BLOCK * BLOCK
     if first >= last:
@@ -224,23 +232,39 @@ def set_properties(
     engine: Engine, path: FilePath, request: FileChange, lease_id: LeaseId | None
 ) -> Awaitable[FileAtInstant]:
     def body(tx: Transaction) -> FileAtInstant:
-        location, entry = load_for_write(tx, path, lease_id, checks_read_only=False)
-        resized = entry if request.length is None else _resized(tx, location, entry, request.length)
-        resized = changed(tx, location.tree.id, resized, request.properties)
-        if request.http is not None:
-            resized = replace(resized, http=request.http)
-        return FileAtInstant(tree.save(tx, location, resized), location.directory_id, tx.now)
+        found = tree.load(tx, path, FILE)
+        entry = change(tx, found, RestActor(lease_id), request)
+        return FileAtInstant(entry, found.location.directory_id, tx.now)
 
     return engine.run(body, scope_of(path))
 
 
-def _resized(tx: Transaction, location: Location, entry: Entry, length: int) -> Entry:
-    """What a file grows by reads as zeros, also where it had bytes before it shrank."""
-    if length == entry.length:
-        return entry
+def change(tx: Transaction, found: Found, actor: Actor, request: FileChange) -> Entry:
+    """Change length, headers and properties of a file."""
+    location = found.location
+    entry = _writable(tx, found, actor, checks_read_only=False)
+    if request.length is not None and request.length != entry.length:
+        entry = _resized(tx, Found(location, entry), actor, request.length)
+    entry = changed(tx, location.tree.id, entry, request.properties)
+    if request.http is not None:
+        entry = replace(entry, http=request.http)
+    return tree.save(tx, location, entry)
+
+
+def resize(tx: Transaction, found: Found, actor: Actor, length: int) -> Entry:
+    """Change nothing but the length, and the instants that go with it."""
+    entry = _writable(tx, found, actor)
+    if length != entry.length:
+        entry = _resized(tx, Found(found.location, entry), actor, length)
+    return tree.save(tx, found.location, replace(entry, modified_at=tx.now, changed_at=tx.now))
+
+
+def _resized(tx: Transaction, found: Found, actor: Actor, length: int) -> Entry:
+    """The bytes by which a file grows read as zeros, also where it had bytes before it shrank."""
+    location, entry = found
     if is_read_only(entry.attributes):
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
-    handles.check_virtual_open(
+    actor.check(
         tx,
         location.tree.id,
         entry.id,
@@ -257,32 +281,41 @@ def set_metadata(
     engine: Engine, path: FilePath, metadata: dict[str, str], lease_id: LeaseId | None
 ) -> Awaitable[Entry]:
     def body(tx: Transaction) -> Entry:
-        location, entry = load_for_write(tx, path, lease_id)
-        entry = replace(entry, metadata=metadata, modified_at=tx.now, changed_at=tx.now)
-        return tree.save(tx, location, entry)
+        return change_metadata(tx, tree.load(tx, path, FILE), RestActor(lease_id), metadata)
 
     return engine.run(body, scope_of(path))
+
+
+def change_metadata(tx: Transaction, found: Found, actor: Actor, metadata: dict[str, str]) -> Entry:
+    entry = _writable(tx, found, actor)
+    entry = replace(entry, metadata=metadata, modified_at=tx.now, changed_at=tx.now)
+    return tree.save(tx, found.location, entry)
 
 
 def lease(engine: Engine, path: FilePath, request: LeaseRequest) -> Awaitable[tuple[Entry, Outcome]]:
-    """A lease is like an open handle that does everything and lets others read. The article on locks says that it
-    needs to write and to delete, but its table refuses one beside any handle that does not share reading too."""
-
     def body(tx: Transaction) -> tuple[Entry, Outcome]:
-        location, entry = tree.load(tx, path, FILE)
-        if request.action is Action.ACQUIRE:
-            handles.check_virtual_open(tx, location.tree.id, entry.id, EVERYTHING, share=Rights.READ)
-        else:
-            handles.check_virtual_open(tx, location.tree.id, entry.id, Rights.NONE)
-        outcome = act(entry.lease, request, tx.now)
-        leased = replace(tree.preserve_for_snapshots(tx, location, entry), lease=outcome.lease)
-        return tree.save(tx, location, leased), outcome
+        return change_lease(tx, tree.load(tx, path, FILE), RestActor(), request)
 
     return engine.run(body, scope_of(path))
 
 
+def change_lease(tx: Transaction, found: Found, actor: Actor, request: LeaseRequest) -> tuple[Entry, Outcome]:
+    """A lease is like an open handle that does everything and allows others to read. The article on locks says that
+    acquiring one needs write and delete access, but its table also refuses one beside a handle that does not share
+    reading."""
+    location, entry = found
+    if request.action is Action.ACQUIRE:
+        actor.check(tx, location.tree.id, entry.id, EVERYTHING, share=Rights.READ)
+    else:
+        actor.check(tx, location.tree.id, entry.id, Rights.NONE)
+    outcome = act(entry.lease, request, tx.now)
+    leased = replace(tree.preserve_for_snapshots(tx, location, entry), lease=outcome.lease)
+    return tree.save(tx, location, leased), outcome
+
+
 def delete(engine: Engine, path: FilePath, lease_id: LeaseId | None) -> Awaitable[None]:
-    """At once and for good: nothing is left pending, so nobody may have it open."""
+    """Over REST a file is deleted immediately, so it must not be open. An SMB client marks it for deletion and closes
+    its handle (``handles.py``)."""
 
     def body(tx: Transaction) -> None:
         location, entry = tree.load(tx, path, None)

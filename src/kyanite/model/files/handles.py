@@ -1,26 +1,43 @@
-"""Open handles: who has a file or directory open, what for, and which ranges of it are locked.
+"""Open handles: which clients have a file or directory open, what for, and which ranges of it they have locked.
 
-They are rows by share and file, written without a sync by the process that serves their clients, and they carry the
-id of that process: when it is dead, the background closes what it held (``dead_processes.py``). Every REST operation
-on a file asks here, in its own transaction, as if it opened the file and shared everything
-(``check_virtual_open``).
+    H  share, file                            the file, while it has handles: its location, whether it is to be deleted
+    H  share, file, handle                    each of its handles: the process that serves it, share mode, locks
+    O  share, directory, first handle, file   under every directory above the file, the root included
+    Q  owner, share, file, handle             the handles that one process serves, to be closed when it is dead
+    M  share, directory, name                 while the file is to be deleted, for listings
+
+The functions here work inside a transaction. Their callers run it with ``durable=False``, since handles end with the
+process that serves them, unless it also changes the file. A directory with anything open below it cannot be renamed,
+so the ``O`` rows and the path stay true; a rename of an open file or directory rewrites its own rows only, however many
+handles it has. ``docs/decisions/0031-open-handles.md`` has the reasons.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.rules import byte_locks, share_modes
-from kyanite.rules.byte_locks import Lock
-from kyanite.rules.file_names import fold
+from kyanite.model.files import tree
+from kyanite.model.files.entry import Entry
+from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
+from kyanite.model.records import encode
+from kyanite.rules import byte_locks, leases, share_modes
+from kyanite.rules.byte_locks import Lock, Range
+from kyanite.rules.file_attributes import is_read_only
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.rules.share_modes import EVERYTHING, Open, Rights
+from kyanite.rules.share_modes import Open, Rights
 from kyanite.values import Instant
 
+HANDLES_MAX = 2000
+"""Of one file or directory: Azure's limit, which also bounds the rows that a check of share modes reads."""
+
+LOCKS_MAX = 1000
+"""Of one handle, since its row contains them."""
+
 CLOSED = b"handles closed "
-"""The topic, followed by the share id in decimal, that rings when handles are closed from outside."""
+"""The topic, followed by the share id in decimal, of handles that were closed by another than their client."""
 
 
 class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -28,16 +45,14 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     id: int
     owner: bytes
-    """The process that serves it, as the extents know it."""
+    """The process that serves the client, by its id in the membership."""
     access: int
     share: int
-    path: str
-    file_id: int
-    parent_id: int
     session_id: int
     client_ip: str
     opened_at: Instant
-    is_delete_pending: bool = False
+    deletes_on_close: bool = False
+    """Closing this handle marks the file for deletion."""
     locks: tuple[Lock, ...] = ()
 
     @property
@@ -45,71 +60,299 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return Open(Rights(self.access), Rights(self.share))
 
 
-encode: Callable[[object], bytes] = msgspec.msgpack.Encoder().encode
-decode: Callable[[bytes], Handle] = msgspec.msgpack.Decoder(Handle).decode
+class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A file or directory with open handles. Stored: fields are only ever added at the end."""
+
+    file_id: int
+    first_handle_id: int
+    """The handle that opened it first, closed or not: open files are listed in this order."""
+    above: tuple[int, ...]
+    """The ids of the directories above it, from the root to the one that contains it; none for the root itself."""
+    folded_name: str
+    path: str
+    """As List Handles returns it."""
+    handle_count: int
+    is_delete_pending: bool = False
+
+    @property
+    def directory_id(self) -> int:
+        return self.above[-1] if self.above else ROOT_ID
 
 
-def handles_of(snap: Snapshot, share_id: int, file_id: int) -> list[Handle]:
+class HandleRequest(msgspec.Struct, frozen=True, gc=False):
+    """What a client opens a file with."""
+
+    owner: bytes
+    access: Rights
+    share: Rights
+    session_id: int
+    client_ip: str
+    deletes_on_close: bool = False
+
+
+decode_handle: Callable[[bytes], Handle] = msgspec.msgpack.Decoder(Handle).decode
+decode_open_file: Callable[[bytes], OpenFile] = msgspec.msgpack.Decoder(OpenFile).decode
+
+
+def load_open_file(snap: Snapshot, share_id: int, file_id: int) -> OpenFile | None:
+    stored = snap.get(keys.handles(share_id, file_id))
+    return None if stored is None else decode_open_file(stored)
+
+
+def load(snap: Snapshot, share_id: int, file_id: int) -> tuple[OpenFile, list[Handle]] | None:
+    """A file with all of its handles; None when it has none."""
     base = keys.handles(share_id, file_id)
-    return [decode(value) for _, value in snap.scan(base, keys.after(base))]
+    rows = snap.scan(base, keys.after(base), limit=HANDLES_MAX + 1)
+    for _, first in rows:
+        return decode_open_file(first), [decode_handle(value) for _, value in rows]
+    return None
 
 
-def close(tx: Transaction, key: bytes, held: Handle) -> None:
-    """Close a handle from outside. Its locks go with it; a file that was to be deleted with it stays."""
-    tx.delete(key)
-    share_id = keys.share_of_handle(key)
-    if held.is_delete_pending:
-        name = fold(held.path.rpartition("/")[2])
-        tx.delete(keys.pending_delete(share_id, held.parent_id, name))
-    tx.notify(CLOSED + str(share_id).encode())
+def load_handle(snap: Snapshot, share_id: int, file_id: int, handle_id: int) -> Handle:
+    """One handle; refused when it was closed, by its client or from outside."""
+    stored = snap.get(keys.handle(share_id, file_id, handle_id))
+    if stored is None:
+        raise Refused(Reason.HANDLE_CLOSED)
+    return decode_handle(stored)
 
 
-def check_virtual_open(
-    snap: Snapshot,
-    share_id: int,
-    file_id: int,
-    access: Rights,
-    *,
-    start: int = 0,
-    length: int = 0,
-    share: Rights = EVERYTHING,
-) -> None:
-    """Refuse what an open handle stands against: a pending delete, its share mode, or a lock on the range."""
-    held = handles_of(snap, share_id, file_id)
-    if not held:
-        return
-    check_not_pending(held)
-    if share_modes.conflict((each.open for each in held), Open(access, share)):
+def find(snap: Snapshot, share_tree: Tree, file_id: int) -> Found:
+    """The file that a handle has open, wherever it is now."""
+    opened = load_open_file(snap, share_tree.id, file_id)
+    if opened is None:
+        raise Refused(Reason.HANDLE_CLOSED)
+    location, entry = tree.look_up(snap, Location(share_tree, opened.directory_id, opened.folded_name))
+    assert entry is not None, "A file is open and not where its handles say."
+    return Found(location._replace(name=entry.name), entry)
+
+
+# --- Opening and closing
+
+
+def open_handle(tx: Transaction, found: Found, request: HandleRequest) -> Handle:
+    """Open what was found by its path; refused when another handle, a lease or a pending delete forbids it."""
+    location, entry = found
+    if request.deletes_on_close and entry.id == ROOT_ID:
+        raise Refused(Reason.CANNOT_DELETE_FILE_OR_DIRECTORY)
+    handle_id = tx.new_id()
+    present = load(tx, location.tree.id, entry.id)
+    if present is not None:
+        opened, others = present
+        if opened.is_delete_pending:
+            raise Refused(Reason.DELETE_PENDING)
+        if share_modes.conflict((each.open for each in others), Open(request.access, request.share)):
+            raise Refused(Reason.SHARING_VIOLATION)
+        if opened.handle_count >= HANDLES_MAX:
+            raise Refused(Reason.TOO_MANY_HANDLES)
+    else:
+        opened = _open_file_at(location, entry, handle_id)
+        save_above(tx, location.tree.id, opened)
+    if request.access & (Rights.WRITE | Rights.DELETE) and leases.is_locked(entry.lease, tx.now):
         raise Refused(Reason.SHARING_VIOLATION)
-    if length:
-        locks = [lock for each in held for lock in each.locks]
-        if byte_locks.conflict(locks, start, length, writes=bool(access & Rights.WRITE)):
-            raise Refused(Reason.FILE_LOCK_CONFLICT)
+    handle = Handle(
+        handle_id,
+        request.owner,
+        request.access.value,
+        request.share.value,
+        request.session_id,
+        request.client_ip,
+        tx.now,
+        request.deletes_on_close,
+    )
+    save(tx, location.tree.id, replace(opened, handle_count=opened.handle_count + 1), handle)
+    return handle
 
 
-def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) -> None:
-    """Refuse, for this reason, what needs that nobody has it open at all: deleting it."""
-    held = handles_of(snap, share_id, file_id)
-    if held:
-        check_not_pending(held)
-        raise Refused(reason)
+def close_handle(tx: Transaction, share_tree: Tree, file_id: int, handle_id: int) -> bool:
+    """Close a handle as its client does. The last handle of a file that is marked for deletion deletes it: True."""
+    handle = load_handle(tx, share_tree.id, file_id, handle_id)
+    opened = load_open_file(tx, share_tree.id, file_id)
+    assert opened is not None, "A handle has no open file."
+    if handle.deletes_on_close and not opened.is_delete_pending:
+        opened = _marked(tx, share_tree.id, opened)
+    is_deleted = opened.is_delete_pending and opened.handle_count == 1
+    found = find(tx, share_tree, file_id) if is_deleted else None
+    _release(tx, share_tree.id, opened, handle)
+    if found is None or (found.entry.is_directory and not tree.is_empty(tx, share_tree.id, file_id)):
+        return False
+    tree.remove(tx, *found)
+    return True
 
 
-def check_not_pending(held: list[Handle]) -> None:
-    if any(each.is_delete_pending for each in held):
+def force_close(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -> OpenFile | None:
+    """Close a handle without its client. Its locks end with it, but it deletes no file; what is left of the file's
+    handles."""
+    tx.notify(CLOSED + str(share_id).encode())
+    return _release(tx, share_id, opened, handle)
+
+
+def close_handles_of_owner(tx: Transaction, owner: bytes, limit: int = 100) -> bool:
+    """Close some handles that a dead process served; False when it has none left."""
+    base = keys.handles_of_owner(owner)
+    rows = list(tx.scan(base, keys.after(base), limit=limit))
+    for key, _ in rows:
+        share_id, file_id, handle_id = keys.parts_of_handle_of_owner(key)
+        opened = load_open_file(tx, share_id, file_id)
+        assert opened is not None, "A handle has no open file."
+        force_close(tx, share_id, opened, load_handle(tx, share_id, file_id, handle_id))
+    return bool(rows)
+
+
+def purge_share(tx: Transaction, share_id: int, limit: int) -> int:
+    """Remove some of the handles of a share that was deleted, with all their rows; how many rows were found."""
+    base = keys.handles_of_share(share_id)
+    rows = list(tx.scan(base, keys.after(base), limit=limit))
+    for key, value in rows:
+        tx.delete(key)
+        if len(key) > len(base) + 8:
+            file_id = int.from_bytes(key[len(base) : len(base) + 8], "big")
+            handle = decode_handle(value)
+            tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+    return len(rows)
+
+
+def save(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -> None:
+    """Store a new handle and the file that it opens."""
+    tx.put(keys.handles(share_id, opened.file_id), encode(opened))
+    tx.put(keys.handle(share_id, opened.file_id, handle.id), encode(handle))
+    tx.put(keys.handle_of_owner(handle.owner, share_id, opened.file_id, handle.id), b"")
+
+
+def _open_file_at(location: Location, entry: Entry, first_handle_id: int) -> OpenFile:
+    """An open file without handles yet."""
+    if entry.id == ROOT_ID:
+        return OpenFile(ROOT_ID, first_handle_id, (), "", "", 0)
+    above = (ROOT_ID, *(each.id for each in location.above))
+    assert above[-1] == location.directory_id, "The path to this location was not read."
+    path = "/".join((*(each.name for each in location.above), location.name))
+    return OpenFile(entry.id, first_handle_id, above, location.tree.fold(location.name), path, 0)
+
+
+def save_above(tx: Transaction, share_id: int, opened: OpenFile) -> None:
+    for directory_id in opened.above:
+        tx.put(keys.open_entry(share_id, directory_id, opened.first_handle_id, opened.file_id), b"")
+
+
+def _delete_above(tx: Transaction, share_id: int, opened: OpenFile) -> None:
+    for directory_id in opened.above:
+        tx.delete(keys.open_entry(share_id, directory_id, opened.first_handle_id, opened.file_id))
+
+
+def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -> OpenFile | None:
+    """Remove a handle, and with the last one everything that is known of the open file."""
+    file_id = opened.file_id
+    tx.delete(keys.handle(share_id, file_id, handle.id))
+    tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+    if opened.handle_count > 1:
+        opened = replace(opened, handle_count=opened.handle_count - 1)
+        tx.put(keys.handles(share_id, file_id), encode(opened))
+        return opened
+    tx.delete(keys.handles(share_id, file_id))
+    _delete_above(tx, share_id, opened)
+    if opened.is_delete_pending:
+        tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
+    return None
+
+
+# --- Deleting what is open
+
+
+def mark_for_deletion(tx: Transaction, found: Found) -> None:
+    """Let a file or an empty directory be deleted with its last handle. Until then it cannot be opened again."""
+    location, entry = found
+    share_id = location.tree.id
+    opened = load_open_file(tx, share_id, entry.id)
+    if opened is None:
+        raise Refused(Reason.HANDLE_CLOSED)
+    if entry.id == ROOT_ID:
+        raise Refused(Reason.CANNOT_DELETE_FILE_OR_DIRECTORY)
+    if is_read_only(entry.attributes):
+        raise Refused(Reason.READ_ONLY_ATTRIBUTE)
+    if entry.is_directory:
+        tree.check_empty(tx, share_id, entry.id)
+    tx.put(keys.handles(share_id, entry.id), encode(_marked(tx, share_id, opened)))
+
+
+def _marked(tx: Transaction, share_id: int, opened: OpenFile) -> OpenFile:
+    tx.put(keys.pending_delete(share_id, opened.directory_id, opened.folded_name), b"")
+    return replace(opened, is_delete_pending=True)
+
+
+def clear_deletion_mark(tx: Transaction, share_id: int, file_id: int) -> None:
+    """Take the mark back, through whichever handle."""
+    opened = load_open_file(tx, share_id, file_id)
+    if opened is not None and opened.is_delete_pending:
+        tx.put(keys.handles(share_id, file_id), encode(replace(opened, is_delete_pending=False)))
+        tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
+
+
+def pending_names(snap: Snapshot, share_id: int, directory_id: int, first: bytes, end: bytes) -> set[bytes]:
+    """The folded names of entries that are marked for deletion, which REST listings omit; those of one page only."""
+    base = keys.pending_deletes(share_id, directory_id)
+    return {key[len(base) :] for key, _ in snap.scan(base + first, base + end)}
+
+
+# --- What an open handle forbids
+
+
+def check_not_pending(snap: Snapshot, share_id: int, file_id: int) -> None:
+    opened = load_open_file(snap, share_id, file_id)
+    if opened is not None and opened.is_delete_pending:
         raise Refused(Reason.DELETE_PENDING)
 
 
-def pending_names(snap: Snapshot, share_id: int, directory_id: int) -> frozenset[str]:
-    """The folded names of what is in a directory and about to be deleted, which listings leave out."""
-    base = keys.pending_deletes(share_id, directory_id)
-    return frozenset(key[len(base) :].decode() for key, _ in snap.scan(base, keys.after(base)))
+def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) -> None:
+    """Refuse, for this reason, to delete what has any handle at all."""
+    opened = load_open_file(snap, share_id, file_id)
+    if opened is not None:
+        raise Refused(Reason.DELETE_PENDING if opened.is_delete_pending else reason)
 
 
-def check_none_inside(snap: Snapshot, share_id: int, directory: str) -> None:
-    """Refuse to move a directory in which something is open."""
-    within = fold(f"{directory}/")
-    base = keys.handles_of_share(share_id)
-    for _, value in snap.scan(base, keys.after(base)):
-        if fold(decode(value).path).startswith(within):
-            raise Refused(Reason.SHARING_VIOLATION)
+def check_none_below(snap: Snapshot, share_id: int, directory_id: int) -> None:
+    """Refuse to move a directory when anything below it is open."""
+    base = keys.open_entries(share_id, directory_id)
+    for _ in snap.scan(base, keys.after(base), limit=1):
+        raise Refused(Reason.SHARING_VIOLATION)
+
+
+def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
+    """Let the handles of a renamed entry, if it has any, follow it to its new location."""
+    share_id = target.tree.id
+    opened = load_open_file(tx, share_id, entry.id)
+    if opened is None:
+        return
+    moved = replace(
+        _open_file_at(target, entry, opened.first_handle_id),
+        handle_count=opened.handle_count,
+        is_delete_pending=opened.is_delete_pending,
+    )
+    if opened.is_delete_pending:
+        tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
+        tx.put(keys.pending_delete(share_id, moved.directory_id, moved.folded_name), b"")
+    if moved.above != opened.above:
+        _delete_above(tx, share_id, opened)
+        save_above(tx, share_id, moved)
+    tx.put(keys.handles(share_id, entry.id), encode(moved))
+
+
+# --- Locks
+
+
+def lock(tx: Transaction, share_id: int, file_id: int, handle_id: int, new: Sequence[Lock]) -> None:
+    """Take all of these locks for a handle, or none."""
+    handle = load_handle(tx, share_id, file_id, handle_id)
+    if len(handle.locks) + len(new) > LOCKS_MAX:
+        raise Refused(Reason.TOO_MANY_LOCKS)
+    present = load(tx, share_id, file_id)
+    assert present is not None, "A handle has no open file."
+    byte_locks.lock_all([each for one in present[1] for each in one.locks], new)
+    locked = replace(handle, locks=(*handle.locks, *new))
+    tx.put(keys.handle(share_id, file_id, handle_id), encode(locked))
+
+
+def unlock(tx: Transaction, share_id: int, file_id: int, handle_id: int, ranges: Sequence[Range]) -> int:
+    """Unlock the ranges in their order, up to the first that the handle has not locked; how many were unlocked."""
+    handle = load_handle(tx, share_id, file_id, handle_id)
+    left, unlocked = byte_locks.unlock(handle.locks, ranges)
+    tx.put(keys.handle(share_id, file_id, handle_id), encode(replace(handle, locks=left)))
+    return unlocked

@@ -1,8 +1,8 @@
 """Listing a directory, now or at a snapshot, in the order of the folded names.
 
-A page is one snapshot of the engine and goes on at a name, so it costs the same wherever in the directory it begins,
-and what is neither made nor removed between two pages appears exactly once. Of a snapshot of the share, live rows and
-rows set aside are merged; a page that has looked at very many rows without filling ends early.
+A page is one snapshot of the engine and begins at a name, so it costs the same wherever in the directory it begins,
+and an entry that is neither made nor removed between two pages appears exactly once. At a snapshot of the share, live
+and preserved rows are merged; a page that has read very many rows without being full ends early.
 """
 
 from collections.abc import Awaitable, Iterator
@@ -17,7 +17,7 @@ from kyanite.model.files.entry import DIRECTORY, NAME, Entry, decode_entry
 from kyanite.model.files.tree import FilePath, Tree
 from kyanite.values import Instant
 
-_LOOKED_AT_MAX = 20_000
+_ROWS_MAX = 20_000
 _INSTANT_BYTES = 8
 _FIRST = "\x01"
 """Before every name, and behind the empty one that the root has."""
@@ -55,12 +55,13 @@ def _bounds(base: bytes, tree: Tree, request: DirectoryListing) -> tuple[bytes, 
 
 def _live(snap: Snapshot, tree: Tree, directory: Entry, request: DirectoryListing) -> DirectoryPage:
     base = keys.entries(tree.id, directory.id)
-    start, end = _bounds(base, tree, request)
-    pending = handles.pending_names(snap, tree.id, directory.id)
-    rows = list(snap.scan(start, end, limit=request.limit + 1))
+    rows = list(snap.scan(*_bounds(base, tree, request), limit=request.limit + 1))
     next_name = rows.pop()[0][len(base) :].decode() if len(rows) > request.limit else None
-    if pending:
-        rows = [row for row in rows if row[0][len(base) :].decode() not in pending]
+    if rows:
+        first, last = rows[0][0][len(base) :], rows[-1][0][len(base) :]
+        pending = handles.pending_names(snap, tree.id, directory.id, first, last + b"\0")
+        if pending:
+            rows = [row for row in rows if row[0][len(base) :] not in pending]
     return _page(snap, tree, directory, [decode_entry(value) for _, value in rows], next_name)
 
 
@@ -75,40 +76,43 @@ def _at_snapshot(
     snap: Snapshot, tree: Tree, directory: Entry, request: DirectoryListing, at: Instant
 ) -> DirectoryPage:
     found: list[Entry] = []
-    for looked_at, (name, entry) in enumerate(_candidates(snap, tree, directory.id, request, at)):
-        if len(found) == request.limit or looked_at >= _LOOKED_AT_MAX:
+    last = b""
+    for rows_read, (name, entry) in enumerate(_candidates(snap, tree, directory.id, request, at)):
+        if name != last and (len(found) == request.limit or rows_read >= _ROWS_MAX):
             return _page(snap, tree, directory, found, name.decode())
-        if entry.written_at <= at:
+        last = name
+        if entry is not None and entry.written_at <= at:
             found.append(entry)
     return _page(snap, tree, directory, found, None)
 
 
+Candidate = tuple[bytes, Entry | None]
+"""A name, and the row of it that says what was there at the snapshot, if anything; None for any other row of it."""
+
+
 def _candidates(
     snap: Snapshot, tree: Tree, directory_id: int, request: DirectoryListing, at: Instant
-) -> Iterator[tuple[bytes, Entry]]:
-    """For each name the row that tells what was there at the snapshot, if anything was."""
-    asides = _asides(snap, tree, directory_id, request, at)
-    aside = next(asides, None)
+) -> Iterator[Candidate]:
+    """One for every row that is read, in the order of the names."""
+    preserved = _preserved(snap, tree, directory_id, request, at)
+    ahead = next(preserved, None)
     base = keys.entries(tree.id, directory_id)
     for key, value in snap.scan(*_bounds(base, tree, request)):
-        name = key[len(base) :]
-        while aside is not None and aside[0] < name:
-            yield aside
-            aside = next(asides, None)
-        if aside is not None and aside[0] == name:
-            yield aside
-            aside = next(asides, None)
-        else:
-            yield name, decode_entry(value)
-    while aside is not None:
-        yield aside
-        aside = next(asides, None)
+        name, is_preserved = key[len(base) :], False
+        while ahead is not None and ahead[0] <= name:
+            is_preserved = is_preserved or (ahead[0] == name and ahead[1] is not None)
+            yield ahead
+            ahead = next(preserved, None)
+        yield name, None if is_preserved else decode_entry(value)
+    while ahead is not None:
+        yield ahead
+        ahead = next(preserved, None)
 
 
-def _asides(
+def _preserved(
     snap: Snapshot, tree: Tree, directory_id: int, request: DirectoryListing, at: Instant
-) -> Iterator[tuple[bytes, Entry]]:
-    """Of each name the first row set aside at or after the snapshot."""
+) -> Iterator[Candidate]:
+    """Of each name, the first row preserved at or after the snapshot counts."""
     base = keys.preserved_entries(tree.id, directory_id)
     last = b""
     for key, value in snap.scan(*_bounds(base, tree, request)):
@@ -116,3 +120,5 @@ def _asides(
         if name != last and int.from_bytes(key[-_INSTANT_BYTES:], "big") >= at:
             last = name
             yield name, decode_entry(value)
+        else:
+            yield name, None

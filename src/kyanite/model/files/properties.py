@@ -1,4 +1,4 @@
-"""The properties that REST and SMB share: attributes, four times, and the security descriptor; as requests set them."""
+"""The properties that REST and SMB share, as requests set them: attributes, four times, the security descriptor."""
 
 import msgspec
 from msgspec.structs import replace
@@ -17,11 +17,11 @@ NOW = Instant(-1)
 
 USUAL_OF_FILES = Posix("0664", "0", "0")
 USUAL_OF_DIRECTORIES = Posix("0755", "0", "0")
-"""On shares that speak NFS."""
+"""On NFS shares."""
 
 
 class SmbProperties(msgspec.Struct, frozen=True, gc=False):
-    """What a request says. None is left to the operation: the usual value of something new, else as it was."""
+    """What a request sets. None means the usual value for a new entry, and no change for an old one."""
 
     attributes: int | None = None
     created_at: Instant | None = None
@@ -41,7 +41,7 @@ def new_entry(
     entry_id: int,
     metadata: dict[str, str],
 ) -> Entry:
-    """An entry as it is made: whatever was not said is now, usual, or inherited."""
+    """A new entry. Properties that the request does not set are the present time, usual values, or inherited."""
     is_directory = kind == DIRECTORY
     granted = _granted(tx, location, parent, request, is_directory)
     usual = Attributes.DIRECTORY if is_directory else Attributes.ARCHIVE
@@ -60,11 +60,12 @@ def new_entry(
         posix=_posix(location, request.posix, is_directory),
         for_files=granted.for_files,
         for_directories=granted.for_directories,
+        named_at=tx.now,
     )
 
 
 def _posix(location: Location, wanted: Posix | None, is_directory: bool) -> Posix | None:
-    """Owner, group and mode belong to shares that speak NFS, and there everything has them."""
+    """On an NFS share every entry has owner, group and mode; on an SMB share none has."""
     if not location.tree.share.speaks_nfs:
         if wanted is not None:
             raise Refused(Reason.SHARE_PROTOCOL_MISMATCH)
@@ -86,7 +87,7 @@ def _granted(
 
 
 def changed(tx: Transaction, share_id: int, entry: Entry, request: SmbProperties) -> Entry:
-    """The entry with what the request says of it; it counts as modified."""
+    """The entry with what the request sets; it counts as modified."""
     entry = replace(
         entry,
         attributes=entry.attributes if request.attributes is None else request.attributes,

@@ -1,16 +1,16 @@
-"""Where a file holds data, and what has changed in it since an earlier snapshot of its share."""
+"""Which ranges of a file have data, and which have changed since an earlier snapshot of its share."""
 
 from collections.abc import Awaitable
 
 import msgspec
 
 from kyanite.engine.api import Engine, Snapshot
+from kyanite.model import keys
 from kyanite.model.content import ranges
 from kyanite.model.files import history, tree
 from kyanite.model.files.entry import FILE, Entry
 from kyanite.model.files.file import BLOCK, load_for_read
 from kyanite.model.files.share import ShareKey
-from kyanite.model.files.share_snapshots import instants
 from kyanite.model.files.tree import FilePath, Location
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, LeaseId
@@ -32,7 +32,7 @@ def list_ranges(
     since: Instant | None = None,
     through_renames: bool = False,
 ) -> Awaitable[FileRanges]:
-    """Where a file holds data, or what has changed in it since an earlier snapshot of the share, by blocks."""
+    """The ranges with data, or those that have changed since an earlier snapshot of the share, in blocks."""
 
     def body(snap: Snapshot) -> FileRanges:
         location, entry = load_for_read(snap, path, lease_id, start=first, length=0)
@@ -50,10 +50,10 @@ def list_ranges(
 
 
 def _check_same(snap: Snapshot, path: FilePath, entry: Entry, since: Instant) -> None:
-    """Refuse to compare with a snapshot that shows another file of this name, or none."""
+    """Refuse to compare with a snapshot that has another file of this name, or none."""
     key = ShareKey(path.share.account, path.share.name, since)
     try:
-        _, old = tree.load(snap, FilePath(key, path.names), FILE)
+        old = tree.load(snap, FilePath(key, path.names), FILE).entry
     except Refused:
         raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND) from None
     if old.id != entry.id:
@@ -63,10 +63,10 @@ def _check_same(snap: Snapshot, path: FilePath, entry: Entry, since: Instant) ->
 def _versions(
     snap: Snapshot, path: FilePath, location: Location, entry: Entry, since: Instant
 ) -> list[Entry]:
-    """The file as it was at the snapshot, and as it was seen from then on."""
+    """The file as it was at the snapshot, at later ones, and now."""
     if path.share.snapshot is not None and since > path.share.snapshot:
         raise Refused(Reason.PREVIOUS_SNAPSHOT_NEWER)
-    if since not in instants(snap, location.tree.id):
+    if snap.get(keys.share_snapshot(location.tree.id, since)) is None:
         raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
     rows = history.versions(snap, location, entry, since)
     if rows[0].written_at > since:

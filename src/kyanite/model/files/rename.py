@@ -1,6 +1,6 @@
-"""Renaming a file or a directory: one row moves, whatever a directory holds.
+"""Renaming a file or a directory: one row moves, whatever a directory contains.
 
-The entry keeps its id, so open handles, and what is in a directory, go along without being touched.
+The entry keeps its id, so everything in a directory moves along untouched, and open handles follow the entry.
 """
 
 from collections.abc import Awaitable
@@ -9,13 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model.files import handles
-from kyanite.model.files import tree as file_tree
+from kyanite.model.files import handles, tree
+from kyanite.model.files.actors import Actor, RestActor
 from kyanite.model.files.entry import FILE, Entry
 from kyanite.model.files.file import scope_of
-from kyanite.model.files.history import leaving
+from kyanite.model.files.history import leave_location
 from kyanite.model.files.properties import SmbProperties, changed
-from kyanite.model.files.tree import ROOT_ID, FilePath, Location, Tree
+from kyanite.model.files.tree import ROOT_ID, FilePath, Found, Location
 from kyanite.rules import leases
 from kyanite.rules.file_attributes import is_read_only
 from kyanite.rules.refusals import Reason, Refused
@@ -24,82 +24,81 @@ from kyanite.values import LeaseId
 
 
 class Rename(msgspec.Struct, frozen=True, gc=False):
-    source: FilePath
-    target: FilePath
-    """In the same share."""
-    kind: int
+    """What becomes of the entry that is renamed."""
+
+    names: tuple[str, ...]
+    """Its new path, in the same share."""
     replaces: bool = False
     ignores_read_only: bool = False
-    source_lease_id: LeaseId | None = None
     target_lease_id: LeaseId | None = None
     properties: SmbProperties = SmbProperties()
     metadata: dict[str, str] | None = None
     content_type: str = ""
 
 
-def rename(engine: Engine, request: Rename) -> Awaitable[tuple[Entry, int]]:
-    """The entry under its new name, and the id of the directory that holds it now."""
+def rename(
+    engine: Engine, path: FilePath, kind: int, request: Rename, lease_id: LeaseId | None = None
+) -> Awaitable[tuple[Entry, int]]:
+    """The entry under its new name, and the id of the directory that contains it now."""
 
     def body(tx: Transaction) -> tuple[Entry, int]:
-        source, entry = file_tree.load(tx, request.source, request.kind)
-        if entry.id == ROOT_ID or _is_inside(source.tree, request):
-            raise Refused(Reason.SHARING_VIOLATION)
-        handles.check_virtual_open(tx, source.tree.id, entry.id, Rights.DELETE)
-        if entry.is_directory:
-            handles.check_none_inside(tx, source.tree.id, "/".join(request.source.names))
-        leases.check_write(entry.lease, request.source_lease_id, tx.now)
-        target = file_tree.location_of(tx, source.tree, request.target.names)
-        if target.key != source.of_name.key:
-            _make_room(tx, target, request)
-            if source.file_id:  # The name that made room may have been another of the same file.
-                source, entry = file_tree.load(tx, request.source, request.kind)
-        moved, target = _moved(tx, source, target, entry)
-        moved = replace(changed(tx, target.tree.id, moved, request.properties), name=target.name)
-        if request.metadata:
-            moved = replace(moved, metadata=request.metadata)
-        if request.content_type:
-            moved = replace(moved, http=replace(moved.http, content_type=request.content_type))
-        return file_tree.save(tx, target, moved), target.directory_id
+        location, entry = move(tx, tree.load(tx, path, kind), RestActor(lease_id), request)
+        return entry, location.directory_id
 
-    return engine.run(body, scope_of(request.source), scope_of(request.target))
+    return engine.run(body, scope_of(path), scope_of(FilePath(path.share, request.names)))
 
 
-def _is_inside(tree: Tree, request: Rename) -> bool:
-    """Whether a directory would be moved into itself."""
-    above = [tree.fold(name) for name in request.source.names]
-    return (
-        len(request.target.names) > len(above)
-        and [tree.fold(name) for name in request.target.names[: len(above)]] == above
-    )
+def move(tx: Transaction, found: Found, actor: Actor, request: Rename) -> Found:
+    """Give the entry its new name, in place of a file that has this name if the request allows it."""
+    source, entry = found
+    if entry.id == ROOT_ID:
+        raise Refused(Reason.SHARING_VIOLATION)
+    actor.check(tx, source.tree.id, entry.id, Rights.DELETE)
+    if entry.is_directory:
+        handles.check_none_below(tx, source.tree.id, entry.id)
+    actor.check_lease(entry.lease, tx.now)
+    target = tree.location_of(tx, source.tree, request.names, outside=source)
+    if target.key != source.of_name.key:
+        _remove_target(tx, target, request)
+        if source.file_id:  # The name that was removed may have been another name of the same file.
+            entry = tree.follow(tx, source.tree, entry)
+    handles.follow_rename(tx, entry, target)
+    moved, target = _moved(tx, source, target, entry)
+    moved = replace(changed(tx, target.tree.id, moved, request.properties), name=target.name)
+    if request.metadata:
+        moved = replace(moved, metadata=request.metadata)
+    if request.content_type:
+        moved = replace(moved, http=replace(moved.http, content_type=request.content_type))
+    return Found(target, tree.save(tx, target, moved))
 
 
 def _moved(tx: Transaction, source: Location, target: Location, entry: Entry) -> tuple[Entry, Location]:
-    """The entry, free to be saved at the place that comes with it; nothing is left at the source. Of a file with
+    """The entry, free to be saved at the returned location, with its row at the source removed. Of a file with
     several names only the name moves."""
     if source.file_id:
-        file_tree.remove_name(tx, source)
+        tree.remove_name(tx, source)
         target = target._replace(file_id=source.file_id)
-        file_tree.save_name(tx, target)
-        return file_tree.preserve_for_snapshots(tx, source, entry), target
-    loose = file_tree.preserve_for_snapshots(tx, source, entry)
+        tree.save_name(tx, target)
+        return tree.preserve_for_snapshots(tx, source, entry), target
+    free = tree.preserve_for_snapshots(tx, source, entry)
     tx.delete(source.key)
-    return leaving(tx, source, loose) if entry.kind == FILE else loose, target
+    return leave_location(tx, source, free) if entry.kind == FILE else free, target
 
 
-def _make_room(tx: Transaction, target: Location, request: Rename) -> None:
-    """See that nothing is where the entry goes, or that it is a file which may be replaced, by a directory too: that
-    deletes it, so nobody may have it open."""
-    target, there = file_tree.look_up(tx, target)
-    if there is None:
+def _remove_target(tx: Transaction, target: Location, request: Rename) -> None:
+    """Check that no entry has the new name, or delete the file that has it. A directory may replace a file too. An
+    open file cannot be deleted."""
+    target, old = tree.look_up(tx, target)
+    if old is None:
         leases.check_write(leases.NO_LEASE, request.target_lease_id, tx.now)
         return
-    handles.check_not_pending(handles.handles_of(tx, target.tree.id, there.id))
+    handles.check_not_pending(tx, target.tree.id, old.id)
     if not request.replaces:
         raise Refused(Reason.PATH_ALREADY_EXISTS)
-    if there.is_directory:
+    if old.is_directory:
         raise Refused(Reason.PATH_TYPE_MISMATCH)
-    if is_read_only(there.attributes) and not request.ignores_read_only:
+    if is_read_only(old.attributes) and not request.ignores_read_only:
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
-    handles.check_unopened(tx, target.tree.id, there.id, Reason.SHARING_VIOLATION)
-    leases.check_write(there.lease, request.target_lease_id, tx.now)
-    file_tree.remove(tx, target, there)
+    handles.check_unopened(tx, target.tree.id, old.id, Reason.SHARING_VIOLATION)
+    leases.check_write(old.lease, request.target_lease_id, tx.now)
+    tree.remove(tx, target, old)

@@ -1,4 +1,4 @@
-"""Security descriptors of a share, found by a key that is made of their text. They stay as long as the share."""
+"""Security descriptors of a share, keyed by a hash of their text. They stay as long as the share."""
 
 import hashlib
 from collections.abc import Awaitable
@@ -15,14 +15,14 @@ KEY_BYTES = 16
 
 
 class PermissionRequest(NamedTuple):
-    """A descriptor as a request names it: by its text, or by the key of one that is there already."""
+    """A descriptor in a request: its text, or the key of one that is stored already."""
 
     text: str = ""
     key: bytes = b""
 
 
 class Granted(NamedTuple):
-    """The keys that an entry keeps: its own descriptor and, of a directory, what its children inherit."""
+    """The keys that an entry stores: its own descriptor and, of a directory, what its children inherit."""
 
     own: bytes
     for_files: bytes = b""
@@ -44,7 +44,7 @@ def get(engine: Engine, key: ShareKey, permission_key: bytes) -> Awaitable[str]:
 
 
 def store(tx: Transaction, share_id: int, text: str) -> bytes:
-    """The key of this descriptor, which is there from now on."""
+    """Store the descriptor, unless it is stored already; its key."""
     permission_key = hashlib.sha256(text.encode()).digest()[:KEY_BYTES]
     row = keys.permission(share_id, permission_key)
     if tx.get(row) is None:
@@ -60,7 +60,7 @@ def load(snap: Snapshot, share_id: int, permission_key: bytes) -> str:
 
 
 def grant(tx: Transaction, share_id: int, request: PermissionRequest, *, to_directory: bool) -> Granted:
-    """Give an entry the descriptor that a request names. A directory also gets those of its children to come."""
+    """The descriptor of an entry, as a request sets it. A directory also gets those that its children will inherit."""
     text = request.text or load(tx, share_id, request.key)
     own = store(tx, share_id, text) if request.text else request.key
     if not to_directory:

@@ -1,7 +1,7 @@
-"""File shares: the transactions over them and their listing.
+"""File shares: the transactions over them.
 
-A share is found by its name and keeps everything under its id. Deleting it removes the name and leaves the id to be
-taken apart in the background. Its snapshots are in ``share_snapshots.py``, what is inside it in ``tree.py``.
+A share is found by its name, and everything in it is keyed by its id. Deleting it removes the name; the background
+purges what is keyed by the id. Its snapshots are in ``share_snapshots.py``, its files and directories in ``tree.py``.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ class ShareKey(msgspec.Struct, frozen=True, gc=False):
     account: str
     name: str
     snapshot: Instant | None = None
-    """Which snapshot of the share is meant; None for the share itself."""
+    """The instant of a snapshot of the share; None for the share itself."""
 
     @property
     def key(self) -> bytes:
@@ -34,7 +34,7 @@ class ShareKey(msgspec.Struct, frozen=True, gc=False):
 
 
 class ShareSettings(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What a client chose for a share. Beside the quota it is kept and shown, and changes nothing here."""
+    """What a client has set for a share. Only the quota has an effect; the rest is stored and returned."""
 
     quota_gib: int = DEFAULT_QUOTA_GIB
     tier: str = ""
@@ -53,7 +53,7 @@ class ShareRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     policies: tuple[Policy, ...] = ()
     lease: Lease = NO_LEASE
     latest_snapshot: Instant = NEVER
-    """What was written before this instant has to be set aside before it is changed."""
+    """A row written before this instant is preserved before it is changed."""
     tier_changed_at: Instant | None = None
 
     @property
@@ -69,7 +69,7 @@ decode_share: Callable[[bytes], ShareRecord] = msgspec.msgpack.Decoder(ShareReco
 
 
 class ShareAtInstant(msgspec.Struct, frozen=True, gc=False):
-    """A share as it was at an instant, for whatever is computed from time."""
+    """A share at an instant, from which the state of its lease is computed."""
 
     record: ShareRecord
     at: Instant
@@ -95,7 +95,7 @@ def load_any(snap: Snapshot, key: ShareKey) -> ShareRecord:
 
 
 def row_of(key: ShareKey, share_id: int) -> bytes:
-    """Where the share or snapshot is stored that the key names."""
+    """The key of the row of the share or snapshot."""
     return key.key if key.snapshot is None else keys.share_snapshot(share_id, key.snapshot)
 
 
@@ -104,23 +104,23 @@ def create(
     key: ShareKey,
     metadata: dict[str, str],
     settings: ShareSettings,
-    found_root: Callable[[Transaction, ShareRecord], None],
+    create_root: Callable[[Transaction, ShareRecord], None],
 ) -> Awaitable[ShareRecord]:
-    """``found_root`` makes the root directory of a share."""
+    """``create_root`` makes the root directory of a share."""
 
     def body(tx: Transaction) -> ShareRecord:
         if tx.get(key.key) is not None:
             raise Refused(Reason.SHARE_ALREADY_EXISTS)
-        record = ShareRecord(tx.now, tx.now, tx.now, metadata, settings)
+        record = ShareRecord(tx.new_id(), tx.now, tx.now, metadata, settings)
         tx.put(key.key, encode(record))
-        found_root(tx, record)
+        create_root(tx, record)
         return record
 
     return engine.run(body)
 
 
 def find(engine: Engine, key: ShareKey) -> Awaitable[ShareRecord | None]:
-    """The share if there is one: for deciding who may see it, before anything is asked of it."""
+    """The share if there is one: its policies decide whether a caller may access it."""
 
     def body(snap: Snapshot) -> ShareRecord | None:
         stored = snap.get(key.key)
@@ -144,7 +144,7 @@ def change(
     lease_id: LeaseId | None,
     to: Callable[[ShareRecord, Instant], ShareRecord],
 ) -> Awaitable[ShareRecord]:
-    """Write the share's record anew. A lease protects a share from deletion only, so an id is just a condition."""
+    """Change the share's record. A lease protects a share from deletion only, so an id is just a condition."""
 
     def body(tx: Transaction) -> ShareRecord:
         record = load(tx, key)
@@ -157,7 +157,7 @@ def change(
 
 
 def lease(engine: Engine, key: ShareKey, request: LeaseRequest) -> Awaitable[tuple[ShareRecord, Outcome]]:
-    """Of the share, or of one of its snapshots: those are leases of their own."""
+    """Lease the share or one of its snapshots, which have leases of their own."""
 
     def body(tx: Transaction) -> tuple[ShareRecord, Outcome]:
         record = load_any(tx, key)

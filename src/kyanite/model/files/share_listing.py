@@ -1,4 +1,7 @@
-"""Listing the shares of an account: by name, and of one name its snapshots, the share itself, then deleted ones."""
+"""Listing the shares of an account: by name, and of one name its snapshots, the share itself, then deleted ones.
+
+A page is full, or ends early when it has read very many rows: deleted shares that have expired are read and not listed.
+"""
 
 from collections.abc import Awaitable, Iterator
 from heapq import merge
@@ -14,10 +17,10 @@ from kyanite.model.files.share_snapshots import snapshots
 from kyanite.values import Instant
 
 _ITSELF = 1 << 63
-"""Stands for the share itself where its snapshots stand for their instants: it is listed behind them."""
+"""The position of the share itself, where its snapshots have their instants: it is listed behind them."""
 
 
-class SharePageStart(NamedTuple):
+class SharePosition(NamedTuple):
     """Where a page begins: at a name, and among what is listed under that name."""
 
     name: str
@@ -32,15 +35,15 @@ class ShareItem(msgspec.Struct, frozen=True, gc=False):
     """Of a share that was deleted and can be restored."""
 
     @property
-    def location(self) -> SharePageStart:
+    def position(self) -> SharePosition:
         if self.retired is not None:
-            return SharePageStart(self.name, _ITSELF + self.retired.deleted_at)
-        return SharePageStart(self.name, _ITSELF if self.snapshot is None else self.snapshot)
+            return SharePosition(self.name, _ITSELF + self.retired.deleted_at)
+        return SharePosition(self.name, _ITSELF if self.snapshot is None else self.snapshot)
 
 
 class ShareListing(msgspec.Struct, frozen=True, gc=False):
     prefix: str = ""
-    first: SharePageStart = SharePageStart("")
+    first: SharePosition = SharePosition("")
     limit: int = 5000
     snapshots: bool = False
     deleted: bool = False
@@ -48,7 +51,7 @@ class ShareListing(msgspec.Struct, frozen=True, gc=False):
 
 class SharePage(msgspec.Struct, frozen=True, gc=False):
     items: list[ShareItem]
-    next_start: SharePageStart | None
+    next_start: SharePosition | None
     """Where the next page begins, or None when this was the last."""
     at: Instant
 
@@ -59,12 +62,11 @@ def list_shares(engine: Engine, account: str, request: ShareListing) -> Awaitabl
         if request.deleted:
             streams.append(_deleted(snap, account, request))
         items: list[ShareItem] = []
-        for item in merge(*streams, key=lambda item: item.location):
-            if item.location < request.first:
-                continue
-            if len(items) == request.limit:
-                return SharePage(items, item.location, snap.now)
-            items.append(item)
+        for rows_read, item in enumerate(merge(*streams, key=lambda item: item.position)):
+            if len(items) == request.limit or rows_read == 2 * request.limit:
+                return SharePage(items, item.position, snap.now)
+            if item.retired is None or item.retired.expires_at > snap.now:
+                items.append(item)
         return SharePage(items, None, snap.now)
 
     return engine.read(body)
@@ -76,12 +78,15 @@ def _live(snap: Snapshot, account: str, request: ShareListing) -> Iterator[Share
     start = max(within, base + request.first.name.encode())
     for key, value in snap.scan(start, keys.after(within), limit=request.limit + 2):
         name, record = key[len(base) :].decode(), decode_share(value)
+        found = [ShareItem(name, None, record)]
         if request.snapshots:
-            for instant, kept in snapshots(snap, record.id):
-                yield ShareItem(name, instant, kept)
-        yield ShareItem(name, None, record)
+            found = [ShareItem(name, *each) for each in snapshots(snap, record.id)] + found
+        yield from (item for item in found if item.position >= request.first)
 
 
 def _deleted(snap: Snapshot, account: str, request: ShareListing) -> Iterator[ShareItem]:
-    for name, each in retired(snap, account, request.prefix):
+    first, position = request.first
+    deleted_from = Instant(max(position - _ITSELF, 0))
+    limit = 2 * request.limit + 2
+    for name, each in retired(snap, account, request.prefix, first, deleted_from, limit):
         yield ShareItem(name, None, each.record, each)

@@ -1,4 +1,4 @@
-"""Snapshots of a share, and its end: what is deleted here is taken apart in the background."""
+"""Snapshots of a share, and deleting either. The background purges what they contained."""
 
 from collections.abc import Awaitable
 from enum import Enum
@@ -19,7 +19,7 @@ MAX_SNAPSHOTS = 200
 
 
 class Snapshots(Enum):
-    """What deleting a share does about its snapshots: without a word, a share that has some is not deleted."""
+    """What deleting a share does with its snapshots. By default a share that has any is not deleted."""
 
     REFUSE = ""
     INCLUDE = "include"
@@ -27,7 +27,7 @@ class Snapshots(Enum):
 
 
 def take(engine: Engine, key: ShareKey, metadata: dict[str, str]) -> Awaitable[tuple[Instant, ShareRecord]]:
-    """Keep the share as it is now: one row, whatever is in it."""
+    """Take a snapshot of the share: one row, whatever is in the share."""
 
     def body(tx: Transaction) -> tuple[Instant, ShareRecord]:
         record = load(tx, key)
@@ -45,20 +45,23 @@ def take(engine: Engine, key: ShareKey, metadata: dict[str, str]) -> Awaitable[t
 
 def snapshots(snap: Snapshot, share_id: int) -> list[tuple[Instant, ShareRecord]]:
     """The oldest first."""
-    base = keys.share_snapshots(share_id)
-    return [
-        (Instant(int.from_bytes(key[len(base) :], "big")), decode_share(value))
-        for key, value in snap.scan(base, keys.after(base))
-    ]
+    return [(instant, decode_share(value)) for instant, value in _rows(snap, share_id)]
 
 
 def instants(snap: Snapshot, share_id: int) -> list[Instant]:
+    return [instant for instant, _ in _rows(snap, share_id)]
+
+
+def _rows(snap: Snapshot, share_id: int) -> list[tuple[Instant, bytes]]:
     base = keys.share_snapshots(share_id)
-    return [Instant(int.from_bytes(key[len(base) :], "big")) for key, _ in snap.scan(base, keys.after(base))]
+    return [
+        (Instant(int.from_bytes(key[len(base) :], "big")), value)
+        for key, value in snap.scan(base, keys.after(base), limit=MAX_SNAPSHOTS)
+    ]
 
 
 def delete(
-    engine: Engine, key: ShareKey, lease_id: LeaseId | None, wish: Snapshots = Snapshots.REFUSE
+    engine: Engine, key: ShareKey, lease_id: LeaseId | None, choice: Snapshots = Snapshots.REFUSE
 ) -> Awaitable[None]:
     """Delete the share, or the one snapshot that the key names.
 
@@ -71,7 +74,7 @@ def delete(
         if key.snapshot is not None:
             _delete_snapshot(tx, key, key.snapshot)
             return
-        _check_snapshots(tx, record.id, wish)
+        _check_snapshots(tx, record.id, choice)
         tx.delete(key.key)
         retention = settings.load(tx, key.account, "file").share_retention
         if retention is not None and retention.days:
@@ -90,9 +93,9 @@ def _delete_snapshot(tx: Transaction, key: ShareKey, instant: Instant) -> None:
     tx.put(keys.unneeded_preserved_entries(record.id), b"")
 
 
-def _check_snapshots(tx: Transaction, share_id: int, wish: Snapshots) -> None:
+def _check_snapshots(tx: Transaction, share_id: int, choice: Snapshots) -> None:
     kept = snapshots(tx, share_id)
-    if kept and wish is Snapshots.REFUSE:
+    if kept and choice is Snapshots.REFUSE:
         raise Refused(Reason.SHARE_HAS_SNAPSHOTS)
-    if wish is Snapshots.INCLUDE and any(leases.is_locked(record.lease, tx.now) for _, record in kept):
+    if choice is Snapshots.INCLUDE and any(leases.is_locked(record.lease, tx.now) for _, record in kept):
         raise Refused(Reason.SHARE_SNAPSHOT_LEASED)

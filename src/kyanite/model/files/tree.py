@@ -1,11 +1,11 @@
 """The tree of a share: finding what a path names, now or at a snapshot, and changing it without harm to snapshots.
 
-Rows say when they were written. Whoever changes or removes a row that a snapshot still shows sets it aside first: see
-``docs/decisions/0030-files.md``. So there are three ways to change the tree, and all writers go through them:
-``preserve_for_snapshots`` before an entry is written anew, ``remove`` where one goes, ``save`` for the new row.
+Every row says when it was written. Before a transaction changes or removes a row that a snapshot contains, it keeps a
+copy of it for the snapshot (``docs/decisions/0030-files.md``). So every writer changes the tree in one of three ways:
+``preserve_for_snapshots`` and ``save`` to change an entry, ``remove`` to delete one.
 
-A file with several names has its row apart, under its own id and no name, and each of its names is a row that only says
-which file it is. ``look_up`` follows them, and the place that it gives back is where the file is.
+A file with several names has a row of its own, under its own id and no name, and each of its names is a row that only
+says which file it is. ``look_up`` follows them, and the location that it returns is the one of the file's row.
 """
 
 from typing import NamedTuple
@@ -44,7 +44,7 @@ class Tree(NamedTuple):
         return self.share.id
 
     def fold(self, name: str) -> str:
-        """The form in which names are compared: NFS tells capitals from small letters, SMB does not."""
+        """The form in which names are compared. NFS names are case-sensitive, SMB names are not."""
         return name if self.share.speaks_nfs else fold(name)
 
 
@@ -54,15 +54,14 @@ class Location(NamedTuple):
     tree: Tree
     directory_id: int
     name: str
-    parent: Entry | None = None
-    """The directory that holds it, where the way led through its row: the root's is not read on the way."""
-
+    above: tuple[Entry, ...] = ()
+    """The directories on the path to it, as far as they were read: the root never is."""
     file_id: int = 0
-    """Of a file with several names: its id, under which its row is then."""
+    """Of a file with several names: its id, which is then the key of its row."""
 
     @property
     def row(self) -> tuple[int, str]:
-        """The directory and the folded name that the row is keyed by."""
+        """The directory and the folded name in the key of the row."""
         return (self.file_id, "") if self.file_id else (self.directory_id, self.tree.fold(self.name))
 
     @property
@@ -71,35 +70,53 @@ class Location(NamedTuple):
 
     @property
     def of_name(self) -> "Location":
-        """Where the name is, which is the place itself unless the file has several."""
+        """The location of the name, which differs only for a file with several."""
         return self._replace(file_id=0)
+
+
+class Found(NamedTuple):
+    """A file or directory that exists, and where it is: what every operation on one works on."""
+
+    location: Location
+    entry: Entry
 
 
 def open_tree(snap: Snapshot, key: ShareKey) -> Tree:
     return Tree(share.load_any(snap, key), key.snapshot)
 
 
-def location_of(snap: Snapshot, tree: Tree, names: tuple[str, ...]) -> Location:
-    """Where a path leads, whether there is something or not; refused when its parent is not there."""
-    if not names:
-        return Location(tree, ROOT_ID, "")
-    directory_id, entry = ROOT_ID, None
+def location_of(
+    snap: Snapshot, tree: Tree, names: tuple[str, ...], *, outside: Location | None = None
+) -> Location:
+    """Where a path leads, whether or not an entry is there; refused when its parent is missing.
+
+    ``outside`` is the location of an entry that is to be moved to this path, which must not lead through it.
+    """
+    if len(names) < 2:
+        return Location(tree, ROOT_ID, names[0] if names else "")
+    directory_id, above = ROOT_ID, []
     for name in names[:-1]:
+        if outside is not None and outside.of_name.row == (directory_id, tree.fold(name)):
+            raise Refused(Reason.SHARING_VIOLATION)
         entry = _row_at(snap, Location(tree, directory_id, name))
         if entry is None or not entry.is_directory:
             raise Refused(Reason.PARENT_NOT_FOUND)
         directory_id = entry.id
-    return Location(tree, directory_id, names[-1], entry)
+        above.append(entry)
+    return Location(tree, directory_id, names[-1], tuple(above))
 
 
 def parent_of(snap: Snapshot, location: Location) -> Entry:
-    parent = location.parent or _row_at(snap, Location(location.tree, ROOT_ID, ""))
+    if location.above:
+        return location.above[-1]
+    assert location.directory_id == ROOT_ID, "The path to this location was not read."
+    parent = _row_at(snap, Location(location.tree, ROOT_ID, ""))
     assert parent is not None, "A share has no root directory."
     return parent
 
 
 def look_up(snap: Snapshot, location: Location) -> tuple[Location, Entry | None]:
-    """What is at the place, and where its row is; None when there is nothing."""
+    """The entry at the location, and the location of its row; None when there is no entry."""
     entry = _row_at(snap, location)
     if entry is None or entry.kind != NAME:
         return location, entry
@@ -120,7 +137,7 @@ def _row_at(snap: Snapshot, location: Location) -> Entry | None:
     return None if stored is None else decode_entry(stored)
 
 
-def load(snap: Snapshot, path: FilePath, kind: int | None) -> tuple[Location, Entry]:
+def load(snap: Snapshot, path: FilePath, kind: int | None) -> Found:
     """What the path names, which must be of this kind if one is given."""
     location = location_of(snap, open_tree(snap, path.share), path.names)
     location, entry = look_up(snap, location)
@@ -128,54 +145,63 @@ def load(snap: Snapshot, path: FilePath, kind: int | None) -> tuple[Location, En
         raise Refused(Reason.PATH_NOT_FOUND)
     if kind is not None and entry.kind != kind:
         raise Refused(Reason.PATH_TYPE_MISMATCH)
-    return location, entry
+    return Found(location, entry)
 
 
-def load_to_see(snap: Snapshot, path: FilePath, kind: int) -> tuple[Location, Entry]:
-    """The same for reading properties, which is how clients ask whether there is a file, or a directory, of this
-    name: one of the other kind does not count. The Azure CLI asks so for a directory before it uploads a file. A
-    symbolic link tells its properties as a file does.
+def load_for_properties(snap: Snapshot, path: FilePath, kind: int) -> Found:
+    """The same for reading properties. Clients read them to find out whether a file, or a directory, of this name
+    exists, so an entry of the other kind does not count: the Azure CLI looks for a directory before it uploads a file.
+    A symbolic link has the properties of a file.
     """
-    location, entry = load(snap, path, None)
-    if entry.is_directory != (kind == DIRECTORY):
+    found = load(snap, path, None)
+    if found.entry.is_directory != (kind == DIRECTORY):
         raise Refused(Reason.PATH_NOT_FOUND)
-    return location, entry
+    return found
+
+
+def check_empty(snap: Snapshot, share_id: int, directory_id: int) -> None:
+    if not is_empty(snap, share_id, directory_id):
+        raise Refused(Reason.DIRECTORY_NOT_EMPTY)
+
+
+def is_empty(snap: Snapshot, share_id: int, directory_id: int) -> bool:
+    base = keys.entries(share_id, directory_id)
+    return next(snap.scan(base, keys.after(base), limit=1), None) is None
 
 
 def _row_at_snapshot(snap: Snapshot, location: Location, at: Instant) -> Entry | None:
-    """The first row set aside at or after the snapshot, or else the live one; if it had been written by then."""
+    """The first row preserved at or after the snapshot, or else the live one; if it had been written by then."""
     base = keys.preserved_entries_of(location.tree.share.id, *location.row)
-    stored = next(
-        (value for _, value in snap.scan(base + keys.number(at), keys.after(base), limit=1)), None
-    ) or snap.get(location.key)
+    preserved = next(snap.scan(base + keys.number(at), keys.after(base), limit=1), None)
+    stored = snap.get(location.key) if preserved is None else preserved[1]
     entry = None if stored is None else decode_entry(stored)
     return entry if entry is not None and entry.written_at <= at else None
 
 
-def is_shown(location: Location, entry: Entry) -> bool:
-    """Whether a snapshot shows the entry as it is now."""
+def is_in_snapshot(location: Location, entry: Entry) -> bool:
+    """Whether a snapshot contains the entry as it is now."""
     return entry.written_at <= location.tree.share.latest_snapshot
 
 
 def preserve_for_snapshots(tx: Transaction, location: Location, entry: Entry) -> Entry:
-    """The entry, free to be changed: if a snapshot shows it, it is set aside and the content shared."""
-    if not is_shown(location, entry):
+    """The entry, free to be changed: if a snapshot contains it, a copy of its row is kept and the content shared."""
+    if not is_in_snapshot(location, entry):
         return entry
     shared = content.share(tx, entry.content)
     _preserve(tx, location, entry)
     return replace(entry, content=shared)
 
 
-def give_up(tx: Transaction, location: Location, entry: Entry) -> None:
-    """The entry's content is wanted no more, except by a snapshot that shows it. The live row is the caller's."""
-    if is_shown(location, entry):
+def discard(tx: Transaction, location: Location, entry: Entry) -> None:
+    """Drop the entry's content, unless a snapshot contains it. The caller deletes or replaces the live row."""
+    if is_in_snapshot(location, entry):
         _preserve(tx, location, entry)
     else:
         content.drop(tx, entry.content)
 
 
 def remove(tx: Transaction, location: Location, entry: Entry) -> None:
-    """The entry goes; of a file with several names, this name, and the file with the last."""
+    """Delete the entry; of a file with several names, this name, and the file with the last."""
     if location.file_id:
         remove_name(tx, location)
         if entry.links > 1:
@@ -183,7 +209,7 @@ def remove(tx: Transaction, location: Location, entry: Entry) -> None:
             save(tx, location, replace(entry, links=entry.links - 1, changed_at=tx.now))
             return
     usage.change(tx, location.tree.share, entry.id, -entry.length)
-    give_up(tx, location, entry)
+    discard(tx, location, entry)
     tx.delete(location.key)
 
 
@@ -196,15 +222,15 @@ def save(tx: Transaction, location: Location, entry: Entry) -> Entry:
 
 
 def save_name(tx: Transaction, location: Location) -> None:
-    """Let the place's name stand for the file, one of several."""
+    """Make the location's name one of several of its file."""
     tx.put(location.of_name.key, encode(name_entry(location.name, location.file_id, tx.now)))
 
 
 def remove_name(tx: Transaction, location: Location) -> None:
-    """Let the name stand for the file no more, except in a snapshot that shows it."""
+    """Remove one of several names of a file, except from a snapshot that contains it."""
     name = _row_at(tx, location.of_name)
-    assert name is not None, "A name is removed that is not there."
-    give_up(tx, location.of_name, name)
+    assert name is not None, "A name is removed that does not exist."
+    discard(tx, location.of_name, name)
     tx.delete(location.of_name.key)
 
 

@@ -1,7 +1,7 @@
-"""How many bytes the files of a share have, and whether there may be more.
+"""How many bytes the files of a share have, and the quota that limits them.
 
-Counted in several rows, each for the files whose id falls to it, so that writers of different files seldom meet. The
-lengths of files count, holes included; snapshots do not.
+The count is divided over several rows by the ids of files, so that writers of different files seldom write the same
+row. The lengths of files count, holes included; snapshots do not.
 """
 
 from collections.abc import Awaitable
@@ -15,6 +15,8 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import LeaseId
 
 SHARDS = 16
+_SPREAD = 0x9E3779B97F4A7C15
+"""Ids are multiples of a power of two, mostly; the top bits of this product are not."""
 _GIB = 1 << 30
 
 
@@ -35,13 +37,17 @@ def used_bytes(snap: Snapshot, share_id: int) -> int:
 
 
 def change(tx: Transaction, record: ShareRecord, file_id: int, difference: int) -> None:
-    """A file has become so much longer or shorter. Refused when it is more than the share may hold."""
+    """Count a file that becomes longer or shorter. Refused when the share would exceed its quota."""
     if not difference:
         return
     quota = record.settings.quota_gib * _GIB
     if difference > 0 and used_bytes(tx, record.id) + difference > quota:
         raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
-    key = keys.usage(record.id, file_id % SHARDS)
+    key = keys.usage(record.id, _shard_of(file_id))
     stored = tx.get(key)
     used = (0 if stored is None else int.from_bytes(stored, "big", signed=True)) + difference
     tx.put(key, used.to_bytes(8, "big", signed=True))
+
+
+def _shard_of(file_id: int) -> int:
+    return (file_id * _SPREAD >> 60) % SHARDS

@@ -65,9 +65,8 @@ class DeadProcesses:
         return bool(self._owner)
 
     async def _close_handles(self, owner: bytes) -> None:
-        start: bytes | None = keys.HANDLES
-        while start is not None:
-            start = await self._engine.run(partial(_close_handles, owner=owner, start=start), durable=False)
+        while await self._engine.run(partial(handles.close_handles_of_owner, owner=owner), durable=False):
+            pass
 
     async def _look(self) -> _Part:
         kept = {}
@@ -106,16 +105,6 @@ def _extents(snapshot: Snapshot, segment: bytes, start: bytes) -> list[Stretch]:
         Stretch(int.from_bytes(key[1 + SEGMENT_BYTES :], "big"), decode_extent(value).length)
         for key, value in snapshot.scan(start, end, limit=_ROWS_AT_ONCE)
     ]
-
-
-def _close_handles(tx: Transaction, owner: bytes, start: bytes) -> bytes | None:
-    """Close the handles of a dead process among some; where to go on, or None at the end."""
-    rows = list(tx.scan(start, keys.after(keys.HANDLES), limit=_ROWS_AT_ONCE))
-    for key, value in rows:
-        held = handles.decode(value)
-        if held.owner == owner:
-            handles.close(tx, key, held)
-    return rows[-1][0] + b"\0" if len(rows) == _ROWS_AT_ONCE else None
 
 
 def _release_pinned_reads(tx: Transaction, owner: bytes) -> bool:

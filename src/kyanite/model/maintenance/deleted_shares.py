@@ -10,7 +10,7 @@ from bisect import bisect_left
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.content import content
-from kyanite.model.files import deleted_shares
+from kyanite.model.files import deleted_shares, handles
 from kyanite.model.files.entry import decode_entry
 from kyanite.model.files.share_snapshots import instants
 
@@ -24,7 +24,7 @@ def find_expired(snap: Snapshot, start: bytes) -> tuple[list[bytes], bytes]:
 
 
 def remove_expired(tx: Transaction, found: list[bytes]) -> None:
-    deleted_shares.give_up(tx, found)
+    deleted_shares.expire(tx, found)
 
 
 def purge(tx: Transaction, mark: bytes) -> None:
@@ -38,12 +38,13 @@ def purge(tx: Transaction, mark: bytes) -> None:
         keys.share_snapshots(share_id),
         keys.permissions(share_id),
         keys.usages(share_id),
-        keys.handles_of_share(share_id),
+        keys.open_entries_of_share(share_id),
         keys.pending_deletes_of_share(share_id),
     ):
         for key, _ in list(tx.scan(prefix, keys.after(prefix), limit=left)):
             tx.delete(key)
             left -= 1
+    left -= handles.purge_share(tx, share_id, left)
     if left == ROWS_PER_STEP:
         tx.delete(keys.deleted_share(share_id))
         tx.delete(keys.unneeded_preserved_entries(share_id))

@@ -11,7 +11,8 @@ tallies of all pages; where the two sums of a subject differ, ``describe_differe
     l, layer          the layer head: records                records and pinned reads
     e, layer          the layer head: uppers                 heads of the layers on it
     e, layer, layer   the edge                               the head of the upper layer
-    o, piece          the piece                              the entity, or the mark of its deleted table
+    o, part           the part                               the entity, or the mark of its deleted table
+    H, file           the open file                          its handles
 
 Freed extents, deleted containers, abandoned staging areas and other work that is still to be done are no findings:
 their rows count like any others until maintenance removes them.
@@ -36,7 +37,7 @@ from kyanite.model.content.layers import Head, PendingCompaction
 from kyanite.model.content.references import ExtentRow
 from kyanite.model.files.deleted_shares import RetiredShare
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.handles import Handle
+from kyanite.model.files.handles import decode_handle, decode_open_file
 from kyanite.model.files.security_descriptors import KEY_BYTES
 from kyanite.model.files.share import ShareRecord
 from kyanite.model.queues.message import MessageRecord
@@ -219,6 +220,31 @@ def _row_before(snap: Snapshot, prefix: bytes, key: bytes) -> Row | None:
     return None
 
 
+def _handle(check: Check, key: bytes, value: bytes) -> None:
+    share_id, file_id = _id_at(key, 1), _id_at(key, 1 + _ID)
+    if key == keys.handles(share_id, file_id):
+        opened = decode_open_file(value)
+        check.stated[key] += opened.handle_count
+        for directory_id in opened.above:
+            check.need(key, keys.open_entry(share_id, directory_id, opened.first_handle_id, file_id))
+        if opened.is_delete_pending:
+            check.need(key, keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
+        return
+    handle = decode_handle(value)
+    check.counted[keys.handles(share_id, file_id)] += 1
+    check.need(key, keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+
+
+def _open_entry(check: Check, key: bytes, value: bytes) -> None:
+    _empty(check, key, value)
+    check.need(key, keys.handles(_id_at(key, 1), _id_at(key, 1 + 3 * _ID)))
+
+
+def _handle_of_owner(check: Check, key: bytes, value: bytes) -> None:
+    _empty(check, key, value)
+    check.need(key, keys.handle(*keys.parts_of_handle_of_owner(key)))
+
+
 def _pending_compaction(check: Check, key: bytes, _pending: PendingCompaction) -> None:
     check.need(key, keys.layer(_id_at(key, 1)))
 
@@ -301,9 +327,9 @@ KINDS: Mapping[bytes, Kind] = {
     b"V": Kind("file or directory of a snapshot", 1 + _ID + _ID + 1 + _ID, _record(Entry, _entry)),
     b"P": _fixed("security descriptor", _ID, KEY_BYTES, check=_security_descriptor),
     b"U": _fixed("usage of a share", _ID, 1, check=_number),
-    b"H": _fixed("open handle", _ID, _ID, _ID, check=_record(Handle)),
-    b"O": _fixed("open file", _ID, _ID, _ID, check=_anything),
-    b"Q": _fixed("open handle of a process", OWNER_BYTES, _ID, _ID, _ID, check=_anything),
+    b"H": Kind("open file or handle", 1 + _ID + _ID, _handle),
+    b"O": _fixed("open file below a directory", _ID, _ID, _ID, _ID, check=_open_entry),
+    b"Q": _fixed("open handle of a process", OWNER_BYTES, _ID, _ID, _ID, check=_handle_of_owner),
     b"M": Kind("pending delete", 1 + _ID + _ID, _empty),
     b"D": _fixed("deleted share", _ID, check=_empty),
     b"R": Kind("share that can be restored", 4 + _ID, _record(RetiredShare)),

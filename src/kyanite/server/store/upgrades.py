@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model import store_format
+from kyanite.model.files.upgrade import upgrade_handles
 from kyanite.model.store_format import StoreFormat
 from kyanite.server.store.upgrade_settings import upgrade_settings
 
@@ -31,7 +32,10 @@ class Upgrade(NamedTuple):
     step: Step
 
 
-UPGRADES: tuple[Upgrade, ...] = (Upgrade(2, "service properties become typed records", upgrade_settings),)
+UPGRADES: tuple[Upgrade, ...] = (
+    Upgrade(2, "service properties become typed records", upgrade_settings),
+    Upgrade(2, "open handles get an index", upgrade_handles),
+)
 
 _log = logging.getLogger("kyanite.upgrade")
 

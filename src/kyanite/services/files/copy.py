@@ -44,28 +44,28 @@ _OF_SOURCE = {
     "x-ms-file-last-write-time": "last_write_at",
     "x-ms-file-change-time": "changed_at",
 }
-"""Headers that may say ``source``, and the property that is then taken over."""
+"""Headers whose value may be ``source``, and the property that is then copied."""
 
 _COPY_MODES = {
     "x-ms-file-permission-copy-mode": ("permission", ("x-ms-file-permission", "x-ms-file-permission-key")),
     "x-ms-file-mode-copy-mode": ("mode", ("x-ms-mode",)),
     "x-ms-file-owner-copy-mode": ("owner", ("x-ms-owner", "x-ms-group")),
 }
-"""Headers that say whose the property is, and the headers one of which an own one needs."""
+"""Headers that say whether a property is copied, and the headers one of which is needed if it is not."""
 
 
 async def copy_file(context: RequestContext) -> Response:
-    """Done when it is answered. A source in the same account needs no signature."""
+    """The copy is complete when the response is sent. A source in the same account needs no signature."""
     headers = context.headers
     source = await _source_of(context, with_own_key=True)
-    own, taken_over = _properties_of(headers)
+    own, copied = _properties_of(headers)
     request = FileCopy(
         source=source,
-        source_url=_told(headers["x-ms-copy-source"]),
+        source_url=_shareable_url(headers["x-ms-copy-source"]),
         copy_id=context.environment.fresh_guid(),
         metadata=metadata_of(context.request),
         properties=smb_properties_of(own, of_directory=False, creates=True),
-        taken_over=taken_over,
+        copied=copied,
         ignores_read_only=flag_of(headers, "x-ms-file-copy-ignore-readonly"),
         sets_archive=flag_of(headers, "x-ms-file-copy-set-archive"),
     )
@@ -146,7 +146,7 @@ async def _read(context: RequestContext, source: FilePath | BlobKey, first: int,
 
 
 def _check_source(headers: Mapping[str, str], data: bytes) -> int:
-    """The conditions and the hash that a request may give of the source range, all by its CRC64."""
+    """Check the conditions and the hash that a request may set for the source range; the CRC64 of the range."""
     checksum = crc64.compute(data)
     for header, wants_equal in (
         ("x-ms-source-if-match-crc64", True),
@@ -164,24 +164,24 @@ def _check_source(headers: Mapping[str, str], data: bytes) -> int:
 
 
 def _properties_of(headers: Mapping[str, str]) -> tuple[Mapping[str, str], frozenset[str]]:
-    """The headers that speak for themselves, and the properties that are the source's."""
+    """The headers without those that refer to the source, and the properties that are copied from it."""
     own = dict(headers)
-    taken_over = set()
+    copied = set()
     for name, field in _OF_SOURCE.items():
         if headers.get(name, "").lower() == "source":
             del own[name]
-            taken_over.add(field)
+            copied.add(field)
     for name, (field, values) in _COPY_MODES.items():
         mode = one_of(headers, name, ("source", "override"))
         if mode == "source":
-            taken_over.add(field)
+            copied.add(field)
         if mode == "override" and not any(headers.get(value) for value in values):
             raise missing_header(values[0])
-    return own, frozenset(taken_over)
+    return own, frozenset(copied)
 
 
-def _told(url: str) -> str:
-    """The source as it is shown later: without the signature, which is a secret."""
+def _shareable_url(url: str) -> str:
+    """The source as later responses name it: without the signature, which is a secret."""
     parts = urlsplit(url)
     kept = "&".join(
         part for part in parts.query.split("&") if part.startswith(("snapshot=", "sharesnapshot="))

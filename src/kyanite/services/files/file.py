@@ -1,4 +1,4 @@
-"""Files over REST: made, described, changed, leased, deleted. Their bytes are in ``ranges.py``."""
+"""Files over REST: creating, describing, changing, leasing, deleting. ``ranges.py`` has their bytes."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -52,7 +52,7 @@ _FIELDS = (
 
 
 async def create_file(context: RequestContext) -> Response:
-    """An empty file of a length. Since 2026-06-06 the request may bring its first bytes."""
+    """A file of a length, with zeros. Since 2026-06-06 the request may have its first bytes as its body."""
     headers = context.headers
     if required(headers, "x-ms-type").lower() != "file":
         raise bad_header("x-ms-type", headers["x-ms-type"])
@@ -66,17 +66,17 @@ async def create_file(context: RequestContext) -> Response:
         properties=new_file_properties_of(headers),
     )
     create = partial(file.create, context.store.engine, path, may_overwrite=may_overwrite(context.principal))
-    brought = data_length_of(context)
-    if not brought:
+    body_length = data_length_of(context)
+    if not body_length:
         found = await create(new_file=new_file(), lease_id=lease_id)
         hashes: Headers = []
     else:
-        check_body_length(context.version, brought, FIRST_BYTES_MAX)
-        if brought > new_file().length:
-            raise bad_header("Content-Length", str(brought))
+        check_body_length(context.version, body_length, FIRST_BYTES_MAX)
+        if body_length > new_file().length:
+            raise bad_header("Content-Length", str(body_length))
         received, found = await store(
             context,
-            brought,
+            body_length,
             lambda received: create(new_file=new_file(payload=received.payload), lease_id=lease_id),
         )
         hashes = hash_headers(headers, received) + structured_headers(context)
@@ -102,7 +102,7 @@ async def get_file_metadata(context: RequestContext) -> Response:
 
 
 async def set_file_properties(context: RequestContext) -> Response:
-    """Replaces all content headers: one that is not sent is cleared. Only a length alone leaves them."""
+    """Replaces all content headers: one that is not sent is cleared, unless the request only sets a length."""
     headers = context.headers
     length = _length_of(headers)
     stays = length is not None and not any(name in headers for name in _FIELDS)
@@ -141,7 +141,7 @@ async def delete_file(context: RequestContext) -> Response:
 
 
 def property_headers(context: RequestContext, entry: Entry, parent_id: int, now: Instant) -> Headers:
-    """What Get File and Get File Properties both say of a file."""
+    """The headers that Get File and Get File Properties both return."""
     headers = version_headers(entry)
     http, overrides = entry.http, context.overrides
     values = (
@@ -152,9 +152,9 @@ def property_headers(context: RequestContext, entry: Entry, parent_id: int, now:
         http.content_disposition,
     )
     for name, value in zip(_NAMES, values, strict=True):
-        shown = overrides.get(name.lower()) or value
-        if shown:
-            headers.append((name, shown))
+        returned = overrides.get(name.lower()) or value
+        if returned:
+            headers.append((name, returned))
     headers += [("Accept-Ranges", "bytes"), ("x-ms-type", "File"), ("x-ms-server-encrypted", "true")]
     headers += smb_headers(entry, parent_id)
     if "sharesnapshot" not in context.parameters:
@@ -175,7 +175,7 @@ def _copy_headers(state: CopyState) -> Headers:
 
 
 def _length_of(headers: Mapping[str, str]) -> int | None:
-    """The length that a file is to have. One that no file can have is another fault than one that is no number."""
+    """The length that the request sets. One out of range is another error than one that is not a number."""
     text = headers.get(_LENGTH, "")
     digits = text.removeprefix("-")
     if digits.isascii() and digits.isdecimal() and not 0 <= int(text) <= FILE_MAX_BYTES:

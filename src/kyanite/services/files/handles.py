@@ -1,7 +1,9 @@
 """List Handles and Force Close Handles, of files and directories alike."""
 
-from kyanite.model.files import open_files
-from kyanite.model.files.handles import Handle
+import re
+
+from kyanite.model.files import handle_lists
+from kyanite.model.files.handle_lists import HandleItem, HandlePosition
 from kyanite.rules.share_modes import Rights
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import readable_path_of
@@ -13,19 +15,24 @@ from kyanite.wire.malformed import bad_header, bad_parameter
 from kyanite.wire.xml import escape, name_element
 
 _ALL = "*"
+_ID_DIGITS_MAX = 19
+_NO_ID = (1 << 64) - 1
+"""An id that no handle has."""
+_MARKER = re.compile("([0-9]{1,19})(?:-([0-9]{1,19}))?")
+"""The handle at which a page begins and, if it is another, the first handle of its file."""
 _RIGHTS = ((Rights.READ, "Read"), (Rights.WRITE, "Write"), (Rights.DELETE, "Delete"))
 
 
 async def list_handles(context: RequestContext) -> Response:
-    page = await open_files.list_handles(
+    page = await handle_lists.list_handles(
         context.store.engine,
         readable_path_of(context),
         recursive=flag_of(context.headers, "x-ms-recursive"),
-        first_id=_marker_of(context),
+        start=_marker_of(context),
         limit=max_results_of(context.parameters),
     )
-    items = "".join(map(_item, page.handles))
-    marker = "" if page.next_id is None else str(page.next_id)
+    items = "".join(map(_item, page.items))
+    marker = "" if page.next_start is None else _encode_marker(page.next_start)
     return enumeration(context, echo="", items=f"<Entries>{items}</Entries>", next_marker=marker)
 
 
@@ -33,11 +40,11 @@ async def force_close_handles(context: RequestContext) -> Response:
     text = required(context.headers, "x-ms-handle-id")
     if text != _ALL and not (text.isascii() and text.isdecimal()):
         raise bad_header("x-ms-handle-id", text)
-    closing = await open_files.close_handles(
+    closing = await handle_lists.close_handles(
         context.store.engine,
         readable_path_of(context),
         recursive=flag_of(context.headers, "x-ms-recursive"),
-        handle_id=None if text == _ALL else int(text),
+        handle_id=None if text == _ALL else _handle_id_of(text),
     )
     headers = [
         ("x-ms-number-of-handles-closed", str(closing.closed)),
@@ -48,24 +55,36 @@ async def force_close_handles(context: RequestContext) -> Response:
     return Response(200, headers)
 
 
-def _marker_of(context: RequestContext) -> int:
+def _encode_marker(start: HandlePosition) -> str:
+    first, handle = start
+    return str(handle) if handle == first else f"{handle}-{first}"
+
+
+def _marker_of(context: RequestContext) -> HandlePosition:
     text = context.parameters.get("marker")
     if not text:
-        return 0
-    if not (text.isascii() and text.isdecimal()):
+        return HandlePosition()
+    found = _MARKER.fullmatch(text)
+    if found is None:
         raise bad_parameter("marker", text)
-    return int(text)
+    handle, first = int(found[1]), int(found[2] or found[1])
+    return HandlePosition(first, handle)
 
 
-def _item(handle: Handle) -> str:
-    """Nobody has reconnected yet, and clients read no time from an empty element."""
+def _handle_id_of(text: str) -> int:
+    return int(text) if len(text) <= _ID_DIGITS_MAX else _NO_ID
+
+
+def _item(item: HandleItem) -> str:
+    """Handles do not reconnect yet, and clients cannot parse an empty LastReconnectTime."""
+    file, handle = item
     opened = http_date.encode(handle.opened_at)
     rights = "".join(
         f"<AccessRight>{name}</AccessRight>" for right, name in _RIGHTS if handle.open.access & right
     )
     return (
-        f"<Handle><HandleId>{handle.id}</HandleId>{name_element(handle.path, 'Path')}"
-        f"<FileId>{handle.file_id}</FileId><ParentId>{handle.parent_id}</ParentId>"
+        f"<Handle><HandleId>{handle.id}</HandleId>{name_element(file.path, 'Path')}"
+        f"<FileId>{file.file_id}</FileId><ParentId>{file.directory_id}</ParentId>"
         f"<SessionId>{handle.session_id}</SessionId><ClientIp>{escape(handle.client_ip)}</ClientIp>"
         f"<ClientName /><OpenTime>{opened}</OpenTime>"
         f"<AccessRightList>{rights}</AccessRightList></Handle>"

@@ -1,10 +1,10 @@
-"""Symbolic and hard links, for shares that speak NFS.
+"""Symbolic and hard links, on NFS shares.
 
-The text of a symbolic link is kept as it was sent, which is how AzCopy expects it back: who encodes it decodes it. The
-path of the file that gets a further name may be percent-encoded or bare: some clients do nothing to it.
+The text of a symbolic link is stored and returned as it was sent, which AzCopy relies on: the client that encodes it
+decodes it. The path of a file that gets a further name may be percent-encoded or not: some clients do not encode it.
 """
 
-from kyanite.model.files import hard_link, links
+from kyanite.model.files import links
 from kyanite.model.files.tree import FilePath
 from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
 from kyanite.services.rest.context import RequestContext
@@ -23,7 +23,7 @@ async def create_symbolic_link(context: RequestContext) -> Response:
     target = required(context.headers, _TEXT)
     if len(target) > _TEXT_MAX_CHARACTERS:
         raise bad_header(_TEXT, target)
-    entry, parent_id = await links.create(
+    entry, parent_id = await links.create_symbolic_link(
         context.store.engine,
         path_of(context),
         target,
@@ -34,14 +34,14 @@ async def create_symbolic_link(context: RequestContext) -> Response:
 
 
 async def read_symbolic_link(context: RequestContext) -> Response:
-    entry = await links.see(context.store.engine, readable_path_of(context))
+    entry = await links.read_symbolic_link(context.store.engine, readable_path_of(context))
     return Response(200, [*version_headers(entry), (_TEXT, entry.target)])
 
 
 async def create_hard_link(context: RequestContext) -> Response:
     path, target = path_of(context), required(context.headers, _TARGET)
     names = names_of(context, _decoded(target).removeprefix("/"))
-    entry, parent_id = await hard_link.create(
+    entry, parent_id = await links.create_hard_link(
         context.store.engine, path, FilePath(path.share, names), lease_id_of(context.headers)
     )
     return Response(201, version_headers(entry) + smb_headers(entry, parent_id))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from kyanite.model.files import listing, share_listing
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.listing import DirectoryListing
-from kyanite.model.files.share_listing import ShareItem, SharePageStart
+from kyanite.model.files.share_listing import ShareItem, SharePosition
 from kyanite.rules import file_attributes, leases
 from kyanite.services.files import provisioning
 from kyanite.services.files.properties import encode_permission_key
@@ -45,27 +45,27 @@ async def list_shares(context: RequestContext) -> Response:
     )
     page = await share_listing.list_shares(context.store.engine, context.account.name, request)
     items = "".join(_share_item(item, page.at, "metadata" in parts) for item in page.items)
-    place = page.next_start
+    start = page.next_start
     return enumeration(
         context,
         echo=echo_of(context, request.limit),
         items=f"<Shares>{items}</Shares>",
-        next_marker="" if place is None else encode_marker(f"{place.name}\0{place.position}"),
+        next_marker="" if start is None else encode_marker(f"{start.name}\0{start.position}"),
     )
 
 
-def _start_of(parameters: Mapping[str, str]) -> SharePageStart:
-    """A marker holds a position behind the name: no name has a zero byte."""
+def _start_of(parameters: Mapping[str, str]) -> SharePosition:
+    """A marker has a name, a zero byte, which no name contains, and a position."""
     name, _, position = marker_of(parameters).partition("\0")
     if position and not (position.isascii() and position.isdecimal()):
         raise bad_parameter("marker", parameters["marker"])
-    return SharePageStart(name, int(position or 0))
+    return SharePosition(name, int(position or 0))
 
 
 def _share_item(item: ShareItem, now: Instant, with_metadata: bool) -> str:
     record = item.record
     settings = record.settings
-    received = f"<Snapshot>{iso_time.encode(item.snapshot)}</Snapshot>" if item.snapshot is not None else ""
+    version = f"<Snapshot>{iso_time.encode(item.snapshot)}</Snapshot>" if item.snapshot is not None else ""
     status, state, duration = leases.shown(record.lease, now)
     lasting = f"<LeaseDuration>{duration}</LeaseDuration>" if duration else ""
     changed = (
@@ -81,13 +81,13 @@ def _share_item(item: ShareItem, now: Instant, with_metadata: bool) -> str:
     metadata = metadata_element(record.metadata) if with_metadata else ""
     kept = ""
     if item.retired is not None:
-        received = f"<Deleted>true</Deleted><Version>{encode_version(item.retired.deleted_at)}</Version>"
+        version = f"<Deleted>true</Deleted><Version>{encode_version(item.retired.deleted_at)}</Version>"
         kept = (
             f"<DeletedTime>{http_date.encode(item.retired.deleted_at)}</DeletedTime>"
             f"<RemainingRetentionDays>{item.retired.days_left(now)}</RemainingRetentionDays>"
         )
     return (
-        f"<Share><Name>{item.name}</Name>{received}<Properties>"
+        f"<Share><Name>{item.name}</Name>{version}<Properties>"
         f"<Last-Modified>{http_date.encode(record.modified_at)}</Last-Modified>"
         f'<Etag>"{record.etag}"</Etag><Quota>{settings.quota_gib}</Quota>'
         f"<AccessTier>{settings.tier or TIERS[0]}</AccessTier>{changed}"
@@ -121,7 +121,7 @@ async def list_directories_and_files(context: RequestContext) -> Response:
 
 
 def _item_writer(parts: frozenset[str], *, with_ids: bool) -> Callable[[Entry], str]:
-    """Ids are told without being asked for; whether the request wants more than that is told by its parts."""
+    """How one entry is written. Ids are always included, other properties as the request says."""
     with_times, with_etag = "timestamps" in parts, "etag" in parts
     with_attributes, with_permission = "attributes" in parts, "permissionkey" in parts
     if not parts:
@@ -166,7 +166,7 @@ def _plain_item(entry: Entry) -> str:
 
 
 def _times(entry: Entry) -> str:
-    """There is no last access to tell: the last write stands in for it."""
+    """The last access is not recorded; the last write stands in for it."""
     written = iso_time.encode(entry.last_write_at)
     return (
         f"<CreationTime>{iso_time.encode(entry.created_at)}</CreationTime>"

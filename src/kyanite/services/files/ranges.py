@@ -37,7 +37,7 @@ _THROUGH_RENAMES = "x-ms-file-support-rename"
 
 
 async def put_range(context: RequestContext) -> Response:
-    """The answer tells both hashes of what was written, whichever the request brought."""
+    """The response has both hashes of the range, whichever the request had."""
     headers = context.headers
     required(headers, "x-ms-write")
     clears = one_of(headers, "x-ms-write", ("update", "clear")) == "clear"
@@ -68,7 +68,7 @@ async def put_range(context: RequestContext) -> Response:
 
 
 def written_headers(entry: Entry) -> Headers:
-    """What the answer to any write of a range says."""
+    """The headers in the response to any write of a range."""
     written = ("x-ms-file-last-write-time", iso_time.encode(entry.last_write_at))
     return [*version_headers(entry), written, ENCRYPTED]
 
@@ -84,7 +84,7 @@ async def get_file(context: RequestContext) -> Response:
         return FileAtInstant(entry, location.directory_id, snap.now)
 
     def describe(opened: Opened[FileAtInstant]) -> Headers:
-        """The hash that is stored is that of the whole, so with a range it goes by another name."""
+        """The stored hash is that of the whole file, so a response with a range returns it in another header."""
         entry = opened.record.entry
         headers = property_headers(context, entry, opened.record.parent_id, opened.at)
         md5 = entry.http.content_md5
@@ -101,7 +101,7 @@ async def get_file(context: RequestContext) -> Response:
 
 
 async def list_ranges(context: RequestContext) -> Response:
-    """A page, for who knows of pages; to others all ranges at once, up to very many."""
+    """Paged for versions that support paging; otherwise all ranges, up to 500,000."""
     wanted = ranges.from_headers(context.headers) or ByteRange(0, None)
     since = instant_of(context, "prevsharesnapshot")
     through_renames = flag_of(context.headers, _THROUGH_RENAMES)
@@ -139,7 +139,7 @@ def _item(start: int, end: int, is_clear: bool) -> str:
 
 
 def range_of(headers: Mapping[str, str]) -> ByteRange:
-    """The range of a write, which must be told."""
+    """The range of a write, which is required."""
     text = headers.get("x-ms-range") or headers.get("range")
     if not text:
         raise missing_header("x-ms-range")

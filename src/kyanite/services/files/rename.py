@@ -32,18 +32,22 @@ async def _rename(context: RequestContext, kind: int) -> Response:
     if (source.account, source.container) != (context.account, context.container):
         raise bad_header(_SOURCE, headers[_SOURCE])
     names = names_of(context, source.object_name, "x-ms-source-allow-trailing-dot")
+    target = path_of(context)
     request = Rename(
-        source=FilePath(share_of(source), names),
-        target=path_of(context),
-        kind=kind,
+        names=target.names,
         replaces=flag_of(headers, "x-ms-file-rename-replace-if-exists"),
         ignores_read_only=flag_of(headers, "x-ms-file-rename-ignore-readonly"),
-        source_lease_id=lease_id_of(headers, "x-ms-source-lease-id"),
         target_lease_id=lease_id_of(headers, "x-ms-destination-lease-id"),
         properties=smb_properties_of(headers, of_directory=kind == DIRECTORY, creates=False),
         metadata=metadata_of(context.request),
         content_type=headers.get("x-ms-content-type", ""),
     )
-    entry, parent_id = await rename.rename(context.store.engine, request)
+    entry, parent_id = await rename.rename(
+        context.store.engine,
+        FilePath(share_of(source), names),
+        kind,
+        request,
+        lease_id_of(headers, "x-ms-source-lease-id"),
+    )
     answer = [*version_headers(entry), ("x-ms-request-server-encrypted", "true")]
     return Response(200, answer + smb_headers(entry, parent_id))

@@ -47,7 +47,7 @@ async def create_share(context: RequestContext) -> Response:
         share_of(context),
         metadata_of(context.request),
         settings,
-        directory.found_root,
+        directory.create_root,
     )
     return Response(201, version_headers(record))
 
@@ -130,16 +130,16 @@ async def lease_share(context: RequestContext) -> Response:
 async def snapshot_share(context: RequestContext) -> Response:
     """Of the share as it is: a snapshot that the request names does not matter, as it does not to the service."""
     key = ShareKey(context.account.name, context.container)
-    taken_at, record = await share_snapshots.take(context.store.engine, key, metadata_of(context.request))
-    return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(taken_at))])
+    snapshot_at, record = await share_snapshots.take(context.store.engine, key, metadata_of(context.request))
+    return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(snapshot_at))])
 
 
 async def delete_share(context: RequestContext) -> Response:
     key = readable_share_of(context)
-    wish = one_of(context.headers, "x-ms-delete-snapshots", ("include", "include-leased"))
-    if wish and key.snapshot is not None:
-        raise bad_header("x-ms-delete-snapshots", wish)
-    await share_snapshots.delete(context.store.engine, key, lease_id_of(context.headers), Snapshots(wish))
+    choice = one_of(context.headers, "x-ms-delete-snapshots", ("include", "include-leased"))
+    if choice and key.snapshot is not None:
+        raise bad_header("x-ms-delete-snapshots", choice)
+    await share_snapshots.delete(context.store.engine, key, lease_id_of(context.headers), Snapshots(choice))
     return Response(202)
 
 

@@ -1,0 +1,91 @@
+"""Who acts on a file or directory: a REST request, or an SMB client through one of its open handles.
+
+Operations take what was found and an actor. They state the access that they need, and the actor checks whether other
+handles, locks or a lease forbid it to this caller.
+"""
+
+from typing import NamedTuple
+
+from kyanite.engine.api import Snapshot
+from kyanite.model.files import handles
+from kyanite.rules import byte_locks, leases, share_modes
+from kyanite.rules.leases import Lease
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.share_modes import EVERYTHING, Open, Rights
+from kyanite.values import Instant, LeaseId
+
+
+class RestActor(NamedTuple):
+    """A REST request. It opens the file for the time of its transaction, as it were, and shares everything; so every
+    open handle can forbid it, by a pending delete, its share mode, or a lock on the range."""
+
+    lease_id: LeaseId | None = None
+
+    def check(
+        self,
+        snap: Snapshot,
+        share_id: int,
+        file_id: int,
+        access: Rights,
+        *,
+        start: int = 0,
+        length: int = 0,
+        share: Rights = EVERYTHING,
+    ) -> None:
+        if not access:
+            handles.check_not_pending(snap, share_id, file_id)
+            return
+        present = handles.load(snap, share_id, file_id)
+        if present is None:
+            return
+        opened, others = present
+        if opened.is_delete_pending:
+            raise Refused(Reason.DELETE_PENDING)
+        if share_modes.conflict((each.open for each in others), Open(access, share)):
+            raise Refused(Reason.SHARING_VIOLATION)
+        if length:
+            locks = [lock for each in others for lock in each.locks]
+            if byte_locks.conflict(locks, start, length, writes=bool(access & Rights.WRITE)):
+                raise Refused(Reason.FILE_LOCK_CONFLICT)
+
+    def check_lease(self, lease: Lease, now: Instant) -> Lease:
+        """A write needs the id of the lease that is in force. Returns the lease as the write leaves it."""
+        return leases.check_write(lease, self.lease_id, now)
+
+
+class SmbActor(NamedTuple):
+    """An SMB client, by its handle. Opening it has checked share modes, the lease and a pending delete, so only the
+    locks of other handles forbid what it does now. The SMB service checks the access that the handle was granted."""
+
+    handle_id: int
+
+    def check(
+        self,
+        snap: Snapshot,
+        share_id: int,
+        file_id: int,
+        access: Rights,
+        *,
+        start: int = 0,
+        length: int = 0,
+        share: Rights = EVERYTHING,
+    ) -> None:
+        del share
+        if not length:
+            handles.load_handle(snap, share_id, file_id, self.handle_id)
+            return
+        present = handles.load(snap, share_id, file_id)
+        if present is None or all(each.id != self.handle_id for each in present[1]):
+            raise Refused(Reason.HANDLE_CLOSED)
+        locks = [lock for each in present[1] for lock in each.locks]
+        if byte_locks.conflict(
+            locks, start, length, writes=bool(access & Rights.WRITE), handle=self.handle_id
+        ):
+            raise Refused(Reason.FILE_LOCK_CONFLICT)
+
+    def check_lease(self, lease: Lease, now: Instant) -> Lease:
+        """A lease that is in force leaves SMB clients only handles that cannot write."""
+        return lease if leases.is_locked(lease, now) else leases.check_write(lease, None, now)
+
+
+Actor = RestActor | SmbActor
