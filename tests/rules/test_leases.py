@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from kyanite.rules import leases
-from kyanite.rules.leases import INFINITE, NO_LEASE, Lease, Shown, State
+from kyanite.rules.leases import INFINITE, NO_LEASE, Lease, LeaseProperties, State
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import TICKS_PER_SECOND, Instant, LeaseId
 
@@ -413,17 +413,17 @@ def test_an_action_on_a_file(action: Action, situation: Situation, expected: Out
 @pytest.mark.parametrize(
     ("situation", "expected"),
     [
-        (SITUATIONS[State.AVAILABLE], Shown("unlocked", "available", None)),
-        (SITUATIONS[State.LEASED], Shown("locked", "leased", "fixed")),
-        (INFINITE_SITUATIONS[State.LEASED], Shown("locked", "leased", "infinite")),
-        (SITUATIONS[State.BREAKING], Shown("locked", "breaking", None)),
-        (INFINITE_SITUATIONS[State.BREAKING], Shown("locked", "breaking", None)),
-        (SITUATIONS[State.BROKEN], Shown("unlocked", "broken", None)),
-        (SITUATIONS[State.EXPIRED], Shown("unlocked", "expired", None)),
+        (SITUATIONS[State.AVAILABLE], LeaseProperties("unlocked", "available", None)),
+        (SITUATIONS[State.LEASED], LeaseProperties("locked", "leased", "fixed")),
+        (INFINITE_SITUATIONS[State.LEASED], LeaseProperties("locked", "leased", "infinite")),
+        (SITUATIONS[State.BREAKING], LeaseProperties("locked", "breaking", None)),
+        (INFINITE_SITUATIONS[State.BREAKING], LeaseProperties("locked", "breaking", None)),
+        (SITUATIONS[State.BROKEN], LeaseProperties("unlocked", "broken", None)),
+        (SITUATIONS[State.EXPIRED], LeaseProperties("unlocked", "expired", None)),
     ],
 )
-def test_what_is_shown(situation: Situation, expected: Shown) -> None:
-    assert leases.shown(*situation) == expected
+def test_what_is_shown(situation: Situation, expected: LeaseProperties) -> None:
+    assert leases.properties_of(*situation) == expected
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,7 @@ class Leases(RuleBasedStateMachine):
         assert leases.state_of(self.lease, self.now).value == expected
         locked = expected in ("leased", "breaking")
         duration = "infinite" if expected == "leased" and math.isinf(self.oracle.length()) else "fixed"
-        assert leases.shown(self.lease, self.now) == (
+        assert leases.properties_of(self.lease, self.now) == (
             "locked" if locked else "unlocked",
             expected,
             duration if expected == "leased" else None,

@@ -108,8 +108,8 @@ def test_only_what_is_online_can_be_read(tiering: Tiering, expected: Reason | No
 
 def test_the_instant_decides() -> None:
     pending = Tiering("Archive", BEFORE, Rehydration("Cold", "High", NOW))
-    assert tiers.settled(pending, Instant(NOW - 1)) == pending
-    assert tiers.settled(pending, NOW) == Tiering("Cold", NOW)
+    assert tiers.current(pending, Instant(NOW - 1)) == pending
+    assert tiers.current(pending, NOW) == Tiering("Cold", NOW)
 
 
 def test_a_tier_that_was_not_named_is_inferred() -> None:

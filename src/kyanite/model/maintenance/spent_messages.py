@@ -76,7 +76,7 @@ def _expired(snap: Snapshot, start: bytes) -> tuple[list[bytes], bytes]:
     gone = []
     for key, value in snap.scan(start, keys.after(keys.MESSAGES), limit=ROWS_AT_ONCE):
         count += 1
-        if visibility.is_gone(decode_message(value).state, snap.now):
+        if visibility.is_expired(decode_message(value).state, snap.now):
             gone.append(key)
     return gone, key + b"\0" if count == ROWS_AT_ONCE else b""
 
