@@ -58,9 +58,9 @@ async def decode(
         raise _invalid()
     whole, left = crc64.EMPTY, length
     for number in range(1, count + 1):
-        said, size = _SEGMENT.unpack(await source.field(_SEGMENT.size))
+        declared, size = _SEGMENT.unpack(await source.field(_SEGMENT.size))
         left -= size
-        if said != number or left < 0:
+        if declared != number or left < 0:
             raise _invalid()
         missing, checksum = size, crc64.EMPTY
         while missing:
@@ -122,10 +122,12 @@ async def encode(pieces: AsyncIterator[bytes | memoryview], length: int) -> Asyn
     yield _CRC.pack(whole)
 
 
-def _check(found: int, said: int) -> None:
-    if found != said:
+def _check(found: int, declared: int) -> None:
+    if found != declared:
         raise Malformed(
-            "Crc64Mismatch", UserSpecifiedCrc64=crc64.encode(said), ServerCalculatedCrc64=crc64.encode(found)
+            "Crc64Mismatch",
+            UserSpecifiedCrc64=crc64.encode(declared),
+            ServerCalculatedCrc64=crc64.encode(found),
         )
 
 

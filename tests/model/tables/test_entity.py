@@ -172,7 +172,7 @@ async def test_large_entities_of_one_group_do_not_mix() -> None:
 # Tables that are deleted
 
 
-async def test_a_deleted_table_is_taken_apart_in_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_deleted_table_is_purged_in_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deleted_tables, "ROWS_AT_ONCE", 40)
     engine = await with_table()
     table_id = (await table.get(engine, TABLE)).id
@@ -181,9 +181,9 @@ async def test_a_deleted_table_is_taken_apart_in_bounded_steps(monkeypatch: pyte
     await table.delete(engine, TABLE)
     await table.create(engine, TABLE)
     await change(engine, Act.INSERT, "kept", n=1)
-    sweeper = DeletedTables(engine)
+    purge = DeletedTables(engine)
     steps = 0
-    while await sweeper.step():
+    while await purge.step():
         steps += 1
     assert steps == 4
     for prefix in (keys.entities(table_id), keys.entity_parts(table_id), keys.DELETED_TABLES):
