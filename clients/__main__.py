@@ -10,10 +10,10 @@ from tests.server_process import ServerProcess
 
 from clients import command_line, installs, node, python, transfers
 from clients.installs import UnavailableError
-from clients.place import CommandFailed, Place
 from clients.report import Report
+from clients.workspace import CommandFailed, Workspace
 
-Suite = Callable[[Place, Report], None]
+Suite = Callable[[Workspace, Report], None]
 
 SUITES: Mapping[str, Suite] = {
     "azcopy": transfers.suite,
@@ -33,15 +33,15 @@ def main() -> int:
     made = tempfile.TemporaryDirectory(prefix="run-", dir=installs.home(), ignore_cleanup_errors=True)
     with made as folder, ServerProcess() as server:
         for name in options.clients or SUITES:
-            place = Place(server, Path(folder) / name)
-            place.folder.mkdir()
+            workspace = Workspace(server, Path(folder) / name)
+            workspace.folder.mkdir()
             try:
-                SUITES[name](place, report.of(name))
+                SUITES[name](workspace, report.of(name))
             except UnavailableError as problem:
                 report.of(name).failed("is installed", str(problem))
             except CommandFailed as problem:
-                report.of(name).failed("comes to its end", str(problem))
-        with report.of("server").check("it had nothing to complain of"):
+                report.of(name).failed("runs to the end", str(problem))
+        with report.of("server").check("it logged no errors"):
             _check_log(server)
     print(report.summary())
     return 1 if report.failures else 0
@@ -57,9 +57,9 @@ def _options() -> argparse.Namespace:
 
 
 def _check_log(server: ServerProcess) -> None:
-    complaints = [line for line in server.log if line.get("level") in {"error", "critical"}]
-    if complaints:
-        raise AssertionError("\n".join(str(line) for line in complaints))
+    errors = [line for line in server.log if line.get("level") in {"error", "critical"}]
+    if errors:
+        raise AssertionError("\n".join(str(line) for line in errors))
 
 
 if __name__ == "__main__":

@@ -5,21 +5,21 @@ import random
 from typing import Any
 
 from clients import installs
-from clients.place import CommandFailed, Place, Tree, run
+from clients.workspace import CommandFailed, Tree, Workspace, run
 
 
 class Az:
     """The command. ``az("container", "create", name="c")`` is ``az storage container create --name c``."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         self._command = str(installs.azure_cli())
-        self.place = place
+        self.workspace = workspace
         self._environment = {
-            "AZURE_CONFIG_DIR": str(place.folder / "config"),
+            "AZURE_CONFIG_DIR": str(workspace.folder / "config"),
             "AZURE_CORE_COLLECT_TELEMETRY": "no",
             "AZURE_CORE_ONLY_SHOW_ERRORS": "true",
             "AZURE_CORE_SURVEY_MESSAGE": "no",
-            "AZURE_STORAGE_CONNECTION_STRING": place.connection_string,
+            "AZURE_STORAGE_CONNECTION_STRING": workspace.connection_string,
         }
 
     def __call__(self, group: str, verb: str, /, *more: str, **options: str) -> Any:

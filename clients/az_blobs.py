@@ -1,12 +1,12 @@
 """``az storage container|blob``."""
 
 from clients.az import TREE, Az
-from clients.place import expect, expect_same, tree_in
 from clients.report import Report
+from clients.workspace import expect, expect_same, tree_in
 
 
 def containers(az: Az, report: Report) -> None:
-    name = az.place.new_name()
+    name = az.workspace.new_name()
     with report.check("container create, exists, list, show"):
         expect(az("container", "create", name=name), {"created": True})
         expect(az("container", "create", name=name), {"created": False})
@@ -39,7 +39,7 @@ def containers(az: Az, report: Report) -> None:
 
 
 def blobs(az: Az, report: Report) -> None:
-    name, folder = az.place.new_name(), az.place.new_folder(TREE)
+    name, folder = az.workspace.new_name(), az.workspace.new_folder(TREE)
     az("container", "create", name=name)
     with report.check("blob upload, download, exists, show, list, delete"):
         for path in ("a.txt", "sub/large.bin"):
@@ -49,18 +49,18 @@ def blobs(az: Az, report: Report) -> None:
             expect(back.read_bytes() == TREE[path], True, "the same bytes")
             back.unlink()
         expect(az("blob", "exists", container_name=name, name="a.txt"), {"exists": True})
-        shown = az("blob", "show", container_name=name, name="a.txt")
-        expect((shown["properties"]["contentLength"], shown["metadata"]), (5, {"x": "1"}))
+        found = az("blob", "show", container_name=name, name="a.txt")
+        expect((found["properties"]["contentLength"], found["metadata"]), (5, {"x": "1"}))
         listed = [each["name"] for each in az("blob", "list", container_name=name)]
         expect(listed, ["a.txt", "sub/large.bin"])
         az("blob", "delete", container_name=name, name="sub/large.bin")
         az.refuses("BlobNotFound", "blob", "delete", container_name=name, name="sub/large.bin")
-    with report.check("blob upload refuses to overwrite unless told to"):
+    with report.check("blob upload refuses to overwrite by default"):
         source = str(folder / "a.txt")
         az.refuses("BlobAlreadyExists", "blob", "upload", container_name=name, name="a.txt", file=source)
         az("blob", "upload", container_name=name, name="a.txt", file=source, overwrite="true")
     with report.check("blob types: page and append"):
-        disk = az.place.new_folder({"disk": bytes(512) + b"x" * 512})
+        disk = az.workspace.new_folder({"disk": bytes(512) + b"x" * 512})
         for kind in ("page", "append"):
             az("blob", "upload", container_name=name, name=kind, file=str(disk / "disk"), type=kind)
             az("blob", "download", container_name=name, name=kind, file=str(disk / kind))
@@ -69,8 +69,8 @@ def blobs(az: Az, report: Report) -> None:
         az("blob metadata", "update", "--metadata", "y=2", container_name=name, name="a.txt")
         expect(az("blob metadata", "show", container_name=name, name="a.txt"), {"y": "2"})
         az("blob", "update", container_name=name, name="a.txt", content_type="text/x")
-        taken = az("blob", "snapshot", container_name=name, name="a.txt")
-        expect(bool(taken["snapshot"]), True, "a snapshot")
+        snapshot = az("blob", "snapshot", container_name=name, name="a.txt")
+        expect(bool(snapshot["snapshot"]), True, "a snapshot")
         lease = az("blob lease", "acquire", container_name=name, blob_name="a.txt", lease_duration="60")
         source = str(folder / "a.txt")
         again = {"container_name": name, "name": "a.txt", "file": source, "overwrite": "true"}
@@ -79,7 +79,7 @@ def blobs(az: Az, report: Report) -> None:
 
 
 def copies(az: Az, report: Report) -> None:
-    name, folder = az.place.new_name(), az.place.new_folder(TREE)
+    name, folder = az.workspace.new_name(), az.workspace.new_folder(TREE)
     az("container", "create", name=name)
     az("blob", "upload", container_name=name, name="a.txt", file=str(folder / "a.txt"))
     with report.check("blob copy start, and rewrite from a URL"):
@@ -91,8 +91,8 @@ def copies(az: Az, report: Report) -> None:
             destination_container=name,
             destination_blob="c1",
         )
-        shown = az("blob", "show", container_name=name, name="c1")
-        expect(shown["properties"]["copy"]["status"], "success")
+        found = az("blob", "show", container_name=name, name="c1")
+        expect(found["properties"]["copy"]["status"], "success")
         terms = {"permissions": "r", "expiry": "2099-01-01T00:00Z"}
         url = az("blob", "generate-sas", "--full-uri", container_name=name, name="a.txt", **terms)
         az("blob", "rewrite", container_name=name, name="c2", source_uri=url)
@@ -100,21 +100,21 @@ def copies(az: Az, report: Report) -> None:
     with report.check("blob show by a URL with a token, beside a connection string"):
         expect(az("blob", "show", blob_url=url)["name"], "a.txt")
     with report.check("blob set-tier, to the archive and back"):
-        place = {"container_name": name, "name": "c2"}
+        blob = {"container_name": name, "name": "c2"}
         for tier in ("Cool", "Archive"):
-            az("blob", "set-tier", **place, tier=tier)
-            expect(az("blob", "show", **place)["properties"]["blobTier"], tier)
-        az.refuses("BlobArchived", "blob", "download", **place, file=str(folder / "back"))
-        az("blob", "set-tier", **place, tier="Hot", rehydrate_priority="High")
-        expect(az("blob", "show", **place)["properties"]["rehydrationStatus"], "rehydrate-pending-to-hot")
+            az("blob", "set-tier", **blob, tier=tier)
+            expect(az("blob", "show", **blob)["properties"]["blobTier"], tier)
+        az.refuses("BlobArchived", "blob", "download", **blob, file=str(folder / "back"))
+        az("blob", "set-tier", **blob, tier="Hot", rehydrate_priority="High")
+        expect(az("blob", "show", **blob)["properties"]["rehydrationStatus"], "rehydrate-pending-to-hot")
 
 
 def trees(az: Az, report: Report) -> None:
-    name, folder = az.place.new_name(), az.place.new_folder(TREE)
+    name, folder = az.workspace.new_name(), az.workspace.new_folder(TREE)
     az("container", "create", name=name)
     with report.check("blob upload-batch, download-batch, delete-batch"):
         az("blob", "upload-batch", destination=name, source=str(folder))
-        below = az.place.new_folder({})
+        below = az.workspace.new_folder({})
         az("blob", "download-batch", source=name, destination=str(below))
         expect_same(tree_in(below), TREE)
         az("blob", "delete-batch", source=name)
@@ -124,7 +124,7 @@ def trees(az: Az, report: Report) -> None:
         expect([each["name"] for each in az("blob", "list", container_name=name)], ["a.txt"])
     with report.check("blob copy start-batch, and lists by pages and folders"):
         az("blob", "upload-batch", destination=name, source=str(folder), overwrite="true")
-        other = az.place.new_name()
+        other = az.workspace.new_name()
         az("container", "create", name=other)
         az("blob copy", "start-batch", source_container=name, destination_container=other)
         first = az("blob", "list", "--show-next-marker", container_name=other, num_results="3")

@@ -3,12 +3,12 @@
 from azure.storage.fileshare import ShareServiceClient
 
 from clients.az import TREE, Az
-from clients.place import expect, expect_same, tree_in
 from clients.report import Report
+from clients.workspace import expect, expect_same, tree_in
 
 
 def shares(az: Az, report: Report) -> None:
-    name = az.place.new_name()
+    name = az.workspace.new_name()
     with report.check("share create, exists, list, show, update"):
         expect(az("share", "create", name=name, quota="7"), {"created": True})
         expect(az("share", "exists", name=name), {"exists": True})
@@ -27,8 +27,8 @@ def shares(az: Az, report: Report) -> None:
         expect(az("directory metadata", "show", share_name=name, name="dir"), {"a": "1"})
         expect(az("directory", "delete", share_name=name, name="dir/below"), {"deleted": True})
     with report.check("share snapshot, stats, policies, delete"):
-        taken = az("share", "snapshot", name=name)["snapshot"]
-        expect(bool(taken), True, "a snapshot")
+        snapshot = az("share", "snapshot", name=name)["snapshot"]
+        expect(bool(snapshot), True, "a snapshot")
         az("share", "stats", name=name)
         az("share policy", "create", share_name=name, name="p", permissions="r", expiry="2099-01-01T00:00Z")
         expect(list(az("share policy", "list", share_name=name)), ["p"])
@@ -42,7 +42,7 @@ def shares(az: Az, report: Report) -> None:
 
 
 def files(az: Az, report: Report) -> None:
-    name, folder = az.place.new_name(), az.place.new_folder(TREE)
+    name, folder = az.workspace.new_name(), az.workspace.new_folder(TREE)
     az("share", "create", name=name)
     az("directory", "create", share_name=name, name="dir")
     with report.check("file upload, download, exists, show, list, resize, delete"):
@@ -74,10 +74,10 @@ def files(az: Az, report: Report) -> None:
         )
         expect(az("file", "show", share_name=name, path="b.txt")["properties"]["contentLength"], 5)
     with report.check("file upload-batch, download-batch, delete-batch"):
-        own = az.place.new_name()
+        own = az.workspace.new_name()
         az("share", "create", name=own)
         az("file", "upload-batch", destination=own, source=str(folder))
-        below = az.place.new_folder({})
+        below = az.workspace.new_folder({})
         az("file", "download-batch", source=own, destination=str(below))
         expect_same(tree_in(below), TREE)
         az("file", "delete-batch", source=own)
@@ -85,14 +85,16 @@ def files(az: Az, report: Report) -> None:
 
 
 def links(az: Az, report: Report) -> None:
-    """On a share that speaks NFS, which the command itself cannot make without an account's management."""
-    name, folder = az.place.new_name(), az.place.new_folder(TREE)
-    ShareServiceClient.from_connection_string(az.place.connection_string).create_share(name, protocols="NFS")
+    """On an NFS share, which the command itself can only create through the management API of accounts."""
+    name, folder = az.workspace.new_name(), az.workspace.new_folder(TREE)
+    ShareServiceClient.from_connection_string(az.workspace.connection_string).create_share(
+        name, protocols="NFS"
+    )
     with report.check("owners and modes"):
         owned = {"owner": "1000", "group": "100", "file_mode": "0640"}
         az("file", "upload", share_name=name, source=str(folder / "a.txt"), path="a.txt", **owned)
-        shown = az("file", "show", share_name=name, path="a.txt")
-        expect((shown["owner"], shown["group"], shown["fileMode"]), ("1000", "100", "0640"))
+        found = az("file", "show", share_name=name, path="a.txt")
+        expect((found["owner"], found["group"], found["fileMode"]), ("1000", "100", "0640"))
     with report.check("file hard-link create"):
         az("file hard-link", "create", share_name=name, path="hard.txt", target="a.txt")
         expect(az("file", "show", share_name=name, path="a.txt")["linkCount"], 2)

@@ -1,12 +1,12 @@
 """``az storage queue|message|table|entity``."""
 
 from clients.az import Az
-from clients.place import expect
 from clients.report import Report
+from clients.workspace import expect
 
 
 def queues(az: Az, report: Report) -> None:
-    name = az.place.new_name()
+    name = az.workspace.new_name()
     with report.check("queue create, exists, list, metadata"):
         expect(az("queue", "create", name=name), {"created": True})
         expect(az("queue", "exists", name=name), {"exists": True})
@@ -43,7 +43,7 @@ def queues(az: Az, report: Report) -> None:
 
 
 def tables(az: Az, report: Report) -> None:
-    name = az.place.new_name()
+    name = az.workspace.new_name()
     with report.check("table create, exists, list"):
         expect(az("table", "create", name=name), {"created": True})
         expect(az("table", "exists", name=name), {"exists": True})
@@ -60,8 +60,8 @@ def tables(az: Az, report: Report) -> None:
                 "n=1",
                 table_name=name,
             )
-        shown = az("entity", "show", table_name=name, partition_key="p", row_key="a")
-        expect((shown["Text"], shown["RowKey"]), ("ä b", "a"))
+        found = az("entity", "show", table_name=name, partition_key="p", row_key="a")
+        expect((found["Text"], found["RowKey"]), ("ä b", "a"))
         az.refuses(
             "already exists",
             "entity",
@@ -72,11 +72,11 @@ def tables(az: Az, report: Report) -> None:
             table_name=name,
         )
         az("entity", "merge", "--entity", "PartitionKey=p", "RowKey=a", "More=2", table_name=name)
-        shown = az("entity", "show", table_name=name, partition_key="p", row_key="a")
-        expect((shown["Text"], shown["More"]), ("ä b", 2))
+        found = az("entity", "show", table_name=name, partition_key="p", row_key="a")
+        expect((found["Text"], found["More"]), ("ä b", 2))
         az("entity", "replace", "--entity", "PartitionKey=p", "RowKey=a", "Only=3", table_name=name)
-        shown = az("entity", "show", table_name=name, partition_key="p", row_key="a")
-        expect((shown.get("Text"), shown["Only"]), (None, 3))
+        found = az("entity", "show", table_name=name, partition_key="p", row_key="a")
+        expect((found.get("Text"), found["Only"]), (None, 3))
         found = az("entity", "query", table_name=name, filter="PartitionKey eq 'p' and RowKey gt 'a'")
         expect([each["RowKey"] for each in found["items"]], ["b", "c"])
         az("entity", "delete", table_name=name, partition_key="p", row_key="b")
@@ -85,11 +85,11 @@ def tables(az: Az, report: Report) -> None:
     with report.check("entity insert where there is one already"):
         keys = ("PartitionKey=p", "RowKey=c")
         az("entity", "insert", "--entity", *keys, "More=2", table_name=name, if_exists="merge")
-        shown = az("entity", "show", table_name=name, partition_key="p", row_key="c")
-        expect((shown["Text"], shown["More"]), ("ä b", 2))
+        found = az("entity", "show", table_name=name, partition_key="p", row_key="c")
+        expect((found["Text"], found["More"]), ("ä b", 2))
         az("entity", "insert", "--entity", *keys, "Only=3", table_name=name, if_exists="replace")
-        shown = az("entity", "show", table_name=name, partition_key="p", row_key="c")
-        expect((shown.get("Text"), shown["Only"]), (None, 3))
+        found = az("entity", "show", table_name=name, partition_key="p", row_key="c")
+        expect((found.get("Text"), found["Only"]), (None, 3))
     with report.check("table policies and delete"):
         az("table policy", "create", table_name=name, name="p", permissions="r", expiry="2099-01-01T00:00Z")
         expect(list(az("table policy", "list", table_name=name)), ["p"])

@@ -11,7 +11,7 @@ from azure.storage.blob import BlobServiceClient, ContainerClient
 from azure.storage.fileshare import ShareClient, ShareDirectoryClient, ShareServiceClient
 
 from clients import installs
-from clients.place import CommandFailed, Place, Tree, run
+from clients.workspace import CommandFailed, Tree, Workspace, run
 
 MIB = 1024 * 1024
 _BEFORE_INTERRUPTION_SECONDS = 3
@@ -25,12 +25,12 @@ _COMPLAINT = re.compile(
 class AzCopy:
     """The command, and its view of both sides."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         self._binary = str(installs.azcopy())
-        self.place = place
+        self.workspace = workspace
         self._environment = {
-            "AZCOPY_LOG_LOCATION": str(place.folder / "log"),
-            "AZCOPY_JOB_PLAN_LOCATION": str(place.folder / "plan"),
+            "AZCOPY_LOG_LOCATION": str(workspace.folder / "log"),
+            "AZCOPY_JOB_PLAN_LOCATION": str(workspace.folder / "plan"),
             "AZCOPY_DISABLE_SYSLOG": "true",
         }
 
@@ -41,7 +41,7 @@ class AzCopy:
             raise CommandFailed(f"{failure}\n{self._complaints()}") from None
 
     def interrupted(self, verb: str, *arguments: str) -> str:
-        """The id of a job that was begun and, a few seconds later, interrupted as from a keyboard."""
+        """The id of a job that was started and, a few seconds later, interrupted as from a keyboard."""
         command = [self._binary, verb, *arguments]
         with subprocess.Popen(
             command,
@@ -54,15 +54,15 @@ class AzCopy:
                 job.wait(_BEFORE_INTERRUPTION_SECONDS)
             except subprocess.TimeoutExpired:
                 job.send_signal(signal.SIGINT)
-            said, _ = job.communicate(timeout=_STOP_SECONDS)
-        found = re.search(r"Job ([0-9a-f-]{36})", said)
-        if found is None or "Cancelled" not in said:
-            raise CommandFailed(f"it was not interrupted:\n{said[-1500:]}")
+            output, _ = job.communicate(timeout=_STOP_SECONDS)
+        found = re.search(r"Job ([0-9a-f-]{36})", output)
+        if found is None or "Cancelled" not in output:
+            raise CommandFailed(f"it was not interrupted:\n{output[-1500:]}")
         return found[1]
 
     def _complaints(self) -> str:
-        """What AzCopy wrote of it into its newest log, which says more than it prints."""
-        logs = sorted((self.place.folder / "log").glob("*.log"), key=lambda log: log.stat().st_mtime)
+        """AzCopy's newest log, which says more than its output."""
+        logs = sorted((self.workspace.folder / "log").glob("*.log"), key=lambda log: log.stat().st_mtime)
         if not logs:
             return ""
         lines = logs[-1].read_text(errors="replace").splitlines()
@@ -72,25 +72,25 @@ class AzCopy:
         self("copy", source, target, f"--from-to={ways}", "--recursive", "--as-subdir=false", *more)
 
     def new_container(self) -> ContainerClient:
-        service = BlobServiceClient.from_connection_string(self.place.connection_string)
-        return service.create_container(self.place.new_name())
+        service = BlobServiceClient.from_connection_string(self.workspace.connection_string)
+        return service.create_container(self.workspace.new_name())
 
     def new_share(self, **options: Any) -> ShareClient:
-        """Its client leaves dots at the end of names alone."""
+        """The client keeps dots at the end of names."""
         service = ShareServiceClient.from_connection_string(
-            self.place.connection_string, allow_trailing_dot=True
+            self.workspace.connection_string, allow_trailing_dot=True
         )
-        return service.create_share(self.place.new_name(), **options)
+        return service.create_share(self.workspace.new_name(), **options)
 
     def url_of(self, container: ContainerClient, path: str = "") -> str:
-        return self.place.url("blob", f"{container.container_name}{path}")
+        return self.workspace.url("blob", f"{container.container_name}{path}")
 
     def share_url_of(self, share: ShareClient, path: str = "") -> str:
-        return self.place.url("file", f"{share.share_name}{path}")
+        return self.workspace.url("file", f"{share.share_name}{path}")
 
 
 def some_tree() -> Tree:
-    """Empty and large, shallow and deep, and names that have to be encoded somewhere on their way."""
+    """Empty and large files, shallow and deep, and names that must be encoded in URLs."""
     chance = random.Random(7)
     return {
         "a.txt": b"hello",

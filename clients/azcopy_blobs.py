@@ -1,20 +1,20 @@
-"""AzCopy and containers: trees up and down, in step and away, and copies that never pass through the client."""
+"""AzCopy and containers: upload, download, sync, remove, and copies between URLs."""
 
 import random
 
 from clients.azcopy import MIB, AzCopy, some_tree, tree_in_container
-from clients.place import expect, expect_same, tree_in
 from clients.report import Report
+from clients.workspace import expect, expect_same, tree_in
 
 
 def up_and_down(azcopy: AzCopy, report: Report) -> None:
     tree, container = some_tree(), azcopy.new_container()
-    folder, url = azcopy.place.new_folder(tree), azcopy.url_of(container)
+    folder, url = azcopy.workspace.new_folder(tree), azcopy.url_of(container)
     with report.check("a tree goes up"):
         azcopy.copy(str(folder), url, "LocalBlob", "--put-md5", "--block-size-mb=4", "--put-blob-size-mb=4")
         expect_same(tree_in_container(container), tree)
     with report.check("a tree comes down, and its hashes are right"):
-        below = azcopy.place.new_folder({})
+        below = azcopy.workspace.new_folder({})
         azcopy.copy(url, str(below), "BlobLocal", "--check-md5=FailIfDifferentOrMissing")
         expect_same(tree_in(below), tree)
     with report.check("a tree is listed"):
@@ -26,12 +26,12 @@ def up_and_down(azcopy: AzCopy, report: Report) -> None:
         more = ("--metadata=a=1;b=2", "--content-type=text/x-own", "--block-blob-tier=Cool")
         azcopy("copy", str(folder / "a.txt"), azcopy.url_of(container, "/own"), "--from-to=LocalBlob", *more)
         found = container.get_blob_client("own").get_blob_properties()
-        told = found.metadata, found.content_settings.content_type, found.blob_tier
-        expect(told, ({"a": "1", "b": "2"}, "text/x-own", "Cool"))
+        properties = found.metadata, found.content_settings.content_type, found.blob_tier
+        expect(properties, ({"a": "1", "b": "2"}, "text/x-own", "Cool"))
     for kind in ("PageBlob", "AppendBlob"):
         with report.check(f"{kind}s go up and come down"):
             data = random.Random(kind).randbytes(5 * MIB)
-            source = azcopy.place.new_folder({"disk.vhd": data})
+            source = azcopy.workspace.new_folder({"disk.vhd": data})
             there = azcopy.url_of(container, f"/{kind}")
             azcopy("copy", str(source / "disk.vhd"), there, "--from-to=LocalBlob", f"--blob-type={kind}")
             expect(container.get_blob_client(kind).get_blob_properties().blob_type, kind)
@@ -44,7 +44,7 @@ def up_and_down(azcopy: AzCopy, report: Report) -> None:
 
 def in_step(azcopy: AzCopy, report: Report) -> None:
     tree, container = some_tree(), azcopy.new_container()
-    folder, url = azcopy.place.new_folder(tree), azcopy.url_of(container)
+    folder, url = azcopy.workspace.new_folder(tree), azcopy.url_of(container)
     with report.check("a tree is kept in step with a folder"):
         up = (
             "--recursive",
@@ -61,7 +61,7 @@ def in_step(azcopy: AzCopy, report: Report) -> None:
         azcopy("sync", str(folder), url, *up)
         expect_same(tree_in_container(container), tree_in(folder))
     with report.check("a folder is kept in step with a tree"):
-        below = azcopy.place.new_folder({"surplus": b"goes"})
+        below = azcopy.workspace.new_folder({"surplus": b"goes"})
         down = ("--recursive", "--delete-destination=true", "--from-to=BlobLocal")
         azcopy("sync", url, str(below), *down)
         expect_same(tree_in(below), tree_in(folder))
@@ -116,7 +116,7 @@ def between_containers(azcopy: AzCopy, report: Report) -> None:
 
 def choices(azcopy: AzCopy, report: Report) -> None:
     tree, container = some_tree(), azcopy.new_container()
-    folder, url = azcopy.place.new_folder(tree), azcopy.url_of(container)
+    folder, url = azcopy.workspace.new_folder(tree), azcopy.url_of(container)
     azcopy.copy(str(folder), url, "LocalBlob")
     with report.check("some of a tree comes down, by pattern and by path"):
         for option, chosen in (
@@ -124,7 +124,7 @@ def choices(azcopy: AzCopy, report: Report) -> None:
             ("--exclude-path=sub;odd", ["a.txt", "empty"]),
             ("--include-after=2099-01-01T00:00:00Z", []),
         ):
-            below = azcopy.place.new_folder({})
+            below = azcopy.workspace.new_folder({})
             azcopy.copy(url, str(below), "BlobLocal", option)
             expect(sorted(tree_in(below)), sorted(chosen), option)
     with report.check("properties are set: tier and metadata"):
@@ -133,15 +133,15 @@ def choices(azcopy: AzCopy, report: Report) -> None:
         azcopy("set-properties", azcopy.url_of(container, "/a.txt"), "--from-to=BlobNone", "--metadata=a=1")
         expect(container.get_blob_client("a.txt").get_blob_properties().metadata, {"a": "1"})
     with report.check("a snapshot comes down, and goes with its blob"):
-        blob, below = container.get_blob_client("a.txt"), azcopy.place.new_folder({})
-        taken = blob.create_snapshot()["snapshot"]
+        blob, below = container.get_blob_client("a.txt"), azcopy.workspace.new_folder({})
+        snapshot = blob.create_snapshot()["snapshot"]
         blob.upload_blob(b"later", overwrite=True)
         own = azcopy.url_of(container, "/a.txt")
-        azcopy("copy", f"{own}&snapshot={taken}", str(below / "then"), "--from-to=BlobLocal")
+        azcopy("copy", f"{own}&snapshot={snapshot}", str(below / "then"), "--from-to=BlobLocal")
         expect(tree_in(below), {"then": tree["a.txt"]})
         azcopy("remove", own, "--from-to=BlobTrash", "--delete-snapshots=include")
     with report.check("some of a tree is removed, by list and by pattern"):
-        names = azcopy.place.new_folder({"names": b"odd\nempty\n"}) / "names"
+        names = azcopy.workspace.new_folder({"names": b"odd\nempty\n"}) / "names"
         azcopy("remove", url, "--from-to=BlobTrash", "--recursive", f"--list-of-files={names}")
         azcopy("remove", url, "--from-to=BlobTrash", "--recursive", "--include-pattern=*.bin")
         expect(
@@ -150,8 +150,8 @@ def choices(azcopy: AzCopy, report: Report) -> None:
         )
     with report.check("a thousand small files go up, across and down"):
         small = {f"{number % 9}/{number}": b"%d" % number for number in range(1000)}
-        target, below = azcopy.new_container(), azcopy.place.new_folder({})
-        azcopy.copy(str(azcopy.place.new_folder(small)), azcopy.url_of(container, "/small"), "LocalBlob")
+        target, below = azcopy.new_container(), azcopy.workspace.new_folder({})
+        azcopy.copy(str(azcopy.workspace.new_folder(small)), azcopy.url_of(container, "/small"), "LocalBlob")
         azcopy.copy(azcopy.url_of(container, "/small"), azcopy.url_of(target), "BlobBlob")
         azcopy.copy(azcopy.url_of(target), str(below), "BlobLocal")
         expect_same(tree_in(below), small)
@@ -159,7 +159,7 @@ def choices(azcopy: AzCopy, report: Report) -> None:
 
 def resumption(azcopy: AzCopy, report: Report) -> None:
     data, container = random.Random(5).randbytes(96 * MIB), azcopy.new_container()
-    source = azcopy.place.new_folder({"large": data}) / "large"
+    source = azcopy.workspace.new_folder({"large": data}) / "large"
     with report.check("a job that was interrupted is resumed"):
         url = azcopy.url_of(container, "/large")
         slowly = ("--from-to=LocalBlob", "--block-size-mb=1", "--cap-mbps=100")

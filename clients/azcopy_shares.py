@@ -1,4 +1,4 @@
-"""AzCopy and shares: trees up and down, in step and away, and between shares and containers."""
+"""AzCopy and shares: upload, download, sync, remove, and copies between shares and containers."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,18 +6,18 @@ from pathlib import Path
 from azure.storage.fileshare import ContentSettings, ShareClient
 
 from clients.azcopy import AzCopy, some_tree, tree_in_container, tree_in_share
-from clients.place import expect, expect_same, tree_in
 from clients.report import Report
+from clients.workspace import expect, expect_same, tree_in
 
 
 def shares(azcopy: AzCopy, report: Report) -> None:
     tree, share = some_tree(), azcopy.new_share()
-    folder, url = azcopy.place.new_folder(tree), azcopy.share_url_of(share)
+    folder, url = azcopy.workspace.new_folder(tree), azcopy.share_url_of(share)
     with report.check("a tree goes up to a share"):
         azcopy.copy(str(folder), url, "LocalFileSMB", "--put-md5")
         expect_same(tree_in_share(share.get_directory_client()), tree)
     with report.check("a tree comes down from a share"):
-        below = azcopy.place.new_folder({})
+        below = azcopy.workspace.new_folder({})
         azcopy.copy(url, str(below), "FileSMBLocal", "--check-md5=FailIfDifferentOrMissing")
         expect_same(tree_in(below), tree)
     with report.check("a tree goes from share to share"):
@@ -29,7 +29,7 @@ def shares(azcopy: AzCopy, report: Report) -> None:
         (folder / "empty").unlink()
         azcopy("sync", str(folder), url, "--from-to=LocalFileSMB", "--delete-destination=true")
         expect_same(tree_in_share(share.get_directory_client()), tree_in(folder))
-    if azcopy.place.offers("blob"):
+    if azcopy.workspace.offers("blob"):
         container = azcopy.new_container()
         with report.check("a tree goes from a share to a container"):
             azcopy.copy(url, azcopy.url_of(container), "FileBlob")
@@ -65,20 +65,20 @@ def properties(azcopy: AzCopy, report: Report) -> None:
         expect(tree_in_share(share.get_directory_client()), {})
     with report.check("dots at the end of names are kept"):
         tree = {"dot./file.": b"1", "two..": b"2"}
-        folder, below = azcopy.place.new_folder(tree), azcopy.place.new_folder({})
+        folder, below = azcopy.workspace.new_folder(tree), azcopy.workspace.new_folder({})
         azcopy.copy(str(folder), url, "LocalFileSMB", "--trailing-dot=Enable")
         azcopy.copy(url, str(below), "FileSMBLocal", "--trailing-dot=Enable")
         expect_same(tree_in(below), tree)
     with report.check("a share as it was comes down from its snapshot"):
-        taken, below = share.create_snapshot()["snapshot"], azcopy.place.new_folder({})
+        snapshot, below = share.create_snapshot()["snapshot"], azcopy.workspace.new_folder({})
         share.get_file_client("two..").delete_file()
-        azcopy.copy(f"{url}&sharesnapshot={taken}", str(below), "FileSMBLocal", "--trailing-dot=Enable")
+        azcopy.copy(f"{url}&sharesnapshot={snapshot}", str(below), "FileSMBLocal", "--trailing-dot=Enable")
         expect_same(tree_in(below), tree)
 
 
 def links(azcopy: AzCopy, report: Report) -> None:
     share, other = azcopy.new_share(protocols="NFS"), azcopy.new_share(protocols="NFS")
-    folder, below = azcopy.place.new_folder({"a": b"1", "sub/b": b"2"}), azcopy.place.new_folder({})
+    folder, below = azcopy.workspace.new_folder({"a": b"1", "sub/b": b"2"}), azcopy.workspace.new_folder({})
     (folder / "a").chmod(0o640)
     (folder / "soft").symlink_to("sub/../a")
     (folder / "odd").symlink_to("not there, 100 % ä")

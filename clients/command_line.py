@@ -2,8 +2,8 @@
 
 from clients import az_blobs, az_files, az_messages
 from clients.az import Az
-from clients.place import Place
 from clients.report import Report
+from clients.workspace import Workspace
 
 _CHECKS = (
     ("blob", az_blobs.containers),
@@ -18,10 +18,10 @@ _CHECKS = (
 )
 
 
-def suite(place: Place, report: Report) -> None:
-    az = Az(place)
-    for service in {service for service, _ in _CHECKS if not place.offers(service)}:
+def suite(workspace: Workspace, report: Report) -> None:
+    az = Az(workspace)
+    for service in {service for service, _ in _CHECKS if not workspace.offers(service)}:
         report.not_there(service)
     for service, checks in _CHECKS:
-        if place.offers(service):
+        if workspace.offers(service):
             checks(az, report)

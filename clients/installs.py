@@ -28,7 +28,7 @@ _NODE_LEAST = 20
 
 
 class UnavailableError(Exception):
-    """A client cannot be had on this machine; says why."""
+    """A client cannot be installed on this machine; the text says why."""
 
 
 def home() -> Path:
@@ -46,7 +46,7 @@ def azcopy() -> Path:
 
 
 def node() -> Path:
-    """Node itself; with it comes npm."""
+    """Node, which includes npm."""
     found = shutil.which("node")
     if found is None or shutil.which("npm") is None:
         _debian("npm")
@@ -60,7 +60,7 @@ def node() -> Path:
 
 
 def node_modules() -> Path:
-    """All JavaScript libraries, where ``NODE_PATH`` can point to."""
+    """All JavaScript libraries, in a folder for ``NODE_PATH``."""
     for package in PACKAGES:
         _package(package)
     return home() / "node_modules"

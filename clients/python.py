@@ -9,22 +9,22 @@ from collections.abc import Callable
 from azure.storage.blob import ContainerClient
 
 from clients import installs
-from clients.place import Place
 from clients.report import Report
 from clients.scripts import run_script
+from clients.workspace import Workspace
 
 
-def suite(module: str) -> Callable[[Place, Report], None]:
+def suite(module: str) -> Callable[[Workspace, Report], None]:
     """The suite that ``clients/<module>.py`` holds. It finds a container of its own."""
 
-    def run(place: Place, report: Report) -> None:
-        if not place.offers("blob"):
+    def run(workspace: Workspace, report: Report) -> None:
+        if not workspace.offers("blob"):
             report.not_there("blob")
             return
         interpreter = installs.python_packages()
-        name = place.new_name()
-        ContainerClient.from_connection_string(place.connection_string, name).create_container()
-        settings = {"CHECKS_CONTAINER": name, "CHECKS_TOKEN": place.url("blob").partition("?")[2]}
-        run_script([str(interpreter), "-m", f"clients.{module}"], place, report, settings)
+        name = workspace.new_name()
+        ContainerClient.from_connection_string(workspace.connection_string, name).create_container()
+        settings = {"CHECKS_CONTAINER": name, "CHECKS_TOKEN": workspace.url("blob").partition("?")[2]}
+        run_script([str(interpreter), "-m", f"clients.{module}"], workspace, report, settings)
 
     return run

@@ -1,4 +1,4 @@
-"""One line for each check, and the sum at the end."""
+"""One line for each check, and the totals at the end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ class Report:
 
     @contextmanager
     def check(self, name: str) -> Iterator[None]:
-        """The block is the check. It fails by raising, and the next one is done all the same."""
+        """The block is the check. It fails by raising; the next check runs in any case."""
         try:
             yield
         except Exception as problem:
@@ -40,18 +40,18 @@ class Report:
 
     def passed(self, name: str) -> None:
         self._tally.passed += 1
-        self._say("ok", name)
+        self._print("ok", name)
 
     def failed(self, name: str, reason: str) -> None:
         self._tally.failures.append(f"{self._client}: {name}")
-        self._say("FAILED", name)
+        self._print("FAILED", name)
         for line in reason[-_DETAIL_CHARACTERS:].splitlines():
             print(f"        {line}", flush=True)
 
     def not_there(self, service: str) -> None:
         """The server does not offer the service."""
         self._tally.missing.append(service)
-        self._say("not there", f"the {service} service")
+        self._print("not there", f"the {service} service")
 
     def summary(self) -> str:
         lines = [f"FAILED {failure}" for failure in self._tally.failures]
@@ -60,5 +60,5 @@ class Report:
         lines.append(f"{self._tally.passed} passed, {len(self._tally.failures)} failed")
         return "\n".join(lines)
 
-    def _say(self, outcome: str, name: str) -> None:
+    def _print(self, outcome: str, name: str) -> None:
         print(f"{outcome:9}  {self._client:10}  {name}", flush=True)

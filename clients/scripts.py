@@ -10,20 +10,20 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from clients.installs import ROOT
-from clients.place import Place
 from clients.report import Report
+from clients.workspace import Workspace
 
 _TIMEOUT_SECONDS = 600
 
 
 def run_script(
-    command: Sequence[str], place: Place, report: Report, environment: Mapping[str, str] | None = None
+    command: Sequence[str], workspace: Workspace, report: Report, environment: Mapping[str, str] | None = None
 ) -> None:
     """Run the script with the address and the key of the account, and count what it tells."""
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, **_account(place), **(environment or {})},
+        env={**os.environ, **_account(workspace), **(environment or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -40,10 +40,10 @@ def run_script(
         report.failed("the script comes to its end", f"exit code {done.returncode}\n{done.stderr}")
 
 
-def _account(place: Place) -> Mapping[str, str]:
+def _account(workspace: Workspace) -> Mapping[str, str]:
     return {
-        "AZURE_STORAGE_CONNECTION_STRING": place.connection_string,
-        "AZURE_STORAGE_ACCOUNT": place.server.account,
-        "AZURE_STORAGE_KEY": place.server.account_key,
-        "AZURE_STORAGE_BLOB_ENDPOINT": place.server.endpoints.get("blob", ""),
+        "AZURE_STORAGE_CONNECTION_STRING": workspace.connection_string,
+        "AZURE_STORAGE_ACCOUNT": workspace.server.account,
+        "AZURE_STORAGE_KEY": workspace.server.account_key,
+        "AZURE_STORAGE_BLOB_ENDPOINT": workspace.server.endpoints.get("blob", ""),
     }

@@ -2,8 +2,8 @@
 
 from clients import azcopy_blobs, azcopy_shares
 from clients.azcopy import AzCopy
-from clients.place import Place
 from clients.report import Report
+from clients.workspace import Workspace
 
 _CHECKS = (
     ("blob", azcopy_blobs.up_and_down),
@@ -17,10 +17,10 @@ _CHECKS = (
 )
 
 
-def suite(place: Place, report: Report) -> None:
-    azcopy = AzCopy(place)
-    for service in {service for service, _ in _CHECKS if not place.offers(service)}:
+def suite(workspace: Workspace, report: Report) -> None:
+    azcopy = AzCopy(workspace)
+    for service in {service for service, _ in _CHECKS if not workspace.offers(service)}:
         report.not_there(service)
     for service, checks in _CHECKS:
-        if place.offers(service):
+        if workspace.offers(service):
             checks(azcopy, report)

@@ -1,7 +1,7 @@
-"""Optimistic concurrency: write only if nobody else has written since you read.
+"""Optimistic concurrency: write only if no other client has written since you read.
 
-Two writers read the same blob. The first to write back succeeds; the second is told that its ETag is old, reads again
-and tries again. Nothing is locked and no update is lost.
+Two writers read the same blob. The first to write back succeeds; the second is refused because its ETag is old, reads
+again and tries again. Nothing is locked and no update is lost.
 
     AZURE_STORAGE_CONNECTION_STRING="UseDevelopmentStorage=true" python examples/blob_optimistic.py
 """
@@ -15,14 +15,14 @@ from azure.storage.blob import BlobClient, BlobServiceClient
 
 
 def add_line(blob: BlobClient, line: str, interrupt: BlobClient | None = None) -> None:
-    """Append a line to the blob's text, however often somebody else gets in between."""
+    """Append a line to the blob's text, however often another client writes in between."""
     while True:
         download = blob.download_blob(encoding="utf-8")
         text, etag = download.readall(), download.properties.etag
         print(f"read {text!r} with ETag {etag}")
         if interrupt is not None:
-            interrupt.upload_blob(text + "somebody else\n", overwrite=True)
-            print("meanwhile somebody else writes")
+            interrupt.upload_blob(text + "another client\n", overwrite=True)
+            print("meanwhile another client writes")
             interrupt = None
         try:
             blob.upload_blob(

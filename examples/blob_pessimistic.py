@@ -1,4 +1,4 @@
-"""Pessimistic concurrency: take a lease, and nobody else can write while you hold it.
+"""Pessimistic concurrency: take a lease, and no other client can write while you hold it.
 
 Reading needs no lease. A write without the lease's id, or with another one, is refused until the lease is released.
 
@@ -26,17 +26,19 @@ def main() -> None:
         blob.upload_blob("written without the lease", overwrite=True)
     except HttpResponseError as error:
         print(
-            f"everybody else is refused with {error.status_code} {StorageErrorCode(error.error_code).value}"
+            f"other clients are refused with {error.status_code} {StorageErrorCode(error.error_code).value}"
         )
-    print(f"everybody reads {blob.download_blob(encoding='utf-8').readall()!r}")
+    print(f"every client reads {blob.download_blob(encoding='utf-8').readall()!r}")
     try:
         blob.acquire_lease(lease_duration=15)
     except HttpResponseError as error:
-        print(f"nobody else gets the lease: {error.status_code} {StorageErrorCode(error.error_code).value}")
+        print(
+            f"no other client gets the lease: {error.status_code} {StorageErrorCode(error.error_code).value}"
+        )
 
     lease.release()
     blob.upload_blob("written after the release", overwrite=True)
-    print("released: everybody writes again")
+    print("released: every client writes again")
     container.delete_container()
 
 

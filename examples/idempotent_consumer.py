@@ -1,9 +1,9 @@
-"""An idempotent consumer: a message may be delivered twice, but what it asks for is done once.
+"""An idempotent consumer: a message may be delivered twice, but its work is done once.
 
-A queue delivers at least once. A consumer that takes longer than its visibility timeout, or that dies before it has
-deleted its message, is followed by another one with the same message. So the effect is written under the message's own
-id, on condition that nothing is there yet: whoever comes second finds it done and only deletes the message. A message
-that keeps failing is put aside.
+A queue delivers at least once. If a consumer takes longer than its visibility timeout, or dies before it has deleted
+its message, another one gets the same message. So the effect is written under the message's own
+id, on condition that nothing is there yet: the second consumer finds it done and only deletes the message. A message
+that keeps failing goes to a poison queue.
 
     AZURE_STORAGE_CONNECTION_STRING="UseDevelopmentStorage=true" python examples/idempotent_consumer.py
 """
@@ -21,24 +21,24 @@ ATTEMPTS_MAX = 3
 
 
 def consume(orders: QueueClient, receipts: ContainerClient, poison: QueueClient, name: str) -> int:
-    """Work until the queue is empty; how many messages this consumer has finished."""
+    """Work until the queue is empty. Returns how many messages this consumer has finished."""
     finished = 0
     while message := orders.receive_message(visibility_timeout=VISIBILITY_SECONDS):
         if (message.dequeue_count or 0) > ATTEMPTS_MAX:
             poison.send_message(message.content)
-            print(f"{name} puts {message.content!r} aside after {ATTEMPTS_MAX} attempts")
+            print(f"{name} moves {message.content!r} to the poison queue after {ATTEMPTS_MAX} attempts")
         elif not ship(receipts, message, name):
             continue
         try:
             orders.delete_message(message)
             finished += 1
         except ResourceNotFoundError:
-            print(f"{name} was too slow: somebody else has got {message.content!r} since")
+            print(f"{name} was too slow: another consumer has got {message.content!r} since")
     return finished
 
 
 def ship(receipts: ContainerClient, message: QueueMessage, name: str) -> bool:
-    """Do what the message asks for, unless it is done already. False when it cannot be done."""
+    """Do the work of the message, unless it is done already. False when it fails."""
     if message.content.startswith("broken"):
         print(f"{name} fails on {message.content!r}, attempt {message.dequeue_count}")
         return False
@@ -73,7 +73,7 @@ def main() -> None:
         receipts.download_blob(name, encoding="utf-8").readall() for name in receipts.list_blob_names()
     ]
     print(f"{finished} messages finished, {len(shipped)} orders shipped, each once")
-    print(f"put aside: {[message.content for message in poison.peek_messages()]}")
+    print(f"in the poison queue: {[message.content for message in poison.peek_messages()]}")
     for queue in (orders, poison):
         queue.delete_queue()
     receipts.delete_container()

@@ -65,7 +65,7 @@ def main() -> None:
         try:
             lock.acquire_lease(lease_duration=15)
         except HttpResponseError as error:
-            print(f"who comes while the table is locked is told so: {error.status_code}")
+            print(f"another client cannot lock it meanwhile: {error.status_code}")
     stock.delete_table()
     container.delete_container()
 

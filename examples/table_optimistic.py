@@ -1,7 +1,7 @@
 """Optimistic concurrency in a table, which is its default: update an entity only if it is still the one you read.
 
-Every entity has an ETag that changes with every change. An update that brings the ETag it has read is refused when
-somebody else was faster. Whoever wants to overwrite whatever is there says so, with the ETag ``*``.
+Every entity has an ETag that changes with every change. An update with the ETag that the client has read is refused
+if another client was faster. To overwrite any version, send the ETag ``*``.
 
     AZURE_STORAGE_CONNECTION_STRING="UseDevelopmentStorage=true" python examples/table_optimistic.py
 """

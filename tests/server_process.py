@@ -67,7 +67,7 @@ class ServerProcess:
         self._process: subprocess.Popen[str] | None = None
         self._errors: IO[str] | None = None
         self.endpoints: dict[str, str] = {}
-        """Service to URL, account included, as the ready line gave them; "admin" too when asked for."""
+        """Service to URL, account included, as in the ready line; with "admin" if the server has that port."""
 
     @property
     def connection_string(self) -> str:

@@ -9,7 +9,7 @@ from kyanite.engine.faulty import Call, Fail, FaultyEngine, Plan, Repeat
 from kyanite.services.queue.service import queue_service
 from kyanite.values import later
 from tests.services.harness import Harness
-from tests.services.queue.test_message import document, get, put, texts, use
+from tests.services.queue.requests import document, get, put, texts, use
 
 
 @pytest.fixture

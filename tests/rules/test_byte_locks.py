@@ -108,7 +108,7 @@ def test_a_lock_over_a_lock(
     assert lock_conflict([held], Lock(4, 4, new_is_exclusive, MINE)) is None
 
 
-def test_the_first_that_stands_against_it_is_told() -> None:
+def test_the_first_conflict_is_returned() -> None:
     away, shared, exclusive = Lock(50, 5, True, OTHER), Lock(0, 9, False, OTHER), Lock(9, 9, True, OTHER)
     assert conflict([away, shared, exclusive], 0, 20, writes=True) == shared
     assert conflict([away, shared, exclusive], 0, 20, writes=False) == exclusive

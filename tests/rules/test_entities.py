@@ -262,7 +262,7 @@ def test_without_a_range_everything_is_inside() -> None:
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_what_may_not_be_a_key_can_be_told_from_the_text(partition_key: str, row_key: str) -> None:
+def test_forbidden_keys_are_recognised_by_their_text(partition_key: str, row_key: str) -> None:
     forbidden = set("/\\#?") | {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))}
     assert (refusal(lambda: check_keys(partition_key, row_key)) is None) is (
         not forbidden & set(partition_key + row_key)

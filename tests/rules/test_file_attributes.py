@@ -34,7 +34,7 @@ def test_a_directory_is_always_one() -> None:
     assert read("Temporary", of_directory=True) is None
 
 
-def test_they_are_shown_by_their_names() -> None:
+def test_they_are_formatted_by_their_names() -> None:
     assert show(A.ARCHIVE) == "Archive"
     assert show(A.NORMAL) == show(0) == "None"
     assert show(A.READ_ONLY | A.DIRECTORY) == "ReadOnly | Directory"

@@ -52,7 +52,7 @@ def test_what_cannot_be_a_name_is_refused(path: str, reason: Reason) -> None:
     assert refusal.value.reason is reason
 
 
-def test_trailing_dots_stay_if_they_are_asked_for() -> None:
+def test_trailing_dots_stay_if_the_request_wants_them() -> None:
     assert split("a./b..", keeps_trailing_dots=True) == ("a.", "b..")
     assert split("...", keeps_trailing_dots=True) == ("...",)
     with pytest.raises(Refused):

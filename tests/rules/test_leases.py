@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from kyanite.rules import leases
-from kyanite.rules.leases import INFINITE, NO_LEASE, Lease, Shown, State
+from kyanite.rules.leases import INFINITE, NO_LEASE, Lease, LeaseProperties, State
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import TICKS_PER_SECOND, Instant, LeaseId
 
@@ -181,7 +181,7 @@ TICK = 1 / TICKS_PER_SECOND
     ("description", "lease", "seconds", "expected"),
     [
         ("no lease", NO_LEASE, 3600, State.AVAILABLE),
-        ("a finite lease at once", FINITE_A, 0, State.LEASED),
+        ("a finite lease immediately", FINITE_A, 0, State.LEASED),
         ("a finite lease in its last tick", FINITE_A, 30 - TICK, State.LEASED),
         ("a finite lease at its end", FINITE_A, 30, State.EXPIRED),
         ("a finite lease long after", FINITE_A, 10**6, State.EXPIRED),
@@ -337,7 +337,7 @@ def test_a_write_keeps_a_lease_in_force_and_forgets_any_other(
     assert check(lease, given_id, now) == (lease if state in leases.LOCKED else NO_LEASE)
 
 
-def test_an_expired_lease_renews_until_somebody_writes() -> None:
+def test_an_expired_lease_renews_until_another_client_writes() -> None:
     lease, now = SITUATIONS[State.EXPIRED]
     assert leases.renew(lease, A, now).id == A
     assert outcome(renew(A), Situation(leases.check_write(lease, None, now), now)) is MISMATCH
@@ -413,17 +413,17 @@ def test_an_action_on_a_file(action: Action, situation: Situation, expected: Out
 @pytest.mark.parametrize(
     ("situation", "expected"),
     [
-        (SITUATIONS[State.AVAILABLE], Shown("unlocked", "available", None)),
-        (SITUATIONS[State.LEASED], Shown("locked", "leased", "fixed")),
-        (INFINITE_SITUATIONS[State.LEASED], Shown("locked", "leased", "infinite")),
-        (SITUATIONS[State.BREAKING], Shown("locked", "breaking", None)),
-        (INFINITE_SITUATIONS[State.BREAKING], Shown("locked", "breaking", None)),
-        (SITUATIONS[State.BROKEN], Shown("unlocked", "broken", None)),
-        (SITUATIONS[State.EXPIRED], Shown("unlocked", "expired", None)),
+        (SITUATIONS[State.AVAILABLE], LeaseProperties("unlocked", "available", None)),
+        (SITUATIONS[State.LEASED], LeaseProperties("locked", "leased", "fixed")),
+        (INFINITE_SITUATIONS[State.LEASED], LeaseProperties("locked", "leased", "infinite")),
+        (SITUATIONS[State.BREAKING], LeaseProperties("locked", "breaking", None)),
+        (INFINITE_SITUATIONS[State.BREAKING], LeaseProperties("locked", "breaking", None)),
+        (SITUATIONS[State.BROKEN], LeaseProperties("unlocked", "broken", None)),
+        (SITUATIONS[State.EXPIRED], LeaseProperties("unlocked", "expired", None)),
     ],
 )
-def test_what_is_shown(situation: Situation, expected: Shown) -> None:
-    assert leases.shown(*situation) == expected
+def test_the_properties_of_a_lease(situation: Situation, expected: LeaseProperties) -> None:
+    assert leases.properties_of(*situation) == expected
 
 
 @pytest.mark.parametrize(

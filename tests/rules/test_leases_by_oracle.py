@@ -89,7 +89,7 @@ class Oracle:
         return self.since("acquire", "renew")[0].at + self.length()
 
     def break_ends(self) -> list[float]:
-        """When each break would end the lease: after its period, or without one with the lease or at once."""
+        """When each break would end the lease: after its period, or without one with the lease or immediately."""
         ends: list[float] = []
         for event in self.since("acquire"):
             if event.what == "break":
@@ -196,18 +196,18 @@ class Leases(RuleBasedStateMachine):
 
     @rule(period=st.sampled_from([None, 0, 1, 10, 60]))
     def break_(self, period: int | None) -> None:
-        asked_at = self.ticks
-        told: list[int] = []
+        requested_at = self.ticks
+        returned: list[int] = []
 
         def act() -> Lease:
             lease, seconds_left = leases.break_(self.lease, period, self.now)
-            told.append(seconds_left)
+            returned.append(seconds_left)
             return lease
 
         length = math.inf if period is None else period * TICKS_PER_SECOND
         self.agree("break", act, Event("break", self.ticks, length=length))
-        if told:
-            assert told == [max(0, math.ceil((self.oracle.lock_end() - asked_at) / TICKS_PER_SECOND))]
+        if returned:
+            assert returned == [max(0, math.ceil((self.oracle.lock_end() - requested_at) / TICKS_PER_SECOND))]
 
     @rule(given_id=st.sampled_from([*IDS, None]))
     def write(self, given_id: LeaseId | None) -> None:
@@ -238,12 +238,12 @@ class Leases(RuleBasedStateMachine):
             self.ticks = max(self.ticks, int(end) - early)
 
     @invariant()
-    def both_see_the_same_state(self) -> None:
+    def both_have_the_same_state(self) -> None:
         expected = self.oracle.state(self.ticks)
         assert leases.state_of(self.lease, self.now).value == expected
         locked = expected in ("leased", "breaking")
         duration = "infinite" if expected == "leased" and math.isinf(self.oracle.length()) else "fixed"
-        assert leases.shown(self.lease, self.now) == (
+        assert leases.properties_of(self.lease, self.now) == (
             "locked" if locked else "unlocked",
             expected,
             duration if expected == "leased" else None,

@@ -287,7 +287,7 @@ SIZE = Reason.MAX_BLOB_SIZE_CONDITION_NOT_MET
         ("the size is one too small", None, 109, SIZE),
         ("the blob is larger already", None, 50, SIZE),
         ("both hold", 100, 110, OK),
-        ("both fail: the position is told", 99, 109, POSITION),
+        ("both fail: the position is reported", 99, 109, POSITION),
     ],
 )
 def test_appending_ten_bytes_to_a_hundred(

@@ -69,14 +69,14 @@ def test_both_directions_hold_at_once() -> None:
         assert goes(held, new) is (CELLS[access, held_share] and CELLS[held_access, share]), (held, new)
 
 
-def test_an_open_without_data_access_meets_nobody() -> None:
+def test_an_open_without_data_access_conflicts_with_none() -> None:
     for own_share, access, share in product(MODES.values(), MODES.values(), MODES.values()):
         looker, other = Open(Rights.NONE, own_share), Open(access, share)
         assert goes(looker, other)
         assert goes(other, looker)
 
 
-def test_the_first_that_stands_against_it_is_told() -> None:
+def test_the_first_conflict_is_returned() -> None:
     looker, sharing = Open(Rights.NONE, Rights.NONE), Open(Rights.READ, EVERYTHING)
     first, second = Open(Rights.READ, Rights.READ), Open(Rights.WRITE, Rights.NONE)
     new = Open(Rights.WRITE, EVERYTHING)

@@ -38,10 +38,10 @@ CHANGES = [
     ("archived again", ARCHIVED, "Archive", "", ARCHIVED),
     ("out of the archive", ARCHIVED, "Hot", "", back("Hot", "Standard", 60)),
     ("out of the archive, soon", ARCHIVED, "Cool", "High", back("Cool", "High", 10)),
-    ("asked for again", PENDING, "Hot", "Standard", PENDING),
-    ("asked for again, without a word", PENDING, "Hot", "", PENDING),
-    ("asked for sooner", PENDING, "Hot", "High", back("Hot", "High", 10)),
-    ("asked for sooner than can be", ALMOST, "Hot", "High", back("Hot", "High", 3)),
+    ("requested again", PENDING, "Hot", "Standard", PENDING),
+    ("requested again, without a priority", PENDING, "Hot", "", PENDING),
+    ("requested sooner", PENDING, "Hot", "High", back("Hot", "High", 10)),
+    ("requested sooner than possible", ALMOST, "Hot", "High", back("Hot", "High", 3)),
     ("never later", URGENT, "Hot", "Standard", URGENT),
     ("sooner twice", URGENT, "Hot", "High", URGENT),
     ("to another tier while it comes", PENDING, "Cool", "", Reason.BLOB_BEING_REHYDRATED),
@@ -108,8 +108,8 @@ def test_only_what_is_online_can_be_read(tiering: Tiering, expected: Reason | No
 
 def test_the_instant_decides() -> None:
     pending = Tiering("Archive", BEFORE, Rehydration("Cold", "High", NOW))
-    assert tiers.settled(pending, Instant(NOW - 1)) == pending
-    assert tiers.settled(pending, NOW) == Tiering("Cold", NOW)
+    assert tiers.current(pending, Instant(NOW - 1)) == pending
+    assert tiers.current(pending, NOW) == Tiering("Cold", NOW)
 
 
 def test_a_tier_that_was_not_named_is_inferred() -> None:

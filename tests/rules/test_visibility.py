@@ -37,7 +37,7 @@ VISIBLE = [
     ("put forever, later", put(delay=5, life=FOREVER), {4: False, 5: True}),
     ("got for half a minute", got(put(), 30, 100), {100: False, 129.9999999: False, 130: True}),
     ("got for longer than it lives", got(put(life=60), 7 * DAY, 50), {51: False, 61: False, 8 * DAY: False}),
-    ("updated to show at once", updated(got(put(), 30, 0), SECOND, 0, 10), {10: True}),
+    ("updated to be visible immediately", updated(got(put(), 30, 0), SECOND, 0, 10), {10: True}),
     ("updated to stay hidden", updated(got(put(), 30, 0), SECOND, 60, 10), {30: False, 69: False, 70: True}),
 ]
 
@@ -48,13 +48,13 @@ def test_when_a_message_shows(state: MessageState, expected: dict[float, bool]) 
     assert shows == expected
 
 
-def test_a_message_lives_for_seven_days_unless_told_otherwise() -> None:
+def test_a_message_lives_for_seven_days_by_default() -> None:
     assert put().expires_at == at(7 * DAY)
     assert put(life=1).expires_at == at(1)
     assert put(life=30 * DAY).expires_at == at(30 * DAY)
 
 
-def test_what_never_expires_is_shown_to_end_with_the_year_9999() -> None:
+def test_what_never_expires_ends_with_the_year_9999() -> None:
     assert put(life=FOREVER).expires_at == NEVER
     assert f"{datetime_from_instant(NEVER):%Y-%m-%dT%H:%M:%S}" == "9999-12-31T23:59:59"
 
@@ -88,8 +88,8 @@ RECEIPTS = [
     ("the receipt of a put that is still hidden", put(delay=10), FIRST, 0, True),
     ("the receipt of a put, after a get", ONCE, FIRST, 1, False),
     ("the receipt of a get", ONCE, SECOND, 1, True),
-    ("when the message shows again, and nobody got it", ONCE, SECOND, 31, True),
-    ("days later, and nobody got it", ONCE, SECOND, 6 * DAY, True),
+    ("when the message is visible again, and no client got it", ONCE, SECOND, 31, True),
+    ("days later, and no client got it", ONCE, SECOND, 6 * DAY, True),
     ("after the next get", TWICE, SECOND, 41, False),
     ("that of the next get", TWICE, THIRD, 41, True),
     ("after an update", updated(ONCE, SECOND, 0, 5), SECOND, 6, False),

@@ -113,7 +113,7 @@ class Messages(RuleBasedStateMachine):
             assert state.expires_at == (NEVER if ends_at == math.inf else self.instant(int(ends_at)))
             now = self.instant(self.now)
             assert visibility.is_visible(state, now) == history.is_visible(self.now)
-            assert visibility.is_gone(state, now) != history.is_alive(self.now)
+            assert visibility.is_expired(state, now) != history.is_alive(self.now)
 
     @staticmethod
     def instant(second: int) -> Instant:

@@ -71,9 +71,9 @@ class Oracle:
         return 0
 
     def visible(self, now: int) -> list[str]:
-        """In the order of delivery: whoever could be seen first comes first."""
-        seen = [name for name, history in self.messages.items() if history.is_visible(now)]
-        return sorted(seen, key=lambda name: (self.messages[name].shows_at, self.messages[name].put_at))
+        """In the order of delivery: the message that was visible first comes first."""
+        visible = [name for name, history in self.messages.items() if history.is_visible(now)]
+        return sorted(visible, key=lambda name: (self.messages[name].shows_at, self.messages[name].put_at))
 
     def alive(self, now: int) -> int:
         return sum(history.is_alive(now) for history in self.messages.values())

@@ -13,24 +13,24 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 EXPECTED = {
     "blob_optimistic.py": (
         "refused with 412: the blob has changed",
-        r"in the end: 'first\nsomebody else\nmine\n'",
+        r"in the end: 'first\nanother client\nmine\n'",
     ),
     "blob_pessimistic.py": (
-        "everybody else is refused with 412 LeaseIdMissing",
-        "everybody reads 'written under the lease'",
-        "nobody else gets the lease: 409 LeaseAlreadyPresent",
-        "released: everybody writes again",
+        "other clients are refused with 412 LeaseIdMissing",
+        "every client reads 'written under the lease'",
+        "no other client gets the lease: 409 LeaseAlreadyPresent",
+        "released: every client writes again",
     ),
     "idempotent_consumer.py": (
         "the unlucky one ships 'apples'",
         "the next one finds 'apples' shipped already",
         "the next one fails on 'broken order', attempt 3",
         "4 messages finished, 3 orders shipped, each once",
-        "put aside: ['broken order']",
+        "in the poison queue: ['broken order']",
     ),
     "table_locked_by_blob_lease.py": (
         "4 clerks sold 5 apples each: 80 of 100 are left",
-        "who comes while the table is locked is told so: 409",
+        "another client cannot lock it meanwhile: 409",
     ),
     "table_optimistic.py": (
         "the other one updates by its ETag and succeeds",

@@ -1,4 +1,4 @@
-"""A service without a server: requests in, answers out, on the memory engine, with a clock that moves when told."""
+"""A service without a server: requests in, responses out, on the memory engine, with a clock that the test moves."""
 
 import base64
 import hashlib
@@ -82,7 +82,7 @@ def _accounts(store: Store) -> dict[str, Account]:
 
 
 class Harness:
-    """One account's way to a service. Requests are signed with its key unless told otherwise."""
+    """One account's way to a service. Requests are signed with its key by default."""
 
     def __init__(
         self, folder: Path, build: Callable[[Environment], Service] = blob_service, word: str = "blob"

@@ -1,4 +1,4 @@
-"""Structured bodies made and read at once, for tests."""
+"""Structured bodies made and read in one call, for tests."""
 
 from collections.abc import AsyncIterator
 

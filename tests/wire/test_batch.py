@@ -167,5 +167,5 @@ def test_parts_come_back_as_they_were(contents: list[bytes]) -> None:
     ("content_type", "expected"),
     [(TYPE, True), ("MULTIPART/MIXED", True), ("multipart/form-data", False), ("", False)],
 )
-def test_multipart_is_told_by_its_type(content_type: str, expected: bool) -> None:
+def test_multipart_is_recognised_by_its_type(content_type: str, expected: bool) -> None:
     assert is_multipart(content_type) is expected

@@ -136,7 +136,7 @@ def test_a_value_that_is_not_of_its_type_is_refused(sent: dict[str, Any], code: 
     assert "Reason" in caught.value.detail
 
 
-def test_keys_are_told_apart_from_properties() -> None:
+def test_keys_are_distinguished_from_properties() -> None:
     found = decode_entity(b'{"PartitionKey":"p","RowKey":"","PartitionKey@odata.type":"Edm.String","x":1}')
     assert found == ("p", "", {"x": 1})
     assert decode_entity(b'{"RowKey":null}') == (None, None, {})
@@ -192,7 +192,7 @@ def test_quotation_marks_in_texts_are_not_names(body: bytes) -> None:
         (b'"text"', "not a JSON object"),
     ],
 )
-def test_what_is_no_json_object_is_refused_with_the_place(body: bytes, where: str) -> None:
+def test_what_is_no_json_object_is_refused_with_the_position(body: bytes, where: str) -> None:
     with pytest.raises(Malformed) as caught:
         decode_entity(body)
     assert caught.value.code == "InvalidInput"

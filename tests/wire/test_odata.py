@@ -140,7 +140,7 @@ def test_a_blank_filter_is_none(text: str) -> None:
         ("a eq X'0'", "Unrecognized 'Edm.Binary' literal 'X'0'' at '5' in 'a eq X'0''."),
     ],
 )
-def test_what_is_no_filter_is_refused_with_the_place(text: str, sentence: str) -> None:
+def test_what_is_no_filter_is_refused_with_the_position(text: str, sentence: str) -> None:
     with pytest.raises(Malformed) as caught:
         decode_filter(text)
     assert (caught.value.code, caught.value.detail) == ("InvalidInput", {"Reason": sentence})

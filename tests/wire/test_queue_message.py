@@ -35,7 +35,7 @@ def test_a_text_is_read_as_it_was_written(text: str) -> None:
     assert queue_message.decode(document) == text
 
 
-def test_other_documents_are_told_what_is_wrong_with_them() -> None:
+def test_other_documents_are_refused_with_the_error_they_have() -> None:
     assert outcome(queue_message.decode, b"") == "InvalidXmlDocument"
     assert outcome(queue_message.decode, b"<Other/>") == "InvalidXmlDocument"
     assert outcome(queue_message.decode, b"<QueueMessage/>") == "MissingRequiredXmlNode"

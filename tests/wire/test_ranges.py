@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kyanite.wire import ranges
-from kyanite.wire.ranges import ByteRange, Span
+from kyanite.wire.ranges import ByteRange, ResolvedRange
 
 BOTH_WAYS = [
     ("bytes=0-0", ByteRange(0, 0)),
@@ -14,10 +14,10 @@ BOTH_WAYS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "asked"), BOTH_WAYS)
-def test_both_ways(text: str, asked: ByteRange) -> None:
-    assert ranges.decode(text) == asked
-    assert ranges.encode(asked) == text
+@pytest.mark.parametrize(("text", "requested"), BOTH_WAYS)
+def test_both_ways(text: str, requested: ByteRange) -> None:
+    assert ranges.decode(text) == requested
+    assert ranges.encode(requested) == text
 
 
 @pytest.mark.parametrize(
@@ -51,37 +51,37 @@ def test_its_own_header_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "total", "span"),
+    ("requested", "total", "resolved"),
     [
-        (ByteRange(0, 9), 100, Span(0, 10)),
-        (ByteRange(90, 99), 100, Span(90, 10)),
-        (ByteRange(90, 500), 100, Span(90, 10)),
-        (ByteRange(90, None), 100, Span(90, 10)),
-        (ByteRange(0, None), 100, Span(0, 100)),
-        (ByteRange(99, None), 100, Span(99, 1)),
+        (ByteRange(0, 9), 100, ResolvedRange(0, 10)),
+        (ByteRange(90, 99), 100, ResolvedRange(90, 10)),
+        (ByteRange(90, 500), 100, ResolvedRange(90, 10)),
+        (ByteRange(90, None), 100, ResolvedRange(90, 10)),
+        (ByteRange(0, None), 100, ResolvedRange(0, 100)),
+        (ByteRange(99, None), 100, ResolvedRange(99, 1)),
         (ByteRange(100, None), 100, None),
         (ByteRange(100, 200), 100, None),
         (ByteRange(0, 0), 0, None),
         (ByteRange(0, None), 0, None),
     ],
 )
-def test_against_a_length(asked: ByteRange, total: int, span: Span | None) -> None:
-    assert ranges.resolve(asked, total) == span
+def test_against_a_length(requested: ByteRange, total: int, resolved: ResolvedRange | None) -> None:
+    assert ranges.resolve(requested, total) == resolved
 
 
 @given(st.integers(0, 60), st.one_of(st.none(), st.integers(0, 60)), st.integers(0, 50))
 def test_covers_what_a_slice_covers(first: int, count: int | None, total: int) -> None:
-    asked = ByteRange(first, None if count is None else first + count)
+    requested = ByteRange(first, None if count is None else first + count)
     body = bytes(range(total))
     expected = body[first:] if count is None else body[first : first + count + 1]
-    span = ranges.resolve(asked, total)
-    assert (span is None) == (expected == b"")
-    if span is not None:
-        assert body[span.offset : span.offset + span.length] == expected
+    resolved = ranges.resolve(requested, total)
+    assert (resolved is None) == (expected == b"")
+    if resolved is not None:
+        assert body[resolved.offset : resolved.offset + resolved.length] == expected
 
 
 def test_lengths_and_texts_of_answers() -> None:
     assert ByteRange(5, 9).length == 5
     assert ByteRange(5, None).length is None
-    assert ranges.content_range(Span(10, 5), 100) == "bytes 10-14/100"
+    assert ranges.content_range(ResolvedRange(10, 5), 100) == "bytes 10-14/100"
     assert ranges.unsatisfied_content_range(0) == "bytes */0"

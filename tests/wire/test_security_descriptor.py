@@ -40,7 +40,7 @@ def test_there_and_back(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"),
+    ("given", "text"),
     [
         ("GRGX", "GXGR"),
         ("RPWPCCDCLCSWRCWDWOGA", "CCDCLCSWRPWPRCWDWOGA"),
@@ -50,11 +50,11 @@ def test_there_and_back(text: str) -> None:
         ("0x0", "0x0"),
     ],
 )
-def test_rights_are_shown_by_their_names_if_all_have_one(given: str, shown: str) -> None:
-    assert decode(encode(f"O:SYG:SYD:(A;;{given};;;BU)")) == f"O:SYG:SYD:(A;;{shown};;;BU)"
+def test_rights_are_written_by_their_names_if_all_have_one(given: str, text: str) -> None:
+    assert decode(encode(f"O:SYG:SYD:(A;;{given};;;BU)")) == f"O:SYG:SYD:(A;;{text};;;BU)"
 
 
-def test_sids_of_every_machine_are_shown_by_their_names() -> None:
+def test_sids_of_every_machine_are_written_by_their_names() -> None:
     assert decode(encode("O:S-1-5-32-548G:S-1-5-21-1-2-3-512D:(A;;FA;;;S-1-1-0)")) == (
         "O:AOG:S-1-5-21-1-2-3-512D:(A;;FA;;;WD)"
     )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kyanite.wire import crc64, structured_message
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.structured_message import FORM, framed_length, is_asked
+from kyanite.wire.structured_message import FORM, framed_length, is_structured
 from tests.wire.structured_messages import read, written
 
 CRC = crc64.compute(b"abc").to_bytes(8, "little")
@@ -58,8 +58,8 @@ async def test_there_is_as_much_data_as_was_announced(length: int) -> None:
 
 
 def test_one_form_is_known() -> None:
-    assert is_asked(FORM)
-    assert is_asked("xsm/1.0;properties=CRC64")
-    assert not is_asked(None)
+    assert is_structured(FORM)
+    assert is_structured("xsm/1.0;properties=CRC64")
+    assert not is_structured(None)
     with pytest.raises(Malformed):
-        is_asked("XSM/2.0; properties=crc64")
+        is_structured("XSM/2.0; properties=crc64")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kyanite.wire import uri
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.uri import REMEMBERED_QUERY_LENGTH, decode_percent, decode_query, decode_target
+from kyanite.wire.uri import CACHED_QUERY_LENGTH, decode_percent, decode_query, decode_target
 
 TARGETS = [
     # host, path, port's service: account, service, secondary, path style, first, rest
@@ -87,13 +87,13 @@ def test_names_compare_without_case_and_the_first_value_counts() -> None:
     assert query.pairs[0] == ("Comp", "list")
 
 
-def test_long_queries_are_read_but_not_remembered() -> None:
-    uri._remembered_query.cache_clear()
+def test_long_queries_are_read_but_not_cached() -> None:
+    uri._cached_query.cache_clear()
     for number in range(20):
-        assert decode_query(f"a={number}&b={'x' * REMEMBERED_QUERY_LENGTH}").get("a") == str(number)
-    assert uri._remembered_query.cache_info().currsize == 0
+        assert decode_query(f"a={number}&b={'x' * CACHED_QUERY_LENGTH}").get("a") == str(number)
+    assert uri._cached_query.cache_info().currsize == 0
     assert decode_query("a=1").get("a") == "1"
-    assert uri._remembered_query.cache_info().currsize == 1
+    assert uri._cached_query.cache_info().currsize == 1
 
 
 @pytest.mark.parametrize("query", ["a=%", "a=%1", "%G0=1", "a=%FF"])

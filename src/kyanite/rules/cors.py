@@ -1,8 +1,8 @@
-"""Cross-origin requests: which of a service's rules answers, and what it says.
+"""Cross-origin requests: which of a service's rules applies, and what it allows.
 
-Rules are tried in order, and the first whose origin and method fit decides: if it does not allow the headers,
-the request fails, and later rules are not tried. Origins compare exactly, case included. A preflight is
-judged against the service; the resource need not exist.
+The first rule whose origin and method match decides: if it does not allow the headers, the request fails, and later
+rules are not tried. Origins compare exactly, case included. A preflight concerns the service; the resource need not
+exist.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ ANY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """What a rule allows, for the headers of the answer."""
+    """What a rule allows, for the headers of the response."""
 
     allow_origin: str
-    """The origin, or ``*`` when the rule says so."""
+    """The origin, or ``*`` when the rule allows every origin."""
     allow_credentials: bool
     exposed_headers: Sequence[str] = ()
     max_age_seconds: int = 0
@@ -27,7 +27,7 @@ class Consent:
 def preflight(
     rules: Sequence[CorsRule], *, origin: str, method: str, headers: Sequence[str]
 ) -> Consent | None:
-    """What the browser may do, or None when it may not (403 CorsPreflightFailure)."""
+    """What the browser may do; None if it may not send the request (403 CorsPreflightFailure)."""
     rule = _first_match(rules, origin, method)
     if rule is None or not all(_allows_header(rule, header) for header in headers):
         return None
@@ -35,16 +35,16 @@ def preflight(
 
 
 def actual(rules: Sequence[CorsRule], *, origin: str, method: str) -> Consent | None:
-    """What to add to an answer, or None: the request itself proceeds all the same."""
+    """What to add to a response, or None; the request proceeds in either case."""
     rule = _first_match(rules, origin, method)
     return None if rule is None else _consent(rule, origin)
 
 
 def varies_by_origin(rules: Sequence[CorsRule], *, origin: str | None, method: str) -> bool:
-    """Whether caches must be told that the answer depends on the origin. Asked for GET and HEAD only.
+    """Whether the response to a GET or HEAD depends on the origin, which caches must know.
 
-    It does as soon as there are rules, unless the one that answers is open to every origin. A request without
-    an origin is answered as the first rule for its method would have it.
+    It does if there are rules, unless the one that applies allows every origin. To a request without an origin the
+    first rule for its method applies.
     """
     if not rules:
         return False
@@ -63,12 +63,12 @@ def _first_match(rules: Sequence[CorsRule], origin: str, method: str) -> CorsRul
 
 
 def _allows_header(rule: CorsRule, header: str) -> bool:
-    """Header names compare without case; ``x-ms-meta-abc*`` stands for all that begin so."""
+    """Header names compare without case; ``x-ms-meta-abc*`` matches all names with that prefix."""
     name = header.lower()
-    return any(_fits(name, allowed.lower()) for allowed in rule.allowed_headers)
+    return any(_matches(name, allowed.lower()) for allowed in rule.allowed_headers)
 
 
-def _fits(name: str, allowed: str) -> bool:
+def _matches(name: str, allowed: str) -> bool:
     return name.startswith(allowed[:-1]) if allowed.endswith(ANY) else name == allowed
 
 

@@ -1,18 +1,17 @@
-"""What may be a table, an entity and a group of changes, and when an entity may be changed.
+"""Which tables, entities and groups of changes are allowed, and when an entity may be changed.
 
-Entities are guarded by optimistic concurrency alone, and the presence of If-Match is what tells an update from an
-upsert:
+Entities have optimistic concurrency only. An update has an If-Match, an upsert has none:
 
-    act                If-Match      entity is missing     entity is there
+    act                If-Match      entity is missing     entity exists
     -----------------  ------------  --------------------  ---------------------------------
-    insert             not taken     created               EntityAlreadyExists
+    insert             refused       created               EntityAlreadyExists
     update, merge      ETag or *     ResourceNotFound      changed if the ETag is its own
     insert or replace  absent        created               replaced
     insert or merge    absent        created               merged
     delete             ETag or *     ResourceNotFound      deleted if the ETag is its own
 
-Properties come as wire and store write them: values by name, with an annotation ``name@odata.type`` wherever the value
-alone does not tell its type.
+Properties have the form of the wire and of the store: values by name, with an annotation ``name@odata.type`` where the
+value alone does not determine its type.
 """
 
 import re
@@ -25,7 +24,7 @@ from kyanite.edm import ANNOTATION, PARTITION_KEY, ROW_KEY, EdmType, SasKeyRange
 from kyanite.rules.refusals import Explained, Reason, Refused
 
 ANY = "*"
-"""The If-Match that every ETag satisfies."""
+"""The If-Match that matches every ETag."""
 
 MAX_KEY_UNITS = 512
 MAX_PROPERTIES = 252
@@ -91,11 +90,11 @@ def _check_key(name: str, key: str) -> None:
 def check_properties(properties: Properties, json_bytes: int) -> None:
     """Refuse names, numbers of properties and single values that are not allowed.
 
-    ``json_bytes`` is how long their JSON is: in a short one no value can be too long.
+    ``json_bytes`` is the length of their JSON: in a short one no value can be too long.
     """
     names = tuple(properties)
     if len(names) <= _REMEMBERED_NAMES:
-        _remembered_names(names)
+        _cached_names(names)
     else:
         _check_names(names)
     if json_bytes * 2 > MAX_TEXT_UNITS:
@@ -105,7 +104,7 @@ def check_properties(properties: Properties, json_bytes: int) -> None:
 
 
 def _check_names(names: tuple[str, ...]) -> None:
-    """Annotations are not properties. Clients send the same few forms of entities, so good ones are remembered."""
+    """Annotations are not properties. Clients send the same few forms of entities, so allowed ones are cached."""
     own = [name for name in names if "@" not in name]
     for name in own:
         if not name.isidentifier() or len(name) > MAX_NAME_UNITS:
@@ -115,7 +114,7 @@ def _check_names(names: tuple[str, ...]) -> None:
 
 
 _REMEMBERED_NAMES = 64
-_remembered_names = lru_cache(maxsize=512)(_check_names)
+_cached_names = lru_cache(maxsize=512)(_check_names)
 
 
 def _refuse_name(name: str) -> NoReturn:
@@ -142,7 +141,7 @@ def check_size(partition_key: str, row_key: str, properties: Properties) -> None
 
 
 def may_be_too_large(text_bytes: int) -> bool:
-    """Whether an entity whose JSON is that long has to be measured: every character counts two bytes or less."""
+    """Whether an entity with JSON of that length must be measured: every character counts two bytes or less."""
     return 2 * text_bytes + MAX_PROPERTIES * _PROPERTY_BYTES > MAX_ENTITY_BYTES
 
 
@@ -156,7 +155,7 @@ def _value_bytes(value: object, declared: object) -> int:
 
 
 def _octets(base64: str) -> int:
-    """How many bytes a canonical base64 text stands for."""
+    """The number of bytes of a canonical base64 text."""
     return len(base64) // 4 * 3 - base64.count("=", -2)
 
 
@@ -176,7 +175,7 @@ MERGING = frozenset((Act.MERGE, Act.INSERT_OR_MERGE))
 
 
 def check_act(act: Act, if_match: str, etag: str | None) -> None:
-    """Refuse what the table above refuses. ``etag`` is the entity's, None when there is no such entity."""
+    """Refuse what the table above refuses. ``etag`` is that of the entity, None when there is none."""
     if etag is None:
         if act in _NEED_ENTITY:
             raise Refused(Reason.ENTITY_NOT_FOUND)
@@ -187,7 +186,7 @@ def check_act(act: Act, if_match: str, etag: str | None) -> None:
 
 
 def merge(present: Properties, change: Properties) -> Properties:
-    """The properties with those of the change; a property may change its type, so annotations go with their values."""
+    """The properties with those of the change. A property may change its type, so annotations follow their values."""
     merged = dict(present)
     for name in change:
         merged.pop(name + ANNOTATION, None)
@@ -204,7 +203,7 @@ class Keyed(Protocol):
 
 
 def check_group(changes: Sequence[Keyed]) -> tuple[int, Refused] | None:
-    """Why these changes may not be done together and which of them is to blame, or None."""
+    """Why these changes may not be one group and the number of the change at fault, or None."""
     if len(changes) > MAX_CHANGES:
         return MAX_CHANGES - 1, Refused(Reason.TOO_MANY_CHANGES)
     rows: set[str] = set()
@@ -218,7 +217,7 @@ def check_group(changes: Sequence[Keyed]) -> tuple[int, Refused] | None:
 
 
 def is_within(keys: SasKeyRange, partition_key: str, row_key: str) -> bool:
-    """Whether a token's range holds the entity. Its ends are inclusive; a row key counts in its own partition only."""
+    """Whether a key range contains the entity. Ends are inclusive; a row key bounds its own partition only."""
     here = (ordinal(partition_key), ordinal(row_key))
     if keys.start_partition is not None and here < (
         ordinal(keys.start_partition),

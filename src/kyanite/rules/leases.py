@@ -1,8 +1,8 @@
-"""The lease machine: what every lease action, and every use of what is leased, does by state and time.
+"""The lease state machine: what each lease action, and each use of a leased resource, does by state and time.
 
-These are the rules of Lease Blob, Lease Container, Lease Share and Lease File since version 2012-02-12.
-Whatever affects a lease is in this file, and the file does not know what is leased: how a refusal sounds
-for a blob and how for a container is a row of the service's error table.
+These are the rules of Lease Blob, Lease Container, Lease Share and Lease File since version 2012-02-12. Everything that
+affects a lease is in this file, and the file does not know what is leased: the response for a refusal, which differs
+between blobs and containers, is in the service's error table.
 
     state       locked   left by
     available   no       acquire
@@ -12,7 +12,7 @@ for a blob and how for a container is a row of the service's error table.
     expired     no       acquire, renew, release, break, or a write
 
 No timer moves a lease: its state follows from the instants stored in it, so a stopped server and a running
-one agree. A lease holds until its end and no longer: in the very tick of ``ends_at`` it has expired, in
+one agree. A lease is in force until its end and no longer: in the very tick of ``ends_at`` it has expired, in
 that of ``breaks_at`` it is broken.
 """
 
@@ -27,7 +27,7 @@ INFINITE = -1
 
 
 class Lease(NamedTuple):
-    """A lease as it is stored in the record of what it protects."""
+    """A lease as it is stored in the record of the leased resource."""
 
     id: LeaseId | None = None
     """Kept when the lease expires or is broken: its holder may still release it, or renew an expired one."""
@@ -35,7 +35,7 @@ class Lease(NamedTuple):
     ends_at: Instant | None = None
     """None when it never expires."""
     breaks_at: Instant | None = None
-    """Set once somebody has broken it."""
+    """Set when a client has broken it."""
 
 
 NO_LEASE = Lease()
@@ -75,9 +75,9 @@ def holds(lease: Lease, given_id: LeaseId | None, now: Instant) -> bool:
 
 
 def acquire(lease: Lease, proposed_id: LeaseId, seconds: int, now: Instant) -> Lease:
-    """Take the lease, or start it afresh when the caller already holds it.
+    """Take the lease, or restart it when the caller already holds it.
 
-    A request that proposes no id comes here with a new one, which nobody holds.
+    For a request that proposes no id, the caller passes a new one.
     """
     state = state_of(lease, now)
     is_own = proposed_id == lease.id
@@ -93,8 +93,8 @@ def acquire(lease: Lease, proposed_id: LeaseId, seconds: int, now: Instant) -> L
 def renew(lease: Lease, given_id: LeaseId, now: Instant) -> Lease:
     """Start the time of the lease again, even of one that has expired.
 
-    A write without the id makes an expired lease forgotten (see ``check_write``), so the renewal also
-    proves to the holder that nobody has written in between.
+    A write without the id removes an expired lease (see ``check_write``), so the renewal also proves to the holder that
+    no other client has written in between.
     """
     if given_id != lease.id:
         raise Refused(Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION)
@@ -104,10 +104,10 @@ def renew(lease: Lease, given_id: LeaseId, now: Instant) -> Lease:
 
 
 def change(lease: Lease, given_id: LeaseId, proposed_id: LeaseId, now: Instant) -> Lease:
-    """Give the lease another id; its time runs on.
+    """Give the lease another id; its end stays the same.
 
-    If it has the proposed id already, that is a success whatever id was given: a client that lost the
-    answer may ask again.
+    If it has the proposed id already, the action succeeds whatever id was given: a client that lost the response may
+    repeat the request.
     """
     state = state_of(lease, now)
     if state not in LOCKED:
@@ -120,17 +120,17 @@ def change(lease: Lease, given_id: LeaseId, proposed_id: LeaseId, now: Instant) 
 
 
 def release(lease: Lease, given_id: LeaseId, now: Instant) -> Lease:
-    """Give the lease up, whatever time has made of it: the next one may acquire at once."""
+    """End the lease in any state: another client can acquire it immediately."""
     if given_id != lease.id:
         raise Refused(Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION)
     return NO_LEASE
 
 
 def break_(lease: Lease, period: int | None, now: Instant) -> tuple[Lease, int]:
-    """Let the lease end after this many seconds, or with its own time if that is sooner. No id is needed.
+    """End the lease after this many seconds, or at its own end if that is earlier. No id is needed.
 
-    Without a period a finite lease lasts as long as it would have, and an infinite one ends at once. Also
-    returns the seconds for which it still locks, rounded up: 0 means that it is free now.
+    Without a period a finite lease keeps its end, and an infinite one ends immediately. Also returns the seconds for
+    which it is still locked, rounded up: 0 means that it is free now.
     """
     if lease.id is None:
         raise Refused(Reason.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION)
@@ -145,13 +145,13 @@ def _end(seconds: int, now: Instant) -> Instant | None:
     return None if seconds == INFINITE else later(now, seconds)
 
 
-# --- Using what is leased
+# --- Using a leased resource
 
 
 def check_read(lease: Lease, given_id: LeaseId | None, now: Instant) -> None:
     """A read needs no lease, but an id sent with it is a condition: the lease of that id must be in force.
 
-    So too for Snapshot Blob, and for everything done to a container or share but deleting it.
+    The same applies to Snapshot Blob, and to all operations on a container or share except its deletion.
     """
     if given_id is None or holds(lease, given_id, now):
         return
@@ -161,10 +161,10 @@ def check_read(lease: Lease, given_id: LeaseId | None, now: Instant) -> None:
 
 
 def check_write(lease: Lease, given_id: LeaseId | None, now: Instant) -> Lease:
-    """Who writes or deletes must name the lease that is in force. Returns the lease as the write leaves it.
+    """A write or delete must name the lease that is in force. Returns the lease after the write.
 
-    A write without an id makes an expired or broken lease forgotten. To name an id where nothing exists yet
-    is refused as if it were not leased: check against ``NO_LEASE``.
+    A write without an id removes an expired or broken lease. An id for a resource that does not exist is refused as if
+    the resource were not leased: check against ``NO_LEASE``.
     """
     if given_id is not None:
         check_read(lease, given_id, now)
@@ -177,7 +177,7 @@ def check_write(lease: Lease, given_id: LeaseId | None, now: Instant) -> Lease:
 
 
 def check_copy_onto(lease: Lease, given_id: LeaseId | None, now: Instant) -> Lease:
-    """As ``check_write``, for Copy Blob: since a pending copy could outlast it, a lease must be infinite."""
+    """Like ``check_write``, for Copy Blob: the lease must be infinite, because a pending copy could outlast it."""
     after = check_write(lease, given_id, now)
     if given_id is not None and lease.seconds != INFINITE:
         raise Refused(Reason.INFINITE_LEASE_DURATION_REQUIRED)
@@ -185,32 +185,32 @@ def check_copy_onto(lease: Lease, given_id: LeaseId | None, now: Instant) -> Lea
 
 
 def check_abort_copy(lease: Lease, given_id: LeaseId | None, now: Instant) -> None:
-    """Abort Copy Blob needs the id of an infinite lease; beside any other an id is only a condition."""
+    """Abort Copy Blob needs the id of an infinite lease; with any other lease an id is only a condition."""
     if lease.seconds == INFINITE:
         check_write(lease, given_id, now)
     else:
         check_read(lease, given_id, now)
 
 
-# --- Showing it
+# --- Its properties
 
 
-class Shown(NamedTuple):
-    """The values of ``x-ms-lease-status``, ``-state`` and ``-duration``; the last is absent unless leased."""
+class LeaseProperties(NamedTuple):
+    """The values of ``x-ms-lease-status``, ``-state`` and ``-duration``; the last is None unless leased."""
 
     status: str
     state: str
     duration: str | None
 
 
-UNLEASED = Shown("unlocked", "available", None)
+UNLEASED = LeaseProperties("unlocked", "available", None)
 
 
-def shown(lease: Lease, now: Instant) -> Shown:
+def properties_of(lease: Lease, now: Instant) -> LeaseProperties:
     if lease.id is None:
         return UNLEASED
     state = state_of(lease, now)
     status = "locked" if state in LOCKED else "unlocked"
     if state is not State.LEASED:
-        return Shown(status, state.value, None)
-    return Shown(status, state.value, "infinite" if lease.ends_at is None else "fixed")
+        return LeaseProperties(status, state.value, None)
+    return LeaseProperties(status, state.value, "infinite" if lease.ends_at is None else "fixed")

@@ -1,7 +1,7 @@
 """Metadata that a client may attach to a container, blob, queue, share, directory or file.
 
-A name is a C# identifier that can travel in a header, so of ASCII letters, digits and underscores. Its case
-is kept, but two names that differ only in case are one name given twice.
+A name is a C# identifier that can be part of a header name: ASCII letters, digits and underscores. Its case is kept,
+but two names that differ only in case are duplicates.
 """
 
 import re
@@ -16,17 +16,15 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def check(pairs: Sequence[tuple[str, str]]) -> None:
-    """Refuse names that are empty, illegal or given twice, values a header cannot hold, and too much of it
-    all.
-    """
-    seen = set[str]()
+    """Refuse empty, illegal or duplicate names, values that a header cannot contain, and too much metadata."""
+    names = set[str]()
     total = 0
     for name, value in pairs:
         if not name:
             raise Refused(Reason.EMPTY_METADATA_KEY)
-        if _NAME.fullmatch(name) is None or name.lower() in seen or _CONTROL.search(value):
+        if _NAME.fullmatch(name) is None or name.lower() in names or _CONTROL.search(value):
             raise Refused(Reason.INVALID_METADATA)
-        seen.add(name.lower())
+        names.add(name.lower())
         total += len(name) + len(value)
     if total > MAX_BYTES:
         raise Refused(Reason.METADATA_TOO_LARGE)

@@ -1,7 +1,7 @@
 """Legal names of accounts, containers, queues, shares and blobs.
 
-Containers, queues and shares follow one rule, that of DNS labels, since their names may stand in host names.
-Blob names may hold nearly anything: the reference lists characters that are "not recommended" as well as
+Containers, queues and shares follow one rule, that of DNS labels, because their names may be part of host names.
+Blob names may contain nearly anything: the reference lists characters that are "not recommended" as well as
 forbidden ones, and the official clients' own tests store names with U+FFFF, so only control characters are
 refused.
 """
@@ -28,7 +28,7 @@ def is_account(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def check_container(name: str) -> None:
-    """Refuse a name no container can have. Those found legal are remembered: the same few come all the time."""
+    """Refuse a name that no container can have. Legal names are cached: the same few are used all the time."""
     if name not in SPECIAL_CONTAINERS:
         _check_label(name)
 
@@ -42,7 +42,7 @@ def check_share(name: str) -> None:
 
 
 def check_blob(name: str, container: str = "") -> None:
-    """Refuse a name no blob can have. In the root container a slash would make the first part a container."""
+    """Refuse a name that no blob can have. In the root container a slash would make the first part a container."""
     if not 1 <= _utf16_units(name) <= MAX_BLOB_NAME_UNITS:
         raise Refused(Reason.NAME_LENGTH_OUT_OF_RANGE)
     too_deep = name.count("/") >= MAX_BLOB_SEGMENTS
@@ -58,5 +58,5 @@ def _check_label(name: str) -> None:
 
 
 def _utf16_units(name: str) -> int:
-    """The service counts as .NET does: a character beyond the basic plane is two."""
+    """Azure counts as .NET does: a character beyond the basic plane counts two."""
     return len(name) if name.isascii() else len(name.encode("utf-16-le", "surrogatepass")) // 2

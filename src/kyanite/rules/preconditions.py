@@ -1,16 +1,16 @@
-"""The conditions a request may set on what it reads or writes, and the refusal when one is not met.
+"""The conditional headers of a request, and the refusal when a condition is not met.
 
     If-Match: e               it exists and its ETag is e; ``*``: it exists
     If-None-Match: e          its ETag is not e; ``*``: it does not exist
     If-Modified-Since: t      its Last-Modified is later than t
     If-Unmodified-Since: t    its Last-Modified is t or earlier
 
-Reads take any combination, writes one condition or one of two pairs; a read may be answered 304, a write
-never. Times compare as whole seconds, which is all that the headers and Last-Modified can tell: what was
-modified at 12:00:00.7 has not been modified since 12:00:00.
+A read may have any combination, a write one condition or one of two pairs; a read may return 304, a write never does.
+Times compare as whole seconds, the resolution of the headers and of Last-Modified: what was modified at 12:00:00.7
+has not been modified since 12:00:00.
 
-Which operation takes which conditions is its service's affair. ETags come here without their quotes, and a
-time that could not be read, which the service ignores, as None.
+Each service decides which operation has which conditions. ETags are without their quotes here, and an invalid time,
+which Azure ignores, is None.
 """
 
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ NONE = Conditions()
 
 
 def check_read(c: Conditions, etag: ETag, modified_at: Instant) -> None:
-    """If-Match AND If-Unmodified-Since AND (If-None-Match OR If-Modified-Since); an absent header drops out.
+    """If-Match AND If-Unmodified-Since AND (If-None-Match OR If-Modified-Since); a missing header is left out.
 
-    ``If-None-Match: *`` asks to read what does not exist, and is refused as such.
+    ``If-None-Match: *`` means reading what does not exist, and is always refused.
     """
     if c is NONE:
         return
@@ -43,26 +43,26 @@ def check_read(c: Conditions, etag: ETag, modified_at: Instant) -> None:
         raise Refused(Reason.UNSATISFIABLE_CONDITION)
     if not _is_expected(c, etag, modified_at):
         raise Refused(Reason.CONDITION_NOT_MET)
-    if not _is_news(c, etag, modified_at):
+    if not _is_new_to_client(c, etag, modified_at):
         raise Refused(Reason.NOT_MODIFIED, CurrentETag(etag))
 
 
 def check_source(c: Conditions, etag: ETag, modified_at: Instant) -> None:
-    """The ``x-ms-source-if-*`` conditions of Copy Blob: those of a read, but 412 whichever is not met."""
-    if c is not NONE and not (_is_expected(c, etag, modified_at) and _is_news(c, etag, modified_at)):
+    """The ``x-ms-source-if-*`` conditions of Copy Blob: like those of a read, but always 412."""
+    if c is not NONE and not (_is_expected(c, etag, modified_at) and _is_new_to_client(c, etag, modified_at)):
         raise Refused(Reason.SOURCE_CONDITION_NOT_MET)
 
 
 def check_source_read(c: Conditions, etag: ETag, modified_at: Instant) -> None:
-    """The same where a source is read by its URL: what is not met is told as the answer to that reading.
+    """The same where a source is read by its URL: the refusal is the status that the read itself would get.
 
-    Live exchanges show 304 and 412 there, both with the code for a source that cannot be verified.
+    Azure returns 304 and 412 there, both with the code for a source that cannot be verified.
     """
     if c is NONE:
         return
     if not _is_expected(c, etag, modified_at):
         raise Refused(Reason.COPY_SOURCE_CONDITION_NOT_MET)
-    if not _is_news(c, etag, modified_at):
+    if not _is_new_to_client(c, etag, modified_at):
         raise Refused(Reason.COPY_SOURCE_NOT_MODIFIED)
 
 
@@ -71,11 +71,10 @@ def check_write(
 ) -> None:
     """One condition, or a pair: If-Match beside If-Unmodified-Since, If-None-Match beside If-Modified-Since.
 
-    Of a pair the ETag alone decides. ETag and time are None when there is nothing yet; time conditions are
-    then skipped. An operation ``creates`` when it does not need the blob to exist (Put Blob, Put Block
-    List, the copies): its ``If-None-Match: *`` on an existing one is answered 409 rather than 412, and is
-    not enforced on the holder of the lease. The clients' uploads send both when asked not to overwrite and
-    given a lease.
+    In a pair the ETag alone decides. ETag and time are None when the blob does not exist; then time conditions are
+    skipped. An operation ``creates`` if it does not need the blob to exist (Put Blob, Put Block List, the copies): its
+    ``If-None-Match: *`` on an existing blob returns 409 rather than 412, and does not apply to the holder of the lease.
+    Clients send both when they upload with a lease and without overwriting.
     """
     if c is NONE:
         return
@@ -96,7 +95,7 @@ def check_write(
 
 
 def check_time_write(c: Conditions, modified_at: Instant) -> None:
-    """For what takes a time condition only: containers, and when a blob last changed its tier."""
+    """For operations with a time condition only: on containers, and on the time of a blob's last change of tier."""
     if c is NONE:
         return
     if c.if_modified_since is not None and c.if_unmodified_since is not None:
@@ -106,7 +105,7 @@ def check_time_write(c: Conditions, modified_at: Instant) -> None:
 
 
 def check_append(length: int, added: int, *, position: int | None, max_size: int | None) -> None:
-    """``x-ms-blob-condition-appendpos``: the length before. ``-maxsize``: the most it may be afterwards."""
+    """``x-ms-blob-condition-appendpos``: the length before. ``-maxsize``: the maximum afterwards."""
     if position is not None and length != position:
         raise Refused(Reason.APPEND_POSITION_CONDITION_NOT_MET)
     if max_size is not None and length + added > max_size:
@@ -114,7 +113,7 @@ def check_append(length: int, added: int, *, position: int | None, max_size: int
 
 
 def check_sequence_number(number: int, *, le: int | None, lt: int | None, eq: int | None) -> None:
-    """``x-ms-if-sequence-number-le``, ``-lt``, ``-eq``: the page blob's number against the one sent."""
+    """``x-ms-if-sequence-number-le``, ``-lt``, ``-eq``: compare the page blob's number with the given one."""
     if (
         (le is not None and number > le)
         or (lt is not None and number >= lt)
@@ -124,7 +123,7 @@ def check_sequence_number(number: int, *, le: int | None, lt: int | None, eq: in
 
 
 def _may_combine(c: Conditions) -> bool:
-    """Whether a write may carry these together. A list of ETags counts as several conditions."""
+    """Whether a write may have these together. A list of ETags counts as several conditions."""
     if c.if_match is not None:
         return len(c.if_match) == 1 and c.if_none_match is None and c.if_modified_since is None
     if c.if_none_match is not None:
@@ -133,13 +132,13 @@ def _may_combine(c: Conditions) -> bool:
 
 
 def _is_expected(c: Conditions, etag: ETag, modified_at: Instant) -> bool:
-    """If-Match AND If-Unmodified-Since: it is still what the client believes it to be."""
+    """If-Match AND If-Unmodified-Since: it is the version that the client expects."""
     return (c.if_match is None or _names(c.if_match, etag)) and (
         c.if_unmodified_since is None or not _is_later(modified_at, c.if_unmodified_since)
     )
 
 
-def _is_news(c: Conditions, etag: ETag, modified_at: Instant) -> bool:
+def _is_new_to_client(c: Conditions, etag: ETag, modified_at: Instant) -> bool:
     """If-None-Match OR If-Modified-Since: it is not what the client already has."""
     if c.if_none_match is None and c.if_modified_since is None:
         return True

@@ -1,7 +1,7 @@
-"""Security descriptors as text (SDDL): whether one is complete, and what a child inherits of its directory's.
+"""Security descriptors as text (SDDL): whether one is complete, and what a child inherits from its directory.
 
-A descriptor needs an owner, a group and a discretionary list: ``O:…G:…D:…``. Nothing here is enforced over REST; it is
-kept, handed on to children and shown.
+A descriptor needs an owner, a group and a discretionary list: ``O:…G:…D:…``. REST does not enforce descriptors; they
+are stored, inherited by children and returned.
 """
 
 import re
@@ -11,7 +11,7 @@ ROOT = (
     "O:SYG:SYD:(A;OICI;FA;;;BA)(A;;0x1200a9;;;BU)(A;OICIIO;GXGR;;;BU)(A;OICI;0x1301bf;;;AU)"
     "(A;;FA;;;SY)(A;OICIIO;GA;;;SY)(A;OICIIO;GA;;;CO)"
 )
-"""What the root directory of a new share has."""
+"""The descriptor of the root directory of a new share."""
 
 _SID = r"(?:[A-Z]{2}|S-1-[0-9A-Fa-fx]+(?:-[0-9]+)+)"
 _ACE = r"\([A-Z]{1,2};[A-Z]*;[^();]*;[^();]*;[^();]*;" + _SID + r"(?:;[^()]*)?\)"
@@ -29,7 +29,7 @@ def is_complete(text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def inherited(text: str, *, by_directory: bool) -> str:
-    """The descriptor of a child that was given none of its own. Pure, so remembering it is safe."""
+    """The descriptor of a child that was created without one. Pure, so it can be cached."""
     match = _DESCRIPTOR.fullmatch(text)
     if match is None:
         return text

@@ -1,11 +1,11 @@
-"""Access tiers of block blobs: which there are, how one is chosen, and how an archived blob comes back.
+"""Access tiers of block blobs: which exist, how one is chosen, and how an archived blob is rehydrated.
 
     Hot, Cool, Cold, Smart   online
-    Archive                  offline: it can be told about, copied to another tier, asked back and deleted
+    Archive                  offline: it has properties, and can be copied to another tier, rehydrated or deleted
 
-A blob that has been asked back stays archived until its time has come. No timer brings it back: where it is follows
-from the instants stored with it. On this server every tier is the same disk, so the time is short; it is there because
-clients wait for it.
+A blob that is being rehydrated stays archived until the rehydration is ready. No timer moves it: its tier follows from
+the instants stored with it. On this server every tier is the same disk, so rehydration is quick; it takes time at all
+because clients wait for it.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ SMART = "Smart"
 ARCHIVE = "Archive"
 TIERS = (HOT, "Cool", "Cold", SMART, ARCHIVE)
 DEFAULT = HOT
-"""Where a blob is for which no tier was chosen."""
+"""The tier of a blob for which none was chosen."""
 
 HIGH = "High"
 STANDARD = "Standard"
@@ -27,7 +27,7 @@ _SECONDS = {HIGH: 10, STANDARD: 60}
 
 
 class Rehydration(NamedTuple):
-    """An archived blob has been asked back."""
+    """The pending change of an archived blob to another tier."""
 
     tier: str
     priority: str
@@ -35,21 +35,21 @@ class Rehydration(NamedTuple):
 
 
 class Tiering(NamedTuple):
-    """What is stored with a blob about its tier."""
+    """The stored state of a blob's tier."""
 
     tier: str = ""
-    """Empty while nobody has chosen one."""
+    """Empty until a client chooses one."""
     changed_at: Instant | None = None
     rehydration: Rehydration | None = None
 
 
 def chosen(tier: str, now: Instant) -> Tiering:
-    """Of a blob that is created: in the tier that the client names, if it names one."""
+    """For a new blob: the tier that the client names, if any."""
     return Tiering(tier, now if tier else None)
 
 
-def settled(tiering: Tiering, now: Instant) -> Tiering:
-    """As it is now: a rehydration whose time has come is over."""
+def current(tiering: Tiering, now: Instant) -> Tiering:
+    """The state now: a rehydration that is ready has ended."""
     pending = tiering.rehydration
     if pending is None or now < pending.ready_at:
         return tiering
@@ -57,8 +57,8 @@ def settled(tiering: Tiering, now: Instant) -> Tiering:
 
 
 def change(tiering: Tiering, wanted: str, priority: str, now: Instant) -> Tiering:
-    """Put the blob into a tier. Out of the archive it comes later, sooner with a high priority, and surely."""
-    tiering = settled(tiering, now)
+    """Change the tier. Leaving Archive takes time, less with high priority, and cannot be cancelled."""
+    tiering = current(tiering, now)
     pending = tiering.rehydration
     if pending is not None:
         if wanted != pending.tier:
@@ -67,31 +67,31 @@ def change(tiering: Tiering, wanted: str, priority: str, now: Instant) -> Tierin
     if tiering.tier == wanted:
         return tiering
     if tiering.tier == ARCHIVE:
-        return tiering._replace(rehydration=_asked_back(wanted, priority, now))
+        return tiering._replace(rehydration=_rehydration(wanted, priority, now))
     return chosen(wanted, now)
 
 
 def copied(source: Tiering, wanted: str, priority: str, now: Instant) -> Tiering:
-    """Of a copy: an archived source can be copied only to a tier that is named, where the copy will be later."""
-    source = settled(source, now)
+    """For a copy: an archived source needs an explicit tier, which the copy reaches by rehydration."""
+    source = current(source, now)
     if source.tier != ARCHIVE:
         return chosen(wanted, now)
     if source.rehydration is not None or not wanted:
         check_online(source, now)
     copy = chosen(ARCHIVE, now)
-    return copy if wanted == ARCHIVE else copy._replace(rehydration=_asked_back(wanted, priority, now))
+    return copy if wanted == ARCHIVE else copy._replace(rehydration=_rehydration(wanted, priority, now))
 
 
 def check_online(tiering: Tiering, now: Instant) -> None:
-    """Refuse to read or change what is archived."""
-    tiering = settled(tiering, now)
+    """Refuse to read or change an archived blob."""
+    tiering = current(tiering, now)
     if tiering.rehydration is not None:
         raise Refused(Reason.BLOB_BEING_REHYDRATED)
     if tiering.tier == ARCHIVE:
         raise Refused(Reason.BLOB_ARCHIVED)
 
 
-def _asked_back(tier: str, priority: str, now: Instant) -> Rehydration:
+def _rehydration(tier: str, priority: str, now: Instant) -> Rehydration:
     priority = priority or STANDARD
     return Rehydration(tier, priority, Instant(now + _SECONDS[priority] * TICKS_PER_SECOND))
 
@@ -99,5 +99,5 @@ def _asked_back(tier: str, priority: str, now: Instant) -> Rehydration:
 def _sooner(pending: Rehydration, now: Instant) -> Rehydration:
     if pending.priority == HIGH:
         return pending
-    asked = _asked_back(pending.tier, HIGH, now)
-    return asked if asked.ready_at < pending.ready_at else pending._replace(priority=HIGH)
+    quick = _rehydration(pending.tier, HIGH, now)
+    return quick if quick.ready_at < pending.ready_at else pending._replace(priority=HIGH)

@@ -1,7 +1,7 @@
 """``SignedIdentifiers``: the stored access policies of a container, queue, table or share, as XML.
 
-Every field of a policy may be left out, and is then up to the token that names the policy; one that says nothing is
-written as its id alone, as the live service does. Times are read in any ISO 8601 form and written with seven decimals.
+Every field of a policy may be left out; then the token that names the policy must have it. An empty policy is written
+as its id alone, as in Azure. Times are read in any ISO 8601 form and written with seven decimals.
 """
 
 from collections.abc import Iterable
@@ -27,9 +27,7 @@ class SignedIdentifier:
 
 
 def decode(document: bytes, letters: str = EVERY_LETTER) -> list[SignedIdentifier]:
-    """The policies in order, with these permissions only. No document at all is an empty list: that is how clients
-    remove them.
-    """
+    """The policies in order, with these permissions only. An empty document means no policies."""
     if not document.strip():
         return []
     root = xml.decode(document, "SignedIdentifiers")
@@ -83,6 +81,6 @@ def _text(policy: SignedIdentifier) -> str:
     start = "" if policy.starts_at is None else f"<Start>{iso_time.encode(policy.starts_at)}</Start>"
     expiry = "" if policy.expires_at is None else f"<Expiry>{iso_time.encode(policy.expires_at)}</Expiry>"
     permission = "" if policy.permissions is None else f"<Permission>{policy.permissions}</Permission>"
-    told = start + expiry + permission
-    access = f"<AccessPolicy>{told}</AccessPolicy>" if told else ""
+    inside = start + expiry + permission
+    access = f"<AccessPolicy>{inside}</AccessPolicy>" if inside else ""
     return f"<SignedIdentifier><Id>{xml.escape(policy.id)}</Id>{access}</SignedIdentifier>"

@@ -1,8 +1,7 @@
 """Batches: ``multipart/mixed`` bodies (RFC 2046, section 5.1) whose parts are HTTP messages (``application/http``).
 
-Only what clients of the service send is read: parts with a few headers, one level of nesting, no preamble that means
-anything. Lines end with CRLF; a bare line feed is taken as well. The last boundary may lack its ``--``, as old clients
-leave it out.
+Only what Azure's clients send is supported: parts with a few headers, one level of nesting, no meaningful preamble.
+Lines end with CRLF or a bare line feed. The last boundary may lack its ``--``: old clients leave it out.
 """
 
 import re
@@ -20,8 +19,8 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+)(?: HTTP/1\.[01])?", re.ASCII)
 
 
-class Seen:
-    """What was read before, by its text: the parts of a batch repeat each other's requests and headers."""
+class ParsedTexts:
+    """Parsed request lines and headers by their text: the parts of a batch repeat each other."""
 
     __slots__ = ("blocks", "lines", "requests")
 
@@ -47,7 +46,7 @@ class Part(NamedTuple):
 class EmbeddedRequest(NamedTuple):
     method: str
     target: str
-    """A URL or a path, as it was written."""
+    """A URL or a path, as it was sent."""
     headers: Mapping[str, str]
     body: bytes
 
@@ -62,25 +61,25 @@ def decode_parts(content_type: str, body: bytes) -> list[Part]:
     if found is None or not is_multipart(content_type):
         raise _invalid(f"The content type must be {MULTIPART} with a boundary, and not '{content_type}'.")
     delimiter = b"--" + (found[1] or found[2]).encode("latin-1")
-    pieces = _between(delimiter, body)
-    if not pieces:
+    texts = _between(delimiter, body)
+    if not texts:
         raise _invalid("The body does not begin with its boundary, or has no part.")
-    seen = Seen()
-    return [_part(piece, number, seen) for number, piece in enumerate(pieces)]
+    parsed = ParsedTexts()
+    return [_part(text, number, parsed) for number, text in enumerate(texts)]
 
 
 def _between(delimiter: bytes, body: bytes) -> list[bytes]:
-    """What stands between the lines that hold the delimiter, without the line ends that belong to those."""
+    """The texts between the lines with the delimiter, without the line ends that belong to those."""
     if not body.startswith(delimiter):
         start = body.find(b"\n" + delimiter)
         body = body[start + 1 :] if start >= 0 else b""
-    pieces = (b"\n" + body).split(b"\n" + delimiter)[1:]
+    texts = (b"\n" + body).split(b"\n" + delimiter)[1:]
     found: list[bytes] = []
-    for piece in pieces:
-        if piece.startswith(b"\r\n"):
-            content = piece[2:]
+    for text in texts:
+        if text.startswith(b"\r\n"):
+            content = text[2:]
         else:
-            rest_of_line, line_end, content = piece.partition(b"\n")
+            rest_of_line, line_end, content = text.partition(b"\n")
             if not line_end or rest_of_line.startswith(b"--"):
                 break
             if rest_of_line.strip():
@@ -91,36 +90,36 @@ def _between(delimiter: bytes, body: bytes) -> list[bytes]:
     return found
 
 
-def _part(piece: bytes, number: int, seen: Seen) -> Part:
-    head, content = _split(piece)
+def _part(text: bytes, number: int, parsed: ParsedTexts) -> Part:
+    head, content = _split(text)
     if content is None:
         raise _invalid(f"Part {number} has no blank line behind its headers.")
-    return Part(_headers(head, number, seen), content)
+    return Part(_headers(head, number, parsed), content)
 
 
 def decode_requests(parts: Sequence[Part]) -> list[EmbeddedRequest]:
-    """The requests that the parts hold."""
-    seen = Seen()
-    return [_request(part, number, seen) for number, part in enumerate(parts)]
+    """The requests in the parts."""
+    parsed = ParsedTexts()
+    return [_request(part, number, parsed) for number, part in enumerate(parts)]
 
 
-def _request(part: Part, number: int, seen: Seen) -> EmbeddedRequest:
+def _request(part: Part, number: int, parsed: ParsedTexts) -> EmbeddedRequest:
     content_type = part.content_type
     if content_type != EMBEDDED_HTTP and content_type.partition(";")[0].strip().lower() != EMBEDDED_HTTP:
         raise _invalid(f"Part {number} is not of the type {EMBEDDED_HTTP}.")
     head, content = _split(part.body)
     line, _, block = head.partition("\n")
-    asked = seen.requests.get(line)
-    if asked is None:
+    request = parsed.requests.get(line)
+    if request is None:
         match = _REQUEST_LINE.fullmatch(line.rstrip("\r"))
         if match is None:
             raise _invalid(f"Part {number} does not begin with a request line.")
-        asked = seen.requests[line] = (match[1], match[2])
-    return EmbeddedRequest(*asked, _headers(block, number, seen), content or b"")
+        request = parsed.requests[line] = (match[1], match[2])
+    return EmbeddedRequest(*request, _headers(block, number, parsed), content or b"")
 
 
 def _split(octets: bytes) -> tuple[str, bytes | None]:
-    """What is before the first blank line, and what is behind it; None when there is no blank line."""
+    """The head before the first blank line and the content after it; None when there is no blank line."""
     if octets.startswith((b"\r\n", b"\n")):
         return "", octets[octets.index(b"\n") + 1 :]
     at = octets.find(b"\r\n\r\n")
@@ -132,22 +131,22 @@ def _split(octets: bytes) -> tuple[str, bytes | None]:
     return octets[: match.start()].decode("latin-1"), octets[match.end() :]
 
 
-def _headers(block: str, number: int, seen: Seen) -> Mapping[str, str]:
-    known = seen.blocks.get(block)
+def _headers(block: str, number: int, parsed: ParsedTexts) -> Mapping[str, str]:
+    known = parsed.blocks.get(block)
     if known is not None:
         return known
     headers: dict[str, str] = {}
     for line in block.split("\n"):
-        pair = seen.lines.get(line)
+        pair = parsed.lines.get(line)
         if pair is None:
             name, colon, value = line.partition(":")
             if not colon:
                 if line.strip():
                     raise _invalid(f"Part {number} has a header without a colon.")
                 continue
-            pair = seen.lines[line] = (name.strip().lower(), value.strip())
+            pair = parsed.lines[line] = (name.strip().lower(), value.strip())
         headers[pair[0]] = pair[1]
-    seen.blocks[block] = headers
+    parsed.blocks[block] = headers
     return headers
 
 
@@ -169,7 +168,7 @@ _HTTP_PART = b"Content-Type: application/http\r\nContent-Transfer-Encoding: bina
 
 
 def encode_response(status: int, headers: bytes, body: bytes = b"", content_id: str | None = None) -> bytes:
-    """A part that is an answer. ``headers`` are whole lines."""
+    """A part that is a response. ``headers`` are whole lines."""
     named = b"" if content_id is None else f"Content-ID: {content_id}\r\n".encode("latin-1")
     return b"%b%b%b%b\r\n%b" % (_HTTP_PART, named, _STATUS_LINES[status], headers, body)
 

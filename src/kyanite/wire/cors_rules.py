@@ -1,7 +1,6 @@
 """``Cors``: the cross-origin rules of a service, as an element of its properties.
 
-All five elements of a rule must be there, though the lists of headers may be empty. Lists are separated by
-commas.
+All five elements of a rule are required, though the lists of headers may be empty. Lists are separated by commas.
 """
 
 from kyanite.service_properties import CorsRule
@@ -29,7 +28,7 @@ def decode(element: xml.Element) -> tuple[CorsRule, ...]:
 
 
 def encode(rules: tuple[CorsRule, ...]) -> str:
-    """What goes inside the ``Cors`` element."""
+    """The content of the ``Cors`` element."""
     return "".join(f"<CorsRule>{_rule_text(rule)}</CorsRule>" for rule in rules)
 
 

@@ -1,6 +1,6 @@
 """CRC-64/NVME, the CRC64 of ``x-ms-content-crc64``: reflected polynomial, all ones in and out.
 
-The header carries base64 of the eight bytes in little-endian order.
+The header contains base64 of the eight bytes in little-endian order.
 """
 
 from base64 import b64decode, b64encode
@@ -11,19 +11,19 @@ import anycrc
 from kyanite.wire.malformed import bad_header
 
 EMPTY = 0
-"""The CRC of no bytes, and so what an incremental computation begins with."""
+"""The CRC of no bytes, with which an incremental computation begins."""
 
 _MODEL = anycrc.Model("CRC64-NVME")
 _BYTES = 8
 
 
 def compute(data: bytes | bytearray | memoryview, before: int = EMPTY) -> int:
-    """The CRC of what ``before`` is the CRC of, followed by ``data``."""
+    """The CRC of ``data`` after bytes whose CRC is ``before``."""
     return cast(int, _MODEL.calc(data, before))
 
 
 def combine(left: int, right: int, right_length_bytes: int) -> int:
-    """The CRC of two pieces one after the other, from theirs; the bytes themselves are not needed."""
+    """The CRC of two texts one after the other, from the CRC of each."""
     return cast(int, _MODEL.combine(left, right, right_length_bytes))
 
 
@@ -32,7 +32,7 @@ def encode(crc: int) -> str:
 
 
 def decode(text: str, header: str = "x-ms-content-crc64") -> int:
-    """The value of a header that carries a CRC. Raises Malformed."""
+    """The value of a header with a CRC. Raises Malformed."""
     try:
         raw = b64decode(text, validate=True)
     except ValueError:

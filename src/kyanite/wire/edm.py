@@ -1,4 +1,4 @@
-"""Entities in JSON: what a request brings, read into one spelling for each value.
+"""Entities in the JSON of requests, decoded to one spelling for each value.
 
 The result is a dictionary in the form that JSON with minimal metadata has: a property under its name and, where JSON
 alone cannot tell the type, an annotation ``name@odata.type`` before it.
@@ -8,8 +8,8 @@ alone cannot tell the type, an annotation ``name@odata.type`` before it.
     Int64, DateTime, Guid      annotated texts
     Binary                     annotated, in base64
 
-So the type can be told from the value and its annotation alone, which is what filters do, and two equal values have one
-text. Clients may annotate more than they need to, and send any value as a text if they annotate it.
+So the type follows from the value and its annotation alone, which filters rely on, and two equal values have one text.
+Clients may annotate more than necessary, and may send any value as an annotated text.
 """
 
 import json
@@ -31,13 +31,13 @@ from kyanite.wire import iso_time
 from kyanite.wire.malformed import Malformed
 
 Properties = dict[str, str | int | float | bool]
-"""Properties and annotations by name, in the form described above, in the order in which they came."""
+"""Properties and annotations by name, in the form described above, in the order of the request."""
 
 FIRST_YEAR = "1601"
 
 _ODATA = "odata."
 _ANNOTATES = "@odata."
-_REMEMBERED_NAMES = 64
+_CACHED_NAMES = 64
 _KEYS_AND_TIME = frozenset((PARTITION_KEY, ROW_KEY, TIMESTAMP))
 _2_31 = 2**31
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
@@ -53,11 +53,11 @@ _decode_json: Callable[[bytes], Any] = msgspec.json.Decoder().decode
 
 
 EntityBody = tuple[str | None, str | None, Properties]
-"""Partition key and row key, None where the body does not say them, and the properties. Plain, for it is made often."""
+"""Partition key and row key, None where the body lacks them, and the properties. A plain tuple, because it is hot."""
 
 
 def decode_entity(body: bytes) -> EntityBody:
-    """Read the JSON object of one entity. Raises Malformed. What is null counts as not sent."""
+    """Read the JSON object of one entity. Raises Malformed. A null counts as missing."""
     given, properties = _read(body)
     return (
         _key(given, PARTITION_KEY, _PARTITION_KEY_TYPE),
@@ -67,14 +67,14 @@ def decode_entity(body: bytes) -> EntityBody:
 
 
 def decode_properties(body: bytes) -> Properties:
-    """Read the same object where the keys stand elsewhere: those in it are not looked at, whatever their type."""
+    """Read the same object where the path has the keys: those in the object are ignored, whatever their type."""
     return _read(body)[1]
 
 
 def _read(body: bytes) -> tuple[dict[str, Any], Properties]:
     given = _object(body)
     names = tuple(given)
-    fields = _remembered_fields(names) if len(names) <= _REMEMBERED_NAMES else _fields(names)
+    fields = _cached_fields(names) if len(names) <= _CACHED_NAMES else _fields(names)
     properties: Properties = {}
     texts = len(names) - len(fields)
     for name, annotation in fields:
@@ -94,10 +94,10 @@ def _read(body: bytes) -> tuple[dict[str, Any], Properties]:
 
 
 def _fields(names: tuple[str, ...]) -> list[tuple[str, str | None]]:
-    """Which of the names are properties, each with the name of its annotation if that is there.
+    """The names of properties, each with the name of its annotation if there is one.
 
-    What begins with ``odata.`` or annotates otherwise than with a type was added by the service, and is ignored.
-    Clients send many entities of the same few forms, so forms are remembered.
+    Names that begin with ``odata.`` and other annotations were added by the server and are ignored. Clients send many
+    entities of the same few forms, so results are cached.
     """
     there = set(names)
     fields: list[tuple[str, str | None]] = []
@@ -111,7 +111,7 @@ def _fields(names: tuple[str, ...]) -> list[tuple[str, str | None]]:
     return fields
 
 
-_remembered_fields = lru_cache(maxsize=512)(_fields)
+_cached_fields = lru_cache(maxsize=512)(_fields)
 
 
 def decode_table_name(body: bytes) -> str:
@@ -133,10 +133,10 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _check_no_duplicates(body: bytes) -> None:
-    """Refuse a name that comes twice.
+    """Refuse a name that occurs twice.
 
-    The fast decoder keeps the last of equal names and says nothing. Counting quotation marks shows that there are none,
-    if no text holds any and if what is no property is a text; only otherwise is the body read a second time.
+    The fast decoder silently keeps the last of equal names. Counting quotation marks proves that there are none, if no
+    text contains any and if all that is no property is a text; only otherwise is the body decoded a second time.
     """
     pairs: list[tuple[str, object]] = _decode_pairs(body.decode())
     if len({name for name, _ in pairs}) < len(pairs):
@@ -165,7 +165,7 @@ _ROW_KEY_TYPE = ROW_KEY + ANNOTATION
 def _add_unusual(properties: Properties, name: str, value: Any) -> None:
     if value.__class__ is not int:
         raise _invalid(f"The value of {name} is an array or an object.")
-    # A bare whole number that is no Int32 is a Double to the service.
+    # Azure treats a bare whole number that is no Int32 as a Double.
     _add_double(properties, name, value)
 
 
@@ -227,7 +227,7 @@ def _add_double(properties: Properties, name: str, value: Any) -> None:
 
 
 def int64_text(text: str) -> str | None:
-    """A whole number in its one spelling; None when it is none, or none that 64 bits can hold."""
+    """A whole number in its one spelling; None when the text is none, or does not fit into 64 bits."""
     if text.isascii() and text.isdigit() and len(text) < _INT64_DIGITS and text[0] != "0":
         return text
     if _WHOLE.fullmatch(text) is None:
@@ -237,7 +237,7 @@ def int64_text(text: str) -> str | None:
 
 
 def binary_text(text: str) -> str | None:
-    """Base64 in its one spelling; None when it is none."""
+    """Base64 in its one spelling; None when the text is none."""
     try:
         return b64encode(a2b_base64(text, strict_mode=True)).decode("ascii")
     except (Base64Error, ValueError):
@@ -245,9 +245,9 @@ def binary_text(text: str) -> str | None:
 
 
 def datetime_text(text: str) -> str | None:
-    """A time in its one spelling: UTC, ending in ``Z``, without needless zeros. None when it is no time.
+    """A time in its one spelling: UTC, ending in ``Z``, without trailing zeros. None when the text is no time.
 
-    Without the ``Z`` two such texts compare like the times they name. A time without a zone is taken as UTC.
+    Without the ``Z`` two such texts compare like their times. A time without a zone is UTC.
     """
     if _PLAIN_TIME.fullmatch(text) is None:
         instant = iso_time.decode(text)
@@ -264,7 +264,7 @@ def _trimmed(text: str) -> str:
 
 
 def guid_text(text: str) -> str | None:
-    """A GUID in lower case with hyphens, whatever spelling it came in; None when it is none."""
+    """A GUID in lower case with hyphens, from any spelling; None when the text is none."""
     digits = text.strip("{}()").replace("-", "").lower()
     if len(digits) != 32 or not _HEX.issuperset(digits):
         return None

@@ -1,7 +1,7 @@
-"""An HTTP exchange as a service sees it: a head, a body that streams in, an answer that streams out.
+"""An HTTP request and its response, as a service gets and returns them: both bodies are streams.
 
-No sockets and no parsing here: ``server/http`` fills these in and sends them off. Header names keep their case in
-``raw_headers``, because metadata names do, and paths stay as they came, because signatures are made over them.
+No sockets and no parsing here: ``server/http`` makes requests and sends responses. Header names keep their case in
+``raw_headers``, because metadata names do, and paths stay as they were sent, because signatures cover them.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -10,30 +10,30 @@ from typing import Protocol
 
 
 class BodyError(Exception):
-    """The body did not arrive as announced: the client went away, stalled, or broke the framing."""
+    """The body did not arrive as announced: the client disconnected, stalled, or broke the framing."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
         self.status = status
-        """What to answer, if the client is still there: 400, or 408 when it stalled."""
+        """The status to send if the client is still connected: 400, or 408 when it stalled."""
 
 
 class Body(Protocol):
-    """The request's body, pulled piece by piece. What is not pulled is not read from the socket for long."""
+    """The request's body, read in chunks. While the service does not read, the server soon stops reading the socket."""
 
     @property
     def length(self) -> int | None:
         """Content-Length, or None when the body is chunked."""
 
     async def read(self) -> bytes:
-        """The next piece, as it arrived; b"" at the end. Raises BodyError. Asks for 100-continue when needed."""
+        """The next chunk, as it arrived; b"" at the end. Raises BodyError. Sends 100 Continue when needed."""
 
     async def read_all(self, limit: int) -> bytes | None:
-        """The whole body, or None as soon as it is known to exceed the limit (nothing more is kept then)."""
+        """The whole body, or None as soon as it exceeds the limit."""
 
 
 class Request:
-    """One request. Plain slots rather than a frozen dataclass: this is built tens of thousands of times a second."""
+    """One request. A class with slots rather than a frozen dataclass, because it is made for every request."""
 
     __slots__ = (
         "account",
@@ -66,27 +66,27 @@ class Request:
         self.path = path
         """The path exactly as on the wire, percent-encoding included, without the query."""
         self.query = query
-        """What followed the first '?', as on the wire; empty when there was none."""
+        """The text after the first '?', as on the wire; empty when there is none."""
         self.headers = headers
         """Lower-case name to value (latin-1); a repeated header is joined by ','."""
         self.raw_headers = raw_headers
-        """Every header as it came, in order, names in the sender's case."""
+        """Every header as it was sent, in order, names in the sender's case."""
         self.body = body
         self.peer = peer
         """The client's address, without the port."""
         self.secure = secure
         self.local_port = local_port
         self.account = ""
-        """Whose request this is. The service says so once it knows, for logs."""
+        """The account of the request. The service sets it, for logs."""
         self.request_id = ""
-        """What the answer's x-ms-request-id says. The service says so once it knows, for logs."""
+        """The x-ms-request-id of the response. The service sets it, for logs."""
         self.operation = ""
-        """The operation's name in the REST reference. The service says so once it knows, for logs and metrics."""
+        """The operation's name in the REST reference. The service sets it, for logs and metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileSpan:
-    """Bytes of an open file, to be sent by the kernel when it can. The descriptor belongs to whoever made the span."""
+    """Bytes of an open file, to be sent by the kernel when it can. The maker of the span owns the descriptor."""
 
     fd: int
     offset: int
@@ -98,11 +98,11 @@ Piece = bytes | memoryview | FileSpan
 
 @dataclass(slots=True)
 class Response:
-    """An answer. ``body`` is bytes, or pieces that add up to ``length`` (None: sent chunked).
+    """A response. ``body`` is bytes, or chunks of ``length`` bytes together (None: sent chunked).
 
-    Date and Connection are the front end's business, as is Content-Length when it follows from ``body`` or
-    ``length``; for an answer to HEAD, ``length`` is what Content-Length says although no body follows.
-    ``release`` is called exactly once when the exchange is over, however it ended.
+    The HTTP server adds Date and Connection, and Content-Length when it follows from ``body`` or ``length``. In a
+    response to HEAD, ``length`` is the value of Content-Length although no body follows. ``release`` is called exactly
+    once when the response was sent or has failed.
     """
 
     status: int
@@ -114,4 +114,4 @@ class Response:
 
 
 Handler = Callable[[Request], Awaitable[Response]]
-"""Given the head as soon as it is complete; pulls the body itself."""
+"""Is called as soon as the head is complete, and reads the body itself."""

@@ -1,7 +1,7 @@
 """Dates in HTTP headers and XML lists (RFC 9110 §5.6.7): RFC 1123 out; RFC 1123, RFC 850 and asctime in.
 
-Whole seconds only: an instant is cut, never rounded, so that a client that sends a Last-Modified back as a
-condition is judged against the same second.
+Whole seconds only: an instant is truncated, never rounded, so that a client that sends a Last-Modified back as a
+condition compares with the same second.
 """
 
 import re

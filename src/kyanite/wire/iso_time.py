@@ -1,7 +1,7 @@
 """ISO 8601 times in UTC, as snapshots, SAS fields and stored access policies write them.
 
-Out, there is one form with seven decimals, the full resolution of an instant. In, everything from a bare day
-to seven decimals is read: ``2024-05-01``, ``2024-05-01T12:34Z``, ``2024-05-01T12:34:56Z``,
+Written with seven decimals, the full resolution of an instant. Read in any form from a bare day to seven
+decimals: ``2024-05-01``, ``2024-05-01T12:34Z``, ``2024-05-01T12:34:56Z``,
 ``2024-05-01T12:34:56.1234567Z``.
 """
 
@@ -23,7 +23,7 @@ def encode(instant: Instant) -> str:
 
 
 def decode(text: str) -> Instant | None:
-    """The instant, or None when the text is none of the forms."""
+    """The instant, or None when the text has none of these forms."""
     match = _FORM.fullmatch(text)
     if match is None:
         return None

@@ -1,13 +1,13 @@
-"""What a decoder raises when the bytes do not say anything valid.
+"""The error that decoders raise for malformed input.
 
-The error carries the service's own code, since which code a malformed thing gets is part of the wire format:
+It has Azure's error code, because the code of each kind of malformed input is part of the wire format:
 ``InvalidHeaderValue`` for one header, ``InvalidQueryParameterValue`` for a parameter, and so on. The table of status
 and message by code is each service's ``errors.py``.
 """
 
 
 class Malformed(Exception):
-    """A request that cannot be read. ``detail`` becomes elements of the error body, in order."""
+    """A request that cannot be decoded. ``detail`` becomes elements of the error body, in order."""
 
     def __init__(self, code: str, **detail: str) -> None:
         super().__init__(code)

@@ -6,12 +6,12 @@
     comparison := operand [("eq" | "ne" | "gt" | "ge" | "lt" | "le") operand]
     operand    := property | constant
 
-One operand of a comparison is a property and the other a constant; the reference wants the property on the left, and
-the service takes either. A property alone stands for a comparison with true. Words are case-sensitive. There are no
-functions, which the service calls not implemented, no arithmetic and no null.
+One operand of a comparison is a property and the other a constant; the reference requires the property on the left,
+Azure accepts either order. A property alone is a comparison with true. Words are case-sensitive. There are no
+functions, for which Azure returns NotImplemented, no arithmetic and no null.
 
-The documentation allows 15 comparisons; the service is known to take more, so nothing is counted here. What is bounded
-is the depth, and the length of a URL bounds the rest.
+The documentation allows 15 comparisons; Azure is known to accept more, so they are not counted here. The depth is
+bounded, and the length of a URL bounds the rest.
 """
 
 import re
@@ -78,25 +78,25 @@ class _Reader:
 
     def _disjunction(self, depth: int) -> Filter:
         parts = [self._conjunction(depth)]
-        while self._took("or"):
+        while self._consumed("or"):
             parts.append(self._conjunction(depth))
         return parts[0] if len(parts) == 1 else Or(tuple(parts))
 
     def _conjunction(self, depth: int) -> Filter:
         parts = [self._term(depth)]
-        while self._took("and"):
+        while self._consumed("and"):
             parts.append(self._term(depth))
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
     def _term(self, depth: int) -> Filter:
         if depth > MAX_DEPTH:
             raise _invalid(f"The filter is nested more than {MAX_DEPTH} levels deep.")
-        if self._took("not"):
+        if self._consumed("not"):
             return Not(self._term(depth + 1))
-        if not self._took("("):
+        if not self._consumed("("):
             return self._comparison()
         found = self._disjunction(depth + 1)
-        if not self._took(")"):
+        if not self._consumed(")"):
             raise self._syntax_error()
         return found
 
@@ -140,8 +140,8 @@ class _Reader:
         self._advance()
         return literal
 
-    def _took(self, text: str) -> bool:
-        """Whether the next token is this word or bracket; if so it is read."""
+    def _consumed(self, text: str) -> bool:
+        """Whether the next token is this word or bracket; if so, it is consumed."""
         if self._token.text != text or self._token.kind == "text":
             return False
         self._advance()
@@ -159,7 +159,7 @@ class _Reader:
         return _Token(kind, match[kind], match.end())
 
     def _syntax_error(self) -> Malformed:
-        """In the service's own words: the position is where reading stopped, behind what it did not expect."""
+        """In Azure's own words. The position is after the unexpected token."""
         return self._error_at(self._token.ends_at)
 
     def _error_at(self, position: int) -> Malformed:
@@ -226,7 +226,7 @@ def _number(text: str) -> Literal | None:
 
 
 _DIGITS_MAX = 40
-"""Nothing longer fits any type, leading zeros included, as far as anybody writes them."""
+"""No longer number fits any type, with a plausible number of leading zeros."""
 
 
 def _invalid(sentence: str) -> Malformed:

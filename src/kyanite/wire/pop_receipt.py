@@ -1,7 +1,7 @@
-"""Pop receipts: opaque to clients, and enough for the server to find the message at once.
+"""Pop receipts: opaque to clients, and enough for the server to find the message with one read.
 
-A receipt holds the two instants that say where the message is, and a secret that says it is the latest receipt. Its
-alphabet is the one of base64 that survives a URL, since some clients forget to encode what they send back.
+A receipt contains the two instants of which the key of the message is made, and a secret by which the server recognises
+the latest receipt. It is in the alphabet of base64 that needs no encoding in a URL, because some clients do not encode.
 """
 
 import base64
@@ -16,7 +16,7 @@ Packed = tuple[Instant, Instant, bytes]
 """When the message becomes visible, when it was put, and the secret."""
 
 NOWHERE: Packed = (Instant(0), Instant(0), b"")
-"""What leads to no message."""
+"""A receipt of no message."""
 
 
 def encode(visible_at: Instant, put_at: Instant, secret: bytes) -> str:
@@ -25,7 +25,7 @@ def encode(visible_at: Instant, put_at: Instant, secret: bytes) -> str:
 
 
 def decode(text: str) -> Packed:
-    """Raises Malformed when the text is no base64, as the service does. What was not made here leads nowhere."""
+    """Raises Malformed when the text is no base64, as Azure does. Other invalid texts become ``NOWHERE``."""
     try:
         packed = binascii.a2b_base64(text.replace("-", "+").replace("_", "/"), strict_mode=True)
     except (binascii.Error, ValueError):

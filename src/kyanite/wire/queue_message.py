@@ -1,13 +1,13 @@
-"""``QueueMessage``: the text of a message on its way in, as XML.
+"""``QueueMessage``: the text of a message in a request, as XML.
 
-The text is what the XML says, character for character, white space and line ends included; only a bare carriage
-return is a line feed, as for every reader of XML.
+The text is the content of the XML, character for character, white space and line ends included; only a bare carriage
+return becomes a line feed, as in every XML parser.
 """
 
 from kyanite.wire import xml
 
-# What clients usually send needs no parser. Whatever does not look exactly like this, or holds a byte that could
-# mean anything but itself, is left to one.
+# What clients usually send needs no parser. A document that does not have exactly this form, or contains a byte that
+# may not stand for itself, is parsed.
 _BEGINNINGS = frozenset(
     declaration + end
     for declaration in (
@@ -21,8 +21,8 @@ _BEGINNINGS = frozenset(
 )
 _OPEN = b"<QueueMessage><MessageText>"
 _CLOSE = b"</MessageText></QueueMessage>"
-_DOUBTFUL = bytes(set(range(32)) - set(b"\t\n")) + b"<>&\xef"
-"""Controls, markup, and how characters begin that XML cannot hold."""
+_NOT_LITERAL = bytes(set(range(32)) - set(b"\t\n")) + b"<>&\xef"
+"""Controls, markup, and the first bytes of characters that XML does not allow."""
 
 
 def decode(document: bytes) -> str:
@@ -30,7 +30,7 @@ def decode(document: bytes) -> str:
     start = document.find(_OPEN)
     if start >= 0 and document.endswith(_CLOSE) and document[:start] in _BEGINNINGS:
         text = document[start + len(_OPEN) : -len(_CLOSE)]
-        if len(text.translate(None, _DOUBTFUL)) == len(text):
+        if len(text.translate(None, _NOT_LITERAL)) == len(text):
             try:
                 return text.decode()
             except UnicodeError:
@@ -39,7 +39,7 @@ def decode(document: bytes) -> str:
 
 
 def decode_xml(document: bytes) -> str:
-    """The same by a parser alone."""
+    """The same, always with the parser."""
     element = xml.decode(document, "QueueMessage").required_child("MessageText")
     if element.children:
         raise xml.invalid_document()

@@ -1,11 +1,11 @@
 """Byte ranges: ``Range`` and ``x-ms-range`` in, ``Content-Range`` out.
 
-The service reads two forms, ``bytes=first-`` and ``bytes=first-last``. Anything else (a suffix
-``bytes=-500``, several ranges, an end before the start, another unit) is passed over as if it had not been
-sent, which RFC 9110 §14.2 allows: the documentation of the range header lists no other form, object stores'
-clients know that suffixes do nothing here, and the Java client sends ``bytes=0--1`` for an empty blob and
-counts on the plain answer. ``x-ms-range`` wins over ``Range``. Operations that *need* a range (Put Page, Put
-Range) refuse what this module passes over.
+Azure accepts two forms, ``bytes=first-`` and ``bytes=first-last``. Anything else (a suffix ``bytes=-500``, several
+ranges, an end before the start, another unit) is ignored as if it had not been sent, which RFC 9110 §14.2 allows: the
+documentation of the range header lists no other form, clients for several object stores know that Azure ignores
+suffixes, and the Java client sends ``bytes=0--1`` for an empty blob and relies on a response without a range.
+``x-ms-range`` takes precedence over ``Range``. Operations that *need* a range (Put Page, Put Range) refuse what this
+module ignores.
 """
 
 import re
@@ -25,12 +25,12 @@ class ByteRange:
 
     @property
     def length(self) -> int | None:
-        """How many bytes were asked for, if that was said."""
+        """The number of bytes, if the range has an end."""
         return None if self.last is None else self.last - self.first + 1
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ResolvedRange:
     """The part of a resource that a range covers. Never empty."""
 
     offset: int
@@ -38,13 +38,13 @@ class Span:
 
 
 def from_headers(headers: Mapping[str, str]) -> ByteRange | None:
-    """The range a request asks for, or None for the whole."""
+    """The range in a request, or None for the whole."""
     text = headers.get("x-ms-range") or headers.get("range")
     return None if text is None else decode(text)
 
 
 def decode(text: str) -> ByteRange | None:
-    """One range, or None when the text is not one that the service reads."""
+    """One range, or None when the text is not one that Azure accepts."""
     match = _FORM.fullmatch(text.strip())
     if match is None:
         return None
@@ -55,22 +55,22 @@ def decode(text: str) -> ByteRange | None:
     return ByteRange(first, last)
 
 
-def encode(asked: ByteRange) -> str:
-    return f"bytes={asked.first}-{'' if asked.last is None else asked.last}"
+def encode(requested: ByteRange) -> str:
+    return f"bytes={requested.first}-{'' if requested.last is None else requested.last}"
 
 
-def resolve(asked: ByteRange, total: int) -> Span | None:
+def resolve(requested: ByteRange, total: int) -> ResolvedRange | None:
     """What the range covers of ``total`` bytes; None when it begins beyond the end (416 InvalidRange)."""
-    if asked.first >= total:
+    if requested.first >= total:
         return None
-    end = total if asked.last is None else min(asked.last + 1, total)
-    return Span(asked.first, end - asked.first)
+    end = total if requested.last is None else min(requested.last + 1, total)
+    return ResolvedRange(requested.first, end - requested.first)
 
 
-def content_range(span: Span, total: int) -> str:
-    return f"bytes {span.offset}-{span.offset + span.length - 1}/{total}"
+def content_range(part: ResolvedRange, total: int) -> str:
+    return f"bytes {part.offset}-{part.offset + part.length - 1}/{total}"
 
 
 def unsatisfied_content_range(total: int) -> str:
-    """What accompanies a 416, so that the client learns the size."""
+    """For a response 416, so that the client learns the size."""
     return f"bytes */{total}"

@@ -1,10 +1,10 @@
-"""Shared access signatures: reading the token out of a query, and the text its signature is made over.
+"""Shared access signatures: decoding the token in a query, and the text that its signature covers.
 
-Three kinds. An *account SAS* (``ss``, ``srt``) opens services and resource types. A *service SAS* opens one
-blob, container, queue, table, file or share, and may leave times and permissions to a stored access policy
-(``si``). A *user delegation SAS* (``skoid``) is signed with a key that was handed to an OAuth user. What a
-token allows is decided in ``rules/authorization.py``; here it is only read, and a token that breaks the grammar
-is refused as the service refuses it, with ``AuthenticationFailed`` and a sentence about the fault.
+There are three kinds. An *account SAS* (``ss``, ``srt``) is for services and resource types. A *service SAS* is for one
+blob, container, queue, table, file or share, and may leave times and permissions to a stored access policy (``si``). A
+*user delegation SAS* (``skoid``) is signed with a key that an OAuth user has requested. ``rules/authorization.py``
+decides what a token allows; here it is only decoded. A token that breaks the grammar is refused as in Azure, with
+``AuthenticationFailed`` and a sentence about the error.
 
 Which fields are signed depends on the service and on the token's version, ``sv``: see ``sas_layouts.py``.
 """
@@ -19,7 +19,7 @@ from kyanite.values import Instant
 from kyanite.wire import iso_time, shared_key
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.sas_layouts import OVERRIDES, SIGNED_FIELDS, string_to_sign_parts
-from kyanite.wire.uri import REMEMBERED_QUERY_LENGTH, Query
+from kyanite.wire.uri import CACHED_QUERY_LENGTH, Query
 
 _MOMENTARY = frozenset(("bs", "bv"))
 _OBJECTS = frozenset(("b", "bs", "bv", "f"))
@@ -38,7 +38,7 @@ _PERMISSION_ORDERS: Mapping[str, str] = {
     "file": "rcwdl",
 }
 _ACCOUNT_PERMISSIONS = "rwdylacuptfix"
-# What of the Blob service can be shared, and since which version.
+# The resources of the Blob service that a token can be for, and since which version.
 _RESOURCES: Mapping[str, str] = {
     "b": "",
     "c": "",
@@ -52,7 +52,7 @@ _ADDRESS = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What every kind of token may say about when, from where and how it can be used."""
+    """When, from where and how a token can be used: the same for every kind of token."""
 
     starts_at: Instant | None
     expires_at: Instant | None
@@ -63,7 +63,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class ResponseOverrides:
-    """Headers of a GET answer that the token replaces."""
+    """Headers of the response to a GET that the token replaces."""
 
     cache_control: str | None
     content_disposition: str | None
@@ -98,7 +98,7 @@ class ServiceSas:
     resource: str
     """``b``, ``bs``, ``bv``, ``c``, ``d``, ``f`` or ``s``; empty for queues and tables."""
     permissions: str | None
-    """None when it is left to the stored access policy."""
+    """None when the stored access policy has them."""
     identifier: str | None
     overrides: ResponseOverrides | None
     table: str | None
@@ -108,7 +108,7 @@ class ServiceSas:
     """The string-to-sign, cut where the request fills in the resource and, since 2018-11-09, the moment."""
 
     def string_to_sign(self, account: str, container: str, name: str = "", moment: str = "") -> str:
-        """The text for the resource that a request names. ``moment`` is its snapshot or version, if any."""
+        """The text for the resource of a request. ``moment`` is its snapshot or version, if any."""
         resource = self.canonicalized_resource(account, container, name)
         if len(self.signed) == 2:
             return resource.join(self.signed)
@@ -127,7 +127,7 @@ class ServiceSas:
 
 @dataclass(frozen=True, slots=True)
 class UserDelegationSas:
-    """Recognised as such. Its signature is made with a key that only an OAuth user can ask for."""
+    """Recognised but not supported: the key of its signature can only be requested by an OAuth user."""
 
     version: str
     signature: str
@@ -138,14 +138,14 @@ _TOKENS = (AccountSas, ServiceSas, UserDelegationSas)
 
 
 def decode(query: Query, service: str) -> Sas | None:
-    """The token that a query carries, or None. ``service`` is the one the request was sent to."""
+    """The token in a query, or None. ``service`` is the one that the request was sent to."""
     if "sig" not in query.first:
         return None
     derived = query.derived.get(service)
     if isinstance(derived, _TOKENS):
         return derived
     found = tuple([pair for pair in query.pairs if pair[0] in _FIELDS])
-    token = (_remembered if query.size <= REMEMBERED_QUERY_LENGTH else _decode)(found, service)
+    token = (_cached if query.size <= CACHED_QUERY_LENGTH else _decode)(found, service)
     if token is not None:
         query.derived[service] = token
     return token
@@ -154,9 +154,8 @@ def decode(query: Query, service: str) -> Sas | None:
 def verify(keys: Sequence[bytes], text: str, signature: str) -> bool:
     """Whether the signature is that of the text under any of the keys.
 
-    The last thousand signatures found right are remembered, by everything that went into them: the key, the
-    text (and so the resource, the times and the permissions) and the signature itself. What a token allows
-    now is never remembered.
+    The last thousand valid signatures are cached by everything they depend on: the key, the text (and so the resource,
+    the times and the permissions) and the signature itself. What a token allows now is never cached.
     """
     return any(_is_confirmed(key, text, signature) for key in keys)
 
@@ -170,7 +169,7 @@ def _is_confirmed(key: bytes, text: str, signature: str) -> bool:
 
 
 class _WrongSignatureError(Exception):
-    """Raised, and so not remembered: only holders of a key can fill the cache."""
+    """Raised, and so not cached: only clients with a key can fill the cache."""
 
 
 @lru_cache(maxsize=1024)
@@ -195,8 +194,8 @@ def _decode(found: tuple[tuple[str, str], ...], service: str) -> Sas | None:
     return _service_sas(fields, version, service)
 
 
-_remembered = lru_cache(maxsize=256)(_decode)
-"""For queries that hold a token seen before and something new, such as a pop receipt."""
+_cached = lru_cache(maxsize=256)(_decode)
+"""For queries with a known token and something new, such as a pop receipt."""
 
 
 def _account_sas(fields: Mapping[str, str], version: str) -> AccountSas:
@@ -320,7 +319,7 @@ def _overrides(fields: Mapping[str, str]) -> ResponseOverrides | None:
 
 
 def _key_range(fields: Mapping[str, str]) -> SasKeyRange:
-    """An empty key is signed like an absent one, so it means the same. A row key needs its partition key."""
+    """An empty key is signed like a missing one, so it means the same. A row key needs its partition key."""
     keys = SasKeyRange(*(fields.get(name) or None for name in ("spk", "srk", "epk", "erk")))
     starts_with_row = keys.start_row is not None and keys.start_partition is None
     ends_with_row = keys.end_row is not None and keys.end_partition is None
@@ -337,7 +336,7 @@ def _depth(fields: Mapping[str, str]) -> int:
 
 
 def _ancestor(name: str, depth: int) -> str:
-    """The directory so many levels down that holds what was named: a directory's token opens all below it."""
+    """The directory that many levels down above a name: a directory's token is for everything below it."""
     return "".join(f"/{part}" for part in name.split("/")[:depth])
 
 

@@ -1,7 +1,7 @@
 """The lines of a service SAS's string-to-sign, by service and by the token's version: a row for each change.
 
-Fields are signed as the text that was sent, decoded from the URL; an absent one is an empty line. File tokens never
-got the lines that blob tokens got since 2018-11-09.
+Fields are signed as the text that was sent, decoded from the URL; a missing one is an empty line. File tokens do not
+have the lines that blob tokens have since 2018-11-09.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 OVERRIDES = ("rscc", "rscd", "rsce", "rscl", "rsct")
 
 # Filled in by the request: neither the resource nor its snapshot or version is repeated in the token. No
-# field can be taken for one of these marks, since a field with a line break is refused.
+# field can be mistaken for one of these marks, since a field with a line break is refused.
 _RESOURCE = "\n(resource)\n"
 _MOMENT = "\n(snapshot or version)\n"
 _FILLED_IN = frozenset((_RESOURCE, _MOMENT))

@@ -1,8 +1,8 @@
 """Security descriptors: the self-relative binary form (MS-DTYP §2.4.6) and back to SDDL text (§2.5.1).
 
-Descriptors are kept as text, so this is for clients that send or want the bytes. The parts follow the header in the
-order in which Windows and the service write them: system list, discretionary list, owner, group. Entries other than
-plain allow, deny and audit are refused.
+Descriptors are stored as text; this is for clients that send or read the bytes. The parts follow the header in the
+order in which Windows and Azure write them: system list, discretionary list, owner, group. Entries other than plain
+allow, deny and audit are refused.
 """
 
 import re
@@ -19,9 +19,9 @@ _CONTROLS = {
     "D": {"P": 0x1000, "AR": 0x0100, "AI": 0x0400},
     "S": {"P": 0x2000, "AR": 0x0200, "AI": 0x0800},
 }
-"""What stands before the entries of the discretionary and of the system list, in the order of the text."""
+"""The flags before the entries of the discretionary and of the system list, in the order of the text."""
 _NO_LIST = "NO_ACCESS_CONTROL"
-"""A list that is said to be there, but is none: it neither allows nor audits anything in particular."""
+"""A list that is declared present but missing: it allows and audits nothing in particular."""
 _TYPES = {"A": 0, "D": 1, "AU": 2}
 _FLAGS = {"OI": 0x01, "CI": 0x02, "NP": 0x04, "IO": 0x08, "ID": 0x10, "SA": 0x40, "FA": 0x80}
 _RIGHTS = {
@@ -90,7 +90,7 @@ _SIDS = {
     "WR": "S-1-5-33",
     "AC": "S-1-15-2-1",
 }
-"""Those of every machine; the names of a domain's own groups mean nothing without the domain."""
+"""The SIDs of every machine; the names of a domain's own groups mean nothing without the domain."""
 _WHOLE_NAMES = {_RIGHTS[name]: name for name in ("GA", "GX", "GW", "GR", "FA", "FR", "FW", "FX")}
 _BIT_NAMES = (
     "CC",
@@ -120,7 +120,7 @@ _ACES = re.compile(r"\(([^()]*)\)")
 
 
 class InvalidDescriptorError(ValueError):
-    """Not a descriptor, or one that this form cannot hold."""
+    """Not a descriptor, or one that this form cannot express."""
 
 
 def encode(text: str) -> bytes:
@@ -134,7 +134,7 @@ def encode(text: str) -> bytes:
     if system_entries is not None:
         control |= _control("S", system_flags)
         parts[0] = _encode_acl(system_entries)
-    sacl_at, dacl_at, owner_at, group_at = _places(parts)
+    sacl_at, dacl_at, owner_at, group_at = _offsets(parts)
     header = _HEADER.pack(_REVISION, 0, control, owner_at, group_at, sacl_at, dacl_at)
     return header + b"".join(parts)
 
@@ -158,13 +158,13 @@ def _control(kind: str, flags: str) -> int:
     return _PRESENT[kind] | _sum(_split(flags, _CONTROLS[kind]), _CONTROLS[kind])
 
 
-def _places(parts: list[bytes]) -> list[int]:
+def _offsets(parts: list[bytes]) -> list[int]:
     """Where each part begins; 0 for one that is empty."""
-    places, at = [], _HEADER.size
+    offsets, at = [], _HEADER.size
     for part in parts:
-        places.append(at if part else 0)
+        offsets.append(at if part else 0)
         at += len(part)
-    return places
+    return offsets
 
 
 def _encode_acl(text: str) -> bytes:
@@ -188,12 +188,12 @@ def _decode_acl(data: bytes, at: int) -> Iterable[str]:
         kind, flags, size, mask = _ACE.unpack_from(data, at)
         if kind not in names or size < _ACE.size:
             raise InvalidDescriptorError(data)
-        shown = "".join(name for name, bit in _FLAGS.items() if flags & bit)
-        yield f"({names[kind]};{shown};{_show_mask(mask)};;;{_decode_sid(data, at + _ACE.size)})"
+        flag_names = "".join(name for name, bit in _FLAGS.items() if flags & bit)
+        yield f"({names[kind]};{flag_names};{_mask_text(mask)};;;{_decode_sid(data, at + _ACE.size)})"
         at += size
 
 
-def _show_mask(mask: int) -> str:
+def _mask_text(mask: int) -> str:
     if mask in _WHOLE_NAMES:
         return _WHOLE_NAMES[mask]
     names = [name for name in _BIT_NAMES if mask & _RIGHTS[name]]
@@ -220,7 +220,7 @@ def _mask(text: str) -> int:
 
 
 def _split(text: str, known: Iterable[str]) -> list[str]:
-    """A run of names without anything between them."""
+    """Names that follow each other without separators."""
     found = re.findall("|".join(known), text)
     if "".join(found) != text:
         raise InvalidDescriptorError(text)

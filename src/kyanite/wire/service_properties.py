@@ -38,7 +38,7 @@ EVERY_ELEMENT = BLOB_ELEMENTS | FILE_ELEMENTS
 
 
 def decode(document: bytes, elements: frozenset[str]) -> ServiceProperties:
-    """The settings that the document names. Raises Malformed."""
+    """The properties in the document. Raises Malformed."""
     found: dict[str, xml.Element] = {}
     for child in xml.decode(document, "StorageServiceProperties"):
         name = _FORMER_NAMES.get(child.name, child.name)
@@ -65,11 +65,11 @@ def decode(document: bytes, elements: frozenset[str]) -> ServiceProperties:
 
 
 _FORMER_NAMES = {"Metrics": "HourMetrics"}
-"""Until 2013-08-15 there were only hourly ones."""
+"""Until 2013-08-15 there were only hourly metrics."""
 
 
 def encode(properties: ServiceProperties, elements: frozenset[str]) -> bytes:
-    """The document, of the elements that the service has and that are set."""
+    """The document, with the elements that the service has and that are set."""
 
     def written(name: str, value: T | None, write: Callable[[T], str]) -> str:
         return "" if value is None or name not in elements else xml.wrapped(name, write(value))
@@ -89,7 +89,7 @@ def encode(properties: ServiceProperties, elements: frozenset[str]) -> bytes:
 
 
 def encode_stats(last_synced_at: Instant) -> bytes:
-    """A single store is its own replica, in step with itself at any time."""
+    """A single store is its own replica, so it is always in sync."""
     status = f"<Status>live</Status><LastSyncTime>{http_date.encode(last_synced_at)}</LastSyncTime>"
     return xml.document(
         f"<StorageServiceStats><GeoReplication>{status}</GeoReplication></StorageServiceStats>"
@@ -185,7 +185,7 @@ _PROTOCOL_FLAGS = (
     ("SMB", "EncryptionInTransit", "Required"),
     ("NFS", "EncryptionInTransit", "Required"),
 )
-"""Where the flags of ``ProtocolSettings`` stand, in the order of its fields."""
+"""The elements of the flags of ``ProtocolSettings``, in the order of its fields."""
 
 
 def _protocols(element: xml.Element) -> ProtocolSettings:

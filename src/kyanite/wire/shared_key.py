@@ -1,13 +1,13 @@
-"""Shared Key and Shared Key Lite: what a request's signature is made over, and whether it is right.
+"""Shared Key and Shared Key Lite: the text that a request's signature covers, and whether the signature is valid.
 
 ``Authorization: SharedKey <account>:<base64 of HMAC-SHA256(key, string-to-sign)>``. Clients sign what they
-send, so everything here works on header values and the path as they came.
+send, so everything here works on header values and the path as they were sent.
 
-The service's own order of ``x-ms-`` headers is a linguistic one in which ``-`` weighs nothing, and its newest
-clients follow it; older ones sort by code point. The two differ only for unusual names (mostly metadata), and
-no request can mean two things by them, so either is accepted. For the same reason a signature may have been
-made over a header's octets read as UTF-8 or as Latin-1, over its white space as it is or folded, and over the
-path of an emulator's secondary with the suffix or without. A plain request needs one attempt.
+Azure's order of ``x-ms-`` headers is a linguistic one in which ``-`` has no weight, and its newest clients follow it;
+older ones sort by code point. The two differ only for unusual names (mostly metadata), and the difference makes no
+request ambiguous, so either is accepted. For the same reason a signature may cover a header's octets read as UTF-8
+or as Latin-1, its white space as it is or folded, and the path of an emulator's secondary with the suffix or without.
+A plain request needs one attempt.
 """
 
 import re
@@ -35,7 +35,7 @@ _SCHEMES = {"sharedkey": False, "sharedkeylite": True}
 
 _WHITE_SPACE = re.compile(r"[ \t\r\n]{2,}|[\t\r\n]")
 
-# The service's order of the characters a header name can have. "-" and "'" count only when all else is equal.
+# Azure's order of the characters of header names. "-" and "'" count only when all else is equal.
 _ORDER = "!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz"
 _FIRST_WEIGHTS = str.maketrans(_ORDER, "".join(map(chr, range(2, len(_ORDER) + 2))), "-'")
 _SECOND_WEIGHTS = str.maketrans(_ORDER + "'-", "\x00" * len(_ORDER) + "\x02\x03")
@@ -50,7 +50,7 @@ class SharedKey(NamedTuple):
 
 
 class Bearer(NamedTuple):
-    """An Authorization header that carries an OAuth token."""
+    """An Authorization header with an OAuth token."""
 
     token: str
 
@@ -83,16 +83,14 @@ def matches(keys: Sequence[bytes], text: str, signature: str) -> bool:
     except (Base64Error, ValueError):
         return False
     octets = text.encode("utf-8")
-    for key in keys:  # noqa: SIM110  # Spelled out: this is done for every request.
+    for key in keys:  # noqa: SIM110  # Written out, because it runs for every request.
         if compare_digest(_hmac(key, octets), given):
             return True
     return False
 
 
 def _hmac(key: bytes, octets: bytes) -> bytes:
-    """HMAC-SHA256 (RFC 2104). Spelled out because the library's one-shot form takes two and a half times as
-    long.
-    """
+    """HMAC-SHA256 (RFC 2104). Written out because the library's one-shot function takes 2.5 times as long."""
     inner_start, outer_start = _padded(key)
     inner, outer = inner_start.copy(), outer_start.copy()
     inner.update(octets)
@@ -102,9 +100,7 @@ def _hmac(key: bytes, octets: bytes) -> bytes:
 
 @lru_cache(maxsize=64)
 def _padded(key: bytes) -> "tuple[_Hash, _Hash]":
-    """Both hashes after their padded key. There are two keys for each account, and few accounts are busy at
-    once.
-    """
+    """Both hashes after their padded key. Each account has two keys, and few accounts are busy at a time."""
     block = (sha256(key).digest() if len(key) > 64 else key).ljust(64, b"\0")
     return sha256(bytes(byte ^ 0x36 for byte in block)), sha256(bytes(byte ^ 0x5C for byte in block))
 
@@ -123,13 +119,11 @@ class Signable:
         self.headers = headers
         """Lower-case name to value."""
         self.version = version
-        """The protocol version in force: it decides about empty headers and zero lengths."""
+        """The protocol version of the request: it decides about empty headers and zero lengths."""
 
 
 def verify(authorization: SharedKey, keys: Sequence[bytes], signable: Signable) -> bool:
-    """Whether the request was signed with one of the keys. The account was found by name before: so is the
-    key.
-    """
+    """Whether the request was signed with one of the keys of its account."""
     lite, _, signature = authorization
     extras = _signed_extras(signable)
     extras.sort()
@@ -140,12 +134,12 @@ def verify(authorization: SharedKey, keys: Sequence[bytes], signable: Signable) 
 
 
 def string_to_sign(signable: Signable, *, lite: bool) -> str:
-    """The text as the service would write it, shown to a client whose signature was wrong."""
+    """The text as Azure writes it, which the error for a wrong signature contains."""
     return _text(signable, lite, _service_order(_signed_extras(signable)), signable.target.path)
 
 
 def _other_texts(signable: Signable, lite: bool, extras: list[tuple[str, str]]) -> Iterator[str]:
-    """Every text that a client may rightly have signed but the likeliest."""
+    """Every text that a client may have signed, except the most likely one."""
     target = signable.target
     orders = [extras] if target.service == "table" else list(_readings(extras))
     for order, path in list(product(orders, _paths(target)))[1:]:
@@ -153,7 +147,7 @@ def _other_texts(signable: Signable, lite: bool, extras: list[tuple[str, str]]) 
 
 
 def _text(signable: Signable, lite: bool, extras: Sequence[tuple[str, str]], path: str) -> str:
-    """The text, with the extra headers as they are given. One list, since it is made for every request."""
+    """The text, with the extra headers as given. One list, because it is made for every request."""
     target = signable.target
     resource = f"/{target.account}{path or '/'}"
     if target.service == "table":
@@ -186,7 +180,7 @@ def _text(signable: Signable, lite: bool, extras: Sequence[tuple[str, str]], pat
 
 
 def _table_text(signable: Signable, lite: bool, resource: str) -> str:
-    """Tables sign no x-ms- headers, but always a date: that of x-ms-date when it is there."""
+    """Tables sign no x-ms- headers, but always a date: that of x-ms-date if there is one."""
     get = signable.headers.get
     date = get("x-ms-date") or get("date", "")
     lines = [date] if lite else [signable.method, get("content-md5", ""), get("content-type", ""), date]
@@ -221,12 +215,12 @@ def _service_order(extras: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def header_weight(name: str) -> tuple[str, str]:
-    """A sort key in the service's order, for a name in lower case."""
+    """A sort key in Azure's order, for a name in lower case."""
     return name.translate(_FIRST_WEIGHTS), name.translate(_SECOND_WEIGHTS) + "\x01"
 
 
 def _readings(extras: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """The header lines in both orders, and with values in every reading that differs; the given one first."""
+    """The header lines in both orders, and with values in every interpretation that differs; the given one first."""
     orders = [extras]
     weighted = _service_order(extras)
     if weighted != extras:
@@ -240,7 +234,7 @@ def _readings(extras: list[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
 
 
 def _as_utf8(value: str) -> str:
-    """Headers arrive as Latin-1; what was UTF-8 is read as such."""
+    """Headers arrive as Latin-1; UTF-8 is decoded as such."""
     if value.isascii():
         return value
     try:

@@ -1,4 +1,4 @@
-"""Structured bodies, ``XSM/1.0; properties=crc64``: data in segments with a CRC-64 behind each and behind all.
+"""Structured bodies, ``XSM/1.0; properties=crc64``: data in segments, with a CRC-64 after each and after all.
 
     header    version 1 (1), length of the whole message (8), flags (2), number of segments (2)
     segment   number from 1 on (2), length (8), data, CRC-64 of the data (8)
@@ -15,7 +15,7 @@ from kyanite.wire.malformed import Malformed, bad_header
 
 FORM = "XSM/1.0; properties=crc64"
 SEGMENT_BYTES = 4 * 1024 * 1024
-"""How much goes into each segment that is written here."""
+"""The size of the segments of a response."""
 SEGMENTS_MAX = 0xFFFF
 
 _HEADER = struct.Struct("<BQHH")
@@ -25,8 +25,8 @@ _VERSION = 1
 _WITH_CRC = 1
 
 
-def is_asked(text: str | None) -> bool:
-    """Whether a header asks for this form. Any other is refused."""
+def is_structured(text: str | None) -> bool:
+    """Whether a header names this form. Any other is refused."""
     if not text:
         return False
     if text.replace(" ", "").lower() != FORM.replace(" ", "").lower():
@@ -35,7 +35,7 @@ def is_asked(text: str | None) -> bool:
 
 
 def framed_length(length: int) -> int:
-    """The length of a message with so much data in it."""
+    """The length of a message with that much data."""
     each = _SEGMENT.size + _CRC.size
     return _HEADER.size + segments_of(length) * each + length + _CRC.size
 
@@ -47,20 +47,20 @@ def segments_of(length: int) -> int:
 async def decode(
     read: Callable[[], Awaitable[bytes]], message_length: int, length: int
 ) -> AsyncIterator[bytes]:
-    """The data of a message, of which there must be ``length`` bytes, as it is read.
+    """The data of a message as it arrives. There must be ``length`` bytes.
 
-    Raises Malformed when the message is not whole or a checksum is not right. That may be after all of the data has
-    been given out: what was made of it counts only when the end has been reached.
+    Raises Malformed when the message is incomplete or a checksum is wrong. That may be after all of the data was
+    yielded: the caller must not use the data before the end.
     """
     source = _Source(read)
-    version, said, flags, count = _HEADER.unpack(await source.field(_HEADER.size))
-    if version != _VERSION or said != message_length or flags != _WITH_CRC:
+    version, declared_length, flags, count = _HEADER.unpack(await source.field(_HEADER.size))
+    if version != _VERSION or declared_length != message_length or flags != _WITH_CRC:
         raise _invalid()
     whole, left = crc64.EMPTY, length
     for number in range(1, count + 1):
-        said, size = _SEGMENT.unpack(await source.field(_SEGMENT.size))
+        declared, size = _SEGMENT.unpack(await source.field(_SEGMENT.size))
         left -= size
-        if said != number or left < 0:
+        if declared != number or left < 0:
             raise _invalid()
         missing, checksum = size, crc64.EMPTY
         while missing:
@@ -76,7 +76,7 @@ async def decode(
 
 
 class _Source:
-    """What is read, in the portions that the form has."""
+    """Reads the source in the units of the format."""
 
     def __init__(self, read: Callable[[], Awaitable[bytes]]) -> None:
         self._read = read
@@ -88,7 +88,7 @@ class _Source:
         return await self.some(size)
 
     async def some(self, most: int) -> bytes:
-        """At least a byte and at the most so many."""
+        """At least one byte and at most ``most``."""
         data = self._waiting or await self._more()
         self._waiting = data[most:]
         return data[:most]
@@ -104,7 +104,7 @@ class _Source:
 
 
 async def encode(pieces: AsyncIterator[bytes | memoryview], length: int) -> AsyncIterator[bytes]:
-    """A message of these pieces, which have so many bytes together. One segment at a time is in memory."""
+    """A message of these chunks, which have ``length`` bytes together. One segment at a time is in memory."""
     count = segments_of(length)
     yield _HEADER.pack(_VERSION, framed_length(length), _WITH_CRC, count)
     waiting, whole = bytearray(), crc64.EMPTY
@@ -122,10 +122,12 @@ async def encode(pieces: AsyncIterator[bytes | memoryview], length: int) -> Asyn
     yield _CRC.pack(whole)
 
 
-def _check(found: int, said: int) -> None:
-    if found != said:
+def _check(found: int, declared: int) -> None:
+    if found != declared:
         raise Malformed(
-            "Crc64Mismatch", UserSpecifiedCrc64=crc64.encode(said), ServerCalculatedCrc64=crc64.encode(found)
+            "Crc64Mismatch",
+            UserSpecifiedCrc64=crc64.encode(declared),
+            ServerCalculatedCrc64=crc64.encode(found),
         )
 
 

@@ -1,12 +1,12 @@
-"""Where a request points: account, service and path from Host and request line, and the query's parameters.
+"""The target of a request: account, service and path from Host and request line, and the query's parameters.
 
 Two styles name the account. *Host style*, ``{account}.{service}.anything``, names account and service on any
 port; *path style*, ``/{account}/…``, is what the emulator's clients use and takes the service from the port.
-Either may say ``{account}-secondary``, the read-only secondary.
+Either may name ``{account}-secondary``, the read-only secondary.
 
-Signatures are made over the path as it was sent, so the raw text is kept beside the decoded names. In a query
-``+`` is a space, in a path it is a plus: the service itself decodes so (a base64 signature with a bare ``+``
-fails there, and clients that form-encode a space in ``prefix=`` are understood).
+Signatures cover the path as it was sent, so the raw text is kept beside the decoded names. In a query ``+`` is a space,
+in a path it is a plus, as in Azure (a base64 signature with a bare ``+`` fails there, and clients that form-encode a
+space in ``prefix=`` work).
 """
 
 import re
@@ -19,8 +19,8 @@ from kyanite.wire.malformed import Malformed
 SERVICES = ("blob", "queue", "table", "file", "dfs")
 SECONDARY = "-secondary"
 
-REMEMBERED_QUERY_LENGTH = 1024
-"""What is longer is read anew each time, so that strangers cannot fill the memory of queries with long ones."""
+CACHED_QUERY_LENGTH = 1024
+"""Longer queries are not cached, so that clients without access cannot fill the cache with long ones."""
 
 _REMEMBERED_PAIR_LENGTH = 128
 _MAX_HOST_LENGTH = 300
@@ -30,7 +30,7 @@ _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class Target:
-    """What a request is addressed to. ``first`` is a container, queue, table or share, ``rest`` what follows."""
+    """The target of a request. ``first`` is a container, queue, table or share, ``rest`` the text after it."""
 
     __slots__ = ("account", "first", "path", "path_style", "rest", "secondary", "service")
 
@@ -46,12 +46,12 @@ class Target:
         rest: str,
     ) -> None:
         self.account = account
-        """Without the suffix of the secondary; empty when a path-style URL names none."""
+        """Without the suffix of the secondary; empty when a path-style URL has none."""
         self.service = service
         self.secondary = secondary
         self.path_style = path_style
         self.path = path
-        """The whole path as on the wire; signatures are over this."""
+        """The whole path as on the wire; signatures cover this."""
         self.first = first
         """The first name below the account, decoded; empty for the account itself."""
         self.rest = rest
@@ -59,9 +59,9 @@ class Target:
 
 
 class Query:
-    """The parameters of a query, decoded. Names compare without case, as the service compares them.
+    """The parameters of a query, decoded. Names compare without case, as in Azure.
 
-    Not to be changed: one that came before may be handed out again.
+    Immutable, because instances are cached.
     """
 
     __slots__ = ("derived", "first", "pairs", "size")
@@ -75,16 +75,16 @@ class Query:
         self.first: Mapping[str, str] = first
         """Lower-case name to the first value sent for it."""
         self.size = size
-        """The length of the text it was read from."""
+        """The length of its text."""
         self.derived: dict[str, object] = {}
-        """What was derived from it before, by pure functions only, under names of their own."""
+        """Values that pure functions have derived from it, by name."""
 
     def get(self, name: str) -> str | None:
         return self.first.get(name)
 
 
 def decode_target(host: str, path: str, service: str) -> Target:
-    """Read the address of a request that came in on the port of ``service``."""
+    """The target of a request to the port of ``service``."""
     from_host = _account_in_host(host) if len(host) <= _MAX_HOST_LENGTH else None
     if from_host is None:
         return _path_style(path, service)
@@ -102,19 +102,19 @@ def decode_target(host: str, path: str, service: str) -> Target:
 
 
 def decode_query(query: str) -> Query:
-    """Split a query as it came after the ``?``. A parameter without ``=`` has the empty value.
+    """Split the query after the ``?``. A parameter without ``=`` has the empty value.
 
-    Busy clients repeat their queries, tokens included, so the last ones of a usual length are remembered.
+    Busy clients repeat their queries, tokens included, so the last ones of a usual length are cached.
     """
-    return _remembered_query(query) if len(query) <= REMEMBERED_QUERY_LENGTH else _read_query(query)
+    return _cached_query(query) if len(query) <= CACHED_QUERY_LENGTH else _read_query(query)
 
 
 def _read_query(query: str) -> Query:
-    """Where one parameter is new each time, such as a pop receipt, the others still repeat."""
+    """Single parameters are cached too: where one is new each time, such as a pop receipt, the others still repeat."""
     return Query(
         tuple(
             [
-                _remembered_pair(piece) if len(piece) <= _REMEMBERED_PAIR_LENGTH else _read_pair(piece)
+                _cached_pair(piece) if len(piece) <= _REMEMBERED_PAIR_LENGTH else _read_pair(piece)
                 for piece in query.replace("+", " ").split("&")
                 if piece
             ]
@@ -128,12 +128,12 @@ def _read_pair(piece: str) -> tuple[str, str]:
     return decode_percent(name), decode_percent(value)
 
 
-_remembered_query = lru_cache(maxsize=1024)(_read_query)
-_remembered_pair = lru_cache(maxsize=2048)(_read_pair)
+_cached_query = lru_cache(maxsize=1024)(_read_query)
+_cached_pair = lru_cache(maxsize=2048)(_read_pair)
 
 
 def decode_percent(text: str) -> str:
-    """Undo percent-encoding. The octets must be UTF-8, whether they came encoded or bare."""
+    """Undo percent-encoding. The octets must be UTF-8, encoded or not."""
     if "%" not in text and text.isascii():
         return text
     if _BAD_PERCENT.search(text):

@@ -1,8 +1,8 @@
 """XML in and out: a small bounded reader over expat, and the text of elements.
 
-Documents that come in are requests of a few elements, so they become plain ``Element`` values. Size and depth
-are bounded, and a document type declaration is refused before anything in it is looked at: no entities, no
-external files. What goes out is built from templates by whoever knows the document; here are only the pieces.
+Documents of requests have few elements, so they become plain ``Element`` values. Size and depth are bounded, and a
+document type declaration is refused before anything in it is parsed: no entities, no external files. The module of each
+document writes it from templates; here are only the parts that all documents share.
 """
 
 import re
@@ -15,7 +15,7 @@ from kyanite.wire.malformed import Malformed
 
 DECLARATION = '<?xml version="1.0" encoding="utf-8"?>'
 BYTE_ORDER_MARK = "\ufeff"
-"""Live answers begin with one, and clients of the service are used to it."""
+"""Azure's responses begin with one, and its clients expect it."""
 
 MAX_DEPTH = 16
 MAX_ELEMENTS = 200_000
@@ -23,7 +23,7 @@ MAX_ELEMENTS = 200_000
 
 _MAX_DIGITS = 19
 
-_UNSPEAKABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_NOT_ALLOWED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _SPECIAL_IN_ATTRIBUTE = re.compile('[&<>"\t\r\n]')
 _ESCAPES = {
     "&": "&amp;",
@@ -57,7 +57,7 @@ class Element:
         return child
 
     def optional_text(self, name: str) -> str | None:
-        """The text of the child of that name; None when there is no child or nothing in it."""
+        """The text of the child of that name; None when there is no such child or it is empty."""
         child = self.child(name)
         return None if child is None else child.text.strip() or None
 
@@ -125,9 +125,9 @@ def escape_attribute(text: str) -> str:
     return _SPECIAL_IN_ATTRIBUTE.sub(lambda match: _ESCAPES[match[0]], text)
 
 
-def is_speakable(text: str) -> bool:
-    """Whether XML 1.0 can hold every character of the text."""
-    return _UNSPEAKABLE.search(text) is None
+def is_valid_text(text: str) -> bool:
+    """Whether XML 1.0 allows every character of the text."""
+    return _NOT_ALLOWED.search(text) is None
 
 
 def element(name: str, text: str) -> str:
@@ -135,7 +135,7 @@ def element(name: str, text: str) -> str:
 
 
 def wrapped(name: str, inside: str) -> str:
-    """An element around what is XML already."""
+    """An element around XML."""
     return f"<{name}>{inside}</{name}>" if inside else f"<{name} />"
 
 
@@ -145,25 +145,25 @@ def document(root: str) -> bytes:
 
 
 def name_element(name: str, tag: str = "Name") -> str:
-    """``<Name>`` of a listed item; percent-encoded, and marked so, when XML cannot hold it."""
-    if is_speakable(name):
+    """``<Name>`` of a listed item; percent-encoded, and marked so, when XML does not allow it."""
+    if is_valid_text(name):
         return f"<{tag}>{escape(name)}</{tag}>"
     return f'<{tag} Encoded="true">{quote(name)}</{tag}>'
 
 
 def error_body(code: str, message: str, detail: Mapping[str, str]) -> bytes:
-    """The body of an error answer. The message names request and time; details become elements after it."""
-    more = "".join(f"<{name}>{escape(speakable(value))}</{name}>" for name, value in detail.items())
+    """The body of an error response. The message contains request id and time; details become elements after it."""
+    more = "".join(f"<{name}>{escape(valid_text(value))}</{name}>" for name, value in detail.items())
     return document(f"<Error><Code>{code}</Code><Message>{escape(message)}</Message>{more}</Error>")
 
 
-def speakable(text: str) -> str:
-    """The text with whatever XML cannot hold shown as question marks: for echoing what a client sent."""
-    return _UNSPEAKABLE.sub("?", text)
+def valid_text(text: str) -> str:
+    """The text with question marks for the characters that XML does not allow: for echoing a client's text."""
+    return _NOT_ALLOWED.sub("?", text)
 
 
 class _Reader:
-    """Gathers elements from expat's calls."""
+    """Builds elements from expat's calls."""
 
     def __init__(self) -> None:
         self._open: list[tuple[Element, list[str]]] = []

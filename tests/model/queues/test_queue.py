@@ -96,20 +96,20 @@ def test_expired_messages_are_cleared_away_a_bounded_number_at_a_time(
     assert [one.id for one in world.get()] == ["alive"]
 
 
-def test_expired_messages_are_swept_wherever_they_lie(world: QueueWorld) -> None:
+def test_expired_messages_are_deleted_wherever_they_are(world: QueueWorld) -> None:
     for number in range(3 * ROWS_PER_STEP):
         world.put(f"{number}", life=10 if number % 3 else -1)
-    world.sweep()
+    world.clean_up()
     assert world.count() == 3 * ROWS_PER_STEP
     world.second += 11
-    world.sweep()
+    world.clean_up()
     assert world.count() == 3 * ROWS_PER_STEP, "it was walked through just before"
     world.second += int(WALK_EVERY_SECONDS)
-    world.sweep()
+    world.clean_up()
     assert world.count() == ROWS_PER_STEP == len(world.rows(keys.MESSAGES))
 
 
-def test_what_was_cleared_or_deleted_is_swept_in_pieces(
+def test_what_was_cleared_or_deleted_is_purged_step_by_step(
     world: QueueWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(MANY):
@@ -119,7 +119,7 @@ def test_what_was_cleared_or_deleted_is_swept_in_pieces(
         world.put(f"{number}")
     outcome(queue.delete(world.engine, QUEUE))
     monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 3 * ROWS_PER_STEP)
-    world.sweep()
+    world.clean_up()
     left = [key for prefix in b"qmabz" for key, _ in world.rows(bytes([prefix]))]
     assert left == []
 

@@ -64,9 +64,9 @@ class Queue(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 4))
     def peek(self, count: int) -> None:
-        seen = self.world.peek(count)
-        assert [one.id for one in seen] == self.oracle.visible(self.world.second)[:count]
-        for one in seen:
+        peeked = self.world.peek(count)
+        assert [one.id for one in peeked] == self.oracle.visible(self.world.second)[:count]
+        for one in peeked:
             self.check(one)
 
     @rule(target=receipts, given=receipts, timeout=SECONDS, text=st.none() | TEXTS)
@@ -120,10 +120,10 @@ class Queue(RuleBasedStateMachine):
         self.oracle.clear()
 
     @rule()
-    def sweep(self) -> None:
-        """It gives back everything that is not alive, and nobody can tell otherwise."""
+    def clean_up(self) -> None:
+        """It deletes the rows of all messages that are not alive, and nothing that a client can read."""
         self.world.second += 1000
-        self.world.sweep()
+        self.world.clean_up()
         alive = self.oracle.alive(self.world.second)
         assert self.world.count() == alive == len(self.world.rows(keys.MESSAGES))
         long = sum(

@@ -1,4 +1,4 @@
-"""A small world for tests of queues: one queue on a memory engine, and a clock that moves when told.
+"""A small world for tests of queues: one queue on a memory engine, and a clock that the test moves.
 
 Everything is driven synchronously: nothing in here ever waits.
 """
@@ -59,12 +59,12 @@ class QueueWorld:
     def count(self) -> int:
         return outcome(queue.get_properties(self.engine, QUEUE)).message_count
 
-    def sweep(self) -> None:
+    def clean_up(self) -> None:
         """Step until there is nothing to do."""
         for _ in range(1000):
             if not outcome(step_each(self._maintenance)):
                 return
-        raise AssertionError("The sweep goes on and on.")
+        raise AssertionError("The clean-up does not end.")
 
     def rows(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
         def body(snap: Snapshot) -> list[tuple[bytes, bytes]]:

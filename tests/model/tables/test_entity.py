@@ -172,7 +172,7 @@ async def test_large_entities_of_one_group_do_not_mix() -> None:
 # Tables that are deleted
 
 
-async def test_a_deleted_table_is_taken_apart_in_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_deleted_table_is_purged_in_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deleted_tables, "ROWS_PER_STEP", 40)
     engine = await with_table()
     table_id = (await table.get(engine, TABLE)).id

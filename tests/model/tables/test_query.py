@@ -285,7 +285,7 @@ TIME = "datetime'2026-09-26T01:13:20.000001Z'"
         ("Timestamp ne 5", 1),
     ],
 )
-async def test_the_time_of_the_last_change_can_be_asked_for(text: str, expected: int) -> None:
+async def test_filters_may_name_the_time_of_the_last_change(text: str, expected: int) -> None:
     moments = iter([Instant(WRITTEN_AT - 1), WRITTEN_AT])
     engine = MemoryEngine(clock=lambda: next(moments))
     await table.create(engine, TABLE)

@@ -30,8 +30,8 @@ async def test_a_message_from_sent_to_deleted(sdk: Sdk) -> None:
     sent = await done(queue.send_message("hello"))
     assert sent.expires_on - sent.inserted_on == timedelta(days=7)
     assert abs(sent.next_visible_on - sent.inserted_on) < timedelta(seconds=2)
-    (seen,) = await done(queue.peek_messages())
-    assert (seen.id, seen.content, seen.dequeue_count) == (sent.id, "hello", 0)
+    (found,) = await done(queue.peek_messages())
+    assert (found.id, found.content, found.dequeue_count) == (sent.id, "hello", 0)
     got = await done(queue.receive_message(visibility_timeout=60))
     assert (got.id, got.content, got.dequeue_count) == (sent.id, "hello", 1)
     assert got.pop_receipt != sent.pop_receipt

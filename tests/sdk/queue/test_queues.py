@@ -114,7 +114,7 @@ async def test_service_properties_come_back_as_they_were_set(sdk: Sdk) -> None:
     assert (found["cors"], found["hour_metrics"].enabled) == ([], True)
 
 
-async def test_stats_are_told_by_the_secondary(sdk: Sdk) -> None:
+async def test_stats_are_returned_by_the_secondary(sdk: Sdk) -> None:
     owner = {"account_name": "devstoreaccount1", "account_key": sdk.key}
     url = sdk.server.endpoints["queue"]
     service = sdk.queue_service(
@@ -157,7 +157,7 @@ async def test_tokens_open_what_they_say(sdk: Sdk) -> None:
     assert (anonymous.status, anonymous.code) == (401, "NoAuthenticationInformation")
 
 
-async def test_a_policy_that_is_taken_back_shuts_its_tokens_out(sdk: Sdk) -> None:
+async def test_removing_a_policy_revokes_its_tokens(sdk: Sdk) -> None:
     queue = await sdk.new_queue()
     policy = AccessPolicy(QueueSasPermissions(read=True), datetime.now(UTC) + HOUR)
     await done(queue.set_queue_access_policy({"readers": policy}))

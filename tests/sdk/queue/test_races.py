@@ -1,4 +1,4 @@
-"""Many clients at once on one queue: each message to one of them, and the last writer wins, whole."""
+"""Many clients at a time on one queue: each message to one of them, and the last writer wins, whole."""
 
 import asyncio
 from collections import Counter
@@ -89,11 +89,11 @@ async def test_racing_deletes_updates_and_receives_end_in_one_story(sdk: Sdk) ->
 
 async def test_of_racing_metadata_one_is_left_whole(sdk: Sdk) -> None:
     queue = await sdk.new_queue(metadata=_metadata(0))
-    seen: list[Any] = []
+    found: list[Any] = []
 
     async def watch() -> None:
         for _ in range(20):
-            seen.append((await done(queue.get_queue_properties())).metadata)
+            found.append((await done(queue.get_queue_properties())).metadata)
 
     outcomes, _ = await asyncio.gather(
         at_once(
@@ -103,9 +103,9 @@ async def test_of_racing_metadata_one_is_left_whole(sdk: Sdk) -> None:
         watch(),
     )
     assert_all_went_well(outcomes)
-    seen.append((await done(queue.get_queue_properties())).metadata)
-    assert all(one in [_metadata(n) for n in range(WRITERS + 1)] for one in seen)
-    assert seen[-1] != _metadata(0)
+    found.append((await done(queue.get_queue_properties())).metadata)
+    assert all(one in [_metadata(n) for n in range(WRITERS + 1)] for one in found)
+    assert found[-1] != _metadata(0)
 
 
 def _metadata(number: int) -> dict[str, str]:

@@ -125,11 +125,13 @@ async def test_insert_of_what_is_there(sdk: Sdk) -> None:
 async def test_updates_by_etag_and_by_force(sdk: Sdk, mode: UpdateMode) -> None:
     table = await sdk.new_table()
     first = await done(table.create_entity({"PartitionKey": "p", "RowKey": "r", "a": 1, "b": 1}))
-    guarded = {"etag": first["etag"], "match_condition": MatchConditions.IfNotModified}
-    second = await done(table.update_entity({"PartitionKey": "p", "RowKey": "r", "b": 2}, mode, **guarded))
+    conditional = {"etag": first["etag"], "match_condition": MatchConditions.IfNotModified}
+    second = await done(
+        table.update_entity({"PartitionKey": "p", "RowKey": "r", "b": 2}, mode, **conditional)
+    )
     assert second["etag"] > first["etag"]
     with refused(412, "UpdateConditionNotSatisfied", ResourceModifiedError):
-        await done(table.update_entity({"PartitionKey": "p", "RowKey": "r", "b": 3}, mode, **guarded))
+        await done(table.update_entity({"PartitionKey": "p", "RowKey": "r", "b": 3}, mode, **conditional))
     found = await done(table.get_entity("p", "r"))
     assert (found.get("a"), found["b"]) == (1 if mode is UpdateMode.MERGE else None, 2)
     third = await done(table.update_entity({"PartitionKey": "p", "RowKey": "r", "b": 4}, mode))
@@ -241,7 +243,7 @@ async def test_selection_and_pages(sdk: Sdk) -> None:
     assert [[each["RowKey"] for each in page] for page in rest] == [["1"], ["2"]]
 
 
-async def test_a_bad_filter_is_told_with_its_place(sdk: Sdk) -> None:
+async def test_a_bad_filter_is_refused_with_the_position(sdk: Sdk) -> None:
     table = await sdk.new_table()
     with refused(400, "InvalidInput", HttpResponseError) as caught:
         await items(table.query_entities("aaa bbb ccc"))

@@ -1,4 +1,4 @@
-"""Many clients at once on the same entities, through two workers: no update is lost, no group is seen by half."""
+"""Many clients at a time on the same entities, through two workers: no update is lost, no group is visible by half."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ ROUNDS = 4
 
 
 def clients(sdk: Sdk, table: Any, count: int) -> list[Any]:
-    """Each with connections of its own, so that both workers are asked."""
+    """Each with connections of its own, so that both workers get requests."""
     return [sdk.table_service().get_table_client(table.table_name) for _ in range(count)]
 
 
@@ -34,11 +34,11 @@ async def test_no_update_by_etag_is_lost(sdk: Sdk) -> None:
         """Try to add one, so many times; how often that was done and how often refused."""
         written = refused = 0
         for _ in range(ROUNDS):
-            seen = await called(sdk, partial(client.get_entity, "p", "counter"))
-            seen["n"] += 1
-            guard = {"etag": seen.metadata["etag"], "match_condition": MatchConditions.IfNotModified}
+            read = await called(sdk, partial(client.get_entity, "p", "counter"))
+            read["n"] += 1
+            condition = {"etag": read.metadata["etag"], "match_condition": MatchConditions.IfNotModified}
             try:
-                await called(sdk, partial(client.update_entity, seen, UpdateMode.REPLACE, **guard))
+                await called(sdk, partial(client.update_entity, read, UpdateMode.REPLACE, **condition))
                 written += 1
             except ResourceModifiedError:
                 refused += 1
@@ -88,7 +88,7 @@ GROUP = [f"{number:02}" for number in range(20)]
 
 
 async def test_a_reader_never_sees_half_a_group(sdk: Sdk) -> None:
-    """Writers replace twenty entities in one group; all have the same mark whenever somebody looks."""
+    """Writers replace twenty entities in one group; all have the same mark in every query."""
     table = await sdk.new_table()
     write, readers, writers = mark, clients(sdk, table, 3), clients(sdk, table, 3)
     await done(table.submit_transaction(write(0)))
@@ -99,16 +99,16 @@ async def test_a_reader_never_sees_half_a_group(sdk: Sdk) -> None:
             await called(sdk, partial(client.submit_transaction, write(number)))
 
     async def keep_reading(client: Any) -> int:
-        looks = 0
-        while not finished.is_set() or looks == 0:
+        queries = 0
+        while not finished.is_set() or queries == 0:
             found = await called(
                 sdk, partial(collect, client) if sdk.form == SYNC else partial(gather, client)
             )
             assert [each["RowKey"] for each in found] == GROUP
             assert len({each["mark"] for each in found}) == 1
             assert len({each.metadata["etag"] for each in found}) == 1
-            looks += 1
-        return looks
+            queries += 1
+        return queries
 
     reading = [asyncio.create_task(keep_reading(client)) for client in readers]
     await asyncio.gather(*(keep_writing(client, 100 * number) for number, client in enumerate(writers)))

@@ -1,59 +1,27 @@
-"""Messages through the service: what is told of them, byte for byte, and the times they show."""
+"""Messages through the service: their properties, byte for byte, and their times."""
 
-from urllib.parse import quote
 from xml.sax.saxutils import escape
 
 import pytest
 
 from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import http_date
-from tests.services.harness import START, Answer, Harness
-
-Item = dict[str, str]
-
-
-def document(text: str) -> bytes:
-    return f"<QueueMessage><MessageText>{escape(text)}</MessageText></QueueMessage>".encode()
-
-
-def items(answer: Answer) -> list[Item]:
-    assert answer.status in {200, 201}, answer
-    assert answer.headers["content-type"] == "application/xml"
-    assert answer.xml.tag == "QueueMessagesList"
-    return [{part.tag: part.text or "" for part in one} for one in answer.xml]
-
-
-async def put(queues: Harness, text: str = "text", query: str = "") -> Item:
-    answer = await queues("POST", f"/work/messages?{query}", body=document(text))
-    assert answer.status == 201, answer
-    return items(answer)[0]
-
-
-async def get(queues: Harness, query: str = "") -> list[Item]:
-    return items(await queues("GET", f"/work/messages?{query}"))
-
-
-async def texts(queues: Harness) -> list[str]:
-    seen = await queues("GET", "/work/messages?peekonly=true&numofmessages=32")
-    return [one["MessageText"] for one in items(seen)]
-
-
-def use(item: Item, query: str = "", receipt: str = "") -> str:
-    return f"/work/messages/{item['MessageId']}?popreceipt={quote(receipt or item['PopReceipt'])}{query}"
+from tests.services.harness import START, Harness
+from tests.services.queue.requests import document, get, items, put, texts, use
 
 
 def date(seconds: float) -> str:
     return http_date.encode(Instant(START + round(seconds * TICKS_PER_SECOND)))
 
 
-async def test_what_is_told_of_a_message(queues: Harness) -> None:
+async def test_the_properties_of_a_message(queues: Harness) -> None:
     await queues("PUT", "/work")
     sent = await put(queues, "hello")
     assert sent.keys() == {"MessageId", "InsertionTime", "ExpirationTime", "PopReceipt", "TimeNextVisible"}
     assert (sent["InsertionTime"], sent["TimeNextVisible"]) == (date(0), date(0))
     assert sent["ExpirationTime"] == date(7 * 24 * 3600)
-    (seen,) = items(await queues("GET", "/work/messages?peekonly=true"))
-    assert seen == {
+    (peeked,) = items(await queues("GET", "/work/messages?peekonly=true"))
+    assert peeked == {
         "MessageId": sent["MessageId"],
         "InsertionTime": date(0),
         "ExpirationTime": sent["ExpirationTime"],
@@ -62,7 +30,7 @@ async def test_what_is_told_of_a_message(queues: Harness) -> None:
     }
     (got,) = await get(queues)
     assert got == {
-        **seen,
+        **peeked,
         "DequeueCount": "1",
         "PopReceipt": got["PopReceipt"],
         "TimeNextVisible": date(30),
@@ -138,7 +106,7 @@ async def test_an_update_may_keep_replace_or_empty_the_text(queues: Harness) -> 
         assert await texts(queues) == [expected]
 
 
-async def test_as_many_as_asked_for_in_the_order_they_were_put(queues: Harness) -> None:
+async def test_as_many_as_requested_in_the_order_they_were_put(queues: Harness) -> None:
     await queues("PUT", "/work")
     for number in range(40):
         await put(queues, str(number))

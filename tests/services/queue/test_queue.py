@@ -27,10 +27,10 @@ async def test_a_queue_lives_and_dies(queues: Harness) -> None:
     assert created.headers["server"] == "Windows-Azure-Queue/1.0 Kyanite"
     assert created.headers["x-ms-version"] == VERSION
     for method in ("GET", "HEAD"):
-        seen = await queues(method, "/work?comp=metadata")
-        assert (seen.status, seen.headers["x-ms-approximate-messages-count"]) == (200, "0")
-        assert ("x-ms-meta-Mood", "calm") in seen.raw_headers
-        assert "etag" not in seen.headers
+        peeked = await queues(method, "/work?comp=metadata")
+        assert (peeked.status, peeked.headers["x-ms-approximate-messages-count"]) == (200, "0")
+        assert ("x-ms-meta-Mood", "calm") in peeked.raw_headers
+        assert "etag" not in peeked.headers
     assert (await queues("DELETE", "/work")).status == 204
     gone = await queues("GET", "/work?comp=metadata")
     assert (gone.status, gone.code) == (404, "QueueNotFound")
@@ -55,8 +55,8 @@ async def test_create_again_depends_on_the_metadata(
     await create(queues, **{"x-ms-meta-Mood": "calm", "x-ms-meta-size": "2"})
     again = await queues("PUT", "/work", metadata)
     assert (again.status, again.code) == (status, "QueueAlreadyExists" if status == 409 else "")
-    seen = await queues("GET", "/work?comp=metadata")
-    assert {("x-ms-meta-Mood", "calm"), ("x-ms-meta-size", "2")} <= set(seen.raw_headers)
+    peeked = await queues("GET", "/work?comp=metadata")
+    assert {("x-ms-meta-Mood", "calm"), ("x-ms-meta-size", "2")} <= set(peeked.raw_headers)
 
 
 async def test_create_again_keeps_the_messages(queues: Harness) -> None:
@@ -120,10 +120,10 @@ async def test_policies_come_back_with_seven_decimals(queues: Harness) -> None:
     empty = await queues("GET", "/work?comp=acl")
     assert (empty.status, list(empty.xml)) == (200, [])
     assert (await queues("PUT", "/work?comp=acl", body=POLICIES)).status == 204
-    seen = await queues("GET", "/work?comp=acl")
-    assert seen.xml.findtext("SignedIdentifier/Id") == "workers"
-    assert seen.xml.findtext("SignedIdentifier/AccessPolicy/Start") == "2026-01-01T00:00:00.0000000Z"
-    assert seen.xml.findtext("SignedIdentifier/AccessPolicy/Permission") == "rp"
+    peeked = await queues("GET", "/work?comp=acl")
+    assert peeked.xml.findtext("SignedIdentifier/Id") == "workers"
+    assert peeked.xml.findtext("SignedIdentifier/AccessPolicy/Start") == "2026-01-01T00:00:00.0000000Z"
+    assert peeked.xml.findtext("SignedIdentifier/AccessPolicy/Permission") == "rp"
     assert (await queues("HEAD", "/work?comp=acl")).status == 200
     assert (await queues("PUT", "/work?comp=acl")).status == 204
     assert list((await queues("GET", "/work?comp=acl")).xml) == []
@@ -216,10 +216,10 @@ async def test_service_properties_are_merged(queues: Harness) -> None:
     after = await queues("GET", "/?restype=service&comp=properties")
     assert after.xml.findtext("Cors/CorsRule/MaxAgeInSeconds") == "60"
     assert after.xml.find("Logging") is not None
-    asked = {"Origin": "http://a.example", "Access-Control-Request-Method": "GET"}
-    preflight = await queues("OPTIONS", "/work/messages", asked, sign=False)
+    request = {"Origin": "http://a.example", "Access-Control-Request-Method": "GET"}
+    preflight = await queues("OPTIONS", "/work/messages", request, sign=False)
     assert (preflight.status, preflight.headers["access-control-allow-origin"]) == (200, "http://a.example")
-    refused = await queues("OPTIONS", "/work", {**asked, "Origin": "http://b.example"}, sign=False)
+    refused = await queues("OPTIONS", "/work", {**request, "Origin": "http://b.example"}, sign=False)
     assert (refused.status, refused.code) == (403, "CorsPreflightFailure")
 
 
@@ -232,7 +232,7 @@ async def test_blob_settings_are_none_of_a_queue_service(queues: Harness) -> Non
     assert (answer.status, answer.code) == (400, "UnsupportedXmlNode")
 
 
-async def test_stats_are_told_by_the_secondary(queues: Harness) -> None:
+async def test_stats_are_returned_by_the_secondary(queues: Harness) -> None:
     primary = await queues("GET", "/?restype=service&comp=stats")
     assert (primary.status, primary.code) == (400, "InvalidQueryParameterValue")
 

@@ -8,13 +8,13 @@ from kyanite.services.rest import errors as common
 from kyanite.services.rest.context import Resource
 from kyanite.values import later
 from tests.services.harness import Harness
-from tests.services.queue.test_message import document, get, put, texts, use
+from tests.services.queue.requests import document, get, put, texts, use
 
 RECEIPT = "A" * 32
 OUT_OF_RANGE, INVALID = "OutOfRangeQueryParameterValue", "InvalidQueryParameterValue"
 MISSING = "MissingRequiredQueryParameter"
 
-# What is asked, the code, and parts of the error's body.
+# The request, the code, and parts of the error's body.
 PARAMETERS = [
     ("GET", "numofmessages=0", OUT_OF_RANGE, {"MinimumAllowed": "1", "MaximumAllowed": "32"}),
     ("GET", "numofmessages=33", OUT_OF_RANGE, {"QueryParameterName": "numofmessages", "QueryParameterValue": "33"}),
@@ -60,7 +60,7 @@ async def test_parameters_of_all_messages(
     assert await texts(queues) == ["kept"]
 
 
-# What is asked of a message that has 100 seconds to live; "@" is its receipt.
+# Requests about a message that has 100 seconds to live; "@" is its receipt.
 USES = [
     ("PUT", "popreceipt=@", 400, MISSING, {"QueryParameterName": "visibilitytimeout"}),
     ("PUT", "visibilitytimeout=0", 400, MISSING, {"QueryParameterName": "popreceipt"}),

@@ -241,7 +241,7 @@ async def test_a_batch_stays_in_its_table_and_range(tables: Harness) -> None:
     assert len(answers(await sent(tables, shared, inserting("b"), inserting("c")))) == 2
 
 
-# Keys and nobody
+# Keys and no credentials
 
 
 async def test_the_other_account_sees_nothing(tables: Harness) -> None:
@@ -254,16 +254,14 @@ async def test_the_other_account_sees_nothing(tables: Harness) -> None:
     ("version", "status", "code"),
     [("2020-12-06", 401, "NoAuthenticationInformation"), ("2019-02-02", 404, "ResourceNotFound")],
 )
-async def test_nobody_gets_in_without_credentials(
-    tables: Harness, version: str, status: int, code: str
-) -> None:
+async def test_no_access_without_credentials(tables: Harness, version: str, status: int, code: str) -> None:
     await create(tables)
     answer = await tables("GET", "/things()", {"x-ms-version": version}, sign=False)
     assert (answer.status, answer.code) == (status, code)
     assert answer.headers["content-type"].startswith("application/json")
 
 
-async def test_a_wrong_key_is_told_what_to_sign(tables: Harness) -> None:
+async def test_a_wrong_signature_returns_the_string_to_sign(tables: Harness) -> None:
     authorization = {
         "Authorization": f"SharedKey {ACCOUNT.name}:d3Jvbmc=",
         "x-ms-date": "Mon, 21 Sep 2026 14:13:20 GMT",

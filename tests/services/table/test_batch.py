@@ -180,7 +180,7 @@ async def test_all_kinds_of_changes_in_one(tables: Harness) -> None:
     ],
 )
 @pytest.mark.parametrize("at", [1, 2])
-async def test_one_bad_change_undoes_all_and_is_told(
+async def test_one_bad_change_undoes_all_and_is_named(
     tables: Harness, bad: str, expected: tuple[int, str, str], at: int
 ) -> None:
     await create(tables)

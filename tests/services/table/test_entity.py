@@ -118,7 +118,7 @@ async def test_entities_without_annotations_lose_only_the_etag(tables: Harness) 
         ("APPLICATION/JSON; ODATA=NoMetadata", "", "nometadata"),
     ],
 )
-async def test_how_much_metadata_is_asked_for(tables: Harness, accept: str, options: str, level: str) -> None:
+async def test_metadata_levels(tables: Harness, accept: str, options: str, level: str) -> None:
     await create(tables)
     await insert(tables)
     found = await tables("GET", entity() + options, {"Accept": accept or "(absent)"})
@@ -319,7 +319,7 @@ async def test_paths_that_name_no_entity(tables: Harness, path: str) -> None:
     assert (answer.status, answer.code) == (400, "InvalidInput")
 
 
-async def test_table_and_entity_that_are_missing_are_told_apart(tables: Harness) -> None:
+async def test_a_missing_table_differs_from_a_missing_entity(tables: Harness) -> None:
     assert (await tables("GET", entity(), JSON)).code == "TableNotFound"
     assert (
         await tables("POST", "/things", JSON, b'{"PartitionKey":"p","RowKey":"r"}')

@@ -105,12 +105,12 @@ async def test_selection(tables: Harness, level: str, select: str, expected: lis
     (one,) = data(found)["value"]
     assert list(one) == expected
     assert [name for name, value in one.items() if value is None] == ["missing"] * ("missing" in expected)
-    shown = await tables(
+    formatted = await tables(
         "GET",
         f"/things(PartitionKey='p',RowKey='r')?$select={select.replace(' ', '%20')}",
         {"Accept": f"application/json;odata={level}"},
     )
-    assert [name for name in data(shown) if name != "odata.metadata"] == expected
+    assert [name for name in data(formatted) if name != "odata.metadata"] == expected
     if level != "nometadata":
         assert data(found)["odata.metadata"] == f"{ROOT}$metadata#things&$select={select}"
 

@@ -35,8 +35,8 @@ async def test_a_table_lives_and_dies(tables: Harness) -> None:
         created.headers["content-type"]
         == "application/json;odata=minimalmetadata;streaming=true;charset=utf-8"
     )
-    seen = await tables("GET", "/Tables('things')", JSON)
-    assert data(seen)["TableName"] == "Things"
+    got = await tables("GET", "/Tables('things')", JSON)
+    assert data(got)["TableName"] == "Things"
     assert (await tables("DELETE", "/Tables('THINGS')")).status == 204
     gone = await tables("GET", "/Tables('Things')", JSON)
     assert (gone.status, gone.code) == (404, "TableNotFound")
@@ -252,9 +252,9 @@ async def test_a_page_of_nothing_is_the_last_one(tables: Harness, target: str) -
 
 
 async def test_an_error_tells_the_range_that_is_allowed(tables: Harness) -> None:
-    told = message(await tables("GET", "/Tables?$top=1001", JSON))
-    assert "QueryParameterName:$top" in told
-    assert "MinimumAllowed:0\nMaximumAllowed:1000" in told
+    returned = message(await tables("GET", "/Tables?$top=1001", JSON))
+    assert "QueryParameterName:$top" in returned
+    assert "MinimumAllowed:0\nMaximumAllowed:1000" in returned
 
 
 # Policies and properties are documents like those of the other services.
@@ -310,8 +310,8 @@ async def test_properties_and_stats(tables: Harness) -> None:
 
 
 async def test_a_preflight_is_answered_by_the_rules_of_the_service(tables: Harness) -> None:
-    asked = {"Origin": "https://here.example", "Access-Control-Request-Method": "MERGE"}
-    refused = await tables("OPTIONS", "/things", asked, sign=False)
+    requested = {"Origin": "https://here.example", "Access-Control-Request-Method": "MERGE"}
+    refused = await tables("OPTIONS", "/things", requested, sign=False)
     assert (refused.status, refused.code) == (403, "CorsPreflightFailure")
     rules = (
         b"<StorageServiceProperties><Cors><CorsRule><AllowedOrigins>https://here.example</AllowedOrigins>"
@@ -319,7 +319,7 @@ async def test_a_preflight_is_answered_by_the_rules_of_the_service(tables: Harne
         b"<AllowedHeaders/></CorsRule></Cors></StorageServiceProperties>"
     )
     await tables("PUT", "/?restype=service&comp=properties", {}, rules)
-    allowed = await tables("OPTIONS", "/things", asked, sign=False)
+    allowed = await tables("OPTIONS", "/things", requested, sign=False)
     assert (allowed.status, allowed.headers["access-control-allow-origin"]) == (200, "https://here.example")
 
 

@@ -59,6 +59,6 @@ def _check(
 ) -> None:
     preconditions.check_write(access_conditions.conditions, record.etag, record.modified_at, creates=False)
     if tier_times is not NONE:
-        changed_at = tiers.settled(record.tiering, tx.now).changed_at
+        changed_at = tiers.current(record.tiering, tx.now).changed_at
         preconditions.check_time_write(tier_times, changed_at or record.created_at)
     leases.check_write(record.lease, access_conditions.lease_id, tx.now)

@@ -32,7 +32,7 @@ def purge(tx: Transaction, mark: bytes) -> None:
 
 def find_expired(snap: Snapshot, start: bytes) -> tuple[list[bytes], bytes]:
     rows = list(snap.scan(start or keys.MESSAGES, keys.after(keys.MESSAGES), limit=ROWS_PER_STEP))
-    gone = [key for key, value in rows if visibility.is_gone(decode_message(value).state, snap.now)]
+    gone = [key for key, value in rows if visibility.is_expired(decode_message(value).state, snap.now)]
     return gone, rows[-1][0] + b"\0" if len(rows) == ROWS_PER_STEP else b""
 
 

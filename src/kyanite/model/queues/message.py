@@ -215,7 +215,7 @@ def read_head(snap: Snapshot, message_set_id: int, count: int, now: Instant) -> 
         for key, value in snap.scan(start, end, limit=limit):
             rows += 1
             record = decode_message(value)
-            (expired if visibility.is_gone(record.state, now) else visible).append((key, record))
+            (expired if visibility.is_expired(record.state, now) else visible).append((key, record))
             if len(visible) == count:
                 return Head(visible, expired, cut_short=False)
         if rows < limit or len(expired) >= MAX_EXPIRED:

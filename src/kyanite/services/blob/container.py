@@ -116,7 +116,7 @@ def _describe(
 
 
 def _properties(record: ContainerRecord, now: Instant) -> list[tuple[str, str]]:
-    status, state, duration = leases.shown(record.lease, now)
+    status, state, duration = leases.properties_of(record.lease, now)
     headers = [("x-ms-lease-status", status), ("x-ms-lease-state", state)]
     if duration:
         headers.append(("x-ms-lease-duration", duration))

@@ -32,7 +32,7 @@ from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_parameter
-from kyanite.wire.xml import escape, name_element, speakable
+from kyanite.wire.xml import escape, name_element, valid_text
 
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
@@ -100,7 +100,7 @@ async def list_blobs(context: RequestContext) -> Response:
     items = [_item(item, page.at, with_metadata, with_copy) for item in page.items]
     echo = echo_of(context, limit)
     if request.delimiter:
-        echo += f"<Delimiter>{escape(speakable(request.delimiter))}</Delimiter>"
+        echo += f"<Delimiter>{escape(valid_text(request.delimiter))}</Delimiter>"
     return enumeration(
         context,
         attributes=f' ContainerName="{escape(context.container)}"',
@@ -208,6 +208,6 @@ def _copy(state: CopyState) -> str:
 
 
 def _lease(lease: Lease, now: Instant) -> str:
-    status, state, duration = leases.shown(lease, now)
+    status, state, duration = leases.properties_of(lease, now)
     shown = f"<LeaseStatus>{status}</LeaseStatus><LeaseState>{state}</LeaseState>"
     return f"{shown}<LeaseDuration>{duration}</LeaseDuration>" if duration else shown

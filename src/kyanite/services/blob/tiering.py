@@ -42,7 +42,7 @@ def check_no_tier(headers: Mapping[str, str]) -> None:
 def tier_headers(record: BlobRecord, now: Instant) -> list[tuple[str, str]]:
     if record.kind != BLOCK_BLOB:
         return []
-    tiering = tiers.settled(record.tiering, now)
+    tiering = tiers.current(record.tiering, now)
     headers = [(_TIER, tiering.tier or tiers.DEFAULT)]
     if not tiering.tier:
         headers.append(("x-ms-access-tier-inferred", "true"))
@@ -58,7 +58,7 @@ def tier_headers(record: BlobRecord, now: Instant) -> list[tuple[str, str]]:
 
 def tier_elements(record: BlobRecord, now: Instant) -> str:
     """The same in a listing, of a block blob for which a tier was chosen."""
-    tiering = tiers.settled(record.tiering, now)
+    tiering = tiers.current(record.tiering, now)
     told = f"<AccessTier>{tiering.tier}</AccessTier>"
     if tiering.tier == SMART:
         told += f"<SmartAccessTier>{tiers.DEFAULT}</SmartAccessTier>"

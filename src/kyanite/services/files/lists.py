@@ -26,7 +26,7 @@ from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_parameter
-from kyanite.wire.xml import escape_attribute, name_element, speakable
+from kyanite.wire.xml import escape_attribute, name_element, valid_text
 
 _SHARE_PARTS = frozenset({"metadata", "snapshots", "deleted"})
 _IDS_SINCE = "2020-10-02"
@@ -66,7 +66,7 @@ def _share_item(item: ShareItem, now: Instant, with_metadata: bool) -> str:
     record = item.record
     settings = record.settings
     version = f"<Snapshot>{iso_time.encode(item.snapshot)}</Snapshot>" if item.snapshot is not None else ""
-    status, state, duration = leases.shown(record.lease, now)
+    status, state, duration = leases.properties_of(record.lease, now)
     lasting = f"<LeaseDuration>{duration}</LeaseDuration>" if duration else ""
     changed = (
         f"<AccessTierChangeTime>{http_date.encode(record.tier_changed_at)}</AccessTierChangeTime>"
@@ -109,7 +109,7 @@ async def list_directories_and_files(context: RequestContext) -> Response:
     directory_id = f"<DirectoryId>{page.directory.id}</DirectoryId>" if with_ids else ""
     snapshot = parameters.get("sharesnapshot")
     received = f' ShareSnapshot="{escape_attribute(snapshot)}"' if snapshot else ""
-    directory_path = escape_attribute(speakable(context.object_name.removesuffix("/")))
+    directory_path = escape_attribute(valid_text(context.object_name.removesuffix("/")))
     return enumeration(
         context,
         attributes=f' ShareName="{context.container}"{received} DirectoryPath="{directory_path}"',

@@ -82,7 +82,7 @@ def smb_headers(entry: Entry, parent_id: int) -> Headers:
 
 
 def lease_headers(lease: Lease, now: Instant) -> Headers:
-    status, state, duration = leases.shown(lease, now)
+    status, state, duration = leases.properties_of(lease, now)
     headers = [("x-ms-lease-status", status), ("x-ms-lease-state", state)]
     if duration:
         headers.append(("x-ms-lease-duration", duration))

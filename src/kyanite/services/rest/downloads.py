@@ -109,7 +109,7 @@ def _answer(
 ) -> Response:
     headers = describe(opened)
     if not request.is_whole:
-        span = ranges.Span(opened.offset, opened.length)
+        span = ranges.ResolvedRange(opened.offset, opened.length)
         headers.append(("Content-Range", ranges.content_range(span, opened.record.length)))
     if body is None:
         return Response(200 if request.is_whole else 206, headers)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from kyanite.services.rest.context import RequestContext
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_parameter, parameter_out_of_range
-from kyanite.wire.xml import escape, escape_attribute, speakable
+from kyanite.wire.xml import escape, escape_attribute, valid_text
 
 MAX_RESULTS = 5000
 _MARK = "1!"
@@ -86,9 +86,9 @@ def echo_of(context: RequestContext, limit: int) -> str:
     parameters = context.parameters
     echo = ""
     if "prefix" in parameters:
-        echo += f"<Prefix>{escape(speakable(parameters['prefix']))}</Prefix>"
+        echo += f"<Prefix>{escape(valid_text(parameters['prefix']))}</Prefix>"
     if "marker" in parameters:
-        echo += f"<Marker>{escape(speakable(parameters['marker']))}</Marker>"
+        echo += f"<Marker>{escape(valid_text(parameters['marker']))}</Marker>"
     if "maxresults" in parameters:
         echo += f"<MaxResults>{limit}</MaxResults>"
     return echo

@@ -12,7 +12,7 @@ _LENGTH = "x-ms-structured-content-length"
 
 
 def is_structured(context: RequestContext) -> bool:
-    return _HEADER in context.headers and structured_message.is_asked(context.headers[_HEADER])
+    return _HEADER in context.headers and structured_message.is_structured(context.headers[_HEADER])
 
 
 def data_length_of(context: RequestContext) -> int:

@@ -128,7 +128,7 @@ def odata_error(code: str, message: str, *, as_xml: bool = False) -> tuple[str, 
     if as_xml:
         text = (
             f'<m:error xmlns:m="{_METADATA_SPACE}"><m:code>{xml.escape(code)}</m:code>'
-            f'<m:message xml:lang="en-US">{xml.escape(xml.speakable(message))}</m:message></m:error>'
+            f'<m:message xml:lang="en-US">{xml.escape(xml.valid_text(message))}</m:message></m:error>'
         )
         return "application/xml", xml.document(text)
     body = {"odata.error": {"code": code, "message": {"lang": "en-US", "value": message}}}

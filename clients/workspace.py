@@ -1,4 +1,4 @@
-"""Where a client works: a server, names nobody else uses, and a folder of its own."""
+"""Where a client works: a server, unique names, and a folder of its own."""
 
 import os
 import subprocess
@@ -14,11 +14,11 @@ from tests.server_process import ServerProcess
 _TIMEOUT_SECONDS = 300
 
 Tree = dict[str, bytes]
-"""Names, with slashes, to what they hold."""
+"""Names, with slashes, and the content of each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Workspace:
     server: ServerProcess
     folder: Path
 
@@ -30,7 +30,7 @@ class Place:
         return self.server.connection_string
 
     def url(self, service: str, path: str = "") -> str:
-        """An address with a token that allows everything in it."""
+        """A URL with a token that allows everything."""
         token = generate_account_sas(
             self.server.account,
             self.server.account_key,
@@ -74,7 +74,7 @@ def expect_same(found: Tree, expected: Tree) -> None:
 
 
 class CommandFailed(Exception):
-    """A command ended with an error; the text is what it said."""
+    """A command ended with an error; the text is its output."""
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
@@ -94,6 +94,6 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
 
 
 def expect(found: object, expected: object, what: str = "") -> None:
-    """A check that says what it found."""
+    """Fail with the value found if it is not the expected one."""
     if found != expected:
         raise AssertionError(f"{what or 'found'}: {found!r} instead of {expected!r}"[:1500])
