@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from urllib.parse import urlsplit
@@ -141,13 +141,16 @@ class Server(ABC):
 
 
 class Kyanite(Server):
+    """The checkout that the benchmark belongs to; a class below it may run another one."""
+
     name = "kyanite"
+    program: Sequence[str | Path] = (Path(sys.executable).parent / "kyanite",)
 
     def _launch(self) -> Mapping[str, Site]:
         services = ("blob", "queue", "table", "file", "dfs", "smb")
         ports = [text for service in services for text in (f"--{service}-port", "0")]
-        program = Path(sys.executable).parent / "kyanite"
-        process = self._spawn(program, "serve", "--location", self.folder, *ports, stdout=subprocess.PIPE)
+        command = [*self.program, "serve", "--location", self.folder, *ports]
+        process = self._spawn(*command, stdout=subprocess.PIPE)
         endpoints = json.loads(self._ready_line(process).removeprefix(b"ready"))
         return {service: storage_site(_port_of(endpoint)) for service, endpoint in endpoints.items()}
 
