@@ -80,7 +80,7 @@ def test_a_delayed_call_runs_when_it_may() -> None:
 
 def test_a_repeated_body_runs_again_and_counts_once() -> None:
     async def main() -> None:
-        engine, inner = faulty({(Call.RUN, 1): Repeat(attempts_in_vain=2), (Call.READ, 1): Repeat()})
+        engine, inner = faulty({(Call.RUN, 1): Repeat(rolled_back=2), (Call.READ, 1): Repeat()})
         runs = 0
 
         def body(tx: Transaction) -> bytes:

@@ -85,7 +85,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class FileSpan:
+class FileSlice:
     """Bytes of an open file, to be sent by the kernel when it can. The descriptor belongs to whoever made the span."""
 
     fd: int
@@ -93,7 +93,7 @@ class FileSpan:
     length: int
 
 
-Piece = bytes | memoryview | FileSpan
+Piece = bytes | memoryview | FileSlice
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from kyanite.engine.api import (
 )
 from kyanite.engine.clock import wall_clock
 from kyanite.engine.sqlite import database
-from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.engine.sqlite.group_commit import Limits
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.values import Instant
@@ -53,7 +53,7 @@ def opener(tmp_path: Path) -> Opener:
     numbers = count()
 
     def open_engine(clock: Callable[[], Instant] | None = None) -> Engine:
-        return EmbeddedEngine.open(tmp_path / f"store-{next(numbers)}", clock=clock or wall_clock)
+        return SqliteEngine.open(tmp_path / f"store-{next(numbers)}", clock=clock or wall_clock)
 
     return open_engine
 
@@ -85,10 +85,10 @@ class TestReopening:
         rows = [(b"a", b"1"), (body_key(3), b"x" * 20_000), (b"z" * 8000, b"2")]
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path / "a" / "store")
+            engine = SqliteEngine.open(tmp_path / "a" / "store")
             await put(engine, *rows)
             await engine.close()
-            engine = EmbeddedEngine.open(tmp_path / "a" / "store")
+            engine = SqliteEngine.open(tmp_path / "a" / "store")
             assert await everything(engine) == rows
             await engine.close()
 
@@ -97,11 +97,11 @@ class TestReopening:
     def test_instants_grow_on_although_the_clock_went_back(self, tmp_path: Path) -> None:
         async def main() -> None:
             clock = Clock()
-            engine = EmbeddedEngine.open(tmp_path, clock=clock)
+            engine = SqliteEngine.open(tmp_path, clock=clock)
             before = [await engine.run(add_stamp) for _ in range(3)]
             await engine.close()
             clock.at = Instant(START - 864_000_000_000)
-            engine = EmbeddedEngine.open(tmp_path, clock=clock)
+            engine = SqliteEngine.open(tmp_path, clock=clock)
             assert await engine.read(lambda state: state.now) >= before[-1]
             assert await engine.run(add_stamp) > before[-1]
             await engine.close()
@@ -110,12 +110,12 @@ class TestReopening:
 
     def test_a_newer_format_is_refused_in_so_many_words(self, tmp_path: Path) -> None:
         async def main() -> None:
-            await EmbeddedEngine.open(tmp_path).close()
+            await SqliteEngine.open(tmp_path).close()
             with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
                 connection.execute("UPDATE meta SET value = 99 WHERE name = 'format'")
             connection.close()
             with pytest.raises(EngineError, match=r"format 99 .* newer version"):
-                EmbeddedEngine.open(tmp_path)
+                SqliteEngine.open(tmp_path)
 
         on_loop(main())
 
@@ -129,12 +129,12 @@ class TestReopening:
     )
     def test_a_damaged_store_is_refused(self, tmp_path: Path, damage: str) -> None:
         async def main() -> None:
-            await EmbeddedEngine.open(tmp_path).close()
+            await SqliteEngine.open(tmp_path).close()
             with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
                 connection.execute(damage)
             connection.close()
             with pytest.raises(EngineError, match="damaged"):
-                EmbeddedEngine.open(tmp_path)
+                SqliteEngine.open(tmp_path)
 
         on_loop(main())
 
@@ -143,7 +143,7 @@ class TestReopening:
 
         async def main() -> None:
             with pytest.raises(EngineError, match="not a database"):
-                EmbeddedEngine.open(tmp_path)
+                SqliteEngine.open(tmp_path)
 
         on_loop(main())
 
@@ -154,22 +154,22 @@ class TestReopening:
             before = len(os.listdir("/dev/fd"))
             for _ in range(3):
                 with pytest.raises(EngineError):
-                    EmbeddedEngine.open(tmp_path)
+                    SqliteEngine.open(tmp_path)
             assert len(os.listdir("/dev/fd")) == before
 
         on_loop(main())
 
     def test_two_engines_of_one_process_share_a_store(self, tmp_path: Path) -> None:
         async def main() -> None:
-            first = EmbeddedEngine.open(tmp_path)
-            second = EmbeddedEngine.open(tmp_path)
+            first = SqliteEngine.open(tmp_path)
+            second = SqliteEngine.open(tmp_path)
             notifications = second.subscribe(b"topic")
             await first.run(ringing)
             assert await get(second, b"k") == b"v"
             await asyncio.wait_for(anext(notifications), PATIENCE_SECONDS)
             await first.close()
             await asyncio.gather(*(second.run(add_one(b"n")) for _ in range(10)))
-            first = EmbeddedEngine.open(tmp_path)
+            first = SqliteEngine.open(tmp_path)
             assert await first.run(add_one(b"n")) == 11
             await first.close()
             await second.close()
@@ -191,7 +191,7 @@ def commit_elsewhere(folder: Path) -> None:
     """As another process would, while the caller's loop stands still."""
 
     async def main() -> None:
-        engine = EmbeddedEngine.open(folder)
+        engine = SqliteEngine.open(folder)
         await engine.run(add_stamp)
         await engine.close()
 
@@ -214,7 +214,7 @@ class TestSnapshots:
             assert list(state.scan(b"", b"z")) == [(b"stamp", stamp)]
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path)
+            engine = SqliteEngine.open(tmp_path)
             before = await engine.run(add_stamp)
             await engine.read(body)
             after = await get(engine, b"stamp")
@@ -230,7 +230,7 @@ class TestSnapshots:
             assert int.from_bytes(state.get(b"stamp") or b"", "big") < now
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path)
+            engine = SqliteEngine.open(tmp_path)
             await engine.run(add_stamp)
             await engine.read(body)
             await engine.close()
@@ -255,8 +255,8 @@ class TestSnapshots:
             end_commit(shared_state)
 
         async def main() -> None:
-            writing = EmbeddedEngine.open(tmp_path, vfs=files.name)
-            reading = EmbeddedEngine.open(tmp_path)
+            writing = SqliteEngine.open(tmp_path, vfs=files.name)
+            reading = SqliteEngine.open(tmp_path)
             await put(writing, (b"k", b"old"))
             files.hook = hook
             monkeypatch.setattr(SharedState, "end_commit", told_late)
@@ -282,7 +282,7 @@ class TestSnapshots:
         self, tmp_path: Path
     ) -> None:
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path)
+            engine = SqliteEngine.open(tmp_path)
             await put(engine, (b"k", b"old"))
             begun: list[str] = []
 
@@ -325,7 +325,7 @@ class TestGroupCommit:
                 assert go_on.wait(PATIENCE_SECONDS)
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             files.hook = hook
             written = asyncio.ensure_future(put(engine, (b"k", b"v")))
             refused = asyncio.ensure_future(engine.run(raising))
@@ -355,7 +355,7 @@ class TestGroupCommit:
             syncs += what == SYNC and file.endswith("-wal")
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             files.hook = hook
             calls = [asyncio.ensure_future(engine.run(add_one(b"n"))) for _ in range(100)]
             await calls[0]
@@ -374,7 +374,7 @@ class TestGroupCommit:
                 syncs.append(file)
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             await put(engine, (b"k", b"v"))
             files.hook = hook
             for _ in range(5):
@@ -395,7 +395,7 @@ class TestGroupCommit:
             raise AssertionError((what, file))
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             await put(engine, (b"k", b"v"))
             files.hook = hook
             instants = [await engine.run(lambda tx: tx.now) for _ in range(3)]
@@ -411,12 +411,12 @@ class TestGroupCommit:
     def test_batches_are_bounded_and_nobody_is_forgotten(self, tmp_path: Path) -> None:
         async def main() -> None:
             for limits in (Limits(bodies=3), Limits(size_bytes=50), Limits(seconds=0.0)):
-                engine = EmbeddedEngine.open(tmp_path, limits=limits)
+                engine = SqliteEngine.open(tmp_path, limits=limits)
                 await asyncio.gather(
                     *(engine.run(add_one(b"n%d" % (n % 7)), durable=n % 3 > 0) for n in range(70))
                 )
                 await engine.close()
-            engine = EmbeddedEngine.open(tmp_path)
+            engine = SqliteEngine.open(tmp_path)
             assert [value for _, value in await everything(engine)] == [(30).to_bytes(8, "big")] * 7
             await engine.close()
 
@@ -424,7 +424,7 @@ class TestGroupCommit:
 
     def test_a_queue_that_is_full_says_so(self, tmp_path: Path) -> None:
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, limits=Limits(waiting=10))
+            engine = SqliteEngine.open(tmp_path, limits=Limits(waiting=10))
             outcomes = await asyncio.gather(
                 *(engine.run(add_one(b"n")) for _ in range(15)), return_exceptions=True
             )
@@ -444,7 +444,7 @@ class TestGroupCommit:
 
         async def main() -> None:
             shared_state = SharedState(tmp_path)
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             assert holder(shared_state) is None
             files.hook = hook
             written = asyncio.ensure_future(put(engine, (b"k", b"v")))
@@ -462,7 +462,7 @@ class TestGroupCommit:
 
 
 def holder(shared_state: SharedState) -> int | None:
-    return shared_state.turn.pid if shared_state.turn else None
+    return shared_state.writer.pid if shared_state.writer else None
 
 
 class TestTrouble:
@@ -472,7 +472,7 @@ class TestTrouble:
                 raise apsw.FullError("planned by the test")
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             await put(engine, (b"k", b"before"))
             files.hook = full
             outcomes = await asyncio.gather(
@@ -498,9 +498,7 @@ class TestTrouble:
                 raise apsw.FullError("planned by the test")
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(
-                tmp_path, vfs=files.name, limits=Limits(size_bytes=10**9, seconds=60)
-            )
+            engine = SqliteEngine.open(tmp_path, vfs=files.name, limits=Limits(size_bytes=10**9, seconds=60))
             files.hook = full
             outcomes = await asyncio.gather(
                 put(engine, *((b"%d" % n, b"x" * 1_000_000) for n in range(40))),
@@ -521,8 +519,8 @@ class TestTrouble:
         self, tmp_path: Path, files: SpoiledFiles, code: int
     ) -> None:
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
-            other = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
+            other = SqliteEngine.open(tmp_path, vfs=files.name)
             await put(engine, (b"k", b"before"))
             files.hook = failing(SYNC if code == apsw.SQLITE_IOERR_FSYNC else WRITE, "-wal", code)
             outcomes = await asyncio.gather(
@@ -535,12 +533,12 @@ class TestTrouble:
                 with pytest.raises(EngineFailed):
                     await put(one, (b"k", b"refused"))
             await engine.close()
-            late = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            late = SqliteEngine.open(tmp_path, vfs=files.name)
             with pytest.raises(EngineFailed):
                 await put(late, (b"k", b"refused"))
             await late.close()
             await other.close()
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             assert await get(engine, b"k") in (b"before", b"perhaps")
             await put(engine, (b"k", b"after"))
             assert await get(engine, b"k") == b"after"
@@ -552,14 +550,14 @@ class TestTrouble:
         self, tmp_path: Path, files: SpoiledFiles, caplog: pytest.LogCaptureFixture
     ) -> None:
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name, log_bytes=1)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name, log_bytes=1)
             files.hook = failing(SYNC, ".sqlite3", apsw.SQLITE_IOERR_FSYNC)
             with caplog.at_level(logging.CRITICAL, "kyanite.checkpoint"), pytest.raises(EngineFailed):
                 await write_for_long(engine)
             files.hook = lambda _what, _file: None
             rows = await everything(engine)
             await engine.close()
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             assert await everything(engine) == rows
             await put(engine, (b"k", b"v"))
             await engine.close()
@@ -570,7 +568,7 @@ class TestTrouble:
         log = tmp_path / "store.sqlite3-wal"
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, log_bytes=100_000)
+            engine = SqliteEngine.open(tmp_path, log_bytes=100_000)
             for attempt in range(1, 400):
                 await put(engine, *((b"%d" % n, os.urandom(10_000)) for n in range(50)))
                 if log.stat().st_size < attempt * 250_000:

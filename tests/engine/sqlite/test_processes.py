@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.engine.sqlite.shared_state import SharedState
 from tests.engine.sqlite import store_process
 from tests.engine.sqlite.store_process import Worker
@@ -36,7 +36,7 @@ def stored(folder: Path) -> dict[bytes, bytes]:
     """What a new user of the store finds in it."""
 
     async def main() -> dict[bytes, bytes]:
-        engine = EmbeddedEngine.open(folder)
+        engine = SqliteEngine.open(folder)
         rows = dict(await everything(engine))
         await engine.close()
         return rows
@@ -95,7 +95,7 @@ def test_a_process_that_dies_in_its_turn_harms_nobody(start: Callable[[str], Wor
     shared_state = SharedState(tmp_path / "store")
     dying.begin(store_process.keep_the_turn)
     wait_until(lambda: dying.noted() == ["inside"])
-    turn = shared_state.turn
+    turn = shared_state.writer
     assert turn is not None
     assert turn.pid == dying.pid
     living.begin(store_process.put, b"k", b"v")
@@ -103,7 +103,7 @@ def test_a_process_that_dies_in_its_turn_harms_nobody(start: Callable[[str], Wor
     living.end()
     assert living.call(store_process.get, b"k") == b"v"
     assert living.call(store_process.get, b"never") is None
-    wait_until(lambda: shared_state.turn is None)
+    wait_until(lambda: shared_state.writer is None)
     shared_state.close()
 
 
@@ -199,7 +199,7 @@ def test_closing_one_of_them_leaves_the_store_to_the_others(
     staying.end()
 
     async def main() -> None:
-        engine = EmbeddedEngine.open(tmp_path / "store")
+        engine = SqliteEngine.open(tmp_path / "store")
         assert await engine.read(lambda state: store_process.value_of(state, b"shared")) == 510
         await engine.close()
 

@@ -29,7 +29,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[WriteLock, WriteLock]]:
 
 def wait_at_the_door(waiting: WriteLock, folder: Path) -> Thread:
     """Let somebody wait for the turn; returns once it is first in line."""
-    thread = Thread(target=waiting.enter, daemon=True)
+    thread = Thread(target=waiting.acquire, daemon=True)
     thread.start()
     probe = os.open(folder / "turnstile.lock", os.O_RDWR)
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -49,13 +49,13 @@ def wait_at_the_door(waiting: WriteLock, folder: Path) -> Thread:
 def test_who_comes_out_cannot_slip_in_again(pair: tuple[WriteLock, WriteLock], tmp_path: Path) -> None:
     first, second = pair
     for _ in range(ROUNDS):
-        first.enter()
+        first.acquire()
         thread = wait_at_the_door(second, tmp_path)
-        first.leave()
-        assert not first.try_enter()
+        first.release()
+        assert not first.try_acquire()
         thread.join(PATIENCE_SECONDS)
         assert not thread.is_alive()
-        second.leave()
+        second.release()
 
 
 def test_who_comes_out_and_waits_comes_after_who_waited(
@@ -66,26 +66,26 @@ def test_who_comes_out_and_waits_comes_after_who_waited(
         order: list[str] = []
 
         def take_turn(order: list[str] = order) -> None:
-            first.enter()
+            first.acquire()
             order.append("first")
-            first.leave()
+            first.release()
 
-        first.enter()
+        first.acquire()
         waiting = wait_at_the_door(second, tmp_path)
-        first.leave()
+        first.release()
         again = Thread(target=take_turn, daemon=True)
         again.start()
         waiting.join(PATIENCE_SECONDS)
         order.append("second")
-        second.leave()
+        second.release()
         again.join(PATIENCE_SECONDS)
         assert order == ["second", "first"]
 
 
 def test_a_free_turn_is_taken_at_once(pair: tuple[WriteLock, WriteLock]) -> None:
     first, second = pair
-    assert first.try_enter()
-    assert not second.try_enter()
-    first.leave()
-    assert second.try_enter()
-    second.leave()
+    assert first.try_acquire()
+    assert not second.try_acquire()
+    first.release()
+    assert second.try_acquire()
+    second.release()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kyanite.engine.api import EngineError, EngineFull
-from kyanite.extents.local.file_system import Buffer, Disk, failure
+from kyanite.extents.local.file_system import Buffer, FileSystem, failure
 
 
 def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +20,7 @@ def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert 0 < len(buffers) <= 1024
         return os.pwrite(fd, b"".join(buffers)[:700], offset)
 
-    disk = Disk()
+    disk = FileSystem()
     fd = disk.create(tmp_path / "file")
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwritev", pwrite_some)
@@ -38,14 +38,14 @@ def test_failures_are_told_apart() -> None:
 
 
 def test_what_is_gone_is_not_missed(tmp_path: Path) -> None:
-    disk = Disk()
+    disk = FileSystem()
     disk.punch(tmp_path / "gone", [(0, 4096)])
     disk.unlink(tmp_path / "gone")
 
 
 def test_folders_are_made_all_the_way_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr(Disk, "sync_folder", lambda _, path: synced.append(path))
-    Disk().make_folder(tmp_path / "a" / "b")
+    monkeypatch.setattr(FileSystem, "sync_folder", lambda _, path: synced.append(path))
+    FileSystem().make_folder(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()
     assert synced == [tmp_path, tmp_path / "a"]

@@ -14,7 +14,7 @@ import pytest
 from kyanite.engine.api import EngineError, EngineFull
 from kyanite.extents.api import EXTENT_MAX, Damaged, Extent, Extents, Stretch
 from kyanite.extents.crc64 import crc64
-from kyanite.extents.local.file_system import Buffer, Disk
+from kyanite.extents.local.file_system import Buffer, FileSystem
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 
@@ -27,9 +27,9 @@ punches_holes = pytest.mark.skipif(
 
 
 @asynccontextmanager
-async def opened(folder: Path, disk: Disk | None = None) -> AsyncIterator[LocalExtents]:
+async def opened(folder: Path, file_system: FileSystem | None = None) -> AsyncIterator[LocalExtents]:
     membership = LocalMembership(folder / "owners")
-    extents = LocalExtents(folder, membership, disk=disk)
+    extents = LocalExtents(folder, membership, file_system=file_system)
     try:
         yield extents
     finally:
@@ -37,9 +37,11 @@ async def opened(folder: Path, disk: Disk | None = None) -> AsyncIterator[LocalE
         membership.close()
 
 
-def run(folder: Path, body: Callable[[LocalExtents], Awaitable[None]], disk: Disk | None = None) -> None:
+def run(
+    folder: Path, body: Callable[[LocalExtents], Awaitable[None]], file_system: FileSystem | None = None
+) -> None:
     async def main() -> None:
-        async with opened(folder, disk) as extents:
+        async with opened(folder, file_system) as extents:
             await body(extents)
 
     asyncio.run(main())
@@ -196,7 +198,7 @@ def test_concurrent_puts_are_packed_and_all_there(tmp_path: Path) -> None:
     run(tmp_path, body)
 
 
-class CountingDisk(Disk):
+class CountingDisk(FileSystem):
     def __init__(self) -> None:
         self.syncs = 0
 
@@ -289,23 +291,23 @@ def test_a_span_is_the_same_bytes_and_its_file_stays_open(tmp_path: Path) -> Non
 
     async def body(extents: LocalExtents) -> None:
         stored = await upload(extents, data, 50_000)
-        span = extents.span(stored[0], 10, 5000)
+        span = extents.open_extent(stored[0], 10, 5000)
         await extents.discard(stored)
         with pytest.raises(Damaged):
-            extents.span(Extent(bytes(16), 0, 10, 0), 0, 10)
+            extents.open_extent(Extent(bytes(16), 0, 10, 0), 0, 10)
         os.fstat(span.fd)
         span.release()
 
         kept = await extents.put(data)
         extents.commit([kept])
-        span = extents.span(kept, 10, 5000)
+        span = extents.open_extent(kept, 10, 5000)
         assert os.pread(span.fd, span.length, span.offset) == data[10:5010]
         span.release()
 
     run(tmp_path, body)
 
 
-class FullDisk(Disk):
+class FullDisk(FileSystem):
     """A disk with room for so many bytes."""
 
     def __init__(self, room: int) -> None:
@@ -346,7 +348,7 @@ def test_a_full_disk_is_told_and_half_written_files_are_removed(tmp_path: Path) 
     run(tmp_path, body, disk)
 
 
-class NothingToAllocate(Disk):
+class NothingToAllocate(FileSystem):
     def allocate(self, fd: int, start: int, length: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -366,7 +368,7 @@ def test_a_disk_that_is_full_from_the_beginning(tmp_path: Path, length: int) -> 
     assert segment_files(tmp_path) == []
 
 
-class FailingSync(Disk):
+class FailingSync(FileSystem):
     def __init__(self) -> None:
         self.fails = False
 

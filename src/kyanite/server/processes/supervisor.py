@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Protocol
 
-from kyanite.engine.sqlite.shared_state import Turn
+from kyanite.engine.sqlite.shared_state import Writer
 from kyanite.server.failures import Failure
 from kyanite.server.processes.child import Child
 from kyanite.server.processes.process import Role
@@ -45,7 +45,7 @@ class StoreWatch(Protocol):
     """What the supervisor looks at of the store: a page of shared memory, never the database."""
 
     @property
-    def turn(self) -> Turn | None:
+    def writer(self) -> Writer | None:
         """Who has the turn to write."""
 
     @property
@@ -84,7 +84,7 @@ class Supervisor:
         self._failure: Failure | None = None
         self._reopening = False
         """All who use the store are being ended, and none is started before the last is gone."""
-        self._turn: Turn | None = None
+        self._turn: Writer | None = None
         self._turn_ticks = 0
 
     def run(self) -> None:
@@ -212,11 +212,11 @@ class Supervisor:
             if child.pid and (why := child.complaint()):
                 child.kill(why)
         if self._store_watch is not None:
-            self._watch_turn(self._store_watch.turn)
+            self._watch_turn(self._store_watch.writer)
             if self._store_watch.failed:
                 self._reopen_store()
 
-    def _watch_turn(self, turn: Turn | None) -> None:
+    def _watch_turn(self, turn: Writer | None) -> None:
         self._turn_ticks = self._turn_ticks + 1 if turn is not None and turn == self._turn else 0
         self._turn = turn
         if turn is None or self._turn_ticks < TURN_TICKS_MAX:

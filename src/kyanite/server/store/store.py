@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kyanite.engine.api import EngineError
 from kyanite.engine.memory.engine import MemoryEngine
-from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.engine.sqlite.group_commit import Commits
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.extents.local.store import LocalExtents
@@ -29,14 +29,14 @@ _MEMBERSHIP = "extents/owners"
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    engine: EmbeddedEngine | MemoryEngine
+    engine: SqliteEngine | MemoryEngine
     extents: LocalExtents
     membership: LocalMembership
 
     @property
     def commits(self) -> Commits | None:
         """What the engine has counted, if it counts."""
-        return self.engine.commits if isinstance(self.engine, EmbeddedEngine) else None
+        return self.engine.commits if isinstance(self.engine, SqliteEngine) else None
 
     def upkeep(self) -> list[Step]:
         """What gives space back in the background, one step at a time."""
@@ -57,7 +57,7 @@ class Store:
 def open_store(folder: Path, *, in_memory: bool) -> Store:
     """Open the store on the running loop, or say in one sentence why not."""
     try:
-        engine = MemoryEngine() if in_memory else EmbeddedEngine.open(folder / _ENGINE)
+        engine = MemoryEngine() if in_memory else SqliteEngine.open(folder / _ENGINE)
         membership = LocalMembership(folder / _MEMBERSHIP)
         return Store(engine, LocalExtents(folder / _EXTENTS, membership), membership)
     except EngineError as error:

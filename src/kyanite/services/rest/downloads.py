@@ -17,7 +17,7 @@ from kyanite.model.content.reading import Opened, Readable, Reading, let_go, ope
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, flag_of
 from kyanite.wire import crc64, ranges, structured_message
-from kyanite.wire.http import FileSpan, Piece, Response
+from kyanite.wire.http import FileSlice, Piece, Response
 from kyanite.wire.malformed import bad_header, missing_header
 
 R = TypeVar("R", bound=Readable)
@@ -199,9 +199,9 @@ class Stream(Generic[R]):
     async def pieces(self) -> AsyncIterator[Piece]:
         async for piece in self._planned():
             if isinstance(piece, Part) and piece.length > _READ_MAX:
-                span = self._store.extents.span(piece.extent, piece.offset, piece.length)
+                span = self._store.extents.open_extent(piece.extent, piece.offset, piece.length)
                 self._close = span.release
-                yield FileSpan(span.fd, span.offset, span.length)
+                yield FileSlice(span.fd, span.offset, span.length)
                 self._close_file()
             else:
                 async for data in self._bytes_of(piece):
