@@ -153,24 +153,24 @@ def content(own: bytes, number: int) -> bytes:
     return b"%s %d " % (own, number) * (50 + number % 400)
 
 
-async def take_turns(engine: SqliteEngine, _note: Note, seconds: float) -> tuple[int, float]:
+async def write_for(engine: SqliteEngine, _note: Note, seconds: float) -> tuple[int, float]:
     """How many commits a process gets in that time that always has some waiting, and the longest wait for one."""
-    turns = 0
+    count = 0
     longest = 0.0
     until = time.monotonic() + seconds
 
     async def client(key: bytes) -> None:
-        nonlocal turns, longest
+        nonlocal count, longest
         while (before := time.monotonic()) < until:
             await engine.run(lambda tx: tx.put(key, b"x" * 500))
             longest = max(longest, time.monotonic() - before)
-            turns += 1
+            count += 1
 
     await asyncio.gather(*(client(b"%d/%d" % (os.getpid(), number)) for number in range(4)))
-    return turns, longest
+    return count, longest
 
 
-async def keep_the_turn(engine: SqliteEngine, note: Note) -> None:
+async def keep_the_write_lock(engine: SqliteEngine, note: Note) -> None:
     def body(tx: Transaction) -> None:
         tx.put(b"never", b"committed")
         note("inside")
@@ -181,9 +181,9 @@ async def keep_the_turn(engine: SqliteEngine, note: Note) -> None:
 
 async def subscribe(engine: SqliteEngine, note: Note, topic: bytes, notifications: int) -> int:
     heard = 0
-    listener = engine.subscribe(topic)
+    subscriber = engine.subscribe(topic)
     note("listening")
-    async for _ in listener:
+    async for _ in subscriber:
         heard += 1
         note("heard")
         if heard == notifications:

@@ -202,7 +202,7 @@ def commit_elsewhere(folder: Path) -> None:
 
 
 class TestSnapshots:
-    """What happens when somebody else commits in the middle of a read."""
+    """What happens when another process commits during a read."""
 
     def test_the_state_stays_the_same(self, tmp_path: Path) -> None:
         def body(state: Snapshot) -> None:
@@ -240,8 +240,8 @@ class TestSnapshots:
     def test_no_snapshot_is_used_on_when_a_younger_state_can_be_seen(
         self, tmp_path: Path, files: SpoiledFiles, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Whoever commits may stop for long between the commit and whatever it does next to tell the others."""
-        entered, go_on, tell = Event(), Event(), Event()
+        """A process may stop for long between its commit and the change of the shared state."""
+        entered, go_on, end = Event(), Event(), Event()
 
         def hook(what: str, file: str) -> None:
             if what == SYNC and file.endswith("-wal"):
@@ -250,8 +250,8 @@ class TestSnapshots:
 
         end_commit = SharedState.end_commit
 
-        def told_late(shared_state: SharedState) -> None:
-            assert tell.wait(PATIENCE_SECONDS)
+        def end_late(shared_state: SharedState) -> None:
+            assert end.wait(PATIENCE_SECONDS)
             end_commit(shared_state)
 
         async def main() -> None:
@@ -259,15 +259,15 @@ class TestSnapshots:
             reading = SqliteEngine.open(tmp_path)
             await put(writing, (b"k", b"old"))
             files.hook = hook
-            monkeypatch.setattr(SharedState, "end_commit", told_late)
+            monkeypatch.setattr(SharedState, "end_commit", end_late)
             written = asyncio.ensure_future(put(writing, (b"k", b"new")))
             assert await asyncio.to_thread(entered.wait, PATIENCE_SECONDS)
-            # From here to the end of the turn nothing is awaited that takes the loop any further.
+            # From here on, nothing is awaited that makes the loop go on to its next iteration.
             assert await get(reading, b"k") == b"old"
             go_on.set()
             wait_until_visible(tmp_path, b"k", b"new")
             assert await get(reading, b"k") == b"new"
-            tell.set()
+            end.set()
             await written
             await reading.close()
             await writing.close()
@@ -276,9 +276,9 @@ class TestSnapshots:
             on_loop(main())
         finally:
             go_on.set()
-            tell.set()
+            end.set()
 
-    def test_reads_of_one_turn_of_the_loop_share_a_snapshot_while_nothing_is_committed(
+    def test_reads_of_one_iteration_of_the_loop_share_a_snapshot_while_nothing_is_committed(
         self, tmp_path: Path
     ) -> None:
         async def main() -> None:
@@ -345,9 +345,7 @@ class TestGroupCommit:
 
         on_loop(main())
 
-    def test_whoever_comes_while_a_commit_is_in_flight_shares_the_next(
-        self, tmp_path: Path, files: SpoiledFiles
-    ) -> None:
+    def test_bodies_that_wait_for_a_commit_share_the_next(self, tmp_path: Path, files: SpoiledFiles) -> None:
         syncs = 0
 
         def hook(what: str, file: str) -> None:
@@ -408,7 +406,7 @@ class TestGroupCommit:
 
         on_loop(main())
 
-    def test_batches_are_bounded_and_nobody_is_forgotten(self, tmp_path: Path) -> None:
+    def test_batches_are_bounded_and_no_body_is_forgotten(self, tmp_path: Path) -> None:
         async def main() -> None:
             for limits in (Limits(bodies=3), Limits(size_bytes=50), Limits(seconds=0.0)):
                 engine = SqliteEngine.open(tmp_path, limits=limits)
@@ -434,7 +432,7 @@ class TestGroupCommit:
 
         on_loop(main())
 
-    def test_whose_turn_it_is_can_be_seen_from_outside(self, tmp_path: Path, files: SpoiledFiles) -> None:
+    def test_the_writer_is_known_to_other_processes(self, tmp_path: Path, files: SpoiledFiles) -> None:
         entered, go_on = Event(), Event()
 
         def hook(what: str, file: str) -> None:
@@ -445,23 +443,23 @@ class TestGroupCommit:
         async def main() -> None:
             shared_state = SharedState(tmp_path)
             engine = SqliteEngine.open(tmp_path, vfs=files.name)
-            assert holder(shared_state) is None
+            assert writer_pid(shared_state) is None
             files.hook = hook
             written = asyncio.ensure_future(put(engine, (b"k", b"v")))
             try:
                 assert await asyncio.to_thread(entered.wait, PATIENCE_SECONDS)
-                assert holder(shared_state) == os.getpid()
+                assert writer_pid(shared_state) == os.getpid()
             finally:
                 go_on.set()
             await written
-            assert holder(shared_state) is None
+            assert writer_pid(shared_state) is None
             await engine.close()
             shared_state.close()
 
         on_loop(main())
 
 
-def holder(shared_state: SharedState) -> int | None:
+def writer_pid(shared_state: SharedState) -> int | None:
     return shared_state.writer.pid if shared_state.writer else None
 
 
@@ -491,7 +489,7 @@ class TestTrouble:
         on_loop(main())
 
     def test_a_full_disk_in_the_middle_of_a_batch(self, tmp_path: Path, files: SpoiledFiles) -> None:
-        """A scan brings earlier writes into the tables before the end, and more than memory should hold."""
+        """A scan brings earlier writes into the tables before the end, and more than should be in memory."""
 
         def full(what: str, _file: str) -> None:
             if what == WRITE:
@@ -564,7 +562,7 @@ class TestTrouble:
 
         on_loop(main())
 
-    def test_the_log_begins_again_while_somebody_writes(self, tmp_path: Path) -> None:
+    def test_the_log_begins_again_while_a_process_writes(self, tmp_path: Path) -> None:
         log = tmp_path / "store.sqlite3-wal"
 
         async def main() -> None:

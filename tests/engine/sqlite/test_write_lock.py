@@ -1,4 +1,4 @@
-"""Turns go round: whoever has just had one cannot take the next while somebody waits."""
+"""The write lock is fair: a process that has just released it does not get it again while another waits."""
 
 import fcntl
 import os
@@ -27,8 +27,8 @@ def pair(tmp_path: Path) -> Iterator[tuple[WriteLock, WriteLock]]:
     shared_state.close()
 
 
-def wait_at_the_door(waiting: WriteLock, folder: Path) -> Thread:
-    """Let somebody wait for the turn; returns once it is first in line."""
+def wait_in_line(waiting: WriteLock, folder: Path) -> Thread:
+    """Let a thread wait for the lock; returns once it is first in line."""
     thread = Thread(target=waiting.acquire, daemon=True)
     thread.start()
     probe = os.open(folder / "turnstile.lock", os.O_RDWR)
@@ -50,7 +50,7 @@ def test_who_comes_out_cannot_slip_in_again(pair: tuple[WriteLock, WriteLock], t
     first, second = pair
     for _ in range(ROUNDS):
         first.acquire()
-        thread = wait_at_the_door(second, tmp_path)
+        thread = wait_in_line(second, tmp_path)
         first.release()
         assert not first.try_acquire()
         thread.join(PATIENCE_SECONDS)
@@ -65,15 +65,15 @@ def test_who_comes_out_and_waits_comes_after_who_waited(
     for _ in range(ROUNDS):
         order: list[str] = []
 
-        def take_turn(order: list[str] = order) -> None:
+        def acquire_and_release(order: list[str] = order) -> None:
             first.acquire()
             order.append("first")
             first.release()
 
         first.acquire()
-        waiting = wait_at_the_door(second, tmp_path)
+        waiting = wait_in_line(second, tmp_path)
         first.release()
-        again = Thread(target=take_turn, daemon=True)
+        again = Thread(target=acquire_and_release, daemon=True)
         again.start()
         waiting.join(PATIENCE_SECONDS)
         order.append("second")
@@ -82,7 +82,7 @@ def test_who_comes_out_and_waits_comes_after_who_waited(
         assert order == ["second", "first"]
 
 
-def test_a_free_turn_is_taken_at_once(pair: tuple[WriteLock, WriteLock]) -> None:
+def test_a_free_lock_is_acquired_without_waiting(pair: tuple[WriteLock, WriteLock]) -> None:
     first, second = pair
     assert first.try_acquire()
     assert not second.try_acquire()
