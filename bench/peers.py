@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 
 from bench import installs, processes
 from bench.client import load
-from bench.exchange import ask
 from bench.lane import Work
+from bench.single_request import send_request
 from bench.site import Site, storage_site
 from bench.works import Content, put_blob
 
@@ -42,7 +42,7 @@ class Server(ABC):
         self._log = folder.with_suffix(".log")
         self._process: subprocess.Popen[bytes] | None = None
         self.sites: Mapping[str, Site] = {}
-        """Where each service listens while the server runs."""
+        """The address of each service while the server runs."""
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -94,18 +94,18 @@ class Server(ABC):
             raise RuntimeError(f"{self.name} could not be filled: {tally.errors[0]}")
 
     def create_container(self, container: str) -> None:
-        ask(
+        send_request(
             self.site,
             self.site.head("PUT", f"/{container}", "restype=container", "Content-Length: 0\r\n"),
             201,
         )
 
     def delete_container(self, container: str) -> None:
-        ask(self.site, self.site.head("DELETE", f"/{container}", "restype=container"), 202)
+        send_request(self.site, self.site.head("DELETE", f"/{container}", "restype=container"), 202)
 
     @abstractmethod
     def _launch(self) -> Mapping[str, Site]:
-        """Spawn the server and say where each of its services listens, or will."""
+        """Spawn the server; returns the address of each of its services."""
 
     def _probe(self, site: Site) -> bytes:
         return site.head("GET", "", "comp=list")
@@ -125,7 +125,7 @@ class Server(ABC):
         deadline = monotonic() + START_SECONDS
         while True:
             try:
-                ask(site, self._probe(site), 200)
+                send_request(site, self._probe(site), 200)
                 return
             except (OSError, RuntimeError) as problem:
                 self._check_alive()
@@ -240,9 +240,9 @@ def _port_of(endpoint: str) -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses now, for servers that cannot say which one they took."""
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
+    """Free ports, for servers that do not report their own."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
     return ports

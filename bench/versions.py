@@ -33,7 +33,7 @@ class Version(Kyanite):
         super().__init__(folder)
         python, _, source = checkout.rpartition(":")
         if not python or not (Path(source) / "kyanite").is_dir():
-            raise SystemExit(f"{checkout} is not PYTHON:FOLDER with a folder that holds the package kyanite.")
+            raise SystemExit(f"{checkout} is not PYTHON:FOLDER with a folder that has the package kyanite.")
         self.name = name
         path = f"PYTHONPATH={Path(source).resolve()}"
         self.program = ("/usr/bin/env", path, Path(python).absolute().parent / "kyanite")
