@@ -155,7 +155,7 @@ class Rows:
         assert await everything(engine) == []
 
     @on_engine
-    async def test_get_many_answers_in_the_order_asked(self, engine: Engine) -> None:
+    async def test_get_many_keeps_the_order_of_the_keys(self, engine: Engine) -> None:
         await put(engine, (b"a", b"1"), (b"b", b"2"), (body_key(7), b"3"))
         keys = [b"b", b"missing", body_key(7), b"a", b"b", body_key(8)]
         answer: list[bytes | None] = [b"2", None, b"3", b"1", b"2", None]
@@ -330,7 +330,7 @@ class OwnWrites:
         await engine.run(body)
 
     @on_engine
-    async def test_a_write_can_be_taken_back_in_the_same_body(self, engine: Engine) -> None:
+    async def test_a_body_can_undo_its_own_write(self, engine: Engine) -> None:
         await put(engine, (b"stays", b"1"))
 
         def body(tx: Transaction) -> None:
@@ -650,6 +650,24 @@ class Time:
         assert ids[-1] < 2**63
 
     @with_clock
+    async def test_new_ids_differ_from_all_that_older_versions_made(
+        self, engine: Engine, clock: Clock
+    ) -> None:
+        """They used the instant of a transaction as an id, or eight times that and a number below eight."""
+
+        def older(tx: Transaction) -> Instant:
+            tx.put(b"any", b"")
+            return tx.now
+
+        instants = [await engine.run(older) for _ in range(50)]
+        clock.at = Instant(clock.at - 1_000_000_000)
+        new = {await engine.run(lambda tx: tx.new_id()) for _ in range(50)}
+        assert len(new) == 50
+        assert not new & set(instants)
+        assert not new & {instant * 8 + number for instant in instants for number in range(8)}
+        assert min(new) > max(instants) * 8 + 7
+
+    @with_clock
     async def test_a_read_is_never_earlier_than_what_it_sees(self, engine: Engine, clock: Clock) -> None:
         def stamp(tx: Transaction) -> None:
             tx.put(b"written_at", tx.now.to_bytes(8, "big"))
@@ -681,7 +699,7 @@ class Subscriptions:
         return body
 
     @on_engine
-    async def test_a_listener_is_woken_by_its_topic_after_the_commit(self, engine: Engine) -> None:
+    async def test_a_subscriber_is_notified_after_the_commit(self, engine: Engine) -> None:
         heard = engine.subscribe(b"topic")
         other = engine.subscribe(b"other")
         silent = asyncio.ensure_future(anext(other))
@@ -695,7 +713,7 @@ class Subscriptions:
             await silent
 
     @on_engine
-    async def test_all_listeners_of_a_topic_hear_it(self, engine: Engine) -> None:
+    async def test_all_subscribers_of_a_topic_are_notified(self, engine: Engine) -> None:
         subscribers = [engine.subscribe(b"topic") for _ in range(3)]
         await engine.run(self.ringing(b"topic"))
         for subscriber in subscribers:

@@ -21,7 +21,7 @@ async def test_topics_without_subscribers_take_no_memory() -> None:
         await asyncio.wait_for(anext(subscriber), 10)
 
 
-async def test_a_listener_that_was_given_up_while_waiting_can_wait_again() -> None:
+async def test_a_subscriber_whose_wait_was_cancelled_can_wait_again() -> None:
     notifications = Notifications()
     subscriber = notifications.subscribe(b"topic")
     with pytest.raises(TimeoutError):
@@ -30,7 +30,7 @@ async def test_a_listener_that_was_given_up_while_waiting_can_wait_again() -> No
     await asyncio.wait_for(anext(subscriber), 10)
 
 
-async def test_a_closed_listener_is_at_its_end() -> None:
+async def test_a_closed_subscription_is_at_its_end() -> None:
     notifications = Notifications()
     subscriber = notifications.subscribe(b"topic")
     await subscriber.aclose()

@@ -1,4 +1,4 @@
-"""The embedded engine keeps the engine's promises, and those that only it makes."""
+"""The SQLite engine keeps the promises of the contract, and those that only it makes."""
 
 import asyncio
 import logging
@@ -58,7 +58,7 @@ def opener(tmp_path: Path) -> Opener:
     return open_engine
 
 
-class TestEmbeddedEngine(EngineSuite):
+class TestSqliteEngine(EngineSuite):
     pass
 
 

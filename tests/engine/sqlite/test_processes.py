@@ -163,7 +163,7 @@ def test_notifications_reach_other_processes(start: Callable[[str], Worker]) -> 
         assert listening.end() == 2
 
 
-def test_a_dead_listener_is_forgotten(start: Callable[[str], Worker], tmp_path: Path) -> None:
+def test_the_pipe_of_a_dead_process_is_removed(start: Callable[[str], Worker], tmp_path: Path) -> None:
     dying, ringing = start("dying"), start("ringing")
     dying.begin(store_process.subscribe, b"topic", 1000)
     wait_until(lambda: dying.noted() == ["listening"])

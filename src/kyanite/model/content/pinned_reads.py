@@ -28,7 +28,7 @@ _decode: Callable[[bytes], int] = msgspec.msgpack.Decoder(int).decode
 
 
 def take(tx: Transaction, content: Content, owner: bytes, number: int) -> None:
-    """Hold the content for this owner (``Extents.owner``), under a number that it uses for nothing else
+    """Hold the content for this owner (``Membership.id``), under a number that it uses for nothing else
     meanwhile."""
     if content.layer:
         layers.share(tx, content.layer)
