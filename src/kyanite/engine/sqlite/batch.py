@@ -32,7 +32,8 @@ class PendingBody:
     def is_cancelled(self) -> bool:
         return self._future.cancelled()
 
-    def release(self) -> None:
+    def resolve(self) -> None:
+        """Pass the outcome to the caller."""
         if self._future.cancelled():
             return
         if self.error is None:

@@ -184,7 +184,7 @@ class GroupCommit:
 
     def _committed(self, batch: Batch, following: _Next) -> None:
         for pending in batch.members:
-            pending.release()
+            pending.resolve()
         if batch.notifications:
             self._notify(batch.notifications)
         if following is _Next.BEGUN:

@@ -22,7 +22,7 @@ _ATOMIC_WRITE_BYTES = 512  # Every system writes so much to a pipe atomically.
 _READ_BYTES = 64 * 1024
 _UNFINISHED = ".new"
 _FOLDER = "bells"
-"""Stores of the first version have it."""
+"""Its name in existing stores."""
 
 
 class PipeNotifications:

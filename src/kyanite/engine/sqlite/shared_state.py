@@ -21,7 +21,7 @@ from pathlib import Path
 from kyanite.values import Instant
 
 _FILE = "board"
-"""Stores of the first version have it."""
+"""Its name in existing stores."""
 
 _PAGE_BYTES = 4096
 _LAST_INSTANT, _FAILED, _WRITER, _WRITER_SINCE, _SUBSCRIPTIONS, _COMMITS = range(6)
