@@ -7,4 +7,7 @@ Linux only: memory and processor time are read from ``/proc``, and the load clie
 load, ``rows`` is the table of what is measured, ``gauges`` measures what is not load, ``growth`` fills a
 store to a million blobs, ``report`` prints. A new row is a generator of requests in ``works`` and a line in
 ``rows``.
+
+Apart from that, ``costs`` counts what hot operations cost in one process, and ``versions`` compares the rates of two
+checkouts of Kyanite.
 """

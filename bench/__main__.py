@@ -105,11 +105,11 @@ def _folder(parent: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _started(peers: Sequence[str], folder: Path) -> Iterator[list[Server]]:
-    with ExitStack() as stack:
+    with ExitStack() as servers_to_stop:
         servers = []
         for peer in peers:
             server = KINDS[peer](folder / peer)
-            stack.callback(server.stop)
+            servers_to_stop.callback(server.stop)
             server.start()
             servers.append(server)
         yield servers

@@ -6,10 +6,10 @@ from itertools import count
 from bench.answers import header
 from bench.bars import AtLeast
 from bench.client import LaneWork
-from bench.exchange import ask
-from bench.lane import Ask, Body, Work, expecting
+from bench.lane import Body, Request, Work, expecting
 from bench.peers import Server
 from bench.rows import Row
+from bench.single_request import send_request
 from bench.site import Site
 from bench.works import KIB, MIB, Content, put_blob
 
@@ -27,7 +27,7 @@ def if_match_chain(site: Site, container: str, series: str) -> LaneWork:
         headers = f"x-ms-blob-type: BlockBlob\r\nContent-Length: {_SMALL.size}\r\nIf-Match: @\r\n"
         before, after = site.head("PUT", f"/{container}/{name}", headers=headers).split(b"@")
         while True:
-            answer = yield Ask(before + header(answer, b"etag") + after + _SMALL.piece, expecting(201))
+            answer = yield Request(before + header(answer, b"etag") + after + _SMALL.piece, expecting(201))
 
     return work
 
@@ -43,12 +43,12 @@ def lease_cycles(site: Site, container: str, series: str) -> LaneWork:
             headers = f"Content-Length: 0\r\nx-ms-lease-action: {action}\r\n{more}"
             return site.head("PUT", f"/{container}/{name}", "comp=lease", headers=headers)
 
-        acquire = Ask(lease("acquire", "x-ms-lease-duration: 15\r\n"), expecting(201))
+        acquire = Request(lease("acquire", "x-ms-lease-duration: 15\r\n"), expecting(201))
         renew, release = lease("renew", "x-ms-lease-id: @\r\n"), lease("release", "x-ms-lease-id: @\r\n")
         while True:
             lease_id = header((yield acquire), b"x-ms-lease-id")
-            yield Ask(renew.replace(b"@", lease_id), expecting(200))
-            yield Ask(release.replace(b"@", lease_id), expecting(200))
+            yield Request(renew.replace(b"@", lease_id), expecting(200))
+            yield Request(release.replace(b"@", lease_id), expecting(200))
 
     return work
 
@@ -65,9 +65,9 @@ def block_uploads(site: Site, container: str, series: str) -> LaneWork:
             for block_id in ids:
                 headers = f"Content-Length: {_BLOCK.size}\r\n"
                 head = site.head("PUT", path, f"comp=block&blockid={block_id.replace('=', '%3D')}", headers)
-                yield Ask(head, expecting(201), Body(memoryview(_BLOCK.piece), _BLOCK.times))
+                yield Request(head, expecting(201), Body(memoryview(_BLOCK.piece), _BLOCK.times))
             headers = f"Content-Length: {len(document)}\r\n"
-            yield Ask(site.head("PUT", path, "comp=blocklist", headers) + document, expecting(201))
+            yield Request(site.head("PUT", path, "comp=blocklist", headers) + document, expecting(201))
 
     return work
 
@@ -105,7 +105,7 @@ def _blocks_row(lanes: int, *bars: AtLeast) -> Row:
     def check(server: Server) -> None:
         last = _BLOCKS * _BLOCK.size - 1
         head = server.site.head("GET", f"/{container}/0-0-0", headers=f"Range: bytes={last}-\r\n")
-        if ask(server.site, head, 206) != _BLOCK.piece[-1:]:
+        if send_request(server.site, head, 206) != _BLOCK.piece[-1:]:
             raise RuntimeError(f"{server.name} gave back something else than was put")
 
     return Row(
@@ -125,7 +125,7 @@ def _blocks_row(lanes: int, *bars: AtLeast) -> Row:
 def _check_condition(server: Server, container: str) -> None:
     """A stale ETag must be refused, or the row measures something else."""
     headers = 'x-ms-blob-type: BlockBlob\r\nContent-Length: 0\r\nIf-Match: "0x1"\r\n'
-    ask(server.site, server.site.head("PUT", f"/{container}/0-0", headers=headers), 412)
+    send_request(server.site, server.site.head("PUT", f"/{container}/0-0", headers=headers), 412)
 
 
 BLOB_ROWS: tuple[Row, ...] = (

@@ -22,7 +22,7 @@ LaneWork = Callable[[int], Work]
 """Makes the work of the lane with that number."""
 
 MAX_SILENCE_SECONDS = 120.0
-"""How long no lane at all may hear anything before they are given up as errors."""
+"""How long all lanes may wait without an answer before they count as errors."""
 
 _TO_RECEIVE = select.EPOLLIN
 _TO_SEND = select.EPOLLIN | select.EPOLLOUT
@@ -120,8 +120,8 @@ class _Crew:
 
 
 def _serve(site: Site, lane_work: LaneWork, numbers: Sequence[int], orders: int, news: int) -> None:
-    """The life of a forked process: connect, say so, wait for the word, drive, tell, and end on the spot."""
-    told: object = None
+    """The program of a forked process: connect, report that, wait for the order, drive, report, and end."""
+    result: object = None
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -129,18 +129,18 @@ def _serve(site: Site, lane_work: LaneWork, numbers: Sequence[int], orders: int,
         gc.collect()
         gc.freeze()
         gc.disable()
-        _tell(news, None)
+        _report(news, None)
         if order := os.read(orders, 4096):
             seconds, requests_per_operation = pickle.loads(order)
-            told = drive(lanes, seconds, requests_per_operation)
+            result = drive(lanes, seconds, requests_per_operation)
     except BaseException:
-        told = traceback.format_exc()
-    _tell(news, told)
+        result = traceback.format_exc()
+    _report(news, result)
     os._exit(0)
 
 
-def _tell(news: int, told: object) -> None:
-    left = memoryview(pickle.dumps(told))
+def _report(news: int, result: object) -> None:
+    left = memoryview(pickle.dumps(result))
     while left:
         left = left[os.write(news, left) :]
 
@@ -176,7 +176,7 @@ def drive(lanes: Sequence[Lane], seconds: float | None, requests_per_operation: 
 def _attend(
     lane: Lane, event: int, poller: select.epoll, ends_at: float, requests_per_operation: int
 ) -> bool:
-    """See to a lane whose socket has something to say; False when the lane is done."""
+    """Handle an event of a lane's socket; False when the lane is done."""
     if event & select.EPOLLOUT:
         lane.push()
         if not lane.outgoing:

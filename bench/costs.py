@@ -124,7 +124,7 @@ class Costs:
         self._meter.start()
         try:
             answer = await work()
-            await asyncio.sleep(0)  # Work that the operation left for the next turn of the loop.
+            await asyncio.sleep(0)  # Work that the operation left for the next iteration of the loop.
         finally:
             self._meter.pause()
         await asyncio.sleep(_QUIET_SECONDS)

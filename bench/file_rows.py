@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import count
 
 from bench.client import LaneWork, load
-from bench.exchange import ask
-from bench.lane import Ask, Body, Work, expecting
+from bench.lane import Body, Request, Work, expecting
 from bench.peers import Server
 from bench.rows import HUGE, SMALL, Row
+from bench.single_request import send_request
 from bench.site import Site
 from bench.works import MIB, Content
 
@@ -31,7 +31,7 @@ class Share:
 
     def fill(self, server: Server) -> None:
         site = server.sites["file"]
-        ask(site, site.head("PUT", f"/{self.name}", "restype=share", "Content-Length: 0\r\n"), 201)
+        send_request(site, site.head("PUT", f"/{self.name}", "restype=share", "Content-Length: 0\r\n"), 201)
         if self.content is not None:
             _run(server, lambda lane: _write_whole(site, f"/{self.name}/file", self.content), 1)
         if not self.entries:
@@ -51,18 +51,18 @@ def _run(server: Server, work: LaneWork, lanes: int) -> None:
         raise RuntimeError(f"{server.name} could not be filled: {tally.errors[0]}")
 
 
-def create_file(site: Site, path: str, length: int) -> Ask:
+def create_file(site: Site, path: str, length: int) -> Request:
     headers = f"x-ms-type: file\r\nx-ms-content-length: {length}\r\nContent-Length: 0\r\n"
-    return Ask(site.head("PUT", path, headers=headers), expecting(201))
+    return Request(site.head("PUT", path, headers=headers), expecting(201))
 
 
-def put_range(site: Site, path: str, first: int, content: Content) -> Ask:
+def put_range(site: Site, path: str, first: int, content: Content) -> Request:
     last = first + content.size - 1
     headers = f"x-ms-write: update\r\nx-ms-range: bytes={first}-{last}\r\nContent-Length: {content.size}\r\n"
     head = site.head("PUT", path, "comp=range", headers)
     if content.times == 1 and content.size <= 16 * 1024:
-        return Ask(head + content.piece, expecting(201))
-    return Ask(head, expecting(201), Body(memoryview(content.piece), content.times))
+        return Request(head + content.piece, expecting(201))
+    return Request(head, expecting(201), Body(memoryview(content.piece), content.times))
 
 
 def _write_whole(site: Site, path: str, content: Content | None) -> Work:
@@ -82,8 +82,8 @@ def cycles(site: Site, share: str, series: str) -> LaneWork:
             path = f"/{share}/{series}-{lane}-{number}"
             yield create_file(site, path, SMALL.size)
             yield put_range(site, path, 0, SMALL)
-            yield Ask(site.head("GET", path), expecting(200))
-            yield Ask(site.head("DELETE", path), expecting(202))
+            yield Request(site.head("GET", path), expecting(200))
+            yield Request(site.head("DELETE", path), expecting(202))
 
     return work
 
@@ -101,7 +101,7 @@ def uploads(site: Site, share: str, series: str) -> LaneWork:
     return work
 
 
-def _repeat(request: Ask) -> LaneWork:
+def _repeat(request: Request) -> LaneWork:
     def work(lane: int) -> Work:
         while True:
             yield request
@@ -115,9 +115,9 @@ def _cycle_row(lanes: int) -> Row:
     def check(server: Server) -> None:
         site = server.sites["file"]
         path = f"/{share.name}/check"
-        ask(site, create_file(site, path, SMALL.size).request, 201)
-        ask(site, put_range(site, path, 0, SMALL).request, 201)
-        if ask(site, site.head("GET", path), 200) != SMALL.piece:
+        send_request(site, create_file(site, path, SMALL.size).data, 201)
+        send_request(site, put_range(site, path, 0, SMALL).data, 201)
+        if send_request(site, site.head("GET", path), 200) != SMALL.piece:
             raise RuntimeError(f"{server.name} gave back something else than was put")
 
     return Row(
@@ -154,7 +154,7 @@ def _download_row() -> Row:
         site = server.sites["file"]
         last = HUGE.size - len(HUGE.piece)
         head = site.head("GET", f"/{share.name}/file", headers=f"Range: bytes={last}-\r\n")
-        if ask(site, head, 206) != HUGE.piece:
+        if send_request(site, head, 206) != HUGE.piece:
             raise RuntimeError(f"{server.name} gave back something else than was put")
 
     return Row(
@@ -163,7 +163,7 @@ def _download_row() -> Row:
         lanes=1,
         service="file",
         work=lambda server, series: _repeat(
-            Ask(server.sites["file"].head("GET", f"/{share.name}/file"), expecting(200))
+            Request(server.sites["file"].head("GET", f"/{share.name}/file"), expecting(200))
         ),
         check=check,
         dataset=share,
@@ -178,7 +178,7 @@ def _list_row(lanes: int) -> Row:
 
     def check(server: Server) -> None:
         site = server.sites["file"]
-        found = ask(site, site.head("GET", f"/{share.name}", query), 200).count(b"<File>")
+        found = send_request(site, site.head("GET", f"/{share.name}", query), 200).count(b"<File>")
         if found != 5000:
             raise RuntimeError(f"{server.name} listed {found} instead of 5000")
 
@@ -188,7 +188,7 @@ def _list_row(lanes: int) -> Row:
         lanes=lanes,
         service="file",
         work=lambda server, series: _repeat(
-            Ask(server.sites["file"].head("GET", f"/{share.name}", query), expecting(200))
+            Request(server.sites["file"].head("GET", f"/{share.name}", query), expecting(200))
         ),
         check=check,
         dataset=share,

@@ -1,4 +1,4 @@
-"""What is measured without load: the time a start takes, what an idle server holds, the size of an installation."""
+"""What is measured without load: the time a start takes, the memory of an idle server, the size of an installation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from bench.bars import AtMost
 from bench.peers import KINDS, Server
 from bench.works import MIB
 
-SETTLE_SECONDS = 2.0
+IDLE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ def _idle_memory(peer: str, folder: Path) -> Reading:
     server = KINDS[peer](folder)
     try:
         server.start()
-        sleep(SETTLE_SECONDS)
-        return Reading(*held(server))
+        sleep(IDLE_SECONDS)
+        return Reading(*memory_of(server))
     finally:
         server.stop()
 
 
-def held(server: Server) -> tuple[float, str]:
-    """MiB that a server's processes hold together (PSS), and each one's share in words."""
+def memory_of(server: Server) -> tuple[float, str]:
+    """MiB that a server's processes use together (PSS), and the share of each in words."""
     each = processes.memory(server.pids)
     words = ", ".join(f"{one.name} {one.pss_kib / 1024:.0f} (RSS {one.rss_kib / 1024:.0f})" for one in each)
     return sum(one.pss_kib for one in each) / 1024, f"{server.name}: {words}"

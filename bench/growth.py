@@ -1,7 +1,7 @@
 """Does a server stay as fast and as small when there is a lot in it? Fill it, and look at several sizes.
 
 At every size: the rate of 1 KiB puts of new blobs and of gets, both scattered over all the names there are,
-what each process has held at most while the store grew to that size, and how long a restart takes until the
+the most memory that each process has used while the store grew to that size, and how long a restart takes until the
 first answer.
 """
 
@@ -11,7 +11,7 @@ from itertools import count
 
 from bench import installs, processes
 from bench.client import LaneWork, load
-from bench.lane import Ask, Work
+from bench.lane import Request, Work
 from bench.peers import Server
 from bench.report import Columns, figure
 from bench.rows import SMALL
@@ -101,15 +101,15 @@ def _stage(server: Server, seconds: float, stored: int, size: int) -> Stage:
     filled = load(server.site, _fill(server, stored, size), lanes=LANES, seconds=None)
     put = load(server.site, _puts(server, size), lanes=LANES, seconds=seconds)
     got = load(server.site, _gets(server, size), lanes=LANES, seconds=seconds)
-    held = processes.memory(server.pids)
+    memory = processes.memory(server.pids)
     server.stop()
     return Stage(
         server=server.name,
         blobs=size,
         puts_per_second=put.rate,
         gets_per_second=got.rate,
-        peak_mib=max(one.peak_kib for one in held) / 1024,
-        pss_mib=sum(one.pss_kib for one in held) / 1024,
+        peak_mib=max(one.peak_kib for one in memory) / 1024,
+        pss_mib=sum(one.pss_kib for one in memory) / 1024,
         disk_mib=installs.size_of(server.folder) / MIB,
         restart_seconds=server.start(),
         errors=(*filled.errors, *put.errors, *got.errors),
@@ -118,38 +118,38 @@ def _stage(server: Server, seconds: float, stored: int, size: int) -> Stage:
 
 def _fill(server: Server, start: int, end: int) -> LaneWork:
     def work(lane: int) -> Work:
-        ask = put_blob(server.site, CONTAINER, "@", SMALL)
-        before, after = _around_name(ask)
+        request = put_blob(server.site, CONTAINER, "@", SMALL)
+        before, after = _around_name(request)
         for number in range(start + lane, end, LANES):
-            yield Ask(before + _scattered(number) + after, ask.expected)
+            yield Request(before + _scattered(number) + after, request.expected)
 
     return work
 
 
 def _puts(server: Server, size: int) -> LaneWork:
-    """New blobs, under names that no other stage uses and no get asks for."""
+    """New blobs, under names that no other stage uses and no get requests for."""
 
     def work(lane: int) -> Work:
-        ask = put_blob(server.site, CONTAINER, f"@-{size}", SMALL)
-        before, after = _around_name(ask)
+        request = put_blob(server.site, CONTAINER, f"@-{size}", SMALL)
+        before, after = _around_name(request)
         for number in count(lane, LANES):
-            yield Ask(before + _scattered(number) + after, ask.expected)
+            yield Request(before + _scattered(number) + after, request.expected)
 
     return work
 
 
 def _gets(server: Server, size: int) -> LaneWork:
     def work(lane: int) -> Work:
-        ask = get_blob(server.site, CONTAINER, "@")
-        before, after = _around_name(ask)
+        request = get_blob(server.site, CONTAINER, "@")
+        before, after = _around_name(request)
         for number in count(lane, LANES):
-            yield Ask(before + _scattered(number * 7_919 % size) + after, ask.expected)
+            yield Request(before + _scattered(number * 7_919 % size) + after, request.expected)
 
     return work
 
 
-def _around_name(ask: Ask) -> tuple[bytes, bytes]:
-    before, _, after = ask.request.partition(b"@")
+def _around_name(request: Request) -> tuple[bytes, bytes]:
+    before, _, after = request.data.partition(b"@")
     return before, after
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import UUID
 
 from bench.signing import authorization
-from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 from kyanite.model.accounts import Account, Store
@@ -17,7 +17,7 @@ from kyanite.services.queue.service import queue_service
 from kyanite.services.rest.environment import Environment
 from kyanite.services.table.service import table_service
 from kyanite.values import Instant
-from kyanite.wire.http import FileSpan, Request
+from kyanite.wire.http import FileSlice, Request
 
 ACCOUNT, KEY = "acme", b"the key of acme"
 VERSION = "2025-05-05"
@@ -49,7 +49,7 @@ class InProcess:
         def now() -> Instant:
             return Instant(clock())
 
-        self._engine = EmbeddedEngine.open(folder / "engine", clock=now)
+        self._engine = SqliteEngine.open(folder / "engine", clock=now)
         self._membership = LocalMembership(folder / "extents" / "owners")
         self._extents = LocalExtents(folder / "extents", self._membership)
         store = Store(self._engine, self._extents, self._membership)
@@ -93,7 +93,7 @@ class InProcess:
             body = response.body
             if not isinstance(body, bytes):
                 pieces = [piece async for piece in body]
-                body = b"".join(piece for piece in pieces if not isinstance(piece, FileSpan))
+                body = b"".join(piece for piece in pieces if not isinstance(piece, FileSlice))
         finally:
             if response.release is not None:
                 response.release()

@@ -1,6 +1,6 @@
 """One client connection: it sends a request, waits for the whole answer, and only then sends the next.
 
-What to send comes from a generator, the lane's *work*: it yields an ``Ask`` and is given the answer. So a row
+What to send comes from a generator, the lane's *work*: it yields a ``Request`` and is given the answer. So a row
 that needs an ETag or a pop receipt from one answer for its next request reads as plain straight code.
 """
 
@@ -24,15 +24,15 @@ class Body(NamedTuple):
     times: int
 
 
-class Ask(NamedTuple):
-    """A request and how its answer must begin. ``request`` holds head and body unless ``body`` follows it."""
+class Request(NamedTuple):
+    """A request and how its answer must begin. ``data`` is head and body, unless ``body`` follows it."""
 
-    request: bytes
+    data: bytes
     expected: bytes
     body: Body | None = None
 
 
-Work = Generator[Ask, bytes, None]
+Work = Generator[Request, bytes, None]
 """Is sent each answer: all of it if it came in one piece, else its head and the beginning of its body."""
 
 
@@ -49,8 +49,8 @@ class Lane:
         "_work",
         "answered",
         "answered_at",
-        "ask",
         "began_at",
+        "due",
         "errors",
         "latencies",
         "missing",
@@ -71,20 +71,20 @@ class Lane:
         self.missing = 0
         self.start = b""
         self._chunks: Chunks | None = None
-        self.ask = next(work)
+        self.due = next(work)
         self.began_at = 0.0
         self.answered_at = 0.0
 
     def begin(self) -> None:
         """Send the request that is due, as far as the socket takes it."""
         self.began_at = perf_counter()
-        request, _, body = self.ask
+        data, _, body = self.due
         if body is None:
-            sent = self.socket.send(request)
-            if sent < len(request):
-                self.outgoing = [memoryview(request)[sent:]]
+            sent = self.socket.send(data)
+            if sent < len(data):
+                self.outgoing = [memoryview(data)[sent:]]
         else:
-            self.outgoing = [memoryview(request), *[body.piece] * body.times]
+            self.outgoing = [memoryview(data), *[body.piece] * body.times]
             self.push()
 
     def push(self) -> None:
@@ -102,7 +102,7 @@ class Lane:
             return
 
     def receive(self) -> bool:
-        """Take what has arrived; True when that completes the answer."""
+        """Read what has arrived; True when that completes the answer."""
         if self.missing > 0:
             self.missing -= self._drop()
             return self.missing == 0
@@ -128,16 +128,16 @@ class Lane:
         return False
 
     def finish(self) -> bool:
-        """Note the answer and ask the work what is next; False when the work is over or went wrong."""
+        """Keep the answer and get the next request of the work; False when the work is over or has failed."""
         self.answered_at = perf_counter()
         self.latencies.append(self.answered_at - self.began_at)
         answer, self.start, self._chunks = self.start, b"", None
         self.answered += 1
-        if not answer.startswith(self.ask.expected):
-            self.errors.append(_told(answer))
+        if not answer.startswith(self.due.expected):
+            self.errors.append(_described(answer))
             return False
         try:
-            self.ask = self._work.send(answer)
+            self.due = self._work.send(answer)
         except StopIteration:
             return False
         return True
@@ -149,7 +149,7 @@ class Lane:
         return dropped
 
 
-def _told(answer: bytes) -> str:
+def _described(answer: bytes) -> str:
     """The status line of an unexpected answer, and the beginning of its body."""
     head, _, body = answer.partition(b"\r\n\r\n")
     return (head.split(b"\r\n")[0] + b" " + body[:300]).decode("latin-1")

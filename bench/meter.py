@@ -1,6 +1,6 @@
 """Counts what a piece of work costs: function calls of Python and of C, SQL statements, and rows.
 
-Unlike times, these figures do not depend on the machine or on what else it does, so a test can hold on to them. Calls
+Unlike times, these figures do not depend on the machine or its load, so a test can compare them with a budget. Calls
 are counted in every thread but those that work at intervals. A resumed coroutine or generator counts as a call.
 """
 

@@ -14,15 +14,15 @@ import socket
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from urllib.parse import urlsplit
 
 from bench import installs, processes
 from bench.client import load
-from bench.exchange import ask
 from bench.lane import Work
+from bench.single_request import send_request
 from bench.site import Site, storage_site
 from bench.works import Content, put_blob
 
@@ -42,7 +42,7 @@ class Server(ABC):
         self._log = folder.with_suffix(".log")
         self._process: subprocess.Popen[bytes] | None = None
         self.sites: Mapping[str, Site] = {}
-        """Where each service listens while the server runs."""
+        """The address of each service while the server runs."""
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -94,18 +94,18 @@ class Server(ABC):
             raise RuntimeError(f"{self.name} could not be filled: {tally.errors[0]}")
 
     def create_container(self, container: str) -> None:
-        ask(
+        send_request(
             self.site,
             self.site.head("PUT", f"/{container}", "restype=container", "Content-Length: 0\r\n"),
             201,
         )
 
     def delete_container(self, container: str) -> None:
-        ask(self.site, self.site.head("DELETE", f"/{container}", "restype=container"), 202)
+        send_request(self.site, self.site.head("DELETE", f"/{container}", "restype=container"), 202)
 
     @abstractmethod
     def _launch(self) -> Mapping[str, Site]:
-        """Spawn the server and say where each of its services listens, or will."""
+        """Spawn the server; returns the address of each of its services."""
 
     def _probe(self, site: Site) -> bytes:
         return site.head("GET", "", "comp=list")
@@ -125,7 +125,7 @@ class Server(ABC):
         deadline = monotonic() + START_SECONDS
         while True:
             try:
-                ask(site, self._probe(site), 200)
+                send_request(site, self._probe(site), 200)
                 return
             except (OSError, RuntimeError) as problem:
                 self._check_alive()
@@ -141,13 +141,16 @@ class Server(ABC):
 
 
 class Kyanite(Server):
+    """The checkout that the benchmark belongs to; a class below it may run another one."""
+
     name = "kyanite"
+    program: Sequence[str | Path] = (Path(sys.executable).parent / "kyanite",)
 
     def _launch(self) -> Mapping[str, Site]:
         services = ("blob", "queue", "table", "file", "dfs", "smb")
         ports = [text for service in services for text in (f"--{service}-port", "0")]
-        program = Path(sys.executable).parent / "kyanite"
-        process = self._spawn(program, "serve", "--location", self.folder, *ports, stdout=subprocess.PIPE)
+        command = [*self.program, "serve", "--location", self.folder, *ports]
+        process = self._spawn(*command, stdout=subprocess.PIPE)
         endpoints = json.loads(self._ready_line(process).removeprefix(b"ready"))
         return {service: storage_site(_port_of(endpoint)) for service, endpoint in endpoints.items()}
 
@@ -237,9 +240,9 @@ def _port_of(endpoint: str) -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses now, for servers that cannot say which one they took."""
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
+    """Free ports, for servers that do not report their own."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
     return ports

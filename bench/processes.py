@@ -1,4 +1,4 @@
-"""What the kernel says about a server's processes: who they are, what they hold, what they have used.
+"""What the kernel says about a server's processes: who they are, the memory and the processor time they use.
 
 Memory is given twice. RSS counts a shared page in every process that maps it, PSS divides it among them, so
 PSS may be added up over the processes of a server and RSS may not.
@@ -60,7 +60,7 @@ def spent(pids: list[int]) -> Spent:
 
 
 def memory(pids: list[int]) -> list[Memory]:
-    """What each of the processes holds now; those that are gone are left out."""
+    """The memory of each process; those that have ended are left out."""
     found = []
     for pid in pids:
         try:
@@ -69,15 +69,15 @@ def memory(pids: list[int]) -> list[Memory]:
         except OSError:
             continue
         if "VmRSS" in status:
-            held = Memory(
+            memory = Memory(
                 pid, status["Name"], _kib(rollup["Rss"]), _kib(rollup["Pss"]), _kib(status["VmHWM"])
             )
-            found.append(held)
+            found.append(memory)
     return found
 
 
 def kill(pid: int) -> None:
-    """End a process at once, if it is still there."""
+    """Kill a process, if it is still there."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 

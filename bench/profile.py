@@ -1,7 +1,7 @@
 """Where Kyanite's processes spend their time during a measurement, sampled by py-spy from outside.
 
 The stacks are written in the folded form that flame graph tools and speedscope read; the functions that were
-on top most often are told in the report. Sampling costs speed, so figures of a profiled run are not to be
+on top most often are in the report. Sampling costs speed, so figures of a profiled run are not to be
 compared.
 """
 
@@ -39,8 +39,8 @@ def hottest(path: Path) -> Sequence[str]:
     """The functions that used the most time themselves, with their share of all samples."""
     own: Counter[str] = Counter()
     for line in path.read_text().splitlines():
-        stack, _, samples = line.rpartition(" ")
-        function, _, _ = stack.rpartition(";")[2].rpartition(":")
+        frames, _, samples = line.rpartition(" ")
+        function, _, _ = frames.rpartition(";")[2].rpartition(":")
         own[f"{function})"] += int(samples)
     total = sum(own.values()) or 1
     return [f"{100 * samples / total:5.1f} %  {frame}" for frame, samples in own.most_common(TOP)]

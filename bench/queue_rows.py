@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 from bench.bars import AtLeast
 from bench.client import LaneWork, load
-from bench.exchange import ask
-from bench.lane import Ask, Work, expecting
+from bench.lane import Request, Work, expecting
 from bench.peers import Server
 from bench.rows import Row
+from bench.single_request import send_request
 from bench.site import Site
 
 TEXT = b64encode(Random(1).randbytes(768))
@@ -21,7 +21,7 @@ _FILLERS = 32
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """A queue for a row to work on, and maybe another one that nobody looks at."""
+    """A queue for a row to work on, and maybe another one that is not used."""
 
     name: str
     backlog: int
@@ -48,25 +48,25 @@ class Queues:
 
 
 def _create(site: Site, queue: str) -> None:
-    ask(site, site.head("PUT", f"/{queue}", headers="Content-Length: 0\r\n"), 201)
+    send_request(site, site.head("PUT", f"/{queue}", headers="Content-Length: 0\r\n"), 201)
 
 
-def put_message(site: Site, queue: str) -> Ask:
+def put_message(site: Site, queue: str) -> Request:
     body = b"<QueueMessage><MessageText>%b</MessageText></QueueMessage>" % TEXT
     headers = f"Content-Type: application/xml\r\nContent-Length: {len(body)}\r\n"
-    return Ask(site.head("POST", f"/{queue}/messages", headers=headers) + body, expecting(201))
+    return Request(site.head("POST", f"/{queue}/messages", headers=headers) + body, expecting(201))
 
 
 def cycles(site: Site, queue: str) -> LaneWork:
     """Put a message, get one, delete that. All lanes share the queue, so it may be another lane's."""
     put = put_message(site, queue)
-    get = Ask(site.head("GET", f"/{queue}/messages"), expecting(200))
+    get = Request(site.head("GET", f"/{queue}/messages"), expecting(200))
     before, between, after = site.head("DELETE", f"/{queue}/messages/@id", "popreceipt=@receipt").split(b"@")
 
-    def delete(answer: bytes) -> Ask:
+    def delete(answer: bytes) -> Request:
         message_id, receipt = _inside(answer, b"MessageId"), _inside(answer, b"PopReceipt")
         query = between.removeprefix(b"id") + quote(receipt, safe="").encode()
-        return Ask(before + message_id + query + after.removeprefix(b"receipt"), expecting(204))
+        return Request(before + message_id + query + after.removeprefix(b"receipt"), expecting(204))
 
     def work(lane: int) -> Work:
         while True:
@@ -86,9 +86,9 @@ def _cycle_row(lanes: int, backlog: int, *bars: AtLeast) -> Row:
 
     def check(server: Server) -> None:
         site = server.sites["queue"]
-        ask(site, put_message(site, queues.name).request, 201)
-        seen = ask(site, site.head("GET", f"/{queues.name}/messages", "peekonly=true"), 200)
-        if _inside(seen, b"MessageText") != TEXT:
+        send_request(site, put_message(site, queues.name).data, 201)
+        peeked = send_request(site, site.head("GET", f"/{queues.name}/messages", "peekonly=true"), 200)
+        if _inside(peeked, b"MessageText") != TEXT:
             raise RuntimeError(f"{server.name} gave back something else than was put")
 
     return Row(

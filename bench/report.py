@@ -60,11 +60,11 @@ def figure(value: float, unit: str = "") -> str:
 
 def _summary_line(result: Result) -> list[str]:
     medians = result.medians
-    shown = [figure(medians[peer], result.unit) if peer in medians else "" for peer in _PEERS]
+    figures = [figure(medians[peer], result.unit) if peer in medians else "" for peer in _PEERS]
     return [
         result.title,
         str(result.lanes or ""),
-        *shown,
+        *figures,
         _ratio(result, "azurite"),
         _ratio(result, "nginx"),
         ", ".join(str(bar) for bar in result.bars),

@@ -15,36 +15,36 @@ _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 1024\r\n\r\n" + bytes(1024)
 @contextmanager
 def responder() -> Iterator[Site]:
     """One process, and one more for every further pair of processors: the client needs the other half."""
-    with socket.create_server(("127.0.0.1", 0), backlog=256) as listener:
-        pids = [_fork(listener) for _ in range(max(1, (os.cpu_count() or 1) // 2))]
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as server_socket:
+        pids = [_fork(server_socket) for _ in range(max(1, (os.cpu_count() or 1) // 2))]
         try:
-            yield Site("127.0.0.1", listener.getsockname()[1], "", "")
+            yield Site("127.0.0.1", server_socket.getsockname()[1], "", "")
         finally:
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
 
 
-def _fork(listener: socket.socket) -> int:
+def _fork(server_socket: socket.socket) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            _answer_for_ever(listener)
+            _answer_for_ever(server_socket)
         finally:
             os._exit(1)
     return pid
 
 
-def _answer_for_ever(listener: socket.socket) -> None:
+def _answer_for_ever(server_socket: socket.socket) -> None:
     """Whatever arrives is taken for one whole request, which small requests of a waiting client are."""
-    listener.setblocking(False)
+    server_socket.setblocking(False)
     poller = select.epoll()
-    poller.register(listener.fileno(), select.EPOLLIN)
+    poller.register(server_socket.fileno(), select.EPOLLIN)
     connections: dict[int, socket.socket] = {}
     while True:
         for number, _ in poller.poll():
-            if number == listener.fileno():
-                _accept(listener, poller, connections)
+            if number == server_socket.fileno():
+                _accept(server_socket, poller, connections)
                 continue
             connection = connections[number]
             if connection.recv(65536):
@@ -54,9 +54,11 @@ def _answer_for_ever(listener: socket.socket) -> None:
                 del connections[number]
 
 
-def _accept(listener: socket.socket, poller: select.epoll, connections: dict[int, socket.socket]) -> None:
+def _accept(
+    server_socket: socket.socket, poller: select.epoll, connections: dict[int, socket.socket]
+) -> None:
     try:
-        connection, _ = listener.accept()
+        connection, _ = server_socket.accept()
     except BlockingIOError:
         return
     connection.setblocking(False)

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from bench.bars import AtLeast
 from bench.client import LaneWork
-from bench.exchange import ask
 from bench.peers import Server
+from bench.single_request import send_request
 from bench.works import KIB, MIB, Content, gets, lists, puts
 
 SMALL = Content.of(KIB)
@@ -162,7 +162,7 @@ def _list_row(
 ) -> Row:
     def check(server: Server) -> None:
         head = server.site.head("GET", f"/{LISTED_BLOBS.container}", f"restype=container&comp=list&{query}")
-        found = ask(server.site, head, 200).count(element)
+        found = send_request(server.site, head, 200).count(element)
         if found != expected:
             raise RuntimeError(f"{server.name} listed {found} instead of {expected}")
 
@@ -196,7 +196,7 @@ def _check_content(server: Server, container: str, name: str, content: Content) 
     last = (content.times - 1) * len(content.piece)
     span = f"Range: bytes={last}-{content.size - 1}\r\n" if last else ""
     head = server.site.head("GET", f"/{container}/{name}", headers=span)
-    if ask(server.site, head, 206 if last else 200) != content.piece:
+    if send_request(server.site, head, 206 if last else 200) != content.piece:
         raise RuntimeError(f"{server.name} gave back something else than was put")
 
 

@@ -1,4 +1,4 @@
-"""One run: the servers are started once, and every row visits them in turn, round after round.
+"""One run: the servers are started once, and every row loads them alternately, round after round.
 
 Interleaving is what makes the ratios worth something: a machine that is slower for a while is slower for all
 of them. Odd rounds go through the servers in the opposite order.
@@ -105,7 +105,7 @@ class Run:
 
 
 def read_gauge(gauge: Gauge, peers: Sequence[str], rounds: int, folder: Path) -> Result:
-    """Read a gauge for each of the peers, in turns."""
+    """Read a gauge for each of the peers, alternately."""
     result = Result(gauge.name, gauge.title, gauge.unit, (gauge.bar,))
     say(f"{gauge.name}: {', '.join(peers)}")
     for number in range(1 if gauge.once else rounds):
@@ -123,5 +123,5 @@ def read_gauge(gauge: Gauge, peers: Sequence[str], rounds: int, folder: Path) ->
 
 
 def say(text: str) -> None:
-    """Progress goes to standard error, so that standard output holds the tables only."""
+    """Progress goes to standard error, so that standard output has the tables only."""
     print(text, file=sys.stderr, flush=True)

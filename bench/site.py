@@ -1,4 +1,4 @@
-"""A server under test as the client sees it: where it listens, and how a request to it is spelled.
+"""A server under test as the client sees it: its address, and how a request to it is written.
 
 Requests carry an account SAS in the URL, so they are signed once for the whole run and the client spends
 nothing on signatures while it measures. Heads are built as bytes, ready to send.
@@ -27,10 +27,10 @@ class Site:
 
     def head(self, method: str, path: str, query: str = "", headers: str = "") -> bytes:
         """A request head. ``headers`` are whole lines, each with its line end."""
-        asked = "&".join(part for part in (query, self.query) if part)
-        mark = "?" if asked else ""
+        whole = "&".join(part for part in (query, self.query) if part)
+        mark = "?" if whole else ""
         return (
-            f"{method} {self.base}{path}{mark}{asked} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n"
+            f"{method} {self.base}{path}{mark}{whole} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n"
             f"x-ms-version: {VERSION}\r\n{headers}\r\n"
         ).encode()
 

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from bench.bars import AtLeast
 from bench.client import LaneWork
-from bench.exchange import ask
-from bench.lane import Ask, Work, expecting
+from bench.lane import Request, Work, expecting
 from bench.peers import Server
 from bench.rows import Row
+from bench.single_request import send_request
 from bench.site import Site
 
 PARTITION = "measured"
@@ -24,7 +24,7 @@ _NO_ECHO = "Prefer: return-no-content\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A table for a row to write to, or one that holds a partition to be read."""
+    """A table for a row to write to, or one with a partition to be read."""
 
     name: str
     size: int = 0
@@ -35,10 +35,10 @@ class Tables:
     def fill(self, server: Server) -> None:
         site = server.sites["table"]
         body = json.dumps({"TableName": self.name}).encode()
-        ask(site, site.head("POST", "/Tables", headers=_headers(body)) + body, 201)
+        send_request(site, site.head("POST", "/Tables", headers=_headers(body)) + body, 201)
         for first in range(0, self.size, GROUP_SIZE):
             group = (entity(PARTITION, f"{number:06}") for number in range(first, first + GROUP_SIZE))
-            ask(site, batch(site, self.name, group), 202)
+            send_request(site, batch(site, self.name, group), 202)
 
 
 READ = Tables("read", PARTITION_SIZE)
@@ -90,15 +90,15 @@ def inserts(site: Site, table: str, series: str) -> LaneWork:
         head = site.head("POST", f"/{table}", headers=_headers(body, _NO_ECHO))
         before, after = (head + body).split(b"@0000000")
         for number in count():
-            yield Ask(b"%b%08d%b" % (before, number, after), expecting(204))
+            yield Request(b"%b%08d%b" % (before, number, after), expecting(204))
 
     return work
 
 
 def points(site: Site, table: str) -> LaneWork:
     """One entity after the other by its keys, every lane beginning elsewhere."""
-    asks = [
-        Ask(
+    requests = [
+        Request(
             site.head("GET", f"/{table}(PartitionKey='{PARTITION}',RowKey='{number:06}')", headers=_JSON),
             expecting(200),
         )
@@ -106,10 +106,10 @@ def points(site: Site, table: str) -> LaneWork:
     ]
 
     def work(lane: int) -> Work:
-        start = lane * 37 % len(asks)
-        turns = cycle(asks[start:] + asks[:start])
+        start = lane * 37 % len(requests)
+        endless = cycle(requests[start:] + requests[:start])
         while True:
-            yield next(turns)
+            yield next(endless)
 
     return work
 
@@ -121,7 +121,7 @@ def partition_query(site: Site, table: str) -> bytes:
 
 def partitions(site: Site, table: str) -> LaneWork:
     """The same partition over and over."""
-    whole = Ask(partition_query(site, table), expecting(200))
+    whole = Request(partition_query(site, table), expecting(200))
 
     def work(lane: int) -> Work:
         while True:
@@ -137,7 +137,7 @@ def groups(site: Site, table: str, series: str) -> LaneWork:
         mark = f"{series}-{lane}-@0000000"
         pieces = batch(site, table, (entity(mark, f"{n:03}") for n in range(GROUP_SIZE))).split(b"@0000000")
         for number in count():
-            yield Ask((b"%08d" % number).join(pieces), expecting(202))
+            yield Request((b"%08d" % number).join(pieces), expecting(202))
 
     return work
 
@@ -145,7 +145,7 @@ def groups(site: Site, table: str, series: str) -> LaneWork:
 def _check_entity(server: Server, table: str, keys: tuple[str, str]) -> None:
     site = server.sites["table"]
     path = f"/{table}(PartitionKey='{keys[0]}',RowKey='{keys[1]}')"
-    found = json.loads(ask(site, site.head("GET", path, headers=_JSON), 200))
+    found = json.loads(send_request(site, site.head("GET", path, headers=_JSON), 200))
     sent = json.loads(entity(*keys))
     if {name: found.get(name) for name in sent} != sent:
         raise RuntimeError(f"{server.name} gave back something else than was inserted")
@@ -181,7 +181,7 @@ def _point_row(lanes: int, *bars: AtLeast) -> Row:
 def _partition_row(lanes: int, *bars: AtLeast) -> Row:
     def check(server: Server) -> None:
         site = server.sites["table"]
-        found = json.loads(ask(site, partition_query(site, READ.name), 200))["value"]
+        found = json.loads(send_request(site, partition_query(site, READ.name), 200))["value"]
         if [one["RowKey"] for one in found] != [f"{number:06}" for number in range(PARTITION_SIZE)]:
             raise RuntimeError(f"{server.name} did not give back the partition")
 

@@ -1,7 +1,7 @@
 """What the lanes of a row do: generators of requests, built from prepared bytes.
 
 Each function here returns a ``LaneWork``, the maker of one lane's work. A row of several requests, such as a
-lease cycle, reads what it needs out of each answer: ``answer = yield ask``.
+lease cycle, reads what it needs out of each answer: ``answer = yield request``.
 """
 
 import random
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count, cycle
 
 from bench.client import LaneWork
-from bench.lane import Ask, Body, Work, expecting
+from bench.lane import Body, Request, Work, expecting
 from bench.site import Site
 
 KIB = 1024
@@ -22,7 +22,7 @@ _GLUED_BYTES = 16 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a blob holds: a piece of noise, some number of times."""
+    """The content of a blob: a piece of noise, some number of times."""
 
     piece: bytes
     times: int
@@ -38,19 +38,19 @@ class Content:
         return len(self.piece) * self.times
 
 
-def put_blob(site: Site, container: str, name: str, content: Content) -> Ask:
+def put_blob(site: Site, container: str, name: str, content: Content) -> Request:
     """A Put Blob of a block blob."""
     headers = f"x-ms-blob-type: BlockBlob\r\nContent-Length: {content.size}\r\n"
     head = site.head("PUT", f"/{container}/{name}", headers=headers)
     if content.size <= _GLUED_BYTES:
-        return Ask(head + content.piece, expecting(201))
-    return Ask(head, expecting(201), Body(memoryview(content.piece), content.times))
+        return Request(head + content.piece, expecting(201))
+    return Request(head, expecting(201), Body(memoryview(content.piece), content.times))
 
 
-def get_blob(site: Site, container: str, name: str, *, signed: bool = False) -> Ask:
+def get_blob(site: Site, container: str, name: str, *, signed: bool = False) -> Request:
     """A Get Blob with the site's SAS or, if signed, with a Shared Key signature made for it alone."""
     path = f"/{container}/{name}"
-    return Ask(site.signed_head("GET", path) if signed else site.head("GET", path), expecting(200))
+    return Request(site.signed_head("GET", path) if signed else site.head("GET", path), expecting(200))
 
 
 def puts(site: Site, container: str, content: Content, series: str) -> LaneWork:
@@ -60,30 +60,32 @@ def puts(site: Site, container: str, content: Content, series: str) -> LaneWork:
         request, expected, body = put_blob(site, container, f"{series}-{lane}-@", content)
         before, after = request.split(b"@", 1)
         for number in count():
-            yield Ask(b"%b%d%b" % (before, number, after), expected, body)
+            yield Request(b"%b%d%b" % (before, number, after), expected, body)
 
     return work
 
 
 def gets(site: Site, container: str, names: Sequence[str], *, signed: bool = False) -> LaneWork:
     """The blobs of these names over and over, every lane beginning elsewhere."""
-    asks = [get_blob(site, container, name, signed=signed) for name in names]
+    requests = [get_blob(site, container, name, signed=signed) for name in names]
 
     def work(lane: int) -> Work:
-        start = lane * 37 % len(asks)
-        turns = cycle(asks[start:] + asks[:start])
+        start = lane * 37 % len(requests)
+        endless = cycle(requests[start:] + requests[:start])
         while True:
-            yield next(turns)
+            yield next(endless)
 
     return work
 
 
 def lists(site: Site, container: str, query: str) -> LaneWork:
     """The first page of the same listing over and over."""
-    ask = Ask(site.head("GET", f"/{container}", f"restype=container&comp=list&{query}"), expecting(200))
+    request = Request(
+        site.head("GET", f"/{container}", f"restype=container&comp=list&{query}"), expecting(200)
+    )
 
     def work(lane: int) -> Work:
         while True:
-            yield ask
+            yield request
 
     return work

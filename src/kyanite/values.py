@@ -1,7 +1,7 @@
-"""The small values every layer speaks of: instants, ETags and ids.
+"""The small values that every layer uses: instants, ETags and ids.
 
-Nothing here loads, stores or decides. An instant is a whole number of 100 ns ticks since 0001-01-01 UTC, the
-resolution and the epoch that Azure Storage shows in its ETags and snapshot times.
+An instant is a whole number of 100 ns ticks since 0001-01-01 UTC, the resolution and the epoch that Azure Storage shows
+in its ETags and snapshot times.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ def instant_from_unix_seconds(seconds: int) -> Instant:
 
 
 def unix_seconds(instant: Instant) -> int:
-    """Whole seconds since 1970, cut and never rounded: what RFC 1123 dates can show."""
+    """Whole seconds since 1970, rounded down, as in RFC 1123 dates."""
     return (instant - UNIX_EPOCH) // TICKS_PER_SECOND
 
 
@@ -53,7 +53,7 @@ def iso_text(instant: Instant) -> str:
 
 @lru_cache(maxsize=256)
 def _iso_second(seconds: int) -> str:
-    """Instants that are written come close together, so many of them share a second."""
+    """Cached, since instants that are formatted together often share a second."""
     return datetime_from_instant(Instant(seconds * TICKS_PER_SECOND)).isoformat()[:19]
 
 
@@ -62,5 +62,5 @@ def later(instant: Instant, seconds: float) -> Instant:
 
 
 def etag_of(instant: Instant) -> ETag:
-    """The ETag of what was written at this instant. Instants of writes never repeat, so neither do ETags."""
+    """The ETag of a resource written at this instant. Instants of transactions are unique, and so are ETags."""
     return ETag(f"0x{instant:X}")

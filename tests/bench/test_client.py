@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from bench.client import LaneWork, Tally, drive
-from bench.lane import Ask, Body, Lane, Work, expecting
+from bench.lane import Body, Lane, Request, Work, expecting
 from bench.site import Site
 
 BIG = b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n" + bytes(3_000_000)
@@ -23,20 +23,20 @@ ANSWERS = {
 @pytest.fixture
 def site() -> Iterator[Site]:
     """Answers each request by its path; a request body is read as far as Content-Length says."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        accepting = threading.Thread(target=_accept, args=(listener,))
+    with socket.create_server(("127.0.0.1", 0)) as server_socket:
+        accepting = threading.Thread(target=_accept, args=(server_socket,))
         accepting.start()
-        yield Site("127.0.0.1", listener.getsockname()[1], "", "")
-        listener.shutdown(socket.SHUT_RDWR)
+        yield Site("127.0.0.1", server_socket.getsockname()[1], "", "")
+        server_socket.shutdown(socket.SHUT_RDWR)
         accepting.join(10)
         assert not accepting.is_alive()
 
 
-def _accept(listener: socket.socket) -> None:
+def _accept(server_socket: socket.socket) -> None:
     threads = []
     while True:
         try:
-            connection, _ = listener.accept()
+            connection, _ = server_socket.accept()
         except OSError:
             break
         threads.append(threading.Thread(target=_converse, args=(connection,)))
@@ -69,14 +69,14 @@ def _load(
     )
 
 
-def _times(ask: Ask, count: int) -> Work:
+def _times(request: Request, count: int) -> Work:
     for _ in range(count):
-        yield ask
+        yield request
 
 
 def test_every_answer_is_counted_in_every_lane(site: Site) -> None:
-    ask = Ask(site.head("GET", "/ok"), expecting(200))
-    tally = _load(site, lambda lane: _times(ask, 10 + lane), lanes=9, seconds=None)
+    request = Request(site.head("GET", "/ok"), expecting(200))
+    tally = _load(site, lambda lane: _times(request, 10 + lane), lanes=9, seconds=None)
     assert tally.errors == []
     assert tally.operations == sum(10 + lane for lane in range(9))
     assert len(tally.latencies) == tally.operations
@@ -91,38 +91,38 @@ def test_tallies_of_processes_add_up() -> None:
 
 @pytest.mark.parametrize("path", ["/big", "/chunky"])
 def test_answers_that_come_in_many_pieces(site: Site, path: str) -> None:
-    ask = Ask(site.head("GET", path), expecting(200))
-    tally = _load(site, lambda lane: _times(ask, 3), lanes=2, seconds=None)
+    request = Request(site.head("GET", path), expecting(200))
+    tally = _load(site, lambda lane: _times(request, 3), lanes=2, seconds=None)
     assert (tally.operations, tally.errors) == (6, [])
 
 
 def test_a_body_is_sent_whole(site: Site) -> None:
     head = site.head("PUT", "/ok", headers="Content-Length: 8388608\r\n")
-    ask = Ask(head, expecting(200), Body(memoryview(bytes(1 << 20)), 8))
-    tally = _load(site, lambda lane: _times(ask, 2), lanes=2, seconds=None)
+    request = Request(head, expecting(200), Body(memoryview(bytes(1 << 20)), 8))
+    tally = _load(site, lambda lane: _times(request, 2), lanes=2, seconds=None)
     assert (tally.operations, tally.errors) == (4, [])
 
 
 def test_an_unexpected_status_is_an_error_and_ends_the_lane(site: Site) -> None:
-    ask = Ask(site.head("GET", "/busy"), expecting(200))
-    tally = _load(site, lambda lane: _times(ask, 5), lanes=2, seconds=None)
+    request = Request(site.head("GET", "/busy"), expecting(200))
+    tally = _load(site, lambda lane: _times(request, 5), lanes=2, seconds=None)
     assert tally.errors == ["HTTP/1.1 503 Busy busy"] * 2
 
 
 def test_an_answer_cut_short_is_an_error(site: Site) -> None:
-    ask = Ask(site.head("GET", "/cut"), expecting(200))
-    tally = _load(site, lambda lane: _times(ask, 1), lanes=1, seconds=None)
+    request = Request(site.head("GET", "/cut"), expecting(200))
+    tally = _load(site, lambda lane: _times(request, 1), lanes=1, seconds=None)
     assert tally.operations == 0
     assert len(tally.errors) == 1
 
 
 def test_time_ends_a_work_without_end_after_a_whole_operation(site: Site) -> None:
-    asks = [Ask(site.head("GET", "/ok"), expecting(200)) for _ in range(3)]
+    requests = [Request(site.head("GET", "/ok"), expecting(200)) for _ in range(3)]
 
     def cycles(lane: int) -> Work:
         while True:
-            for ask in asks:
-                answer = yield ask
+            for request in requests:
+                answer = yield request
                 assert answer == ANSWERS[b"/ok"]
 
     tally = _load(site, cycles, lanes=2, seconds=0.05, requests_per_operation=3)

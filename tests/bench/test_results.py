@@ -51,8 +51,8 @@ def test_both_tables_show_medians_ratios_bars_and_the_verdict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "text"),
     [(12_345.6, "12,346"), (99.96, "100.0"), (12.34, "12.3"), (9.876, "9.88"), (0.0, "0.00")],
 )
-def test_figures_have_three_digits_that_matter(value: float, shown: str) -> None:
-    assert figure(value) == shown
+def test_figures_have_three_digits_that_matter(value: float, text: str) -> None:
+    assert figure(value) == text

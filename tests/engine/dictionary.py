@@ -1,4 +1,4 @@
-"""An engine against a dictionary: random transactions, several at once, some of which refuse.
+"""An engine against a dictionary: random transactions, several together, some of which refuse.
 
 Transactions have growing instants, so the order of the instants must explain everything that the bodies saw. The
 dictionary replays them in that order.
@@ -34,7 +34,7 @@ KEYS = (
     b"\xff\xff",
 )
 Rows = dict[bytes, bytes]
-Seen = Any
+Found = Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Put:
     key: bytes
     value: bytes
 
-    def on_engine(self, tx: Transaction) -> Seen:
+    def on_engine(self, tx: Transaction) -> Found:
         tx.put(self.key, self.value)
 
-    def on_dictionary(self, rows: Rows) -> Seen:
+    def on_dictionary(self, rows: Rows) -> Found:
         rows[self.key] = self.value
 
 
@@ -53,10 +53,10 @@ class Put:
 class Delete:
     key: bytes
 
-    def on_engine(self, tx: Transaction) -> Seen:
+    def on_engine(self, tx: Transaction) -> Found:
         tx.delete(self.key)
 
-    def on_dictionary(self, rows: Rows) -> Seen:
+    def on_dictionary(self, rows: Rows) -> Found:
         rows.pop(self.key, None)
 
 
@@ -64,10 +64,10 @@ class Delete:
 class Get:
     keys: list[bytes]
 
-    def on_engine(self, tx: Snapshot) -> Seen:
+    def on_engine(self, tx: Snapshot) -> Found:
         return [tx.get(key) for key in self.keys], tx.get_many(self.keys)
 
-    def on_dictionary(self, rows: Rows) -> Seen:
+    def on_dictionary(self, rows: Rows) -> Found:
         found = [rows.get(key) for key in self.keys]
         return found, found
 
@@ -79,10 +79,10 @@ class Scan:
     reverse: bool
     limit: int | None
 
-    def on_engine(self, tx: Snapshot) -> Seen:
+    def on_engine(self, tx: Snapshot) -> Found:
         return list(tx.scan(self.start, self.end, reverse=self.reverse, limit=self.limit))
 
-    def on_dictionary(self, rows: Rows) -> Seen:
+    def on_dictionary(self, rows: Rows) -> Found:
         keys = sorted((key for key in rows if self.start <= key < self.end), reverse=self.reverse)
         return [(key, rows[key]) for key in keys[: self.limit]]
 
@@ -129,15 +129,15 @@ class Machine(RuleBasedStateMachine):
     @rule(works=st.lists(work, min_size=1, max_size=5))
     def transactions(self, works: list[Work]) -> None:
         outcomes = self.runner.run(self._run_all(works))
-        committed: list[tuple[Instant, Work, list[Seen]]] = []
+        committed: list[tuple[Instant, Work, list[Found]]] = []
         for one, outcome in zip(works, outcomes, strict=True):
             if one.leaves_off:
                 assert isinstance(outcome, LeftOffError)
             else:
                 assert not isinstance(outcome, BaseException), outcome
                 committed.append((outcome[0], one, outcome[1]))
-        for _, one, seen in sorted(committed, key=lambda item: item[0]):
-            assert [step.on_dictionary(self.rows) for step in one.steps] == seen
+        for _, one, found in sorted(committed, key=lambda item: item[0]):
+            assert [step.on_dictionary(self.rows) for step in one.steps] == found
 
     async def _run_all(self, works: list[Work]) -> list[Any]:
         return await asyncio.gather(
@@ -145,22 +145,22 @@ class Machine(RuleBasedStateMachine):
         )
 
     @staticmethod
-    def _body(one: Work) -> Callable[[Transaction], tuple[Instant, list[Seen]]]:
-        def body(tx: Transaction) -> tuple[Instant, list[Seen]]:
-            seen = [step.on_engine(tx) for step in one.steps]
+    def _body(one: Work) -> Callable[[Transaction], tuple[Instant, list[Found]]]:
+        def body(tx: Transaction) -> tuple[Instant, list[Found]]:
+            found = [step.on_engine(tx) for step in one.steps]
             if one.leaves_off:
                 raise LeftOffError
-            return tx.now, seen
+            return tx.now, found
 
         return body
 
-    @rule(looks=st.lists(reads, min_size=1, max_size=4))
-    def look_up(self, looks: list[Get | Scan]) -> None:
-        seen = self.runner.run(self._read(lambda state: [step.on_engine(state) for step in looks]))
-        assert seen == [step.on_dictionary(self.rows) for step in looks]
+    @rule(steps=st.lists(reads, min_size=1, max_size=4))
+    def look_up(self, steps: list[Get | Scan]) -> None:
+        found = self.runner.run(self._read(lambda state: [step.on_engine(state) for step in steps]))
+        assert found == [step.on_dictionary(self.rows) for step in steps]
 
     @invariant()
-    def holds_what_the_dictionary_holds(self) -> None:
+    def equals_the_dictionary(self) -> None:
         rows = self.runner.run(self._read(lambda state: list(state.scan(b"", b"\xff\xff\xff"))))
         assert rows == sorted(self.rows.items())
 

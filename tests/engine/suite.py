@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 20
 
 
 class Clock:
-    """Time that moves when told."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.at = START
@@ -43,7 +43,7 @@ class Clock:
 
 class Opener(Protocol):
     def __call__(self, clock: Callable[[], Instant] | None = None) -> Engine:
-        """A new, empty store; with the wall clock unless told otherwise. To be called on a running loop."""
+        """A new, empty store; with the wall clock unless another is given. To be called on a running loop."""
 
 
 Scenario = Callable[[Any, Engine], Coroutine[Any, Any, None]]
@@ -128,7 +128,7 @@ class Rows:
 
     @on_engine
     async def test_a_key_that_was_never_written_is_none(self, engine: Engine) -> None:
-        assert await get(engine, b"nobody") is None
+        assert await get(engine, b"missing") is None
 
     @on_engine
     async def test_what_was_put_is_read_and_can_be_overwritten(self, engine: Engine) -> None:
@@ -148,23 +148,23 @@ class Rows:
         await put(engine, (b"k", b"v"), (body_key(1), b"w"))
 
         def body(tx: Transaction) -> None:
-            for key in (b"k", b"nobody", body_key(1), body_key(2)):
+            for key in (b"k", b"missing", body_key(1), body_key(2)):
                 tx.delete(key)
 
         await engine.run(body)
         assert await everything(engine) == []
 
     @on_engine
-    async def test_get_many_answers_in_the_order_asked(self, engine: Engine) -> None:
+    async def test_get_many_keeps_the_order_of_the_keys(self, engine: Engine) -> None:
         await put(engine, (b"a", b"1"), (b"b", b"2"), (body_key(7), b"3"))
-        asked = [b"b", b"nobody", body_key(7), b"a", b"b", body_key(8)]
+        keys = [b"b", b"missing", body_key(7), b"a", b"b", body_key(8)]
         answer: list[bytes | None] = [b"2", None, b"3", b"1", b"2", None]
-        assert await engine.read(lambda state: state.get_many(asked)) == answer
-        assert await engine.run(lambda tx: tx.get_many(asked)) == answer
+        assert await engine.read(lambda state: state.get_many(keys)) == answer
+        assert await engine.run(lambda tx: tx.get_many(keys)) == answer
         assert await engine.read(lambda state: state.get_many([])) == []
 
     @on_engine
-    async def test_more_keys_at_once_than_a_statement_might_hold(self, engine: Engine) -> None:
+    async def test_more_keys_together_than_a_statement_might_hold(self, engine: Engine) -> None:
         rows = [(b"%05d" % n, b"%d" % n) for n in range(1234)]
         await put(engine, *rows)
         values = await engine.read(lambda state: state.get_many([key for key, _ in rows]))
@@ -330,7 +330,7 @@ class OwnWrites:
         await engine.run(body)
 
     @on_engine
-    async def test_a_write_can_be_taken_back_in_the_same_body(self, engine: Engine) -> None:
+    async def test_a_body_can_undo_its_own_write(self, engine: Engine) -> None:
         await put(engine, (b"stays", b"1"))
 
         def body(tx: Transaction) -> None:
@@ -370,16 +370,16 @@ class OwnWrites:
         await put(engine, *stored)
 
         def body(tx: Transaction) -> list[bytes]:
-            seen = []
+            scanned = []
             for key, _ in tx.scan(b"", b"z"):
-                seen.append(key)
+                scanned.append(key)
                 tx.delete(key)
                 tx.put(b"y" + key, b"")
                 assert [row for row, _ in tx.scan(key, key + b"\0")] == []
-            return seen
+            return scanned
 
-        seen = await engine.run(body)
-        assert seen[:200] == [key for key, _ in stored]
+        scanned = await engine.run(body)
+        assert scanned[:200] == [key for key, _ in stored]
         assert await everything(engine) == [(b"y" + key, b"") for key, _ in stored]
 
 
@@ -454,7 +454,7 @@ class Atomicity:
             await asyncio.wait_for(asyncio.ensure_future(engine.run(body)), PATIENCE_SECONDS)
 
     @on_engine
-    async def test_a_cancelled_caller_harms_nobody(self, engine: Engine) -> None:
+    async def test_a_cancelled_caller_harms_no_other(self, engine: Engine) -> None:
         async def caller(number: int) -> int:
             return await engine.run(add_one(b"%d" % number))
 
@@ -547,13 +547,13 @@ class Isolation:
             assert set(rows) in (set(), gets)
 
         writer = asyncio.create_task(write())
-        looks = 0
+        reads = 0
         while not finished:
             await engine.read(look_up)
-            looks += 1
+            reads += 1
             await asyncio.sleep(0)
         await writer
-        assert looks
+        assert reads
 
     @on_engine
     async def test_counters_lose_no_step(self, engine: Engine) -> None:
@@ -650,6 +650,24 @@ class Time:
         assert ids[-1] < 2**63
 
     @with_clock
+    async def test_new_ids_differ_from_all_that_older_versions_made(
+        self, engine: Engine, clock: Clock
+    ) -> None:
+        """They used the instant of a transaction as an id, or eight times that and a number below eight."""
+
+        def older(tx: Transaction) -> Instant:
+            tx.put(b"any", b"")
+            return tx.now
+
+        instants = [await engine.run(older) for _ in range(50)]
+        clock.at = Instant(clock.at - 1_000_000_000)
+        new = {await engine.run(lambda tx: tx.new_id()) for _ in range(50)}
+        assert len(new) == 50
+        assert not new & set(instants)
+        assert not new & {instant * 8 + number for instant in instants for number in range(8)}
+        assert min(new) > max(instants) * 8 + 7
+
+    @with_clock
     async def test_a_read_is_never_earlier_than_what_it_sees(self, engine: Engine, clock: Clock) -> None:
         def stamp(tx: Transaction) -> None:
             tx.put(b"written_at", tx.now.to_bytes(8, "big"))
@@ -669,25 +687,25 @@ class Time:
             await engine.read(now_last)
 
 
-class Rings:
-    """The bell"""
+class Subscriptions:
+    """Notifications"""
 
     @staticmethod
     def ringing(topic: bytes) -> Callable[[Transaction], None]:
         def body(tx: Transaction) -> None:
-            tx.put(b"rung", topic)
+            tx.put(b"notified", topic)
             tx.notify(topic)
 
         return body
 
     @on_engine
-    async def test_a_listener_is_woken_by_its_topic_after_the_commit(self, engine: Engine) -> None:
+    async def test_a_subscriber_is_notified_after_the_commit(self, engine: Engine) -> None:
         heard = engine.subscribe(b"topic")
         other = engine.subscribe(b"other")
         silent = asyncio.ensure_future(anext(other))
         await engine.run(self.ringing(b"topic"))
         await asyncio.wait_for(anext(heard), PATIENCE_SECONDS)
-        assert await get(engine, b"rung") == b"topic"
+        assert await get(engine, b"notified") == b"topic"
         await asyncio.sleep(0.01)
         assert not silent.done()
         silent.cancel()
@@ -695,22 +713,22 @@ class Rings:
             await silent
 
     @on_engine
-    async def test_all_listeners_of_a_topic_hear_it(self, engine: Engine) -> None:
+    async def test_all_subscribers_of_a_topic_are_notified(self, engine: Engine) -> None:
         subscribers = [engine.subscribe(b"topic") for _ in range(3)]
         await engine.run(self.ringing(b"topic"))
-        for listener in subscribers:
-            await asyncio.wait_for(anext(listener), PATIENCE_SECONDS)
+        for subscriber in subscribers:
+            await asyncio.wait_for(anext(subscriber), PATIENCE_SECONDS)
 
     @on_engine
-    async def test_rings_before_the_first_wait_are_kept_and_may_merge(self, engine: Engine) -> None:
-        listener = engine.subscribe(b"topic")
+    async def test_notifications_before_the_first_wait_are_kept_and_may_merge(self, engine: Engine) -> None:
+        subscriber = engine.subscribe(b"topic")
         for _ in range(3):
             await engine.run(self.ringing(b"topic"))
-        await asyncio.wait_for(anext(listener), PATIENCE_SECONDS)
+        await asyncio.wait_for(anext(subscriber), PATIENCE_SECONDS)
 
     @on_engine
-    async def test_a_body_that_raises_rings_nothing(self, engine: Engine) -> None:
-        listener = engine.subscribe(b"topic")
+    async def test_a_body_that_raises_notifies_no_subscriber(self, engine: Engine) -> None:
+        subscriber = engine.subscribe(b"topic")
 
         def body(tx: Transaction) -> None:
             tx.notify(b"topic")
@@ -719,15 +737,15 @@ class Rings:
         with pytest.raises(BodyError):
             await engine.run(body)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(anext(listener), 0.02)
+            await asyncio.wait_for(anext(subscriber), 0.02)
         await engine.run(self.ringing(b"topic"))
-        await asyncio.wait_for(anext(listener), PATIENCE_SECONDS)
+        await asyncio.wait_for(anext(subscriber), PATIENCE_SECONDS)
 
     @on_engine
-    async def test_a_ring_needs_no_write(self, engine: Engine) -> None:
-        listener = engine.subscribe(b"topic")
+    async def test_a_notification_needs_no_write(self, engine: Engine) -> None:
+        subscriber = engine.subscribe(b"topic")
         await engine.run(lambda tx: tx.notify(b"topic"))
-        await asyncio.wait_for(anext(listener), PATIENCE_SECONDS)
+        await asyncio.wait_for(anext(subscriber), PATIENCE_SECONDS)
 
 
 class Closing:
@@ -764,5 +782,5 @@ class Dictionary:
         check_against_a_dictionary(opener)
 
 
-class EngineSuite(Rows, OwnWrites, Atomicity, Isolation, Time, Rings, Closing, Dictionary):
+class EngineSuite(Rows, OwnWrites, Atomicity, Isolation, Time, Subscriptions, Closing, Dictionary):
     """Everything above."""

@@ -80,25 +80,25 @@ def test_a_delayed_call_runs_when_it_may() -> None:
 
 def test_a_repeated_body_runs_again_and_counts_once() -> None:
     async def main() -> None:
-        engine, inner = faulty({(Call.RUN, 1): Repeat(attempts_in_vain=2), (Call.READ, 1): Repeat()})
-        runs = 0
+        engine, inner = faulty({(Call.RUN, 1): Repeat(rolled_back=2), (Call.READ, 1): Repeat()})
+        attempts = 0
 
         def body(tx: Transaction) -> bytes:
-            nonlocal runs
-            runs += 1
+            nonlocal attempts
+            attempts += 1
             return append(b"a")(tx)
 
         assert await engine.run(body) == b"a"
-        assert runs == 3
+        assert attempts == 3
         assert await value(inner) == b"a"
 
         def look_up(state: Snapshot) -> bytes | None:
-            nonlocal runs
-            runs += 1
+            nonlocal attempts
+            attempts += 1
             return state.get(b"k")
 
         assert await engine.read(look_up) == b"a"
-        assert runs == 5
+        assert attempts == 5
 
     asyncio.run(main())
 
@@ -106,27 +106,27 @@ def test_a_repeated_body_runs_again_and_counts_once() -> None:
 def test_a_repeated_body_that_refuses_refuses_in_the_end() -> None:
     async def main() -> None:
         engine, inner = faulty({(Call.RUN, 1): Repeat()})
-        runs = 0
+        attempts = 0
 
         def body(tx: Transaction) -> None:
-            nonlocal runs
-            runs += 1
+            nonlocal attempts
+            attempts += 1
             tx.put(b"k", b"v")
             raise LookupError("refused")
 
         with pytest.raises(LookupError):
             await engine.run(body)
-        assert runs == 2
+        assert attempts == 2
         assert await value(inner) is None
 
     asyncio.run(main())
 
 
-def test_a_fault_that_was_never_met_is_noticed() -> None:
+def test_a_fault_that_never_happened_is_noticed() -> None:
     async def main() -> None:
         engine, _ = faulty({(Call.RUN, 2): Repeat()})
         await engine.run(append(b"a"))
-        with pytest.raises(AssertionError, match="never met"):
+        with pytest.raises(AssertionError, match="never happened"):
             engine.check_all_hit()
 
     asyncio.run(main())

@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 from kyanite.engine.api import Engine, EngineError, Transaction
-from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.engine import SqliteEngine
 from tests.engine.suite import counter_value, everything
 from tests.faults.power_cut import Named, RecordedSQLite, Synced, Tape, put_on_disk, recorded_sqlite
 
@@ -60,7 +60,7 @@ def check_whole(rows: dict[bytes, bytes], acknowledged: list[int]) -> None:
 async def record(folder: Path, files: RecordedSQLite) -> None:
     """Several clients, checkpoints in between, a restart, and after it some transactions that are not durable."""
     for session in range(SESSIONS):
-        engine = EmbeddedEngine.open(folder, vfs=files.name, log_bytes=200_000)
+        engine = SqliteEngine.open(folder, vfs=files.name, log_bytes=200_000)
         files.tape.note("open")
         for _ in range(ROUNDS):
             before = len(files.tape.events)
@@ -91,7 +91,7 @@ async def wait_for_a_checkpoint(tape: Tape, since: int) -> None:
 
 
 async def reopen(folder: Path) -> dict[bytes, bytes]:
-    engine = EmbeddedEngine.open(folder)
+    engine = SqliteEngine.open(folder)
     rows = dict(await everything(engine))
     stamp = int.from_bytes(rows.get(b"stamp", b""), "big")
     assert await engine.run(transaction) == counter_value(rows.get(b"count")) + 1

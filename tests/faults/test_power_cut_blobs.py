@@ -16,8 +16,8 @@ import pytest
 import uvloop
 
 from kyanite.engine.api import Engine, EngineError
-from kyanite.engine.sqlite.engine import EmbeddedEngine
-from kyanite.extents.local.file_system import Buffer, Disk
+from kyanite.engine.sqlite.engine import SqliteEngine
+from kyanite.extents.local.file_system import Buffer, FileSystem
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 from kyanite.services.blob.service import blob_service
@@ -34,7 +34,7 @@ CUTS = 30
 BLOCK = {"x-ms-blob-type": "BlockBlob"}
 
 
-class RecordedDisk(Disk):
+class RecordedDisk(FileSystem):
     """The extents' own calls, with a tape beside them."""
 
     def __init__(self, tape: Tape) -> None:
@@ -76,10 +76,10 @@ def content(name: str) -> bytes:
 class Store:
     """The blob service over the real engine and real extents in one folder."""
 
-    def __init__(self, folder: Path, vfs: str | None = None, disk: Disk | None = None) -> None:
-        self.engine: Engine = EmbeddedEngine.open(folder / "engine", vfs=vfs)
+    def __init__(self, folder: Path, vfs: str | None = None, file_system: FileSystem | None = None) -> None:
+        self.engine: Engine = SqliteEngine.open(folder / "engine", vfs=vfs)
         self.membership = LocalMembership(folder / "extents" / "owners")
-        self.extents = LocalExtents(folder / "extents", self.membership, disk=disk)
+        self.extents = LocalExtents(folder / "extents", self.membership, file_system=file_system)
         self.ask = Harness(folder / "unused")
         self.ask.clock.now = instant_from_unix_seconds(1_800_000_000)
         self.ask.use_store(blob_service, engine=self.engine, extents=self.extents)

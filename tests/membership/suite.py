@@ -51,7 +51,7 @@ class MembershipSuite:
         assert dead == sorted(dead)
         assert set(dead) == {member.id for member in members}
 
-    def test_the_dead_stay_dead_whoever_joins(self, join: Join) -> None:
+    def test_the_dead_stay_dead_when_others_join(self, join: Join) -> None:
         leaving = join()
         leaving.close()
         for _ in range(5):

@@ -104,12 +104,12 @@ def test_a_member_is_never_seen_dead_while_it_joins(
     other, lock = join(), fcntl.flock
     dead: list[list[bytes]] = []
 
-    def look_and_lock(fd: int, operation: int) -> None:
+    def list_and_lock(fd: int, operation: int) -> None:
         if operation == fcntl.LOCK_EX:
             dead.append(other.dead_owners())
         lock(fd, operation)
 
-    monkeypatch.setattr(fcntl, "flock", look_and_lock)
+    monkeypatch.setattr(fcntl, "flock", list_and_lock)
     LocalMembership(folder).close()
     assert dead == [[]]
 

@@ -56,7 +56,7 @@ class StandIn:
             case "drip":
                 return self._drip(int(arguments["pieces"]))
             case "keep-write-lock":
-                WriteLock(self._engine_folder, SharedState(self._engine_folder)).enter()
+                WriteLock(self._engine_folder, SharedState(self._engine_folder)).acquire()
             case "fail-store":
                 SharedState(self._engine_folder).fail()
             case "put":

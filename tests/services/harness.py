@@ -20,7 +20,7 @@ from kyanite.services.rest.environment import Environment
 from kyanite.services.rest.service import Service
 from kyanite.values import Instant, instant_from_unix_seconds
 from kyanite.wire import http_date, shared_key
-from kyanite.wire.http import FileSpan, Request, Response
+from kyanite.wire.http import FileSlice, Request, Response
 from kyanite.wire.shared_key import SharedKey, Signable
 from kyanite.wire.uri import decode_query, decode_target
 
@@ -190,15 +190,15 @@ class Harness:
         )
 
 
-async def _gather(pieces: AsyncIterator[bytes | memoryview | FileSpan]) -> bytes:
+async def _gather(pieces: AsyncIterator[bytes | memoryview | FileSlice]) -> bytes:
     gathered = b""
     async for piece in pieces:
         gathered += _bytes_of(piece)
     return gathered
 
 
-def _bytes_of(piece: bytes | memoryview | FileSpan) -> bytes:
-    if isinstance(piece, FileSpan):
+def _bytes_of(piece: bytes | memoryview | FileSlice) -> bytes:
+    if isinstance(piece, FileSlice):
         with open(f"/proc/self/fd/{piece.fd}", "rb") as file:
             file.seek(piece.offset)
             return file.read(piece.length)

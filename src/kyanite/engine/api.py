@@ -1,22 +1,22 @@
-"""The engine contract: ordered keys, snapshots, serialisable transactions, and a bell.
+"""The engine contract: ordered keys, snapshots, serialisable transactions, and notifications.
 
-An engine knows keys and bytes. It has never heard of a lease, an ETag or a blob. Every engine passes the one suite in
-``tests/engine/suite.py``; what that suite asks is what this file promises.
+An engine stores keys and bytes. It knows no lease, ETag or blob. Every engine passes the suite in
+``tests/engine/suite.py``, which tests what this file promises.
 
-*Bodies.* Work is given as a plain synchronous function of a snapshot or a transaction. A body touches nothing but
-that argument, may be run more than once, and must not keep it. New ids and random bytes come in as arguments; the time
-is ``now``.
+*Bodies.* The caller passes a plain synchronous function of a snapshot or a transaction. A body uses nothing but that
+argument, may run more than once, and must not keep it. Random bytes come in as arguments; the time is ``now``, and
+``new_id`` allocates ids.
 
 *Isolation.* ``read`` sees one committed state, taken after the call was made. ``run`` is strictly serialisable and
-atomic. Whatever one process was told is committed, every other process reads from then on.
+atomic. Once ``run`` has returned in one process, every later read of any process sees the commit.
 
-*Durability.* ``run`` answers after the commit is on disk. All outcomes of a group commit, refusals included, are
-released only after its COMMIT, because a refusal may rest on a neighbour's write. ``durable=False`` is for state that
-dies with a process: the same isolation, no sync.
+*Durability.* ``run`` returns after the commit is on disk. All outcomes of a group commit, refusals included, are
+returned only after its COMMIT, because a refusal may depend on the write of another body in the group.
+``durable=False`` is for state that ends with a process: the same isolation, no sync.
 
-*Size.* Keys have at most 8 KiB, values at most 1 MiB, and a body at most ``MAX_BODY_ROWS`` rows read or written:
-listings and purges end a page early rather than hold the lock. Reads that can be asked for together should be
-(``get_many``), and a scan that needs a page should say so (``limit``): on a remote engine each call is a round trip.
+*Size.* Keys have at most 8 KiB, values at most 1 MiB, and a body reads or writes at most ``MAX_BODY_ROWS`` rows:
+listings and purges end a page early rather than keep the write lock. On a remote engine each call is a round trip, so
+a body reads keys together (``get_many``) and says how many rows of a scan it needs (``limit``).
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ from kyanite.values import Instant
 T = TypeVar("T")
 
 Scope = NewType("Scope", bytes)
-"""The partition a transaction works on: one queue, one table partition, one blob, one file. A hint, never a promise."""
+"""The partition of a transaction: one queue, one table partition, one blob, one file. A hint: engines may ignore it."""
 
 MAX_KEY_BYTES = 8 * 1024
 MAX_VALUE_BYTES = 1024 * 1024
@@ -36,7 +36,7 @@ MAX_BODY_ROWS = 100_000
 BODY_PREFIX = b"b"
 """Keys of this byte and exactly eight more (a number below 2**63, big-endian) are inline bodies.
 
-They are like any other key to whoever uses them; an engine may keep them apart, since their values are large.
+To callers they are keys like any other; an engine may store them apart, because their values are large.
 """
 
 
@@ -45,7 +45,7 @@ class Snapshot(Protocol):
 
     @property
     def now(self) -> Instant:
-        """When the body began to run; never below the instant of a committed transaction that this state holds."""
+        """When the body began to run; not earlier than any transaction that is part of this state."""
 
     def get(self, key: bytes) -> bytes | None: ...
 
@@ -57,8 +57,8 @@ class Snapshot(Protocol):
     ) -> Iterator[tuple[bytes, bytes]]:
         """Rows with start <= key < end, in key order or backwards, lazily. Only valid inside the body.
 
-        ``limit`` bounds how many rows are produced. A row written through the same transaction while a scan is
-        under way may or may not appear in it.
+        The scan returns at most ``limit`` rows. A row that the same transaction writes during the scan may or may not
+        appear in it.
         """
 
 
@@ -66,23 +66,23 @@ class Transaction(Snapshot, Protocol):
     """A snapshot that buffers writes and reads its own.
 
     ``now`` is unique: no two committed transactions of a store share one, and it grows from commit to commit as far
-    as they are ordered by what they read and wrote. So it can name things as well as date them.
+    as they are ordered by what they read and wrote. So it can serve as an ETag as well as a date.
     """
 
     def put(self, key: bytes, value: bytes) -> None: ...
 
     def delete(self, key: bytes) -> None:
-        """Remove the key; nothing happens if it is not there."""
+        """Delete the key; nothing happens if there is no such key."""
 
     def new_id(self) -> int:
         """A number below 2**63 that no other call, in any transaction of the store, ever returns; ids ascend.
 
-        They are made of ``now``: eight to an instant, so they are also unlike the ids that older versions made of
+        They are made of ``now``: eight to an instant, so they also differ from the ids that older versions made of
         their own instants.
         """
 
     def notify(self, topic: bytes) -> None:
-        """After the commit, wake whoever listens to the topic, in any process or node."""
+        """After the commit, notify the subscribers of the topic, in every process and node."""
 
 
 class Engine(Protocol):
@@ -91,34 +91,34 @@ class Engine(Protocol):
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]: ...
 
     def subscribe(self, topic: bytes) -> AsyncIterator[None]:
-        """Yields once per ring or more seldom: rings may be merged or lost. Subscribe first, then look.
+        """Yields after notifications of the topic. Several may be merged into one, and some may be lost.
 
-        The subscription is in force when this call returns, before the first item is awaited. It lasts as long as
-        the iterator is kept; when the engine is closed the iteration ends.
+        The subscription begins when this call returns, before the first item is awaited: subscribe first, then read.
+        It lasts as long as the iterator is referenced; when the engine is closed the iteration ends.
         """
 
     async def close(self) -> None:
-        """Finish what was begun and let go of everything. Later calls raise EngineClosed."""
+        """Finish running transactions and release all resources. Later calls raise EngineClosed."""
 
 
 class EngineError(Exception):
-    """The engine could not do its work. Nothing of the transaction is visible unless said otherwise."""
+    """The engine failed. Nothing of the transaction was written, unless a subclass says otherwise."""
 
 
 class EngineBusy(EngineError):
-    """Not now, but soon: the queue of writers is full or a turn did not come in time. Nothing was written."""
+    """The queue of writers is full, or the write lock was not free in time. Nothing was written; try again."""
 
 
 class EngineFull(EngineError):
-    """No space left. Nothing was written and reads go on."""
+    """No space left. Nothing was written; reads still work."""
 
 
 class OutcomeUnknown(EngineError):
-    """The commit may or may not have reached the disk. The store takes no writes until it is opened again."""
+    """The commit may or may not be on disk. The store refuses writes until it is opened again."""
 
 
 class EngineFailed(EngineError):
-    """An earlier commit ended in OutcomeUnknown and the store was not opened again since. Nothing was written."""
+    """An earlier commit ended in OutcomeUnknown, and the store was not opened again since. Nothing was written."""
 
 
 class EngineClosed(EngineError):
@@ -126,4 +126,4 @@ class EngineClosed(EngineError):
 
 
 class TooLarge(EngineError):
-    """A key, a value or a body beyond the limits above: a fault of the caller, refused by every engine alike."""
+    """A key, a value or a body exceeds the limits above: an error of the caller, the same in every engine."""

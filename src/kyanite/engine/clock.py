@@ -1,4 +1,4 @@
-"""The wall clock of a node, in the ticks of ``kyanite.values``. Engines take any other clock in its place."""
+"""The wall clock, in the ticks of ``kyanite.values``. An engine can be opened with another clock instead."""
 
 import time
 

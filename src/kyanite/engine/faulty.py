@@ -1,7 +1,7 @@
-"""An engine that fails, dawdles or repeats itself by plan, around any other engine. For tests.
+"""An engine that fails, delays or repeats calls of another engine by plan. For tests.
 
-A plan says for the n-th read or the n-th transaction, counted from 1, what shall happen to it. At its end a test
-calls ``check_all_hit``: a fault that was planned and never met has tested nothing.
+A plan says what happens to the n-th read or the n-th transaction, counted from 1. At its end a test calls
+``check_all_hit``: a planned fault that never happened has tested nothing.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -32,24 +32,24 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Wait first: ``Delay(event.wait)`` until a test says so, ``Delay(lambda: asyncio.sleep(1))`` for a while."""
+    """Wait first: ``Delay(event.wait)`` for an event, ``Delay(lambda: asyncio.sleep(1))`` for a second."""
 
     until: Callable[[], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Run the body in vain once or more, in transactions that come to nothing, then again: a conflict, retried."""
+    """Run the body in transactions that are rolled back, then once more: conflicts and retries."""
 
-    attempts_in_vain: int = 1
+    rolled_back: int = 1
 
 
 Fault = Fail | Delay | Repeat
 Plan = Mapping[tuple[Call, int], Fault]
 
 
-class _InVainError(Exception):
-    """Ends a transaction whose writes shall be lost."""
+class _RolledBackError(Exception):
+    """Rolls a transaction back."""
 
 
 class FaultyEngine:
@@ -59,7 +59,7 @@ class FaultyEngine:
         self._calls = dict.fromkeys(Call, 0)
 
     def check_all_hit(self) -> None:
-        assert not self._planned, f"faults that were never met: {self._planned}"
+        assert not self._planned, f"faults that never happened: {self._planned}"
 
     def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]:
         return self._with_fault(Call.READ, body, self._engine.read)
@@ -108,12 +108,12 @@ async def _delay(
 async def _repeat(
     attempts: int, body: Callable[[V], T], perform: Callable[[Callable[[V], T]], Awaitable[T]]
 ) -> T:
-    def in_vain(view: V) -> T:
+    def run_and_roll_back(snapshot: V) -> T:
         with suppress(Exception):
-            body(view)
-        raise _InVainError
+            body(snapshot)
+        raise _RolledBackError
 
     for _ in range(attempts):
-        with suppress(_InVainError):
-            await perform(in_vain)
+        with suppress(_RolledBackError):
+            await perform(run_and_roll_back)
     return await perform(body)

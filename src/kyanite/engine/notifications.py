@@ -1,4 +1,4 @@
-"""The bell within one process: who listens to which topic, and waking them."""
+"""Notifications within one process: the subscribers of each topic."""
 
 import asyncio
 from collections.abc import Iterable
@@ -8,13 +8,13 @@ from kyanite.engine.api import EngineClosed
 
 
 class Subscriber:
-    """One subscription. It ends when it is dropped, when ``aclose`` is called, or when the bell is closed."""
+    """One subscription. It ends when it is dropped, when ``aclose`` is called, or when the engine is closed."""
 
-    __slots__ = ("__weakref__", "_closed", "_loop", "_rung", "_waiter")
+    __slots__ = ("__weakref__", "_closed", "_is_notified", "_loop", "_waiter")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._rung = False
+        self._is_notified = False
         self._closed = False
         self._waiter: asyncio.Future[None] | None = None
 
@@ -22,7 +22,7 @@ class Subscriber:
         return self
 
     async def __anext__(self) -> None:
-        if not self._rung and not self._closed:
+        if not self._is_notified and not self._closed:
             self._waiter = self._loop.create_future()
             try:
                 await self._waiter
@@ -30,7 +30,7 @@ class Subscriber:
                 self._waiter = None
         if self._closed:
             raise StopAsyncIteration
-        self._rung = False
+        self._is_notified = False
 
     async def aclose(self) -> None:
         self.close()
@@ -40,7 +40,7 @@ class Subscriber:
         self._wake()
 
     def notify(self) -> None:
-        self._rung = True
+        self._is_notified = True
         self._wake()
 
     def _wake(self) -> None:
@@ -51,14 +51,14 @@ class Subscriber:
 class Notifications:
     def __init__(self) -> None:
         self._subscribers: dict[bytes, WeakSet[Subscriber]] = {}
-        self._sweep_beyond = 64
+        self._clean_up_beyond = 64
         self._closed = False
 
     def subscribe(self, topic: bytes) -> Subscriber:
         if self._closed:
             raise EngineClosed("the engine was closed")
-        if len(self._subscribers) > self._sweep_beyond:
-            self._forget_idle_topics()
+        if len(self._subscribers) > self._clean_up_beyond:
+            self._drop_unused_topics()
         subscriber = Subscriber(asyncio.get_running_loop())
         self._subscribers.setdefault(topic, WeakSet()).add(subscriber)
         return subscriber
@@ -75,8 +75,8 @@ class Notifications:
                 subscriber.close()
         self._subscribers.clear()
 
-    def _forget_idle_topics(self) -> None:
-        """Topics are as many as there are files and queues, so those nobody listens to any more must go."""
+    def _drop_unused_topics(self) -> None:
+        """Topics are as many as files and queues, so those without a subscriber must not stay."""
         for topic in [topic for topic, subscribers in self._subscribers.items() if not subscribers]:
             del self._subscribers[topic]
-        self._sweep_beyond = 64 + 2 * len(self._subscribers)
+        self._clean_up_beyond = 64 + 2 * len(self._subscribers)

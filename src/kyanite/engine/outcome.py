@@ -1,6 +1,6 @@
-"""Awaitables that are already over, so that awaiting them never suspends the task.
+"""Awaitables that are already done, so that awaiting them never suspends the task.
 
-A future would do, at several times the cost; a read happens tens of thousands of times a second.
+A future does the same at several times the cost, and a server makes tens of thousands of reads a second.
 """
 
 from collections.abc import Generator
@@ -17,7 +17,7 @@ class Done(Generic[T_co]):
 
     def __await__(self) -> Generator[Any, None, T_co]:
         return self._value
-        yield  # type: ignore[unreachable]  # What makes it a generator.
+        yield  # type: ignore[unreachable]  # Makes this a generator.
 
 
 class Failed:
@@ -28,4 +28,4 @@ class Failed:
 
     def __await__(self) -> Generator[Any, None, NoReturn]:
         raise self._error
-        yield  # type: ignore[unreachable]  # What makes it a generator.
+        yield  # type: ignore[unreachable]  # Makes this a generator.

@@ -1,7 +1,7 @@
-"""What a body holds in its hands: a view of one committed state, and a transaction that buffers its writes over one.
+"""The snapshot and the transaction that bodies get, the same for all engines.
 
-Engines bring a ``Source`` of rows and a clock; the limits of the contract, the merging of a body's own writes into
-what it reads, and the end of a view's life are the same for all and live here.
+An engine provides a ``Source`` of rows and a clock. This module enforces the limits of the contract, merges a body's
+own writes into what it reads, and refuses the use of a snapshot after its body has ended.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,14 +13,14 @@ from kyanite.values import Instant
 Row = tuple[bytes, bytes]
 Clock = Callable[[], Instant]
 T = TypeVar("T")
-V = TypeVar("V", bound="View")
+S = TypeVar("S", bound="BodySnapshot")
 
 
 class Source(Protocol):
-    """Rows as an engine reads them."""
+    """The rows of an engine."""
 
-    def pin(self) -> None:
-        """From here on, what is read is one committed state."""
+    def take_snapshot(self) -> None:
+        """Choose the committed state that is read from now on."""
 
     def get(self, key: bytes) -> bytes | None: ...
 
@@ -30,45 +30,45 @@ class Source(Protocol):
 
 
 IDS_PER_INSTANT = 8
-"""An id is an instant times this, and a count. Stores of format 1 hold ids of this form."""
+"""An id is an instant times this, plus a count. Stores of format 1 have ids of this form."""
 
 _PAGE_ROWS = 10_000
-"""Scans that are limited to so many rows are read when they begin."""
+"""Scans with a limit up to this are read when they begin."""
 
 
-class View:
-    """A snapshot for the length of one body.
+class BodySnapshot:
+    """A snapshot while one body runs.
 
-    Rows are counted against the body's budget. An ended view has no budget left, so that the same test which keeps
-    a body within its limits also catches one that kept its snapshot.
+    It counts the rows that the body may still touch. An ended snapshot has none left, so the same comparison enforces
+    the limit and catches a body that kept its snapshot.
     """
 
-    __slots__ = ("_clock", "_ended", "_left", "_now", "_source")
+    __slots__ = ("_clock", "_ended", "_now", "_rows_left", "_source")
 
     def __init__(self, source: Source, clock: Clock) -> None:
         self._source = source
         self._clock = clock
         self._now: Instant | None = None
-        self._left = MAX_BODY_ROWS
+        self._rows_left = MAX_BODY_ROWS
         self._ended = False
 
     @property
     def now(self) -> Instant:
         if self._now is None:
-            if self._left == MAX_BODY_ROWS:
-                self._source.pin()  # Else the state could be younger than its own time.
+            if self._rows_left == MAX_BODY_ROWS:
+                self._source.take_snapshot()  # Else the state could be later than its time.
             self._now = self._clock()
         return self._now
 
     def get(self, key: bytes) -> bytes | None:
-        self._left -= 1
-        if self._left < 0:
+        self._rows_left -= 1
+        if self._rows_left < 0:
             self._refuse()
         return self._source.get(key)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        self._left -= len(keys)
-        if self._left < 0:
+        self._rows_left -= len(keys)
+        if self._rows_left < 0:
             self._refuse()
         return self._source.get_many(keys)
 
@@ -80,26 +80,26 @@ class View:
         rows = self._source.scan(start, end, reverse, limit)
         if limit is None or limit > _PAGE_ROWS:
             return self._counted(rows)
-        # A page that will be wanted whole: counted at once, which is a third of the cost.
+        # Counting the rows of a page together is a third of the cost of counting each.
         page = list(rows)
-        self._left -= len(page)
-        if self._left < 0:
+        self._rows_left -= len(page)
+        if self._rows_left < 0:
             self._refuse()
         return iter(page)
 
     def _counted(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
-            self._left -= 1
-            if self._left < 0:
+            self._rows_left -= 1
+            if self._rows_left < 0:
                 self._refuse()
             yield row
             if self._ended:
                 self._refuse()
 
     def end(self) -> None:
-        """The body has returned: whoever kept the view is refused from now on."""
+        """The body has returned: refuse further use."""
         self._ended = True
-        self._left = 0
+        self._rows_left = 0
 
     def _refuse(self) -> NoReturn:
         if self._ended:
@@ -107,8 +107,8 @@ class View:
         raise TooLarge(f"a body may touch {MAX_BODY_ROWS} rows")
 
 
-class BufferedTransaction(View):
-    """A view whose writes stay in ``writes`` (None: deleted) until the engine applies them."""
+class BufferedTransaction(BodySnapshot):
+    """A snapshot whose writes stay in ``writes`` (None: deleted) until the engine applies them."""
 
     __slots__ = ("_next_id", "notifications", "size_bytes", "writes")
 
@@ -120,8 +120,8 @@ class BufferedTransaction(View):
         self.size_bytes = 0
 
     def get(self, key: bytes) -> bytes | None:
-        self._left -= 1
-        if self._left < 0:
+        self._rows_left -= 1
+        if self._rows_left < 0:
             self._refuse()
         if key in self.writes:
             return self.writes[key]
@@ -141,7 +141,7 @@ class BufferedTransaction(View):
         own = sorted((key for key in self.writes if start <= key < end), reverse=reverse)
         if self._ended or not own:
             return super().scan(start, end, reverse=reverse, limit=limit)
-        # Each of our own keys can hide at most one stored row.
+        # Each of the own keys replaces at most one stored row.
         enough = None if limit is None else limit + len(own)
         rows = self._merged(self._source.scan(start, end, reverse, enough), own, reverse)
         return self._counted(rows if limit is None else _first(rows, limit))
@@ -151,8 +151,8 @@ class BufferedTransaction(View):
             raise TooLarge(f"a key of {len(key)} bytes; at most {MAX_KEY_BYTES}")
         if len(value) > MAX_VALUE_BYTES:
             raise TooLarge(f"a value of {len(value)} bytes; at most {MAX_VALUE_BYTES}")
-        self._left -= 1
-        if self._left < 0:
+        self._rows_left -= 1
+        if self._rows_left < 0:
             self._refuse()
         self.writes[key] = value
         self.size_bytes += len(key) + len(value)
@@ -160,8 +160,8 @@ class BufferedTransaction(View):
     def delete(self, key: bytes) -> None:
         if len(key) > MAX_KEY_BYTES:
             raise TooLarge(f"a key of {len(key)} bytes; at most {MAX_KEY_BYTES}")
-        self._left -= 1
-        if self._left < 0:
+        self._rows_left -= 1
+        if self._rows_left < 0:
             self._refuse()
         self.writes[key] = None
         self.size_bytes += len(key)
@@ -178,7 +178,7 @@ class BufferedTransaction(View):
         self.notifications.append(topic)
 
     def _merged(self, stored: Iterator[Row], own: list[bytes], reverse: bool) -> Iterator[Row]:
-        """Stored rows with our own in their places: ours win, and deleted ones are left out."""
+        """Stored rows and own writes in key order. Own writes replace stored rows, and deleted ones are left out."""
         writes = {key: self.writes[key] for key in own}
         position = 0
         for row in stored:
@@ -196,24 +196,24 @@ class BufferedTransaction(View):
                 yield key, value
 
 
-class Bodies:
-    """Runs the bodies of one engine, and catches those that call the engine themselves."""
+class BodyRunner:
+    """Runs the bodies of one engine, and refuses calls of the engine from within a body."""
 
     __slots__ = ("_running",)
 
     def __init__(self) -> None:
         self._running = False
 
-    def call(self, body: Callable[[V], T], view: V) -> T:
-        self.check_none_runs()
+    def call(self, body: Callable[[S], T], snapshot: S) -> T:
+        self.check_outside_bodies()
         self._running = True
         try:
-            return body(view)
+            return body(snapshot)
         finally:
             self._running = False
-            view.end()
+            snapshot.end()
 
-    def check_none_runs(self) -> None:
+    def check_outside_bodies(self) -> None:
         if self._running:
             raise RuntimeError("a body called the engine")
 

@@ -1,20 +1,19 @@
 """The contract for bulk bytes: immutable extents, written and synced before a transaction refers to them.
 
-An extent is a stretch of a *segment*: a file, or an object of an object store. A segment belongs to one
-incarnation of one process, its *owner*, and the name of the segment says which. Nothing here knows who refers
-to an extent; that is counted in the engine by ``model/content``, and ``model/maintenance`` gives space back.
-Three promises make that safe:
+An extent is a part of a *segment*: a file, or an object of an object store. A segment belongs to one process, its
+*owner* (see ``membership``), whose id is part of the segment's name. This package does not know what refers to an
+extent: ``model/content`` counts references in the engine, and ``model/maintenance`` frees space. Three promises make
+that safe:
 
-*Bytes on their way in* are the caller's. ``Upload.finish`` and ``put`` hand extents out; the caller then
-either ``commit``s them, when the transaction that refers to them has committed, or ``discard``s them, when it
-has certainly not. When it cannot know (the outcome of the commit is unknown, the task was cancelled), it does
-neither: they stay until their owner is dead, and then the rows of the engine decide.
+*Uploads.* ``Upload.finish`` and ``put`` return extents that no transaction refers to yet. The caller then calls
+``commit``, when a transaction that refers to them has committed, or ``discard``, when none has. If it cannot know (the
+outcome of the commit is unknown, the task was cancelled), it calls neither: the extents stay until their owner is dead,
+and then the rows of the engine decide.
 
-*Readers* pin before they take the snapshot from which they learn of an extent, and release when they have
-done with its bytes. ``mark`` and ``passed`` let the sweeper wait until all that were reading at some moment
-have finished.
+*Readers* pin before they take the snapshot in which they find an extent, and release when they have read its bytes.
+With ``mark`` and ``passed`` garbage collection waits until all readers of some moment have finished.
 
-*A segment* is taken away only when its owner has let go of it or is dead.
+*Segments* are removed only when their owner has sealed them or is dead.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -26,18 +25,17 @@ import msgspec
 from kyanite.engine.api import EngineError
 
 SEGMENT_BYTES = 16
-"""How long the name of a segment is: twelve bytes for the owner, four for the count of its segments."""
+"""The length of a segment's name: twelve bytes for the owner, four for the count of its segments."""
 
 PACK_MAX = 1024 * 1024
-"""A body up to this size is best gathered in memory and given to ``put``."""
+"""A body up to this size is best gathered in memory and passed to ``put``."""
 
 EXTENT_MAX = 64 * 1024 * 1024
-"""No extent is longer, so that one check, one hole and one row stay small."""
+"""The maximal length of an extent, so that checking or freeing one is a small piece of work."""
 
 
 class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Bytes that never change, with their CRC-64/NVME. A part of stored records: fields are only ever added
-    at the end."""
+    """Bytes that never change, with their CRC-64/NVME. Part of stored records: new fields go to the end."""
 
     segment: bytes
     start: int
@@ -46,31 +44,31 @@ class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 Mark = NewType("Mark", int)
-"""A moment on the clock by which pins are kept. Means nothing to other incarnations of the machine."""
+"""A moment on the clock of pins. It has no meaning after a restart of the machine."""
 
 Observer = Callable[[bytes | bytearray | memoryview], object]
-"""Sees every byte of an upload in order, away from the event loop: ``hashlib.md5().update``."""
+"""Gets every byte of an upload in order, in a thread: ``hashlib.md5().update``."""
 
 
 class Damaged(EngineError):
-    """The bytes of an extent are not those that were written, or are not there."""
+    """The bytes of an extent are missing, or are not those that were written."""
 
 
 class Upload(Protocol):
-    """One body on its way in. A bounded part of it is in memory, the rest on the disk."""
+    """One body while it is received. A bounded part of it is in memory, the rest on disk."""
 
-    async def write(self, piece: bytes) -> None:
-        """Take the next piece. Returns when the store can take more."""
+    async def write(self, chunk: bytes) -> None:
+        """Add the next chunk. Returns when the store can take more."""
 
     async def finish(self) -> list[Extent]:
-        """The whole body, on the disk for good. The extents are now the caller's, to settle or to discard."""
+        """The whole body, durably on disk. The caller commits or discards the extents."""
 
     async def abort(self) -> None:
-        """Leave nothing behind. Harmless after an error; not to be called after ``finish`` returned."""
+        """Remove what was written. Harmless after an error; not to be called after ``finish`` returned."""
 
 
 class Pin(Protocol):
-    """Keeps what was readable when it was made."""
+    """Keeps the bytes that were readable when it was made."""
 
     def release(self) -> None: ...
 
@@ -83,9 +81,9 @@ class Stretch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Bytes of an open file for the kernel to send. The descriptor stays open until the span is released,
-    once."""
+class OpenExtent:
+    """Bytes of an extent in an open file, for the kernel to send. The descriptor stays open until ``release`` is
+    called, once."""
 
     fd: int
     offset: int
@@ -95,39 +93,38 @@ class Span:
 
 class Extents(Protocol):
     def upload(self, *, size_hint: int | None, observers: Sequence[Observer] = ()) -> Upload:
-        """Begin a body; ``size_hint`` is its exact size if that is known. The observers run beside the CRC.
+        """Begin a body; ``size_hint`` is its exact size if that is known.
 
-        More bytes than were announced are a ValueError.
+        More bytes than ``size_hint`` are a ValueError.
         """
 
     async def put(self, data: bytes) -> Extent:
-        """Store a body of at most EXTENT_MAX bytes that is in memory already. The sync is shared with all
-        that wait for one."""
+        """Store a body of at most EXTENT_MAX bytes that is in memory. Calls that wait at the same time share a sync."""
 
     def commit(self, extents: Sequence[Extent]) -> None:
-        """The transaction that refers to these extents has committed."""
+        """A transaction that refers to these extents has committed."""
 
     async def discard(self, extents: Sequence[Extent]) -> None:
-        """No transaction refers to these extents, nor ever will: give their space back."""
+        """No transaction refers to these extents, nor ever will: free their space."""
 
     def pin(self) -> Pin:
-        """To be called before the snapshot is taken. Costs no system call."""
+        """Called before a snapshot is taken. Costs no system call."""
 
     async def read(self, extent: Extent, offset: int, length: int) -> bytes:
-        """Bytes of the extent. Checked when it is the whole; raises Damaged."""
+        """Bytes of the extent. A whole extent is checked against its CRC; raises Damaged."""
 
     def stream(self, extent: Extent, offset: int, length: int) -> AsyncIterator[bytes]:
-        """The same piece by piece. A whole extent is checked before its last piece is given out."""
+        """The same in chunks. A whole extent is checked before its last chunk is yielded."""
 
-    def span(self, extent: Extent, offset: int, length: int) -> Span:
-        """The same as a place in an open file. Raises Damaged when there is no such file."""
+    def open_extent(self, extent: Extent, offset: int, length: int) -> OpenExtent:
+        """The same as a part of an open file. Raises Damaged when there is no such file."""
 
     async def close(self) -> None:
-        """Finish what was begun, let go of everything."""
+        """Finish running uploads and release all resources."""
 
 
 class Reclaimable(Protocol):
-    """What the sweeper needs of a store, beside what everybody does."""
+    """What garbage collection needs of a store."""
 
     def mark(self) -> Mark:
         """This moment."""
@@ -136,20 +133,19 @@ class Reclaimable(Protocol):
         """Whether every reader that may have pinned before the mark has released."""
 
     async def sealed(self, segments: Iterable[bytes]) -> set[bytes]:
-        """Those of the segments whose owner has let go of them or is dead: no new references to them will
-        come."""
+        """Those of the segments that their owner has sealed, or whose owner is dead: they get no new references."""
 
     async def punch(self, segment: bytes, stretches: Sequence[Stretch]) -> None:
-        """Give back the space of these stretches, as far as the store can. Nothing happens if it is gone."""
+        """Free the space of these stretches, as far as the store can. Nothing happens if the segment is gone."""
 
     async def keep_only(self, segment: bytes, stretches: Sequence[Stretch]) -> None:
-        """Give back all space but that of these stretches, which are in order. For segments that were let go."""
+        """Free all space but that of these stretches, which are in order. For sealed segments."""
 
     async def remove(self, segment: bytes) -> None:
-        """Remove a segment that was let go. Nothing happens if it is gone."""
+        """Remove a sealed segment. Nothing happens if it is gone."""
 
     def segments_of(self, owner: bytes) -> Iterator[bytes]:
-        """The segments that are there of one owner, in no order."""
+        """The segments of one owner, in no order."""
 
     def drop_owner(self, owner: bytes) -> None:
         """All segments of this dead owner were cleaned up: drop whatever else the store keeps for it."""

@@ -85,15 +85,15 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class FileSpan:
-    """Bytes of an open file, to be sent by the kernel when it can. The maker of the span owns the descriptor."""
+class FileSlice:
+    """Bytes of an open file, to be sent by the kernel when it can. Its maker owns the descriptor."""
 
     fd: int
     offset: int
     length: int
 
 
-Piece = bytes | memoryview | FileSpan
+Piece = bytes | memoryview | FileSlice
 
 
 @dataclass(slots=True)

@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from kyanite.engine.memory.sorted_keys import OrderedKeys
+from kyanite.engine.memory.sorted_keys import SortedKeys
 
 
-def filled(keys: list[bytes]) -> OrderedKeys:
-    ordered = OrderedKeys()
+def filled(keys: list[bytes]) -> SortedKeys:
+    ordered = SortedKeys()
     for key in keys:
         ordered.add(key)
     return ordered

@@ -17,7 +17,7 @@ from typing import Any
 import uvloop
 
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.values import Instant
 
 START_SECONDS = 60
@@ -76,7 +76,7 @@ def _live(folder: Path, notes: Path, line: Connection) -> None:
 
 
 async def _serve(folder: Path, notes: Path, line: Connection) -> None:
-    engine = EmbeddedEngine.open(folder, log_bytes=1_000_000)
+    engine = SqliteEngine.open(folder, log_bytes=1_000_000)
     with notes.open("a", buffering=1) as file:
 
         def note(text: str) -> None:
@@ -98,15 +98,15 @@ def stop() -> None:
     """A command without a function: the worker closes the engine and ends."""
 
 
-async def put(engine: EmbeddedEngine, _note: Note, key: bytes, value: bytes) -> None:
+async def put(engine: SqliteEngine, _note: Note, key: bytes, value: bytes) -> None:
     await engine.run(lambda tx: tx.put(key, value))
 
 
-async def get(engine: EmbeddedEngine, _note: Note, key: bytes) -> bytes | None:
+async def get(engine: SqliteEngine, _note: Note, key: bytes) -> bytes | None:
     return await engine.read(lambda state: state.get(key))
 
 
-async def count_up(engine: EmbeddedEngine, note: Note, own: bytes, tasks: int, steps: int) -> list[Instant]:
+async def count_up(engine: SqliteEngine, note: Note, own: bytes, tasks: int, steps: int) -> list[Instant]:
     """Raise a shared counter and one of our own together, many times; note the latter after each commit."""
     instants: list[Instant] = []
 
@@ -129,7 +129,7 @@ def value_of(state: Snapshot, key: bytes) -> int:
     return int.from_bytes(state.get(key) or b"", "big")
 
 
-async def fill(engine: EmbeddedEngine, note: Note, own: bytes, tasks: int) -> None:
+async def fill(engine: SqliteEngine, note: Note, own: bytes, tasks: int) -> None:
     """Until killed, write rows and large bodies whose content follows from their key; note those committed."""
 
     def body(number: int) -> Callable[[Transaction], bytes]:
@@ -153,24 +153,24 @@ def content(own: bytes, number: int) -> bytes:
     return b"%s %d " % (own, number) * (50 + number % 400)
 
 
-async def take_turns(engine: EmbeddedEngine, _note: Note, seconds: float) -> tuple[int, float]:
+async def write_for(engine: SqliteEngine, _note: Note, seconds: float) -> tuple[int, float]:
     """How many commits a process gets in that time that always has some waiting, and the longest wait for one."""
-    turns = 0
+    count = 0
     longest = 0.0
     until = time.monotonic() + seconds
 
     async def client(key: bytes) -> None:
-        nonlocal turns, longest
+        nonlocal count, longest
         while (before := time.monotonic()) < until:
             await engine.run(lambda tx: tx.put(key, b"x" * 500))
             longest = max(longest, time.monotonic() - before)
-            turns += 1
+            count += 1
 
     await asyncio.gather(*(client(b"%d/%d" % (os.getpid(), number)) for number in range(4)))
-    return turns, longest
+    return count, longest
 
 
-async def keep_the_turn(engine: EmbeddedEngine, note: Note) -> None:
+async def keep_the_write_lock(engine: SqliteEngine, note: Note) -> None:
     def body(tx: Transaction) -> None:
         tx.put(b"never", b"committed")
         note("inside")
@@ -179,11 +179,11 @@ async def keep_the_turn(engine: EmbeddedEngine, note: Note) -> None:
     await engine.run(body)
 
 
-async def subscribe(engine: EmbeddedEngine, note: Note, topic: bytes, notifications: int) -> int:
+async def subscribe(engine: SqliteEngine, note: Note, topic: bytes, notifications: int) -> int:
     heard = 0
-    listener = engine.subscribe(topic)
+    subscriber = engine.subscribe(topic)
     note("listening")
-    async for _ in listener:
+    async for _ in subscriber:
         heard += 1
         note("heard")
         if heard == notifications:
@@ -191,5 +191,5 @@ async def subscribe(engine: EmbeddedEngine, note: Note, topic: bytes, notificati
     return heard
 
 
-async def notify(engine: EmbeddedEngine, _note: Note, topic: bytes) -> None:
+async def notify(engine: SqliteEngine, _note: Note, topic: bytes) -> None:
     await engine.run(lambda tx: tx.notify(topic))

@@ -1,4 +1,4 @@
-"""The embedded engine keeps the engine's promises, and those that only it makes."""
+"""The SQLite engine keeps the promises of the contract, and those that only it makes."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ from kyanite.engine.api import (
 )
 from kyanite.engine.clock import wall_clock
 from kyanite.engine.sqlite import database
-from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.engine.sqlite.group_commit import Limits
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.values import Instant
@@ -53,12 +53,12 @@ def opener(tmp_path: Path) -> Opener:
     numbers = count()
 
     def open_engine(clock: Callable[[], Instant] | None = None) -> Engine:
-        return EmbeddedEngine.open(tmp_path / f"store-{next(numbers)}", clock=clock or wall_clock)
+        return SqliteEngine.open(tmp_path / f"store-{next(numbers)}", clock=clock or wall_clock)
 
     return open_engine
 
 
-class TestEmbeddedEngine(EngineSuite):
+class TestSqliteEngine(EngineSuite):
     pass
 
 
@@ -85,10 +85,10 @@ class TestReopening:
         rows = [(b"a", b"1"), (body_key(3), b"x" * 20_000), (b"z" * 8000, b"2")]
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path / "a" / "store")
+            engine = SqliteEngine.open(tmp_path / "a" / "store")
             await put(engine, *rows)
             await engine.close()
-            engine = EmbeddedEngine.open(tmp_path / "a" / "store")
+            engine = SqliteEngine.open(tmp_path / "a" / "store")
             assert await everything(engine) == rows
             await engine.close()
 
@@ -97,11 +97,11 @@ class TestReopening:
     def test_instants_grow_on_although_the_clock_went_back(self, tmp_path: Path) -> None:
         async def main() -> None:
             clock = Clock()
-            engine = EmbeddedEngine.open(tmp_path, clock=clock)
+            engine = SqliteEngine.open(tmp_path, clock=clock)
             before = [await engine.run(add_stamp) for _ in range(3)]
             await engine.close()
             clock.at = Instant(START - 864_000_000_000)
-            engine = EmbeddedEngine.open(tmp_path, clock=clock)
+            engine = SqliteEngine.open(tmp_path, clock=clock)
             assert await engine.read(lambda state: state.now) >= before[-1]
             assert await engine.run(add_stamp) > before[-1]
             await engine.close()
@@ -110,12 +110,12 @@ class TestReopening:
 
     def test_a_newer_format_is_refused_in_so_many_words(self, tmp_path: Path) -> None:
         async def main() -> None:
-            await EmbeddedEngine.open(tmp_path).close()
+            await SqliteEngine.open(tmp_path).close()
             with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
                 connection.execute("UPDATE meta SET value = 99 WHERE name = 'format'")
             connection.close()
             with pytest.raises(EngineError, match=r"format 99 .* newer version"):
-                EmbeddedEngine.open(tmp_path)
+                SqliteEngine.open(tmp_path)
 
         on_loop(main())
 
@@ -129,12 +129,12 @@ class TestReopening:
     )
     def test_a_damaged_store_is_refused(self, tmp_path: Path, damage: str) -> None:
         async def main() -> None:
-            await EmbeddedEngine.open(tmp_path).close()
+            await SqliteEngine.open(tmp_path).close()
             with sqlite3.connect(tmp_path / "store.sqlite3") as connection:
                 connection.execute(damage)
             connection.close()
             with pytest.raises(EngineError, match="damaged"):
-                EmbeddedEngine.open(tmp_path)
+                SqliteEngine.open(tmp_path)
 
         on_loop(main())
 
@@ -143,7 +143,7 @@ class TestReopening:
 
         async def main() -> None:
             with pytest.raises(EngineError, match="not a database"):
-                EmbeddedEngine.open(tmp_path)
+                SqliteEngine.open(tmp_path)
 
         on_loop(main())
 
@@ -154,22 +154,22 @@ class TestReopening:
             before = len(os.listdir("/dev/fd"))
             for _ in range(3):
                 with pytest.raises(EngineError):
-                    EmbeddedEngine.open(tmp_path)
+                    SqliteEngine.open(tmp_path)
             assert len(os.listdir("/dev/fd")) == before
 
         on_loop(main())
 
     def test_two_engines_of_one_process_share_a_store(self, tmp_path: Path) -> None:
         async def main() -> None:
-            first = EmbeddedEngine.open(tmp_path)
-            second = EmbeddedEngine.open(tmp_path)
+            first = SqliteEngine.open(tmp_path)
+            second = SqliteEngine.open(tmp_path)
             notifications = second.subscribe(b"topic")
             await first.run(ringing)
             assert await get(second, b"k") == b"v"
             await asyncio.wait_for(anext(notifications), PATIENCE_SECONDS)
             await first.close()
             await asyncio.gather(*(second.run(add_one(b"n")) for _ in range(10)))
-            first = EmbeddedEngine.open(tmp_path)
+            first = SqliteEngine.open(tmp_path)
             assert await first.run(add_one(b"n")) == 11
             await first.close()
             await second.close()
@@ -191,7 +191,7 @@ def commit_elsewhere(folder: Path) -> None:
     """As another process would, while the caller's loop stands still."""
 
     async def main() -> None:
-        engine = EmbeddedEngine.open(folder)
+        engine = SqliteEngine.open(folder)
         await engine.run(add_stamp)
         await engine.close()
 
@@ -202,7 +202,7 @@ def commit_elsewhere(folder: Path) -> None:
 
 
 class TestSnapshots:
-    """What happens when somebody else commits in the middle of a read."""
+    """What happens when another process commits during a read."""
 
     def test_the_state_stays_the_same(self, tmp_path: Path) -> None:
         def body(state: Snapshot) -> None:
@@ -214,7 +214,7 @@ class TestSnapshots:
             assert list(state.scan(b"", b"z")) == [(b"stamp", stamp)]
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path)
+            engine = SqliteEngine.open(tmp_path)
             before = await engine.run(add_stamp)
             await engine.read(body)
             after = await get(engine, b"stamp")
@@ -230,7 +230,7 @@ class TestSnapshots:
             assert int.from_bytes(state.get(b"stamp") or b"", "big") < now
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path)
+            engine = SqliteEngine.open(tmp_path)
             await engine.run(add_stamp)
             await engine.read(body)
             await engine.close()
@@ -240,8 +240,8 @@ class TestSnapshots:
     def test_no_snapshot_is_used_on_when_a_younger_state_can_be_seen(
         self, tmp_path: Path, files: SpoiledFiles, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Whoever commits may stop for long between the commit and whatever it does next to tell the others."""
-        entered, go_on, tell = Event(), Event(), Event()
+        """A process may stop for long between its commit and the change of the shared state."""
+        entered, go_on, end = Event(), Event(), Event()
 
         def hook(what: str, file: str) -> None:
             if what == SYNC and file.endswith("-wal"):
@@ -250,24 +250,24 @@ class TestSnapshots:
 
         end_commit = SharedState.end_commit
 
-        def told_late(shared_state: SharedState) -> None:
-            assert tell.wait(PATIENCE_SECONDS)
+        def end_late(shared_state: SharedState) -> None:
+            assert end.wait(PATIENCE_SECONDS)
             end_commit(shared_state)
 
         async def main() -> None:
-            writing = EmbeddedEngine.open(tmp_path, vfs=files.name)
-            reading = EmbeddedEngine.open(tmp_path)
+            writing = SqliteEngine.open(tmp_path, vfs=files.name)
+            reading = SqliteEngine.open(tmp_path)
             await put(writing, (b"k", b"old"))
             files.hook = hook
-            monkeypatch.setattr(SharedState, "end_commit", told_late)
+            monkeypatch.setattr(SharedState, "end_commit", end_late)
             written = asyncio.ensure_future(put(writing, (b"k", b"new")))
             assert await asyncio.to_thread(entered.wait, PATIENCE_SECONDS)
-            # From here to the end of the turn nothing is awaited that takes the loop any further.
+            # From here on, nothing is awaited that makes the loop go on to its next iteration.
             assert await get(reading, b"k") == b"old"
             go_on.set()
             wait_until_visible(tmp_path, b"k", b"new")
             assert await get(reading, b"k") == b"new"
-            tell.set()
+            end.set()
             await written
             await reading.close()
             await writing.close()
@@ -276,13 +276,13 @@ class TestSnapshots:
             on_loop(main())
         finally:
             go_on.set()
-            tell.set()
+            end.set()
 
-    def test_reads_of_one_turn_of_the_loop_share_a_snapshot_while_nothing_is_committed(
+    def test_reads_of_one_iteration_of_the_loop_share_a_snapshot_while_nothing_is_committed(
         self, tmp_path: Path
     ) -> None:
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path)
+            engine = SqliteEngine.open(tmp_path)
             await put(engine, (b"k", b"old"))
             begun: list[str] = []
 
@@ -325,7 +325,7 @@ class TestGroupCommit:
                 assert go_on.wait(PATIENCE_SECONDS)
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             files.hook = hook
             written = asyncio.ensure_future(put(engine, (b"k", b"v")))
             refused = asyncio.ensure_future(engine.run(raising))
@@ -345,9 +345,7 @@ class TestGroupCommit:
 
         on_loop(main())
 
-    def test_whoever_comes_while_a_commit_is_in_flight_shares_the_next(
-        self, tmp_path: Path, files: SpoiledFiles
-    ) -> None:
+    def test_bodies_that_wait_for_a_commit_share_the_next(self, tmp_path: Path, files: SpoiledFiles) -> None:
         syncs = 0
 
         def hook(what: str, file: str) -> None:
@@ -355,7 +353,7 @@ class TestGroupCommit:
             syncs += what == SYNC and file.endswith("-wal")
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             files.hook = hook
             calls = [asyncio.ensure_future(engine.run(add_one(b"n"))) for _ in range(100)]
             await calls[0]
@@ -374,7 +372,7 @@ class TestGroupCommit:
                 syncs.append(file)
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             await put(engine, (b"k", b"v"))
             files.hook = hook
             for _ in range(5):
@@ -395,7 +393,7 @@ class TestGroupCommit:
             raise AssertionError((what, file))
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             await put(engine, (b"k", b"v"))
             files.hook = hook
             instants = [await engine.run(lambda tx: tx.now) for _ in range(3)]
@@ -408,15 +406,15 @@ class TestGroupCommit:
 
         on_loop(main())
 
-    def test_batches_are_bounded_and_nobody_is_forgotten(self, tmp_path: Path) -> None:
+    def test_batches_are_bounded_and_no_body_is_forgotten(self, tmp_path: Path) -> None:
         async def main() -> None:
             for limits in (Limits(bodies=3), Limits(size_bytes=50), Limits(seconds=0.0)):
-                engine = EmbeddedEngine.open(tmp_path, limits=limits)
+                engine = SqliteEngine.open(tmp_path, limits=limits)
                 await asyncio.gather(
                     *(engine.run(add_one(b"n%d" % (n % 7)), durable=n % 3 > 0) for n in range(70))
                 )
                 await engine.close()
-            engine = EmbeddedEngine.open(tmp_path)
+            engine = SqliteEngine.open(tmp_path)
             assert [value for _, value in await everything(engine)] == [(30).to_bytes(8, "big")] * 7
             await engine.close()
 
@@ -424,7 +422,7 @@ class TestGroupCommit:
 
     def test_a_queue_that_is_full_says_so(self, tmp_path: Path) -> None:
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, limits=Limits(waiting=10))
+            engine = SqliteEngine.open(tmp_path, limits=Limits(waiting=10))
             outcomes = await asyncio.gather(
                 *(engine.run(add_one(b"n")) for _ in range(15)), return_exceptions=True
             )
@@ -434,7 +432,7 @@ class TestGroupCommit:
 
         on_loop(main())
 
-    def test_whose_turn_it_is_can_be_seen_from_outside(self, tmp_path: Path, files: SpoiledFiles) -> None:
+    def test_the_writer_is_known_to_other_processes(self, tmp_path: Path, files: SpoiledFiles) -> None:
         entered, go_on = Event(), Event()
 
         def hook(what: str, file: str) -> None:
@@ -444,25 +442,25 @@ class TestGroupCommit:
 
         async def main() -> None:
             shared_state = SharedState(tmp_path)
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
-            assert holder(shared_state) is None
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
+            assert writer_pid(shared_state) is None
             files.hook = hook
             written = asyncio.ensure_future(put(engine, (b"k", b"v")))
             try:
                 assert await asyncio.to_thread(entered.wait, PATIENCE_SECONDS)
-                assert holder(shared_state) == os.getpid()
+                assert writer_pid(shared_state) == os.getpid()
             finally:
                 go_on.set()
             await written
-            assert holder(shared_state) is None
+            assert writer_pid(shared_state) is None
             await engine.close()
             shared_state.close()
 
         on_loop(main())
 
 
-def holder(shared_state: SharedState) -> int | None:
-    return shared_state.turn.pid if shared_state.turn else None
+def writer_pid(shared_state: SharedState) -> int | None:
+    return shared_state.writer.pid if shared_state.writer else None
 
 
 class TestTrouble:
@@ -472,7 +470,7 @@ class TestTrouble:
                 raise apsw.FullError("planned by the test")
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             await put(engine, (b"k", b"before"))
             files.hook = full
             outcomes = await asyncio.gather(
@@ -491,16 +489,14 @@ class TestTrouble:
         on_loop(main())
 
     def test_a_full_disk_in_the_middle_of_a_batch(self, tmp_path: Path, files: SpoiledFiles) -> None:
-        """A scan brings earlier writes into the tables before the end, and more than memory should hold."""
+        """A scan brings earlier writes into the tables before the end, and more than should be in memory."""
 
         def full(what: str, _file: str) -> None:
             if what == WRITE:
                 raise apsw.FullError("planned by the test")
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(
-                tmp_path, vfs=files.name, limits=Limits(size_bytes=10**9, seconds=60)
-            )
+            engine = SqliteEngine.open(tmp_path, vfs=files.name, limits=Limits(size_bytes=10**9, seconds=60))
             files.hook = full
             outcomes = await asyncio.gather(
                 put(engine, *((b"%d" % n, b"x" * 1_000_000) for n in range(40))),
@@ -521,8 +517,8 @@ class TestTrouble:
         self, tmp_path: Path, files: SpoiledFiles, code: int
     ) -> None:
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
-            other = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
+            other = SqliteEngine.open(tmp_path, vfs=files.name)
             await put(engine, (b"k", b"before"))
             files.hook = failing(SYNC if code == apsw.SQLITE_IOERR_FSYNC else WRITE, "-wal", code)
             outcomes = await asyncio.gather(
@@ -535,12 +531,12 @@ class TestTrouble:
                 with pytest.raises(EngineFailed):
                     await put(one, (b"k", b"refused"))
             await engine.close()
-            late = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            late = SqliteEngine.open(tmp_path, vfs=files.name)
             with pytest.raises(EngineFailed):
                 await put(late, (b"k", b"refused"))
             await late.close()
             await other.close()
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             assert await get(engine, b"k") in (b"before", b"perhaps")
             await put(engine, (b"k", b"after"))
             assert await get(engine, b"k") == b"after"
@@ -552,25 +548,25 @@ class TestTrouble:
         self, tmp_path: Path, files: SpoiledFiles, caplog: pytest.LogCaptureFixture
     ) -> None:
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name, log_bytes=1)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name, log_bytes=1)
             files.hook = failing(SYNC, ".sqlite3", apsw.SQLITE_IOERR_FSYNC)
             with caplog.at_level(logging.CRITICAL, "kyanite.checkpoint"), pytest.raises(EngineFailed):
                 await write_for_long(engine)
             files.hook = lambda _what, _file: None
             rows = await everything(engine)
             await engine.close()
-            engine = EmbeddedEngine.open(tmp_path, vfs=files.name)
+            engine = SqliteEngine.open(tmp_path, vfs=files.name)
             assert await everything(engine) == rows
             await put(engine, (b"k", b"v"))
             await engine.close()
 
         on_loop(main())
 
-    def test_the_log_begins_again_while_somebody_writes(self, tmp_path: Path) -> None:
+    def test_the_log_begins_again_while_a_process_writes(self, tmp_path: Path) -> None:
         log = tmp_path / "store.sqlite3-wal"
 
         async def main() -> None:
-            engine = EmbeddedEngine.open(tmp_path, log_bytes=100_000)
+            engine = SqliteEngine.open(tmp_path, log_bytes=100_000)
             for attempt in range(1, 400):
                 await put(engine, *((b"%d" % n, os.urandom(10_000)) for n in range(50)))
                 if log.stat().st_size < attempt * 250_000:

@@ -1,4 +1,4 @@
-"""Several processes, one store: what one was told is committed, all see; turns are fair; a dead one harms nobody."""
+"""Several processes, one store: all see what one has committed, the write lock is fair, and a death harms no other."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.engine.sqlite.shared_state import SharedState
 from tests.engine.sqlite import store_process
 from tests.engine.sqlite.store_process import Worker
@@ -36,7 +36,7 @@ def stored(folder: Path) -> dict[bytes, bytes]:
     """What a new user of the store finds in it."""
 
     async def main() -> dict[bytes, bytes]:
-        engine = EmbeddedEngine.open(folder)
+        engine = SqliteEngine.open(folder)
         rows = dict(await everything(engine))
         await engine.close()
         return rows
@@ -78,32 +78,34 @@ def test_counters_lose_no_step_and_instants_are_never_shared(
     assert len(set(instants)) == 750
 
 
-def test_every_process_gets_its_turns(start: Callable[[str], Worker]) -> None:
-    """How turns go round is tested in ``test_write_lock.py``; what shares come of it depends on the machine."""
+def test_every_process_gets_the_write_lock(start: Callable[[str], Worker]) -> None:
+    """The order is tested in ``test_write_lock.py``; how many transactions each commits depends on the machine."""
     workers = [start(f"w{number}") for number in range(3)]
     for one in workers:
-        one.begin(store_process.take_turns, 1.0)
+        one.begin(store_process.write_for, 1.0)
     shares = [one.end() for one in workers]
     longest = max(longest for _, longest in shares)
-    turns = [turns for turns, _ in shares]
-    print(f"transactions of three processes in a second: {turns}; the longest wait: {longest * 1000:.1f} ms")
-    assert min(turns) > 0
+    counts = [count for count, _ in shares]
+    print(f"transactions of three processes in a second: {counts}; the longest wait: {longest * 1000:.1f} ms")
+    assert min(counts) > 0
 
 
-def test_a_process_that_dies_in_its_turn_harms_nobody(start: Callable[[str], Worker], tmp_path: Path) -> None:
+def test_a_process_that_dies_with_the_write_lock_harms_no_other(
+    start: Callable[[str], Worker], tmp_path: Path
+) -> None:
     dying, living = start("dying"), start("living")
     shared_state = SharedState(tmp_path / "store")
-    dying.begin(store_process.keep_the_turn)
+    dying.begin(store_process.keep_the_write_lock)
     wait_until(lambda: dying.noted() == ["inside"])
-    turn = shared_state.turn
-    assert turn is not None
-    assert turn.pid == dying.pid
+    writer = shared_state.writer
+    assert writer is not None
+    assert writer.pid == dying.pid
     living.begin(store_process.put, b"k", b"v")
     dying.kill()
     living.end()
     assert living.call(store_process.get, b"k") == b"v"
     assert living.call(store_process.get, b"never") is None
-    wait_until(lambda: shared_state.turn is None)
+    wait_until(lambda: shared_state.writer is None)
     shared_state.close()
 
 
@@ -150,7 +152,7 @@ def check_filled(rows: dict[bytes, bytes], own: bytes, noted: list[str]) -> None
         assert rows[key] == store_process.content(own, number)
 
 
-def test_rings_reach_other_processes(start: Callable[[str], Worker]) -> None:
+def test_notifications_reach_other_processes(start: Callable[[str], Worker]) -> None:
     listening, ringing = start("listening"), start("ringing")
     for attempt in range(2):
         listening.begin(store_process.subscribe, b"topic", 2)
@@ -161,22 +163,22 @@ def test_rings_reach_other_processes(start: Callable[[str], Worker]) -> None:
         assert listening.end() == 2
 
 
-def test_a_dead_listener_is_forgotten(start: Callable[[str], Worker], tmp_path: Path) -> None:
+def test_the_pipe_of_a_dead_process_is_removed(start: Callable[[str], Worker], tmp_path: Path) -> None:
     dying, ringing = start("dying"), start("ringing")
     dying.begin(store_process.subscribe, b"topic", 1000)
     wait_until(lambda: dying.noted() == ["listening"])
     ringing.call(store_process.notify, b"topic")
     wait_until(lambda: "heard" in dying.noted())
-    bells = tmp_path / "store" / "bells"
-    assert len(list(bells.iterdir())) == 1
+    pipes = tmp_path / "store" / "bells"
+    assert len(list(pipes.iterdir())) == 1
     dying.kill()
     ringing.call(store_process.notify, b"topic")
-    assert list(bells.iterdir()) == []
+    assert list(pipes.iterdir()) == []
     ringing.call(store_process.notify, b"topic")
 
 
 def test_another_process_takes_the_checkpoints_over(start: Callable[[str], Worker], tmp_path: Path) -> None:
-    """The first one has the office; when it is dead, the log must still begin again."""
+    """The first one is the checkpoint leader; when it is dead, another must keep the log short."""
     first, second = start("first"), start("second")
     first.call(store_process.put, b"k", b"v")
     first.kill()
@@ -199,7 +201,7 @@ def test_closing_one_of_them_leaves_the_store_to_the_others(
     staying.end()
 
     async def main() -> None:
-        engine = EmbeddedEngine.open(tmp_path / "store")
+        engine = SqliteEngine.open(tmp_path / "store")
         assert await engine.read(lambda state: store_process.value_of(state, b"shared")) == 510
         await engine.close()
 

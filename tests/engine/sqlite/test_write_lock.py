@@ -1,4 +1,4 @@
-"""Turns go round: whoever has just had one cannot take the next while somebody waits."""
+"""The write lock is fair: a process that has just released it does not get it again while another waits."""
 
 import fcntl
 import os
@@ -27,9 +27,9 @@ def pair(tmp_path: Path) -> Iterator[tuple[WriteLock, WriteLock]]:
     shared_state.close()
 
 
-def wait_at_the_door(waiting: WriteLock, folder: Path) -> Thread:
-    """Let somebody wait for the turn; returns once it is first in line."""
-    thread = Thread(target=waiting.enter, daemon=True)
+def wait_in_line(waiting: WriteLock, folder: Path) -> Thread:
+    """Let a thread wait for the lock; returns once it is first in line."""
+    thread = Thread(target=waiting.acquire, daemon=True)
     thread.start()
     probe = os.open(folder / "turnstile.lock", os.O_RDWR)
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -49,13 +49,13 @@ def wait_at_the_door(waiting: WriteLock, folder: Path) -> Thread:
 def test_who_comes_out_cannot_slip_in_again(pair: tuple[WriteLock, WriteLock], tmp_path: Path) -> None:
     first, second = pair
     for _ in range(ROUNDS):
-        first.enter()
-        thread = wait_at_the_door(second, tmp_path)
-        first.leave()
-        assert not first.try_enter()
+        first.acquire()
+        thread = wait_in_line(second, tmp_path)
+        first.release()
+        assert not first.try_acquire()
         thread.join(PATIENCE_SECONDS)
         assert not thread.is_alive()
-        second.leave()
+        second.release()
 
 
 def test_who_comes_out_and_waits_comes_after_who_waited(
@@ -65,27 +65,27 @@ def test_who_comes_out_and_waits_comes_after_who_waited(
     for _ in range(ROUNDS):
         order: list[str] = []
 
-        def take_turn(order: list[str] = order) -> None:
-            first.enter()
+        def acquire_and_release(order: list[str] = order) -> None:
+            first.acquire()
             order.append("first")
-            first.leave()
+            first.release()
 
-        first.enter()
-        waiting = wait_at_the_door(second, tmp_path)
-        first.leave()
-        again = Thread(target=take_turn, daemon=True)
+        first.acquire()
+        waiting = wait_in_line(second, tmp_path)
+        first.release()
+        again = Thread(target=acquire_and_release, daemon=True)
         again.start()
         waiting.join(PATIENCE_SECONDS)
         order.append("second")
-        second.leave()
+        second.release()
         again.join(PATIENCE_SECONDS)
         assert order == ["second", "first"]
 
 
-def test_a_free_turn_is_taken_at_once(pair: tuple[WriteLock, WriteLock]) -> None:
+def test_a_free_lock_is_acquired_without_waiting(pair: tuple[WriteLock, WriteLock]) -> None:
     first, second = pair
-    assert first.try_enter()
-    assert not second.try_enter()
-    first.leave()
-    assert second.try_enter()
-    second.leave()
+    assert first.try_acquire()
+    assert not second.try_acquire()
+    first.release()
+    assert second.try_acquire()
+    second.release()

@@ -2,8 +2,8 @@
 
 pin                      pin; answers nothing more than ok
 release                  release the oldest pin
-put LENGTH               put a body and settle it; answers the extent
-leave LENGTH             put a body and settle nothing
+put LENGTH               put a body and commit it; answers the extent
+leave LENGTH             put a body and do not commit it
 begin LENGTH             upload so many bytes of a larger body and never finish
 close                    close the store and end
 """

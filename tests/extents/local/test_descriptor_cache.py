@@ -1,4 +1,4 @@
-"""Open files: never more than agreed, and none closed under a reader."""
+"""The descriptor cache: never more than allowed, and none closed under a reader."""
 
 import os
 from pathlib import Path
@@ -7,16 +7,16 @@ import pytest
 
 from kyanite.engine.api import EngineBusy
 from kyanite.extents.local import descriptor_cache
-from kyanite.extents.local.descriptor_cache import OpenFiles
+from kyanite.extents.local.descriptor_cache import DescriptorCache
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenFiles:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DescriptorCache:
     monkeypatch.setattr(descriptor_cache, "IDLE_MAX", 2)
     monkeypatch.setattr(descriptor_cache, "IN_USE_MAX", 3)
     for number in range(5):
         (tmp_path / f"{number}").write_text(f"{number}")
-    return OpenFiles(lambda segment: tmp_path / segment.decode())
+    return DescriptorCache(lambda segment: tmp_path / segment.decode())
 
 
 def is_open(fd: int) -> bool:
@@ -27,41 +27,41 @@ def is_open(fd: int) -> bool:
     return True
 
 
-def test_a_file_is_opened_once_and_kept_a_while(files: OpenFiles) -> None:
-    first, second = files.acquire(b"0"), files.acquire(b"0")
+def test_a_file_is_opened_once_and_kept_a_while(cache: DescriptorCache) -> None:
+    first, second = cache.acquire(b"0"), cache.acquire(b"0")
     assert first is second
-    files.give_back(first)
+    cache.release(first)
     assert is_open(first.fd)
-    files.give_back(second)
-    assert files.acquire(b"0") is first
-    files.give_back(first)
-    files.close()
+    cache.release(second)
+    assert cache.acquire(b"0") is first
+    cache.release(first)
+    cache.close()
     assert not is_open(first.fd)
 
 
-def test_the_longest_idle_is_closed_first(files: OpenFiles) -> None:
-    opened = [files.acquire(b"%d" % number) for number in range(3)]
+def test_the_longest_idle_is_closed_first(cache: DescriptorCache) -> None:
+    opened = [cache.acquire(b"%d" % number) for number in range(3)]
     for file in opened:
-        files.give_back(file)
+        cache.release(file)
     assert [is_open(file.fd) for file in opened] == [False, True, True]
-    files.close()
+    cache.close()
 
 
-def test_there_is_a_limit(files: OpenFiles) -> None:
-    opened = [files.acquire(b"%d" % number) for number in range(3)]
+def test_there_is_a_limit(cache: DescriptorCache) -> None:
+    opened = [cache.acquire(b"%d" % number) for number in range(3)]
     with pytest.raises(EngineBusy):
-        files.acquire(b"3")
-    files.acquire(b"0")
-    files.give_back(opened[1])
-    files.acquire(b"3")
-    files.close()
+        cache.acquire(b"3")
+    cache.acquire(b"0")
+    cache.release(opened[1])
+    cache.acquire(b"3")
+    cache.close()
 
 
-def test_a_forgotten_file_is_closed_unless_somebody_reads_it(files: OpenFiles) -> None:
-    idle, used = files.acquire(b"0"), files.acquire(b"1")
-    files.give_back(idle)
-    files.forget(b"0")
-    files.forget(b"1")
-    files.forget(b"2")
+def test_a_forgotten_file_is_closed_unless_it_is_read(cache: DescriptorCache) -> None:
+    idle, used = cache.acquire(b"0"), cache.acquire(b"1")
+    cache.release(idle)
+    cache.forget(b"0")
+    cache.forget(b"1")
+    cache.forget(b"2")
     assert [is_open(file.fd) for file in (idle, used)] == [False, True]
-    files.close()
+    cache.close()

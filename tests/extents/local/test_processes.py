@@ -1,4 +1,4 @@
-"""Extents with several processes: what one reads or writes, another's sweeper leaves alone, until the one is dead."""
+"""Extents with several processes: garbage collection keeps what another process reads or writes until it is dead."""
 
 import asyncio
 import signal
@@ -36,7 +36,7 @@ class Other:
         )
         assert self._answer() == "ready"
 
-    def tell(self, command: str) -> str:
+    def send(self, command: str) -> str:
         assert self._process.stdin is not None
         self._process.stdin.write(command + "\n")
         self._process.stdin.flush()
@@ -69,13 +69,13 @@ def other(tmp_path: Path) -> Iterator[Other]:
 
 
 class Here:
-    """This process: a store, an engine, and a sweeper over both."""
+    """This process: a store, an engine, and garbage collection over both."""
 
     def __init__(self, folder: Path) -> None:
         self.membership = LocalMembership(folder / "owners")
         self.extents = LocalExtents(folder, self.membership)
         self.engine = MemoryEngine()
-        self.sweeper = GarbageCollector(self.engine, self.extents, self.membership)
+        self.garbage_collector = GarbageCollector(self.engine, self.extents, self.membership)
 
     async def create(self, *stored: Extent) -> Content:
         return await self.engine.run(lambda tx: content.create(tx, stored))
@@ -83,15 +83,15 @@ class Here:
     async def drop(self, what: Content) -> None:
         await self.engine.run(lambda tx: content.drop(tx, what))
 
-    async def sweep(self) -> None:
+    async def collect_garbage(self) -> None:
         """Until nothing more happens for a while."""
         idle = 0
         for _ in range(500):
-            idle = 0 if await self.sweeper.step() else idle + 1
+            idle = 0 if await self.garbage_collector.step() else idle + 1
             if idle > 5:
                 return
             await asyncio.sleep(0.01)
-        raise AssertionError("The sweeper never comes to an end.")
+        raise AssertionError("Garbage collection never ends.")
 
 
 def run(folder: Path, body: Callable[[Here], Awaitable[None]]) -> None:
@@ -124,18 +124,18 @@ async def dropped(here: Here) -> Extent:
 
 def test_a_reader_in_another_process_keeps_what_it_reads(tmp_path: Path, other: Other) -> None:
     async def body(here: Here) -> None:
-        assert other.tell("pin") == "ok"
+        assert other.send("pin") == "ok"
         stored = await dropped(here)
-        assert other.tell("pin") == "ok"
-        await here.sweep()
+        assert other.send("pin") == "ok"
+        await here.collect_garbage()
         assert await here.extents.read(stored, 0, stored.length) == bytes(stored.length)
-        assert other.tell("release") == "ok"
-        await here.sweep()
+        assert other.send("release") == "ok"
+        await here.collect_garbage()
         assert await here.extents.read(stored, 0, 100) == bytes(100), (
-            "the second reader began before the sweep"
+            "the second reader began before the collection"
         )
-        assert other.tell("release") == "ok"
-        await here.sweep()
+        assert other.send("release") == "ok"
+        await here.collect_garbage()
         assert files(tmp_path) == []
         with pytest.raises(Damaged):
             await here.extents.read(stored, 0, 100)
@@ -145,12 +145,12 @@ def test_a_reader_in_another_process_keeps_what_it_reads(tmp_path: Path, other: 
 
 def test_a_dead_reader_keeps_nothing(tmp_path: Path, other: Other) -> None:
     async def body(here: Here) -> None:
-        assert other.tell("pin") == "ok"
+        assert other.send("pin") == "ok"
         await dropped(here)
-        await here.sweep()
+        await here.collect_garbage()
         assert len(files(tmp_path)) == 1
         other.kill()
-        await here.sweep()
+        await here.collect_garbage()
         assert files(tmp_path) == []
 
     run(tmp_path, body)
@@ -158,37 +158,39 @@ def test_a_dead_reader_keeps_nothing(tmp_path: Path, other: Other) -> None:
 
 def test_an_upload_in_another_process_is_left_alone_until_that_dies(tmp_path: Path, other: Other) -> None:
     async def body(here: Here) -> None:
-        assert other.tell(f"begin {5 * MIB}") == "ok"
-        uncommitted = decode(other.tell(f"leave {64 * KIB}"))
-        await here.sweep()
+        assert other.send(f"begin {5 * MIB}") == "ok"
+        uncommitted = decode(other.send(f"leave {64 * KIB}"))
+        await here.collect_garbage()
         assert len(files(tmp_path)) == 2
-        committed = decode(other.tell(f"leave {64 * KIB}"))
+        committed = decode(other.send(f"leave {64 * KIB}"))
         assert committed.segment == uncommitted.segment
         what = await here.create(committed)
         other.kill()
-        await here.sweep()
+        await here.collect_garbage()
         (file,) = files(tmp_path)
         assert await here.extents.read(committed, 0, committed.length) == bytes(64 * KIB)
         assert file.stat().st_size == committed.start + committed.length
         assert here.membership.dead_owners() == []
         await here.drop(what)
-        await here.sweep()
+        await here.collect_garbage()
         assert files(tmp_path) == []
 
     run(tmp_path, body)
 
 
-def test_what_another_process_wrote_and_closed_is_swept_like_the_rest(tmp_path: Path, other: Other) -> None:
+def test_what_another_process_wrote_and_closed_is_collected_like_the_rest(
+    tmp_path: Path, other: Other
+) -> None:
     async def body(here: Here) -> None:
-        first, second = (decode(other.tell(f"put {64 * KIB}")) for _ in range(2))
+        first, second = (decode(other.send(f"put {64 * KIB}")) for _ in range(2))
         contents = [await here.create(first), await here.create(second)]
         await here.drop(contents[0])
-        await here.sweep()
+        await here.collect_garbage()
         assert len(files(tmp_path)) == 1
-        assert other.tell("close") == "ok"
+        assert other.send("close") == "ok"
         other.wait()
         await here.drop(contents[1])
-        await here.sweep()
+        await here.collect_garbage()
         assert files(tmp_path) == []
         assert list((tmp_path / "owners").iterdir()) == [tmp_path / "owners" / here.membership.id.hex()]
         assert list((tmp_path / "segments").iterdir()) == []
@@ -200,7 +202,7 @@ def test_slots_of_dead_readers_are_used_again(tmp_path: Path) -> None:
     readers = tmp_path / "readers"
     for _ in range(3):
         process = Other(tmp_path)
-        process.tell("pin")
+        process.send("pin")
         process.kill()
     slots = readers.read_bytes()
     assert slots[:32] != bytes(32)

@@ -67,10 +67,10 @@ def tables(tmp_path: Path) -> Iterator[Tables]:
         table.close()
 
 
-def test_a_mark_passes_when_nobody_reads(clock: Clock, tables: Tables) -> None:
+def test_a_mark_passes_without_readers(clock: Clock, tables: Tables) -> None:
     table = tables.open("a")
     mark = table.mark()
-    assert not table.passed(mark), "a pin may take a moment to be seen"
+    assert not table.passed(mark), "a pin may take a moment to become visible"
     clock.now += 11 * MS
     assert table.passed(mark)
 
@@ -114,7 +114,7 @@ def test_readers_that_begin_together_count_as_one(clock: Clock, tables: Tables) 
 
 
 def test_marks_pass_under_constant_load(clock: Clock, tables: Tables) -> None:
-    """There is always somebody reading, but nobody for longer than a second."""
+    """There is always a reader, but none for longer than a second."""
     table = tables.open("a")
     pins = [table.pin()]
     mark, passed = table.mark(), 0
@@ -147,7 +147,7 @@ def test_a_long_reader_among_many_short_ones(clock: Clock, tables: Tables) -> No
     assert table.passed(mark)
 
 
-def test_the_dead_do_not_count_and_their_slots_are_taken(clock: Clock, tables: Tables) -> None:
+def test_the_dead_do_not_count_and_their_slots_are_free(clock: Clock, tables: Tables) -> None:
     here, dying = tables.open("a"), tables.open("b")
     dying.pin()
     mark = here.mark()
@@ -157,9 +157,7 @@ def test_the_dead_do_not_count_and_their_slots_are_taken(clock: Clock, tables: T
     assert here.passed(mark)
 
 
-def test_there_is_a_slot_for_whoever_comes_after_the_dead(
-    clock: Clock, tables: Tables, tmp_path: Path
-) -> None:
+def test_a_slot_is_used_again_after_its_owner_has_died(clock: Clock, tables: Tables, tmp_path: Path) -> None:
     first = tables.open("a")
     first.pin()
     tables.alive.clear()

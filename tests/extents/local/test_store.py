@@ -14,7 +14,7 @@ import pytest
 from kyanite.engine.api import EngineError, EngineFull
 from kyanite.extents.api import EXTENT_MAX, Damaged, Extent, Extents, Stretch
 from kyanite.extents.crc64 import crc64
-from kyanite.extents.local.file_system import Buffer, Disk
+from kyanite.extents.local.file_system import Buffer, FileSystem
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 
@@ -27,9 +27,9 @@ punches_holes = pytest.mark.skipif(
 
 
 @asynccontextmanager
-async def opened(folder: Path, disk: Disk | None = None) -> AsyncIterator[LocalExtents]:
+async def opened(folder: Path, file_system: FileSystem | None = None) -> AsyncIterator[LocalExtents]:
     membership = LocalMembership(folder / "owners")
-    extents = LocalExtents(folder, membership, disk=disk)
+    extents = LocalExtents(folder, membership, file_system=file_system)
     try:
         yield extents
     finally:
@@ -37,9 +37,11 @@ async def opened(folder: Path, disk: Disk | None = None) -> AsyncIterator[LocalE
         membership.close()
 
 
-def run(folder: Path, body: Callable[[LocalExtents], Awaitable[None]], disk: Disk | None = None) -> None:
+def run(
+    folder: Path, body: Callable[[LocalExtents], Awaitable[None]], file_system: FileSystem | None = None
+) -> None:
     async def main() -> None:
-        async with opened(folder, disk) as extents:
+        async with opened(folder, file_system) as extents:
             await body(extents)
 
     asyncio.run(main())
@@ -166,7 +168,7 @@ def test_an_aborted_upload_leaves_nothing(tmp_path: Path, length: int) -> None:
 
 
 @punches_holes
-def test_an_aborted_upload_gives_its_stretch_of_a_shared_segment_back(tmp_path: Path) -> None:
+def test_an_aborted_upload_frees_its_stretch_of_a_shared_segment(tmp_path: Path) -> None:
     async def body(extents: LocalExtents) -> None:
         kept = await extents.put(noise(64 * KIB))
         upload = extents.upload(size_hint=3 * MIB)
@@ -181,7 +183,7 @@ def test_an_aborted_upload_gives_its_stretch_of_a_shared_segment_back(tmp_path: 
     assert file.stat().st_blocks * 512 < MIB
 
 
-def test_concurrent_puts_are_packed_and_all_there(tmp_path: Path) -> None:
+def test_concurrent_puts_share_a_segment(tmp_path: Path) -> None:
     bodies = [noise(30_000 + 100 * seed, seed) for seed in range(100)]
 
     async def body(extents: LocalExtents) -> None:
@@ -196,7 +198,7 @@ def test_concurrent_puts_are_packed_and_all_there(tmp_path: Path) -> None:
     run(tmp_path, body)
 
 
-class CountingDisk(Disk):
+class CountingDisk(FileSystem):
     def __init__(self) -> None:
         self.syncs = 0
 
@@ -206,16 +208,16 @@ class CountingDisk(Disk):
 
 
 def test_puts_that_wait_together_share_a_sync(tmp_path: Path) -> None:
-    disk = CountingDisk()
+    file_system = CountingDisk()
 
     async def body(extents: LocalExtents) -> None:
         extents.commit(await asyncio.gather(*(extents.put(noise(5000, seed)) for seed in range(50))))
 
-    run(tmp_path, body, disk)
-    assert disk.syncs == 1
+    run(tmp_path, body, file_system)
+    assert file_system.syncs == 1
 
 
-def test_a_put_that_nobody_waits_for_is_given_back(tmp_path: Path) -> None:
+def test_the_extent_of_a_cancelled_put_is_discarded(tmp_path: Path) -> None:
     async def body(extents: LocalExtents) -> None:
         waiting = asyncio.ensure_future(extents.put(noise(MIB)))
         await asyncio.sleep(0)
@@ -284,28 +286,28 @@ def test_missing_bytes_are_noticed(tmp_path: Path) -> None:
     run(tmp_path, body)
 
 
-def test_a_span_is_the_same_bytes_and_its_file_stays_open(tmp_path: Path) -> None:
+def test_an_open_extent_is_the_same_bytes_and_its_file_stays_open(tmp_path: Path) -> None:
     data = noise(100_000)
 
     async def body(extents: LocalExtents) -> None:
         stored = await upload(extents, data, 50_000)
-        span = extents.span(stored[0], 10, 5000)
+        part = extents.open_extent(stored[0], 10, 5000)
         await extents.discard(stored)
         with pytest.raises(Damaged):
-            extents.span(Extent(bytes(16), 0, 10, 0), 0, 10)
-        os.fstat(span.fd)
-        span.release()
+            extents.open_extent(Extent(bytes(16), 0, 10, 0), 0, 10)
+        os.fstat(part.fd)
+        part.release()
 
         kept = await extents.put(data)
         extents.commit([kept])
-        span = extents.span(kept, 10, 5000)
-        assert os.pread(span.fd, span.length, span.offset) == data[10:5010]
-        span.release()
+        part = extents.open_extent(kept, 10, 5000)
+        assert os.pread(part.fd, part.length, part.offset) == data[10:5010]
+        part.release()
 
     run(tmp_path, body)
 
 
-class FullDisk(Disk):
+class FullDisk(FileSystem):
     """A disk with room for so many bytes."""
 
     def __init__(self, room: int) -> None:
@@ -314,15 +316,15 @@ class FullDisk(Disk):
     def allocate(self, fd: int, start: int, length: int) -> None:
         pass
 
-    def write(self, fd: int, pieces: Sequence[Buffer], offset: int) -> None:
-        self.room -= sum(map(len, pieces))
+    def write(self, fd: int, buffers: Sequence[Buffer], offset: int) -> None:
+        self.room -= sum(map(len, buffers))
         if self.room < 0:
             raise OSError(errno.ENOSPC, "No space left on device")
-        super().write(fd, pieces, offset)
+        super().write(fd, buffers, offset)
 
 
-def test_a_full_disk_is_told_and_half_written_files_are_removed(tmp_path: Path) -> None:
-    disk = FullDisk(5 * MIB)
+def test_a_full_disk_is_reported_and_half_written_files_are_removed(tmp_path: Path) -> None:
+    file_system = FullDisk(5 * MIB)
 
     async def body(extents: LocalExtents) -> None:
         kept = await extents.put(noise(MIB))
@@ -340,13 +342,13 @@ def test_a_full_disk_is_told_and_half_written_files_are_removed(tmp_path: Path) 
         with pytest.raises(EngineFull):
             await extents.put(noise(5 * MIB))
         assert await extents.read(kept, 0, kept.length) == noise(MIB)
-        disk.room = 5 * MIB
+        file_system.room = 5 * MIB
         extents.commit([await extents.put(noise(MIB))])
 
-    run(tmp_path, body, disk)
+    run(tmp_path, body, file_system)
 
 
-class NothingToAllocate(Disk):
+class NothingToAllocate(FileSystem):
     def allocate(self, fd: int, start: int, length: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -366,7 +368,7 @@ def test_a_disk_that_is_full_from_the_beginning(tmp_path: Path, length: int) -> 
     assert segment_files(tmp_path) == []
 
 
-class FailingSync(Disk):
+class FailingSync(FileSystem):
     def __init__(self) -> None:
         self.fails = False
 
@@ -377,17 +379,17 @@ class FailingSync(Disk):
 
 
 def test_after_a_failed_sync_the_segment_is_never_used_again(tmp_path: Path) -> None:
-    disk = FailingSync()
+    file_system = FailingSync()
 
     async def body(extents: LocalExtents) -> None:
         before = await extents.put(noise(5000))
         part = extents.upload(size_hint=2 * MIB)
         await part.write(noise(MIB))
         await part.write(noise(100))
-        disk.fails = True
+        file_system.fails = True
         with pytest.raises(EngineError):
             await extents.put(noise(5000))
-        disk.fails = False
+        file_system.fails = False
         with pytest.raises(EngineError):
             await part.finish()
         await part.abort()
@@ -395,10 +397,10 @@ def test_after_a_failed_sync_the_segment_is_never_used_again(tmp_path: Path) -> 
         assert after.segment != before.segment
         extents.commit([before, after])
 
-    run(tmp_path, body, disk)
+    run(tmp_path, body, file_system)
 
 
-def test_a_clean_close_leaves_no_space_set_aside(tmp_path: Path) -> None:
+def test_a_clean_close_leaves_no_reserved_space(tmp_path: Path) -> None:
     async def body(extents: LocalExtents) -> None:
         extents.commit(await upload(extents, noise(9 * MIB), MIB))
         extents.commit([await extents.put(noise(5000))])
@@ -407,7 +409,7 @@ def test_a_clean_close_leaves_no_space_set_aside(tmp_path: Path) -> None:
     assert sorted(file.stat().st_size for file in segment_files(tmp_path)) == [8192, 9 * MIB]
 
 
-def test_what_was_never_settled_is_left_for_the_sweeper(tmp_path: Path) -> None:
+def test_what_was_never_committed_is_left_for_garbage_collection(tmp_path: Path) -> None:
     async def leave(extents: LocalExtents) -> None:
         await extents.put(noise(5000))
 
@@ -423,15 +425,15 @@ def test_what_was_never_settled_is_left_for_the_sweeper(tmp_path: Path) -> None:
     assert segment_files(tmp_path) == []
 
 
-def test_a_segment_is_let_go_when_all_its_extents_are_settled(tmp_path: Path) -> None:
+def test_a_segment_is_sealed_when_all_its_extents_are_committed(tmp_path: Path) -> None:
     async def body(extents: LocalExtents) -> None:
         stored = await upload(extents, noise(9 * MIB), MIB)
-        packed = await extents.put(noise(5000))
-        both = {stored[0].segment, packed.segment}
+        small = await extents.put(noise(5000))
+        both = {stored[0].segment, small.segment}
         async with opened(tmp_path) as other:
             assert await other.sealed(both) == set()
             assert await read_all(other, stored) == noise(9 * MIB)
-            extents.commit([*stored, packed])
+            extents.commit([*stored, small])
             for _ in range(100):
                 if await other.sealed(both):
                     break
@@ -464,7 +466,7 @@ def test_nothing_is_left_of_an_owner_that_was_dropped(tmp_path: Path) -> None:
 
 
 @punches_holes
-def test_all_but_what_is_kept_is_given_back(tmp_path: Path) -> None:
+def test_all_but_what_is_kept_is_freed(tmp_path: Path) -> None:
     async def leave(extents: LocalExtents) -> None:
         stored = [await extents.put(noise(100_000, seed)) for seed in range(5)]
         extents.commit(stored)

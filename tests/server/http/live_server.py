@@ -17,7 +17,7 @@ import uvloop
 from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import HttpServer, serve
-from kyanite.wire.http import FileSpan, Handler, Piece, Request, Response
+from kyanite.wire.http import FileSlice, Handler, Piece, Request, Response
 
 T = TypeVar("T")
 
@@ -165,7 +165,7 @@ class Pieces:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> bytes | memoryview | FileSpan:
+    async def __anext__(self) -> bytes | memoryview | FileSlice:
         for piece in self._pieces:
             return piece
         raise StopAsyncIteration

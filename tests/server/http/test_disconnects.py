@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kyanite.wire.http import FileSpan, Piece, Request, Response
+from kyanite.wire.http import FileSlice, Piece, Request, Response
 from tests.server.http.live_server import LiveHttp, nothing_left, read_to_end, until
 
 
@@ -58,9 +58,9 @@ class Everything:
         stream.begun = True
         try:
             yield b"abc"
-            yield FileSpan(self._fd, 0, self._size)
+            yield FileSlice(self._fd, 0, self._size)
             await asyncio.sleep(0)
-            yield FileSpan(self._fd, 0, self._size)
+            yield FileSlice(self._fd, 0, self._size)
             stream.sent = True
         finally:
             try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kyanite.wire.http import FileSpan, Piece, Request, Response
+from kyanite.wire.http import FileSlice, Piece, Request, Response
 from tests.server.http.live_server import (
     LiveHttp,
     Pieces,
@@ -174,7 +174,7 @@ def test_spans_and_bytes_in_any_order(content: bytes, fd: int, chunked: bool) ->
     def pieces() -> list[Piece]:
         pieces: list[Piece] = [b"<"]
         for offset, length in spans:
-            pieces += [FileSpan(fd, offset, length), b"|"]
+            pieces += [FileSlice(fd, offset, length), b"|"]
         return [*pieces, b">"]
 
     async def answer(request: Request) -> Response:
@@ -205,7 +205,7 @@ def test_a_file_follows_what_the_transport_still_holds(content: bytes, fd: int) 
     async def answer(request: Request) -> Response:
         if request.path == "/part":
             return Response(200, body=part)
-        return Response(200, body=Pieces(FileSpan(fd, 0, len(content))), length=len(content))
+        return Response(200, body=Pieces(FileSlice(fd, 0, len(content))), length=len(content))
 
     with LiveHttp(answer) as live, nothing_left(live), live.connect(receive_buffer_bytes=4096) as client:
         client.sendall(b"GET /part HTTP/1.1\r\nHost: h\r\n\r\n" * count + GET)
@@ -222,7 +222,7 @@ def test_a_file_follows_what_the_transport_still_holds(content: bytes, fd: int) 
 
 def test_a_slow_reader_gets_everything(content: bytes, fd: int) -> None:
     async def answer(request: Request) -> Response:
-        return Response(200, body=Pieces(*[FileSpan(fd, 0, len(content))] * 4), length=4 * len(content))
+        return Response(200, body=Pieces(*[FileSlice(fd, 0, len(content))] * 4), length=4 * len(content))
 
     with LiveHttp(answer) as live, nothing_left(live):
         with live.connect(receive_buffer_bytes=4096) as client:
@@ -239,7 +239,7 @@ def test_many_downloads_and_other_requests_share_the_loop(content: bytes, fd: in
     async def answer(request: Request) -> Response:
         if request.path == "/small":
             return Response(200, body=b"small")
-        return Response(200, body=Pieces(FileSpan(fd, 0, len(content))), length=len(content))
+        return Response(200, body=Pieces(FileSlice(fd, 0, len(content))), length=len(content))
 
     with LiveHttp(answer) as live, nothing_left(live):
         clients = [live.connect() for _ in range(8)]
@@ -262,12 +262,14 @@ async def broken_stream() -> AsyncIterator[Piece]:
 UNKEPT = {
     "too short": lambda fd: Response(200, body=Pieces(b"abc"), length=4),
     "too long": lambda fd: Response(200, body=Pieces(b"abc", b"de"), length=4),
-    "a file too short": lambda fd: Response(200, body=Pieces(b"abc", FileSpan(fd, 2_999_999, 2)), length=5),
-    "chunks from a file too short": lambda fd: Response(200, body=Pieces(b"abc", FileSpan(fd, 2_999_999, 2))),
+    "a file too short": lambda fd: Response(200, body=Pieces(b"abc", FileSlice(fd, 2_999_999, 2)), length=5),
+    "chunks from a file too short": lambda fd: Response(
+        200, body=Pieces(b"abc", FileSlice(fd, 2_999_999, 2))
+    ),
     "a stream that fails": lambda fd: Response(200, body=broken_stream(), length=10),
     "chunks that fail": lambda fd: Response(200, body=broken_stream()),
-    "chunks that fail at once": lambda fd: Response(200, body=Pieces(FileSpan(-1, 0, 2))),
-    "a descriptor that is none": lambda fd: Response(200, body=Pieces(b"abc", FileSpan(-1, 0, 2)), length=5),
+    "chunks that fail at once": lambda fd: Response(200, body=Pieces(FileSlice(-1, 0, 2))),
+    "a descriptor that is none": lambda fd: Response(200, body=Pieces(b"abc", FileSlice(-1, 0, 2)), length=5),
 }
 
 
@@ -387,7 +389,7 @@ def test_exchanges_are_reported(content: bytes, fd: int) -> None:
     async def answer(request: Request) -> Response:
         match request.path:
             case "/file":
-                return Response(200, body=Pieces(FileSpan(fd, 0, len(content))), length=len(content))
+                return Response(200, body=Pieces(FileSlice(fd, 0, len(content))), length=len(content))
             case "/hang":
                 await asyncio.sleep(60)
         return Response(404, body=b"abc")

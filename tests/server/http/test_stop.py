@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kyanite.server.http.limits import Limits
-from kyanite.wire.http import BodyError, FileSpan, Request, Response
+from kyanite.wire.http import BodyError, FileSlice, Request, Response
 from tests.server.http.live_server import LiveHttp, Pieces, describe, read_some, read_to_end, statuses, until
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -56,7 +56,7 @@ def test_a_download_under_way_finishes(pool: ThreadPoolExecutor, tmp_path: Path)
     fd = os.open(tmp_path / "content", os.O_RDONLY)
 
     async def download(request: Request) -> Response:
-        body = Pieces(FileSpan(fd, 0, len(data)))
+        body = Pieces(FileSlice(fd, 0, len(data)))
         return Response(200, body=body, length=len(data), release=lambda: os.close(fd))
 
     with LiveHttp(download) as live, live.connect() as client:

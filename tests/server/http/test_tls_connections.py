@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from kyanite.server.http.limits import Limits
-from kyanite.wire.http import FileSpan, Request, Response
+from kyanite.wire.http import FileSlice, Request, Response
 from tests.server.http.live_server import (
     LiveHttp,
     Pieces,
@@ -90,7 +90,7 @@ def test_up_and_down(
         assert request.secure
         received = await request.body.read_all(10_000_000)
         assert received == data
-        pieces = Pieces(b"<", FileSpan(fd, 1000, len(data) - 1000), memoryview(b">"))
+        pieces = Pieces(b"<", FileSlice(fd, 1000, len(data) - 1000), memoryview(b">"))
         return Response(200, body=pieces, length=len(data) - 998)
 
     head = b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % len(data)
@@ -112,7 +112,7 @@ def test_a_slow_reader_bounds_what_is_read_ahead(
     count = 20
 
     async def download(request: Request) -> Response:
-        return Response(200, body=Pieces(*[FileSpan(fd, 0, len(data))] * count), length=count * len(data))
+        return Response(200, body=Pieces(*[FileSlice(fd, 0, len(data))] * count), length=count * len(data))
 
     with LiveHttp(download, ssl_context=server_context) as live, nothing_left(live):
         with secure(live, client_context) as client:

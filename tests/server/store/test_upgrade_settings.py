@@ -7,7 +7,7 @@ import pytest
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.engine.memory.engine import MemoryEngine
-from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.model import keys, settings
 from kyanite.server.store import upgrade_settings as upgrade
 from kyanite.service_properties import (
@@ -92,7 +92,7 @@ async def test_rows_of_other_kinds_are_left_alone() -> None:
 
 async def test_a_store_of_format_1(tmp_path: Path) -> None:
     unpack(STORE, tmp_path)
-    engine = EmbeddedEngine.open(tmp_path / "engine")
+    engine = SqliteEngine.open(tmp_path / "engine")
     try:
         await run_upgrade(engine)
         blob = await settings.get(engine, "acme", "blob")

@@ -1,7 +1,7 @@
-"""The memory engine: the contract in one process, with nothing on disk.
+"""The memory engine: the contract in one process, with nothing on disk. For tests and for ``--in-memory``.
 
-Deterministic: a body runs at once, inside the call, and its outcome is known when the call returns. What it
-gives back still has to be awaited, so callers cannot tell the difference. For tests and for ``--in-memory``.
+Deterministic: a body runs inside the call of ``read`` or ``run``, and its outcome is known when that returns. Callers
+still await it, as with any engine.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -10,14 +10,14 @@ from typing import TypeVar
 
 from kyanite.engine.api import EngineClosed, Scope, Snapshot, Transaction
 from kyanite.engine.clock import wall_clock
-from kyanite.engine.memory.sorted_keys import OrderedKeys
+from kyanite.engine.memory.sorted_keys import SortedKeys
 from kyanite.engine.notifications import Notifications
 from kyanite.engine.outcome import Done, Failed
-from kyanite.engine.transaction import Bodies, BufferedTransaction, Clock, Row, View
+from kyanite.engine.transaction import BodyRunner, BodySnapshot, BufferedTransaction, Clock, Row
 from kyanite.values import Instant
 
 T = TypeVar("T")
-V = TypeVar("V", bound=View)
+S = TypeVar("S", bound=BodySnapshot)
 
 
 class MemoryEngine:
@@ -26,19 +26,19 @@ class MemoryEngine:
         self._notifications = Notifications()
         self._clock = clock
         self._last = Instant(0)
-        self._bodies = Bodies()
+        self._body_runner = BodyRunner()
         self._closed = False
 
     def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]:
-        self._bodies.check_none_runs()
-        view = View(self._rows, self._reading_clock)
+        self._body_runner.check_outside_bodies()
+        snapshot = BodySnapshot(self._rows, self._reading_clock)
         try:
-            return Done(self._call(body, view))
+            return Done(self._call(body, snapshot))
         except Exception as error:
             return Failed(error)
 
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
-        self._bodies.check_none_runs()
+        self._body_runner.check_outside_bodies()
         transaction = BufferedTransaction(self._rows, self._writing_clock)
         try:
             value = self._call(body, transaction)
@@ -55,10 +55,10 @@ class MemoryEngine:
         self._closed = True
         self._notifications.close()
 
-    def _call(self, body: Callable[[V], T], view: V) -> T:
+    def _call(self, body: Callable[[S], T], snapshot: S) -> T:
         if self._closed:
             raise EngineClosed("the engine was closed")
-        return self._bodies.call(body, view)
+        return self._body_runner.call(body, snapshot)
 
     def _reading_clock(self) -> Instant:
         return max(self._clock(), self._last)
@@ -69,14 +69,14 @@ class MemoryEngine:
 
 
 class _Rows:
-    """The committed rows. Bodies run one at a time, so these stand still while one reads."""
+    """The committed rows. Bodies run one at a time, so the rows do not change while one reads."""
 
     def __init__(self) -> None:
         self._values: dict[bytes, bytes] = {}
-        self._keys = OrderedKeys()
+        self._keys = SortedKeys()
 
-    def pin(self) -> None:
-        """Nothing to do: no one else can commit while a body runs."""
+    def take_snapshot(self) -> None:
+        """Nothing to do: no other body can commit while one runs."""
 
     def get(self, key: bytes) -> bytes | None:
         return self._values.get(key)

@@ -8,17 +8,17 @@ import apsw
 
 from kyanite.engine.api import EngineError, Transaction
 from kyanite.engine.sqlite.rows import Rows
-from kyanite.engine.transaction import Bodies, BufferedTransaction, Clock, Row
+from kyanite.engine.transaction import BodyRunner, BufferedTransaction, Clock, Row
 from kyanite.values import Instant
 
 _SMALL_BYTES = 4096
 _KNOWN_ROWS = 4096
 _MANY_PENDING = 64
-"""Beyond so many, looking through them before every scan costs more than writing them."""
+"""Beyond so many, checking them before every scan costs more than writing them."""
 
 
-class Waiting:
-    """A body on its way to an outcome, and whoever waits for it."""
+class PendingBody:
+    """A body that has no outcome yet, and the future of its caller."""
 
     __slots__ = ("_future", "body", "error", "value")
 
@@ -29,10 +29,11 @@ class Waiting:
         self.error: Exception | None = None
 
     @property
-    def given_up(self) -> bool:
+    def is_cancelled(self) -> bool:
         return self._future.cancelled()
 
-    def release(self) -> None:
+    def resolve(self) -> None:
+        """Pass the outcome to the caller."""
         if self._future.cancelled():
             return
         if self.error is None:
@@ -44,38 +45,38 @@ class Waiting:
 class Batch:
     """What the bodies of one batch read and write.
 
-    Writes of finished bodies are kept here and reach the tables in few, large statements: at the end, or before a
-    scan that would miss them. Small values that were read are kept as well, since the bodies of a batch tend to ask
-    for the same rows, and nobody else can write while the batch has the turn.
+    The batch buffers the writes of finished bodies and writes them to the tables in few, large statements: at its end,
+    or before a scan that would miss them. It also caches small values that were read, since the bodies of a batch tend
+    to read the same rows, and no other process can write while this one has the write lock.
     """
 
-    def __init__(self, rows: Rows, bodies: Bodies, clock: Clock, last: Instant) -> None:
+    def __init__(self, rows: Rows, body_runner: BodyRunner, clock: Clock, last: Instant) -> None:
         self._rows = rows
-        self._bodies = bodies
+        self._body_runner = body_runner
         self._clock = clock
         self._known: dict[bytes, bytes | None] = {}
         self._pending: dict[bytes, bytes | None] = {}
-        self._trouble: apsw.Error | None = None
+        self._error: apsw.Error | None = None
         self.last = last
         self.wrote = False
         self.size_bytes = 0
         self.notifications: list[bytes] = []
-        self.members: list[Waiting] = []
+        self.members: list[PendingBody] = []
 
-    def run(self, waiting: Waiting) -> None:
-        """Run one body. If it raises, nothing of it stays, and the others are not disturbed."""
+    def run(self, pending: PendingBody) -> None:
+        """Run one body. If it raises, its writes are dropped; the other bodies are not affected."""
         transaction = BufferedTransaction(self, self._tick)
-        self.members.append(waiting)
+        self.members.append(pending)
         try:
-            waiting.value = self._bodies.call(waiting.body, transaction)
+            pending.value = self._body_runner.call(pending.body, transaction)
         except apsw.Error as error:
-            waiting.error = EngineError(f"SQLite: {error}")
+            pending.error = EngineError(f"SQLite: {error}")
             return
         except StopIteration as error:
-            waiting.error = RuntimeError(f"a body raised {error!r}")  # No future can carry a StopIteration.
+            pending.error = RuntimeError(f"a body raised {error!r}")  # No future can carry a StopIteration.
             return
         except Exception as error:
-            waiting.error = error
+            pending.error = error
             return
         finally:
             self._rows.end_scans()
@@ -84,20 +85,20 @@ class Batch:
         self.notifications += transaction.notifications
 
     def fail(self, kind: type[EngineError], text: str) -> None:
-        """Nobody's outcome holds, for all of them rest on a commit that did not happen."""
+        """Replace all outcomes by the error, because each depends on a commit that did not happen."""
         self.notifications.clear()
-        for waiting in self.members:
-            waiting.error = kind(text)
+        for pending in self.members:
+            pending.error = kind(text)
 
     def flush(self) -> None:
-        """Bring the writes so far into the tables. Once this has failed it fails again, so nothing is committed."""
-        if self._trouble is not None:
-            raise self._trouble
+        """Write to the tables. Once this has failed it always fails, so that nothing is committed."""
+        if self._error is not None:
+            raise self._error
         if self._pending:
             try:
                 self._rows.apply(self._pending)
             except apsw.Error as error:
-                self._trouble = error
+                self._error = error
                 raise
             self._pending = {}
 
@@ -114,8 +115,8 @@ class Batch:
         self.last = max(self._clock(), Instant(self.last + 1))
         return self.last
 
-    def pin(self) -> None:
-        """Nothing to do: the write lock is held, so the state stands still."""
+    def take_snapshot(self) -> None:
+        """Nothing to do: this process has the write lock, so the state does not change."""
 
     def get(self, key: bytes) -> bytes | None:
         known = self._known

@@ -1,15 +1,12 @@
-"""The files of an embedded store: connections with the right settings, the schema, and its format.
+"""The files of a SQLite store: connections with the right settings, the schema, and its version.
 
-A folder holds ``store.sqlite3`` (with ``-wal`` and ``-shm`` beside it), the locks, the board and the bells. The table
-``meta`` holds the *format*, a whole number, and the last instant that was given to a committed transaction.
+A folder has ``store.sqlite3`` (with ``-wal`` and ``-shm`` beside it), the lock files, the page of shared memory and the
+pipes for notifications. The table ``meta`` has ``format``, the version of the SQL schema, and the last instant that was
+given to a committed transaction. A program refuses a schema that is newer than its own.
 
-*Upgrades.* Only whoever opens the store alone may change its format. A program that knows format n upgrades an older
-store step by step, n-2 to n-1 to n, each step one transaction that also writes the new number, before any other
-process is let in. A program that meets a newer format than its own refuses to open the store. So far there is one.
-
-*After a failed sync* the kernel may hold pages that look clean and never reached the disk. Opened anew and alone,
-the store brings everything that the log holds into the database file again, which writes it afresh, and has SQLite
-check the whole before writes are allowed.
+*After a failed sync* the kernel may have pages that look clean and never reached the disk. The first process that opens
+the store again copies the whole log into the database file, which writes those pages once more, and has SQLite check
+the file before it allows writes.
 """
 
 import fcntl
@@ -27,6 +24,8 @@ from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.values import Instant
 
 FORMAT = 1
+"""The version of the SQL schema. The format of what the rows contain has a number of its own."""
+
 PAGE_BYTES = 8192
 
 _DATABASE_FILE = "store.sqlite3"
@@ -40,14 +39,14 @@ _SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET val
 
 
 def connect(folder: Path, *, read_only: bool = False, vfs: str | None = None) -> apsw.Connection:
-    """A connection to a store that exists. SQLite must be opened after a fork, never before."""
+    """A connection to the store. To be opened after a fork, never before."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     connection = apsw.Connection(str(folder / _DATABASE_FILE), flags=flags, vfs=vfs)
     connection.set_busy_timeout(_BUSY_MILLISECONDS)
     connection.pragma("page_size", PAGE_BYTES)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
-    connection.pragma("fullfsync", True)  # macOS alone knows the difference.
+    connection.pragma("fullfsync", True)  # Only macOS makes a difference.
     connection.pragma("checkpoint_fullfsync", True)
     connection.pragma("cache_size", -_CACHE_KIB)
     connection.pragma("temp_store", "memory")
@@ -58,10 +57,10 @@ def connect(folder: Path, *, read_only: bool = False, vfs: str | None = None) ->
 
 @contextmanager
 def descriptor(folder: Path) -> Iterator[int]:
-    """A descriptor of our own on the database file.
+    """A descriptor of the database file, apart from SQLite's own.
 
-    POSIX drops all the locks that a process has on a file when it closes any descriptor of that file, SQLite's
-    locks included. So all engines of a process share one, and each closes its connections before it lets go.
+    POSIX drops all locks that a process has on a file when it closes any descriptor of that file, SQLite's locks
+    included. So all engines of a process share one descriptor, and each closes its connections first.
     """
     path = (folder / _DATABASE_FILE).resolve()
     shared = _descriptors.setdefault(path, _SharedDescriptor())
@@ -91,7 +90,7 @@ def save_last_instant(cursor: apsw.Cursor, instant: Instant) -> None:
 
 
 def join(folder: Path, shared_state: SharedState, *, vfs: str | None = None) -> int:
-    """Become a user of the store, and prepare it if nobody else uses it. Closing the descriptor leaves it."""
+    """Join the processes that use the store, and prepare it if there are no others. Closing the descriptor leaves."""
     users = os.open(folder / _USERS_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if _is_alone(users):
@@ -118,7 +117,7 @@ def _prepare(folder: Path, shared_state: SharedState, vfs: str | None) -> None:
         if shared_state.failed:
             _heal(connection)
         shared_state.reset(Instant(_load_meta(connection, "last_instant")))
-        # Whoever opens a large store must not wait for its log to be copied now.
+        # Opening a large store must not wait for a checkpoint.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     _sync_folder(folder)
     _sync_folder(folder.parent)
@@ -137,7 +136,7 @@ def _create_schema(connection: apsw.Connection) -> None:
 def _load_meta(connection: apsw.Connection, name: str) -> int:
     rows = connection.execute(_GET_META, (name,)).fetchall()
     if not rows or not isinstance(rows[0][0], int):
-        raise EngineError(f"The store is damaged: it does not say its {name}.")
+        raise EngineError(f"The store is damaged: it has no {name}.")
     return rows[0][0]
 
 

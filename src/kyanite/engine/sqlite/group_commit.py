@@ -1,12 +1,12 @@
 """Group commit: bodies that wait while one commit is in flight share the next one.
 
-A cycle has three steps. *Begin* takes the turn and SQLite's write lock: on the loop if both are free, else in the
-thread. *Bodies* run on the loop, one after another, over the rows and over what their predecessors in the batch
-wrote. *Commit* waits for the disk, in the thread, while the loop serves others and the next batch gathers. Only then
-are the outcomes of all its bodies released.
+A cycle has three steps. *Begin* acquires Kyanite's write lock and SQLite's: on the loop if both are free, else in the
+thread. *Bodies* run on the loop, one after another; each sees the rows and the writes of the bodies before it in the
+batch. *Commit* waits for the disk, in the thread, while the loop serves other requests and the next batch gathers. Only
+then are the outcomes of all bodies of the batch returned.
 
-Bodies are on the loop because a thread would fight it for the interpreter lock at every row; the commit is in a
-thread because the loop must not wait for a disk. There is one thread, and at most one batch in flight.
+Bodies run on the loop because a thread would compete with it for the interpreter lock at every row; the commit runs in
+a thread because the loop must not wait for a disk. There is one thread, and at most one batch in flight.
 """
 
 import asyncio
@@ -34,12 +34,12 @@ from kyanite.engine.api import (
     Transaction,
 )
 from kyanite.engine.outcome import Failed
-from kyanite.engine.sqlite.batch import Batch, Waiting
+from kyanite.engine.sqlite.batch import Batch, PendingBody
 from kyanite.engine.sqlite.database import save_last_instant
 from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.engine.sqlite.write_lock import WriteLock
-from kyanite.engine.transaction import Bodies, Clock
+from kyanite.engine.transaction import BodyRunner, Clock
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds one batch, and the queue before it."""
+    """The limits of one batch, and of the queue before it."""
 
     bodies: int = 512
     size_bytes: int = 4 * 1024 * 1024
@@ -61,7 +61,7 @@ DEFAULT_LIMITS = Limits()
 
 
 class Commits:
-    """How much was committed, counted for whoever publishes it."""
+    """How much was committed, for metrics."""
 
     __slots__ = ("batches", "transactions")
 
@@ -71,7 +71,7 @@ class Commits:
 
 
 class _Next(Enum):
-    """What the thread did about the next batch when it had committed one."""
+    """What the thread did for the next batch after a commit."""
 
     NOTHING = auto()
     BEGUN = auto()
@@ -84,7 +84,7 @@ class GroupCommit:
         connection: apsw.Connection,
         write_lock: WriteLock,
         shared_state: SharedState,
-        bodies: Bodies,
+        body_runner: BodyRunner,
         *,
         clock: Clock,
         notify: Callable[[Sequence[bytes]], None],
@@ -95,13 +95,13 @@ class GroupCommit:
         self._rows = Rows(connection)
         self._write_lock = write_lock
         self._shared_state = shared_state
-        self._bodies = bodies
+        self._body_runner = body_runner
         self._clock = clock
         self._notify = notify
         self._limits = limits
         self.commits = Commits()
         self._loop = asyncio.get_running_loop()
-        self._queues: dict[bool, deque[Waiting]] = {True: deque(), False: deque()}
+        self._queues: dict[bool, deque[PendingBody]] = {True: deque(), False: deque()}
         self._durable = True
         self._closed = False
         self._idle = asyncio.Event()
@@ -111,22 +111,22 @@ class GroupCommit:
         self._thread.start()
 
     def submit(self, body: Callable[[Transaction], T], durable: bool) -> Awaitable[T]:
-        self._bodies.check_none_runs()
+        self._body_runner.check_outside_bodies()
         if self._closed:
             return Failed(EngineClosed("the engine was closed"))
         queue = self._queues[durable]
         if len(queue) >= self._limits.waiting:
             return Failed(EngineBusy("too many transactions are waiting"))
         future: asyncio.Future[T] = self._loop.create_future()
-        queue.append(Waiting(body, future))
+        queue.append(PendingBody(body, future))
         if self._idle.is_set():
-            # Not at once: whatever else arrives in this round of the loop belongs to the same batch.
+            # Deferred, so that all transactions of this iteration of the loop join the same batch.
             self._idle.clear()
             self._loop.call_soon(self._begin)
         return future
 
     async def close(self) -> None:
-        """Finish what was submitted, then stop."""
+        """Finish submitted transactions, then stop."""
         self._closed = True
         await self._idle.wait()
         self._jobs.put(None)
@@ -135,7 +135,7 @@ class GroupCommit:
     # On the loop
 
     def _begin(self) -> None:
-        if not self._write_lock.try_enter():
+        if not self._write_lock.try_acquire():
             self._jobs.put(self._begin_in_thread)
             return
         self._begun(self._open())
@@ -148,8 +148,8 @@ class GroupCommit:
         self._run_bodies(batch)
         if batch.wrote:
             if batch.size_bytes < _SMALL_BATCH_BYTES:
-                # The thread would fight the loop for the interpreter at every statement, with the turn in its hand.
-                with suppress(apsw.Error):  # It fails again in the thread, where that is dealt with.
+                # The thread would compete with the loop for the interpreter at every statement, with the lock held.
+                with suppress(apsw.Error):  # It fails again in the thread, which handles it.
                     batch.flush()
             self._jobs.put(partial(self._commit_in_thread, batch))
         else:
@@ -157,17 +157,17 @@ class GroupCommit:
             self._committed(batch, _Next.NOTHING)
 
     def _new_batch(self) -> Batch:
-        return Batch(self._rows, self._bodies, self._clock, self._shared_state.high)
+        return Batch(self._rows, self._body_runner, self._clock, self._shared_state.last_instant)
 
     def _run_bodies(self, batch: Batch) -> None:
         queue = self._queues[self._durable]
         limits = self._limits
         deadline = perf_counter() + limits.seconds
         while queue:
-            waiting = queue.popleft()
-            if waiting.given_up:
+            pending = queue.popleft()
+            if pending.is_cancelled:
                 continue
-            batch.run(waiting)
+            batch.run(pending)
             if (
                 len(batch.members) >= limits.bodies
                 or batch.size_bytes >= limits.size_bytes
@@ -183,8 +183,8 @@ class GroupCommit:
         self._committed(batch, _Next.NOTHING)
 
     def _committed(self, batch: Batch, following: _Next) -> None:
-        for waiting in batch.members:
-            waiting.release()
+        for pending in batch.members:
+            pending.resolve()
         if batch.notifications:
             self._notify(batch.notifications)
         if following is _Next.BEGUN:
@@ -202,7 +202,7 @@ class GroupCommit:
             job()
 
     def _begin_in_thread(self) -> None:
-        self._write_lock.enter()
+        self._write_lock.acquire()
         self._loop.call_soon_threadsafe(self._begun, self._open())
 
     def _commit_in_thread(self, batch: Batch) -> None:
@@ -213,17 +213,17 @@ class GroupCommit:
             self._begin_in_thread()
 
     def _begin_next(self) -> _Next:
-        """Begin again without asking the loop, which is busy, if more is waiting."""
+        """Begin the next batch without waiting for the loop, which is busy, if bodies are waiting."""
         if not (self._queues[True] or self._queues[False]):
             return _Next.NOTHING
-        if not self._write_lock.try_enter():
+        if not self._write_lock.try_acquire():
             return _Next.COMING
         return _Next.BEGUN if self._open() is None else _Next.NOTHING
 
-    # On either, by whoever has the turn
+    # On the loop or in the thread, with the write lock
 
     def _open(self) -> EngineError | None:
-        """Begin the transaction of the next batch, or give the turn back and say why not."""
+        """Begin the transaction of the next batch, or release the write lock and return the error."""
         try:
             if self._shared_state.failed:
                 raise EngineFailed(
@@ -232,15 +232,15 @@ class GroupCommit:
             self._choose_queue()
             self._cursor.execute("BEGIN IMMEDIATE")
         except EngineError as error:
-            self._write_lock.leave()
+            self._write_lock.release()
             return error
         except apsw.Error as error:
-            self._write_lock.leave()
+            self._write_lock.release()
             return self._translated(error)
         return None
 
     def _choose_queue(self) -> None:
-        """Durable batches and others take turns. Only outside a transaction can the kind of commit be changed."""
+        """Alternate between durable batches and others. The kind of commit can change only outside a transaction."""
         durable = not self._durable
         if not self._queues[durable]:
             durable = self._durable
@@ -249,10 +249,10 @@ class GroupCommit:
             self._durable = durable
 
     def _end(self, batch: Batch) -> None:
-        """Commit, or roll back and turn every outcome into the error; then let others have their turn."""
+        """Commit, or roll back and make the error every outcome; then release the write lock."""
         committing = False
         try:
-            self._shared_state.raise_high(batch.last)
+            self._shared_state.set_last_instant(batch.last)
             if batch.wrote:
                 batch.flush()
                 save_last_instant(self._cursor, batch.last)
@@ -263,10 +263,10 @@ class GroupCommit:
         except apsw.Error as error:
             self._undo(batch, error, committing)
         finally:
-            self._write_lock.leave()
+            self._write_lock.release()
 
     def _commit(self, *, visibly: bool) -> None:
-        """The board must say that a change is coming before anybody can see it."""
+        """The shared state must announce a change before any process can read it."""
         if visibly:
             self._shared_state.begin_commit()
         try:

@@ -1,8 +1,8 @@
-"""Keys and values as rows of SQLite: two tables that look like one ordered map.
+"""Keys and values as rows of SQLite: two tables that together are one ordered map.
 
-Inline bodies (``BODY_PREFIX`` and eight bytes) live in ``body``, a rowid table whose leaves hold large values well;
-everything else is in ``kv``, clustered by key. Writes are gathered by the caller and come as one dictionary, so that
-they become a few statements of many rows each.
+Inline bodies (``BODY_PREFIX`` and eight bytes) are in ``body``, a rowid table, which stores large values well; all
+other keys are in ``kv``, clustered by key. The caller gathers writes in one dictionary, so that they become a few
+statements of many rows each.
 """
 
 import heapq
@@ -28,14 +28,14 @@ _LAST_ID = 2**63 - 1
 
 _GET = "SELECT value FROM kv WHERE key = ?"
 _GET_BODY = "SELECT value FROM body WHERE id = ?"
-_PIN = "SELECT 1 FROM kv LIMIT 1"
+_TAKE_SNAPSHOT = "SELECT 1 FROM kv LIMIT 1"
 _SCAN = "SELECT key, value FROM kv WHERE key >= ? AND key < ? ORDER BY key {order} LIMIT ?"
 _SCAN_BODIES = "SELECT id, value FROM body WHERE id BETWEEN ? AND ? ORDER BY id {order} LIMIT ?"
 _SCANS = {False: _SCAN.format(order="ASC"), True: _SCAN.format(order="DESC")}
 _BODY_SCANS = {False: _SCAN_BODIES.format(order="ASC"), True: _SCAN_BODIES.format(order="DESC")}
 
-# OR ROLLBACK is never meant to happen: nothing here can violate a constraint. It is there because the default, to
-# undo the statement alone, makes SQLite copy every page a statement of many rows touches (5 times the cost).
+# OR ROLLBACK never happens, because nothing here can violate a constraint. The default is to undo the statement alone;
+# for that SQLite copies every page that a statement of many rows changes (5 times the cost).
 _CHUNKS = (64, 16, 4, 1)
 _PUT = {
     n: "INSERT OR ROLLBACK INTO kv VALUES "
@@ -55,7 +55,7 @@ _DELETE = {n: f"DELETE FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHU
 _DELETE_BODY = {n: f"DELETE FROM body WHERE id IN ({','.join('?' * n)})" for n in _CHUNKS}
 
 _FEW_ROWS = 64
-"""Scans of so few rows are read whole when they begin."""
+"""Scans with a limit up to this are read when they begin."""
 
 
 class Rows:
@@ -66,9 +66,9 @@ class Rows:
         self._cursor = connection.cursor()
         self._open_scans: list[apsw.Cursor] = []
 
-    def pin(self) -> None:
-        """Make SQLite take its snapshot, which it otherwise does at the first read."""
-        self._cursor.execute(_PIN).fetchall()
+    def take_snapshot(self) -> None:
+        """SQLite takes its snapshot at the first read."""
+        self._cursor.execute(_TAKE_SNAPSHOT).fetchall()
 
     def get(self, key: bytes) -> bytes | None:
         value: bytes | None
@@ -90,7 +90,7 @@ class Rows:
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         if end <= _BODIES_START or start >= _BODIES_END:
             return self._scan_kv(start, end, reverse, limit)
-        # Keys that begin like a body's but are not of its length may lie in between.
+        # Keys with the prefix of bodies but another length are in the other table.
         rows = heapq.merge(
             self._scan_kv(start, end, reverse, limit),
             self._scan_bodies(start, end, reverse, limit),
@@ -100,7 +100,7 @@ class Rows:
 
     def _scan_kv(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         if limit is not None and limit <= _FEW_ROWS:
-            # Read at once on the cursor that is there: a seek, and many of them, should not cost a cursor each.
+            # Read on the present cursor, because a seek should not cost a cursor of its own.
             return iter(
                 cast(list[Row], self._cursor.execute(_SCANS[reverse], (start, end, limit)).fetchall())
             )
@@ -121,14 +121,14 @@ class Rows:
         return cursor
 
     def end_scans(self) -> None:
-        """Close what a body may have left half read, since SQLite would keep the snapshot for it."""
+        """Close scans that a body did not read to the end, since they would keep SQLite's snapshot."""
         if self._open_scans:
             for cursor in self._open_scans:
                 cursor.close()
             self._open_scans.clear()
 
     def apply(self, writes: Mapping[bytes, bytes | None]) -> None:
-        """Put or delete (None) every key, in key order, so that neighbours share the way down the tree."""
+        """Put or delete (None) every key, in key order, so that neighbours share the path down the tree."""
         puts: list[bytes] = []
         deletes: list[bytes] = []
         body_puts: list[int | bytes] = []
@@ -162,7 +162,7 @@ def _is_body(key: bytes) -> bool:
 def _in_chunks(
     statements: Mapping[int, str], values: Sequence[Any], width: int
 ) -> Iterator[tuple[str, Sequence[Any]]]:
-    """The values, ``width`` to a row, shared out among statements of as many rows as possible."""
+    """The values, ``width`` to a row, divided among statements of as many rows as possible."""
     position = 0
     for rows in _CHUNKS:
         size = rows * width

@@ -1,15 +1,16 @@
 """A page of memory that all processes of a store share: a few numbers that would cost too much as rows.
 
-Nothing here has to survive. Whoever opens the store first, alone, writes the page anew from what is stored. Each
-number is one aligned 64-bit word, so it is read and written whole.
+Nothing here has to survive a restart: the first process that opens the store writes the page from what is stored. Each
+number is one aligned 64-bit word, so it is read and written whole. Only the process with the write lock changes
+*last_instant*, *writer* and *commits*.
 
-*high*: no committed transaction has a later instant. Raised before the commit, by whoever has the turn.
-*failed*: a commit ended with an unknown outcome. All processes refuse writes until the store was opened anew.
-*holder*, *held_since*: who has the turn to write (0: nobody), and since when on the monotonic clock. A process that
-dies in its turn leaves its number here, although the kernel has freed the lock.
-*bells*: changes whenever a process begins or ceases to listen.
-*commits*: counts up before and after every commit, by whoever has the turn. While it is odd, a commit is under way
-(or its process died in it), and what can be seen may change at any moment. While it is even and the same, nothing does.
+*last_instant*: no committed transaction has a later instant. Set before the commit.
+*failed*: a commit ended with an unknown outcome. All processes refuse writes until the store is opened again.
+*writer*: the process that has the write lock (0: none), and since when on the monotonic clock. A process that dies with
+the lock leaves its id here, although the kernel has freed the lock.
+*subscriptions*: changes whenever a process gets its first subscriber or closes.
+*commits*: incremented before and after every commit. While it is odd, a commit is in flight (or its process died),
+and the committed state may change at any moment. While it is even and the same, the state does not change.
 """
 
 import mmap
@@ -20,13 +21,15 @@ from pathlib import Path
 from kyanite.values import Instant
 
 _FILE = "board"
+"""Its name in existing stores."""
+
 _PAGE_BYTES = 4096
-_HIGH, _FAILED, _HOLDER, _HELD_SINCE, _BELLS, _COMMITS = range(6)
+_LAST_INSTANT, _FAILED, _WRITER, _WRITER_SINCE, _SUBSCRIPTIONS, _COMMITS = range(6)
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """Who has the turn to write, and for how long already. The supervisor ends a worker that keeps it for seconds."""
+class Writer:
+    """The process that has the write lock. The supervisor ends a worker that keeps it for seconds."""
 
     pid: int
     since_ns: int
@@ -38,24 +41,24 @@ class SharedState:
         descriptor = os.open(folder / _FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if os.fstat(descriptor).st_size < _PAGE_BYTES:
-                # Real bytes and not a hole: on a full disk, touching a hole through the map would be a bus error.
+                # Real bytes and not a hole: on a full disk, a write to a hole through the map is a bus error.
                 os.pwrite(descriptor, bytes(_PAGE_BYTES), 0)
             self._map = mmap.mmap(descriptor, _PAGE_BYTES)
         finally:
             os.close(descriptor)
         self._words = memoryview(self._map).cast("Q")
 
-    def reset(self, high: Instant) -> None:
-        for word in (_FAILED, _HOLDER, _HELD_SINCE):
+    def reset(self, last_instant: Instant) -> None:
+        for word in (_FAILED, _WRITER, _WRITER_SINCE):
             self._words[word] = 0
-        self._words[_HIGH] = high
+        self._words[_LAST_INSTANT] = last_instant
 
     @property
-    def high(self) -> Instant:
-        return Instant(self._words[_HIGH])
+    def last_instant(self) -> Instant:
+        return Instant(self._words[_LAST_INSTANT])
 
-    def raise_high(self, instant: Instant) -> None:
-        self._words[_HIGH] = instant
+    def set_last_instant(self, instant: Instant) -> None:
+        self._words[_LAST_INSTANT] = instant
 
     @property
     def failed(self) -> bool:
@@ -65,23 +68,23 @@ class SharedState:
         self._words[_FAILED] = 1
 
     @property
-    def turn(self) -> Turn | None:
-        pid = self._words[_HOLDER]
-        return Turn(pid, self._words[_HELD_SINCE]) if pid else None
+    def writer(self) -> Writer | None:
+        pid = self._words[_WRITER]
+        return Writer(pid, self._words[_WRITER_SINCE]) if pid else None
 
-    def take_turn(self, pid: int, since_ns: int) -> None:
-        self._words[_HELD_SINCE] = since_ns
-        self._words[_HOLDER] = pid
+    def set_writer(self, pid: int, since_ns: int) -> None:
+        self._words[_WRITER_SINCE] = since_ns
+        self._words[_WRITER] = pid
 
-    def leave_turn(self) -> None:
-        self._words[_HOLDER] = 0
+    def clear_writer(self) -> None:
+        self._words[_WRITER] = 0
 
     @property
-    def bells(self) -> int:
-        return self._words[_BELLS]
+    def subscriptions(self) -> int:
+        return self._words[_SUBSCRIPTIONS]
 
-    def change_bells(self, token: int) -> None:
-        self._words[_BELLS] = token
+    def change_subscriptions(self, token: int) -> None:
+        self._words[_SUBSCRIPTIONS] = token
 
     @property
     def commits(self) -> int:

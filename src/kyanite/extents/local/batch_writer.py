@@ -1,7 +1,7 @@
-"""Many small bodies in one file: while one group of them is written and synced, the next one gathers.
+"""Writes many small bodies into one file: while one batch is written and synced, the next one gathers.
 
-A body of 64 KiB would otherwise cost a file, a sync of its folder and a sync of its own. Here all bodies that
-are waiting share one write and one sync, in a thread that does nothing else.
+A file of its own would cost a body of 64 KiB two syncs. Here all waiting bodies share one write and one sync, in a
+thread that does nothing else.
 """
 
 import asyncio
@@ -18,21 +18,21 @@ from kyanite.extents.local.segment import BLOCK, Segment, aligned
 
 SEGMENT_FULL_BYTES = 256 * 1024 * 1024
 _ALLOCATE_BYTES = 16 * 1024 * 1024
-_GROUP_BYTES = 8 * 1024 * 1024
-_GROUP_COUNT = 256
+_BATCH_BYTES = 8 * 1024 * 1024
+_BATCH_COUNT = 256
 _PADDING = memoryview(bytes(BLOCK))
 
 
 class Segments(Protocol):
-    """What the packer asks of the store it works for."""
+    """The segments of this process."""
 
     def new_segment(self) -> Segment: ...
 
     def retire(self, segment: Segment) -> "asyncio.Future[None] | None":
-        """The segment may have become idle. Answers what is being done about it, if anything."""
+        """Seal the segment if it has become idle. Returns the job that does it, if there is one."""
 
     def orphaned(self, extent: Extent) -> None:
-        """An extent that nobody waits for any more."""
+        """Discard an extent whose caller has gone."""
 
 
 class _PendingWrite(NamedTuple):
@@ -41,14 +41,14 @@ class _PendingWrite(NamedTuple):
 
 
 class BatchWriter:
-    """Owns the segment that this process is filling."""
+    """Has the segment that small bodies go to."""
 
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
         self._current: Segment | None = None
         self._waiting: deque[_PendingWrite] = deque()
         self._draining: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="extent-packer")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="extent-batch-writer")
 
     async def put(self, data: bytes) -> Extent:
         done: asyncio.Future[Extent] = asyncio.get_running_loop().create_future()
@@ -58,21 +58,21 @@ class BatchWriter:
         try:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
-            done.add_done_callback(self._take_back)
+            done.add_done_callback(self._discard_result)
             raise
 
-    def set_aside(self, length: int) -> tuple[Segment, int]:
-        """A stretch of the current segment for a writer of its own."""
+    def reserve(self, length: int) -> tuple[Segment, int]:
+        """Reserve a stretch of the current segment for the caller, which writes it itself."""
         if self._current is None:
             self._current = self._segments.new_segment()
         segment = self._current
-        start = segment.set_aside(length)
+        start = segment.reserve(length)
         if segment.end >= SEGMENT_FULL_BYTES:
-            self.turn_over(segment)
+            self.mark_full(segment)
         return segment, start
 
-    def turn_over(self, segment: Segment) -> None:
-        """Put nothing more into this segment."""
+    def mark_full(self, segment: Segment) -> None:
+        """Reserve nothing more in this segment."""
         segment.full = True
         if segment is self._current:
             self._current = None
@@ -82,59 +82,59 @@ class BatchWriter:
             await self._draining
         if self._current is not None:
             segment = self._current
-            self.turn_over(segment)
+            self.mark_full(segment)
             self._segments.retire(segment)
         self._thread.shutdown()
 
     async def _drain(self) -> None:
         try:
             while self._waiting:
-                await self._store(self._next_group())
+                await self._store(self._next_batch())
         finally:
             self._draining = None
 
-    def _next_group(self) -> list[_PendingWrite]:
-        group: list[_PendingWrite] = []
+    def _next_batch(self) -> list[_PendingWrite]:
+        batch: list[_PendingWrite] = []
         size = 0
-        while self._waiting and size < _GROUP_BYTES and len(group) < _GROUP_COUNT:
-            group.append(self._waiting.popleft())
-            size += len(group[-1].data)
-        return group
+        while self._waiting and size < _BATCH_BYTES and len(batch) < _BATCH_COUNT:
+            batch.append(self._waiting.popleft())
+            size += len(batch[-1].data)
+        return batch
 
-    async def _store(self, group: list[_PendingWrite]) -> None:
-        bodies = [pending.data for pending in group]
-        segment, start = self.set_aside(sum(aligned(len(data)) for data in bodies))
+    async def _store(self, batch: list[_PendingWrite]) -> None:
+        bodies = [pending.data for pending in batch]
+        segment, start = self.reserve(sum(aligned(len(data)) for data in bodies))
         loop = asyncio.get_running_loop()
         try:
-            extents = await loop.run_in_executor(self._thread, _write_group, segment, start, bodies)
+            extents = await loop.run_in_executor(self._thread, _write_batch, segment, start, bodies)
         except (OSError, EngineError) as error:
             segment.written(0)
-            self.turn_over(segment)
-            for pending in group:
+            self.mark_full(segment)
+            for pending in batch:
                 pending.done.set_exception(failure(error))
         else:
-            segment.written(len(group))
-            for pending, extent in zip(group, extents, strict=True):
+            segment.written(len(batch))
+            for pending, extent in zip(batch, extents, strict=True):
                 pending.done.set_result(extent)
         self._segments.retire(segment)
 
-    def _take_back(self, done: "asyncio.Future[Extent]") -> None:
+    def _discard_result(self, done: "asyncio.Future[Extent]") -> None:
         with contextlib.suppress(EngineError):
             self._segments.orphaned(done.result())
 
 
-def _write_group(segment: Segment, start: int, bodies: list[bytes]) -> list[Extent]:
-    pieces: list[Buffer] = []
+def _write_batch(segment: Segment, start: int, bodies: list[bytes]) -> list[Extent]:
+    buffers: list[Buffer] = []
     extents = []
     at = start
     for data in bodies:
         length = len(data)
         extents.append(Extent(segment.id, at, length, crc64(data)))
-        pieces.append(data)
+        buffers.append(data)
         if padding := aligned(length) - length:
-            pieces.append(_PADDING[:padding])
+            buffers.append(_PADDING[:padding])
         at += aligned(length)
     segment.allocate(aligned(at, _ALLOCATE_BYTES))
-    segment.write(pieces, start)
+    segment.write(buffers, start)
     segment.sync()
     return extents

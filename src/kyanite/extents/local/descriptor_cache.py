@@ -1,4 +1,4 @@
-"""Segments that are open for reading: a bounded number of descriptors, those in use never closed."""
+"""Descriptors of segments that are read: a bounded number, and none is closed while it is used."""
 
 import os
 from collections import OrderedDict
@@ -11,8 +11,8 @@ IDLE_MAX = 128
 IN_USE_MAX = 1024
 
 
-class OpenFile:
-    """One descriptor and how many use it."""
+class CachedDescriptor:
+    """One descriptor and the number of its users."""
 
     __slots__ = ("fd", "segment", "users")
 
@@ -22,14 +22,14 @@ class OpenFile:
         self.users = 0
 
 
-class OpenFiles:
+class DescriptorCache:
     def __init__(self, path_of: Callable[[bytes], Path]) -> None:
         self._path_of = path_of
-        self._in_use: dict[bytes, OpenFile] = {}
-        self._idle: OrderedDict[bytes, OpenFile] = OrderedDict()
+        self._in_use: dict[bytes, CachedDescriptor] = {}
+        self._idle: OrderedDict[bytes, CachedDescriptor] = OrderedDict()
 
-    def acquire(self, segment: bytes) -> OpenFile:
-        """The open file, held until it is given back. Raises OSError when it cannot be opened."""
+    def acquire(self, segment: bytes) -> CachedDescriptor:
+        """The descriptor, open until it is released. Raises OSError when the file cannot be opened."""
         file = self._in_use.get(segment)
         if file is None:
             file = self._idle.pop(segment, None) or self._open(segment)
@@ -37,7 +37,7 @@ class OpenFiles:
         file.users += 1
         return file
 
-    def give_back(self, file: OpenFile) -> None:
+    def release(self, file: CachedDescriptor) -> None:
         file.users -= 1
         if file.users == 0:
             del self._in_use[file.segment]
@@ -46,7 +46,7 @@ class OpenFiles:
                 os.close(self._idle.popitem(last=False)[1].fd)
 
     def forget(self, segment: bytes) -> None:
-        """The file is gone: keep no idle descriptor of it."""
+        """The file was removed: close its descriptor if it is idle."""
         file = self._idle.pop(segment, None)
         if file is not None:
             os.close(file.fd)
@@ -57,7 +57,7 @@ class OpenFiles:
         self._in_use.clear()
         self._idle.clear()
 
-    def _open(self, segment: bytes) -> OpenFile:
+    def _open(self, segment: bytes) -> CachedDescriptor:
         if len(self._in_use) >= IN_USE_MAX:
             raise EngineBusy("Too many files are being read.")
-        return OpenFile(segment, os.open(self._path_of(segment), os.O_RDONLY | os.O_CLOEXEC))
+        return CachedDescriptor(segment, os.open(self._path_of(segment), os.O_RDONLY | os.O_CLOEXEC))

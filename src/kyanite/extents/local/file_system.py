@@ -1,8 +1,7 @@
-"""The few things extents ask of a file system, in one place, so that a test can record them or make them
-fail.
+"""The calls of the file system that extents need, in one class, so that a test can record them or make them fail.
 
-All of them block; they are called in threads. Everything that decides what survives a power cut goes through
-here: ``create``, ``write``, ``sync``, ``sync_folder``, ``truncate``, ``punch`` and ``unlink``.
+All of them block; they are called in threads. Every call that decides what survives a power cut is here: ``create``,
+``write``, ``sync``, ``sync_folder``, ``truncate``, ``punch`` and ``unlink``.
 """
 
 import contextlib
@@ -18,9 +17,9 @@ from kyanite.engine.api import EngineError, EngineFull
 
 Buffer = bytes | bytearray | memoryview
 
-_IN_HAND = 0o600
-_LET_GO = 0o640
-"""The mode of a file is the mark by which another process sees that its owner has let go of it."""
+_OPEN_MODE = 0o600
+_SEALED_MODE = 0o640
+"""The mode of a segment's file says to other processes whether its owner has sealed it."""
 
 _KEEP_SIZE = 1
 _PUNCH_HOLE = 2
@@ -28,28 +27,27 @@ _IOV_MAX = 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class Disk:
+class FileSystem:
     def create(self, path: Path) -> int:
-        """A new file, open for writing, in the hands of its owner."""
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _IN_HAND)
+        """A new file, open for writing and not sealed."""
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OPEN_MODE)
 
     def make_folder(self, path: Path) -> None:
-        """Make the folder, and make sure that it is still there after a power cut."""
+        """Make the folder so that it is still there after a power cut."""
         if not path.is_dir():
             self.make_folder(path.parent)
             path.mkdir(exist_ok=True)
             self.sync_folder(path.parent)
 
     def allocate(self, fd: int, start: int, length: int) -> None:
-        """Take the space now, if that costs nothing: syncs get cheaper, and a full disk is noticed before the
-        bytes come."""
+        """Allocate space, where the file system can: syncs become cheaper, and a full disk is noticed early."""
         error = _fallocate(fd, 0, start, length)
         if error in _FULL:
             raise OSError(error, os.strerror(error))
 
-    def write(self, fd: int, pieces: Sequence[Buffer], offset: int) -> None:
-        for first in range(0, len(pieces), _IOV_MAX):
-            left = list(pieces[first : first + _IOV_MAX])
+    def write(self, fd: int, buffers: Sequence[Buffer], offset: int) -> None:
+        for first in range(0, len(buffers), _IOV_MAX):
+            left = list(buffers[first : first + _IOV_MAX])
             while left:
                 written = os.pwritev(fd, left, offset)
                 offset += written
@@ -71,16 +69,16 @@ class Disk:
     def truncate(self, path: Path, length: int) -> None:
         os.truncate(path, length)
 
-    def sealed(self, path: Path) -> None:
-        path.chmod(_LET_GO)
+    def seal(self, path: Path) -> None:
+        path.chmod(_SEALED_MODE)
 
     def is_sealed(self, path: Path) -> bool:
-        return path.stat().st_mode & 0o777 == _LET_GO
+        return path.stat().st_mode & 0o777 == _SEALED_MODE
 
     def punch(self, path: Path, stretches: Iterable[tuple[int, int]]) -> None:
-        """Give the space of stretches (start, length) back.
+        """Free the space of stretches (start, length).
 
-        Where the file system cannot do that, or the file is gone, nothing happens.
+        Nothing happens if the file system cannot do that, or the file is gone.
         """
         with contextlib.suppress(FileNotFoundError):
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -91,15 +89,14 @@ class Disk:
                 os.close(fd)
 
     def unlink(self, path: Path) -> None:
-        """Remove the file if it is there. It is emptied first: an idle descriptor elsewhere must not keep its
-        space."""
+        """Remove the file if it is there. It is truncated first: an idle descriptor must not keep its space."""
         with contextlib.suppress(FileNotFoundError):
             self.truncate(path, 0)
             path.unlink()
 
 
 def failure(error: OSError | EngineError) -> EngineError:
-    """What a failed call means to those who speak to an engine."""
+    """The engine's error for a failed call."""
     if isinstance(error, EngineError):
         return error
     if error.errno in _FULL:
@@ -107,18 +104,17 @@ def failure(error: OSError | EngineError) -> EngineError:
     return EngineError(str(error))
 
 
-def _without(pieces: list[Buffer], written: int) -> list[Buffer]:
-    """What is left of the pieces after so many bytes."""
-    for index, piece in enumerate(pieces):
-        if written < len(piece):
-            return [memoryview(piece)[written:], *pieces[index + 1 :]]
-        written -= len(piece)
+def _without(buffers: list[Buffer], written: int) -> list[Buffer]:
+    """The buffers without their first bytes."""
+    for index, buffer in enumerate(buffers):
+        if written < len(buffer):
+            return [memoryview(buffer)[written:], *buffers[index + 1 :]]
+        written -= len(buffer)
     return []
 
 
 def _find_fallocate() -> Callable[[int, int, int, int], int]:
-    """Linux's fallocate, which Python does not have; its errno is the answer. Elsewhere it is never
-    supported."""
+    """Linux's fallocate, which Python does not have; it returns errno. Other systems do not support it."""
     if not sys.platform.startswith("linux"):
         return lambda _fd, _mode, _start, _length: errno.EOPNOTSUPP
     native = ctypes.CDLL(None, use_errno=True).fallocate

@@ -1,7 +1,7 @@
-"""The segments of this process that bytes are on their way into, or that it has handed extents out of.
+"""The segments of this process that are still written, or have extents that are neither committed nor discarded.
 
-A segment is let go when no stretch of it is being written and every extent handed out of it was settled or
-discarded. Only from then on may another process remove it.
+A segment is sealed when no stretch of it is being written and every extent of it was committed or discarded. Only then
+may another process remove it.
 """
 
 import asyncio
@@ -11,17 +11,21 @@ from functools import partial
 from pathlib import Path
 
 from kyanite.extents.api import Extent
-from kyanite.extents.local.file_system import Disk
+from kyanite.extents.local.file_system import FileSystem
 from kyanite.extents.local.segment import Segment
 
 
 class OpenSegments:
     def __init__(
-        self, owner: bytes, path_of: Callable[[bytes], Path], disk: Disk, threads: ThreadPoolExecutor
+        self,
+        owner: bytes,
+        path_of: Callable[[bytes], Path],
+        file_system: FileSystem,
+        threads: ThreadPoolExecutor,
     ) -> None:
         self._owner = owner
         self._path_of = path_of
-        self._disk = disk
+        self._file_system = file_system
         self._threads = threads
         self._count = 0
         self._segments: dict[bytes, Segment] = {}
@@ -30,15 +34,15 @@ class OpenSegments:
     def new_segment(self) -> Segment:
         self._count += 1
         segment_id = self._owner + self._count.to_bytes(4, "big")
-        segment = Segment(segment_id, self._path_of(segment_id), self._disk)
+        segment = Segment(segment_id, self._path_of(segment_id), self._file_system)
         self._segments[segment_id] = segment
         return segment
 
     def retire(self, segment: Segment) -> "asyncio.Future[None] | None":
-        """Let go of the segment if it has become idle."""
+        """Seal the segment if it has become idle."""
         if not segment.is_idle or self._segments.pop(segment.id, None) is None:
             return None
-        return self._run(segment.sealed)
+        return self._run(segment.seal)
 
     def commit(self, extents: Sequence[Extent]) -> None:
         for extent in extents:

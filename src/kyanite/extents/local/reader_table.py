@@ -1,11 +1,11 @@
-"""Who is reading since when: a table in shared memory with one slot per process.
+"""Since when each process reads: a table in shared memory with one slot per process.
 
-A slot holds its owner's id and the moment at which the oldest reader still at work in that process began, or
-NOBODY. Moments are of the monotonic clock, which all processes of a machine share and which never steps. A
-slot whose owner is dead does not count, so nothing needs to be cleaned up after a crash or a restart.
+A slot has its owner's id and the time at which the oldest running reader of that process began, or NO_READER. Times are
+of the monotonic clock, which all processes of a machine share and which never steps. A slot whose owner is dead does
+not count, so nothing needs to be cleaned up after a crash or a restart.
 
-Readers of one process that begin within the same tenth of a second are counted together, as if all had begun
-with the first. That errs on the safe side and makes a pin cost well under a microsecond.
+Readers of one process that begin within the same tenth of a second count as if all had begun with the first. That errs
+on the safe side, and a pin costs well under a microsecond.
 """
 
 import fcntl
@@ -24,17 +24,17 @@ _SLOTS = 1024
 _SLOT_BYTES = 32
 _WORDS = _SLOT_BYTES // 8
 _OWNER_AT = 8
-_NOBODY = 0
+_NO_READER = 0
 _UNUSED = bytes(OWNER_BYTES)
 _TOGETHER_NS = 100_000_000
 
 _GRACE_NS = 10_000_000
-"""How long after a mark one must wait at least. A processor may show a reader's pin to others a moment after
-the reader went on to take its snapshot; ten milliseconds are thousands of such moments."""
+"""The least time between a mark and the moment it has passed. Another processor may see a reader's pin a little after
+the reader has taken its snapshot; ten milliseconds are thousands of times that delay."""
 
 
 class Pin:
-    """Readers that began together. To be released as often as it was given out."""
+    """Readers that began together. Released once for each."""
 
     __slots__ = ("_table", "began", "readers")
 
@@ -50,7 +50,7 @@ class Pin:
 
 
 class ReaderTable:
-    """This process's slot, and a view of the others'. Pins are made and released on one thread."""
+    """The slot of this process and those of the others. Pins are made and released on one thread."""
 
     def __init__(self, path: Path, membership: Membership) -> None:
         self._is_alive = membership.is_alive
@@ -58,12 +58,12 @@ class ReaderTable:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             if os.fstat(fd).st_size < _SLOTS * _SLOT_BYTES:
-                # Real bytes and not a hole: on a full disk, touching a hole through the map would be a bus error.
+                # Real bytes and not a hole: on a full disk, a write to a hole through the map is a bus error.
                 os.pwrite(fd, bytes(_SLOTS * _SLOT_BYTES), 0)
             self._memory = mmap.mmap(fd, _SLOTS * _SLOT_BYTES)
             self._slot = self._claim(membership.id)
         finally:
-            # The map keeps a duplicate of the descriptor, and with it the lock, unless that is let go of in words.
+            # The map keeps a duplicate of the descriptor, so closing this one does not release the lock.
             fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
         self._view = memoryview(self._memory)
@@ -85,11 +85,11 @@ class ReaderTable:
         return pin
 
     def retire(self, pin: Pin) -> None:
-        """All readers of this pin have finished: show the oldest that is left."""
+        """All readers of this pin have finished: publish the oldest that is left."""
         del self._pins[pin.began]
         if pin is self._newest:
             self._newest = None
-        self._words[self._word] = next(iter(self._pins)) if self._pins else _NOBODY
+        self._words[self._word] = next(iter(self._pins)) if self._pins else _NO_READER
 
     def mark(self) -> Mark:
         return Mark(time.monotonic_ns())
@@ -99,14 +99,13 @@ class ReaderTable:
         if time.monotonic_ns() < mark + _GRACE_NS:
             return False
         return not any(
-            _NOBODY < self._words[slot * _WORDS] <= mark and self._is_alive(self._owner_of(slot))
+            _NO_READER < self._words[slot * _WORDS] <= mark and self._is_alive(self._owner_of(slot))
             for slot in range(_SLOTS)
         )
 
     def close(self) -> None:
-        """Free the slot: the owner is overwritten last, so that the slot is never seen with somebody else's
-        moment."""
-        self._words[self._word] = _NOBODY
+        """Free the slot. The owner is overwritten last, so that no time is read as that of another owner."""
+        self._words[self._word] = _NO_READER
         self._write_owner(self._slot, _UNUSED)
         self._words.release()
         self._view.release()
@@ -114,9 +113,9 @@ class ReaderTable:
 
     def _claim(self, owner: bytes) -> int:
         for slot in range(_SLOTS):
-            holder = self._owner_of(slot)
-            if holder == _UNUSED or not self._is_alive(holder):
-                struct.pack_into("Q", self._memory, slot * _SLOT_BYTES, _NOBODY)
+            present = self._owner_of(slot)
+            if present == _UNUSED or not self._is_alive(present):
+                struct.pack_into("Q", self._memory, slot * _SLOT_BYTES, _NO_READER)
                 self._write_owner(slot, owner)
                 return slot
         raise EngineBusy("Too many processes have this store open.")

@@ -1,9 +1,7 @@
-"""A segment while its owner writes it: a file that grows at its end, in stretches that were set aside
-beforehand.
+"""A segment while its owner writes it: a file that grows at its end, in stretches that writers reserve.
 
-Setting aside and counting happen on the event loop; writing and syncing in threads. Every stretch begins on a
-block of its own: a write never touches the block of a neighbour that is already on the disk, and punching a
-hole frees all of it.
+The event loop reserves and counts; threads write and sync. Every stretch begins on a block of its own: a write never
+touches the block of a neighbour that is already on disk, and punching a hole frees the whole stretch.
 """
 
 import os
@@ -12,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kyanite.engine.api import EngineError
-from kyanite.extents.local.file_system import Buffer, Disk
+from kyanite.extents.local.file_system import Buffer, FileSystem
 
 BLOCK = 4096
 
@@ -25,28 +23,28 @@ class Segment:
     __slots__ = (
         "_allocated",
         "_broken",
-        "_disk",
         "_fd",
-        "_in_hand",
-        "_kept",
+        "_file_system",
+        "_has_committed",
         "_listed",
         "_opening",
         "_path",
         "_syncing",
+        "_uncommitted",
         "_writers",
         "end",
         "full",
         "id",
     )
 
-    def __init__(self, segment_id: bytes, path: Path, disk: Disk) -> None:
+    def __init__(self, segment_id: bytes, path: Path, file_system: FileSystem) -> None:
         self.id = segment_id
         self.end = 0
-        """Where the next stretch will begin."""
+        """Where the next stretch begins."""
         self.full = False
-        """No more stretches are set aside."""
+        """No more stretches are reserved."""
         self._path = path
-        self._disk = disk
+        self._file_system = file_system
         self._fd = -1
         self._allocated = 0
         self._listed = False
@@ -54,78 +52,78 @@ class Segment:
         self._opening = threading.Lock()
         self._syncing = threading.Lock()
         self._writers = 0
-        self._in_hand = 0
-        self._kept = False
+        self._uncommitted = 0
+        self._has_committed = False
 
     # On the event loop
 
-    def set_aside(self, length: int) -> int:
-        """Begin a stretch of at most this length; answers where. A writer holds it until ``written``."""
+    def reserve(self, length: int) -> int:
+        """Reserve a stretch of this length for a writer, until ``written``; returns its start."""
         start = self.end
         self.end = start + aligned(length)
         self._writers += 1
         return start
 
     def written(self, extents: int) -> None:
-        """A writer has finished, and so many extents were handed out."""
+        """A writer has finished, with so many extents."""
         self._writers -= 1
-        self._in_hand += extents
+        self._uncommitted += extents
 
     def commit(self) -> None:
-        self._in_hand -= 1
-        self._kept = True
+        self._uncommitted -= 1
+        self._has_committed = True
 
     def discard(self) -> None:
-        self._in_hand -= 1
+        self._uncommitted -= 1
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is on its way into it any more, nor from it into a transaction."""
-        return self.full and self._writers == 0 and self._in_hand == 0
+        """No writer is left, nor any extent that may yet be committed."""
+        return self.full and self._writers == 0 and self._uncommitted == 0
 
     # In threads
 
     def allocate(self, end: int) -> None:
-        """Have the file there, with space up to this place."""
+        """Create the file if needed, with space up to this offset."""
         with self._opening:
             if self._fd < 0:
-                self._disk.make_folder(self._path.parent)
-                self._fd = self._disk.create(self._path)
+                self._file_system.make_folder(self._path.parent)
+                self._fd = self._file_system.create(self._path)
             if end > self._allocated:
-                self._disk.allocate(self._fd, self._allocated, end - self._allocated)
+                self._file_system.allocate(self._fd, self._allocated, end - self._allocated)
                 self._allocated = end
 
-    def write(self, pieces: Sequence[Buffer], offset: int) -> None:
+    def write(self, buffers: Sequence[Buffer], offset: int) -> None:
         self.allocate(0)
-        self._disk.write(self._fd, pieces, offset)
+        self._file_system.write(self._fd, buffers, offset)
 
     def sync(self) -> None:
-        """All that was written before is on the disk. After one failure nothing in the segment is ever
-        believed again: the kernel reports a lost write once and then calls the page clean."""
+        """Bring all earlier writes to the disk. After one failure every later sync fails: the kernel reports a lost
+        write once and then calls the page clean."""
         with self._syncing:
             if self._broken:
                 raise EngineError("An earlier sync of this segment failed.")
             try:
-                self._disk.sync(self._fd)
+                self._file_system.sync(self._fd)
                 if not self._listed:
-                    self._disk.sync_folder(self._path.parent)
+                    self._file_system.sync_folder(self._path.parent)
                     self._listed = True
             except OSError:
                 self._broken = True
                 raise
 
     def punch(self, start: int, length: int) -> None:
-        self._disk.punch(self._path, [(start, aligned(length))])
+        self._file_system.punch(self._path, [(start, aligned(length))])
 
-    def sealed(self) -> None:
-        """Give the file out of hand, or remove it if nothing in it was kept."""
+    def seal(self) -> None:
+        """Mark the file as sealed, or remove it if no extent of it was committed."""
         if self._fd < 0:
             return
         os.close(self._fd)
         self._fd = -1
-        if not self._kept:
-            self._disk.unlink(self._path)
+        if not self._has_committed:
+            self._file_system.unlink(self._path)
             return
         if self._allocated > self.end:
-            self._disk.truncate(self._path, self.end)
-        self._disk.sealed(self._path)
+            self._file_system.truncate(self._path, self.end)
+        self._file_system.seal(self._path)

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from kyanite.engine.api import EngineBusy
-from kyanite.extents.api import EXTENT_MAX, Damaged, Extent, Observer, Span, Stretch
+from kyanite.extents.api import EXTENT_MAX, Damaged, Extent, Observer, OpenExtent, Stretch
 from kyanite.extents.crc64 import crc64
 from kyanite.extents.local.batch_writer import BatchWriter
-from kyanite.extents.local.descriptor_cache import OpenFile, OpenFiles
-from kyanite.extents.local.file_system import Disk
+from kyanite.extents.local.descriptor_cache import CachedDescriptor, DescriptorCache
+from kyanite.extents.local.file_system import FileSystem
 from kyanite.extents.local.open_segments import OpenSegments
 from kyanite.extents.local.reader_table import ReaderTable
 from kyanite.extents.local.segment import aligned
@@ -30,33 +30,35 @@ from kyanite.extents.local.upload import LocalUpload
 from kyanite.membership.api import OWNER_BYTES, Membership
 
 _THREADS = 8
-_PIECE_BYTES = 256 * 1024
+_CHUNK_BYTES = 256 * 1024
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
 T = TypeVar("T")
 
 
 class LocalExtents:
-    def __init__(self, folder: Path, membership: Membership, *, disk: Disk | None = None) -> None:
-        self._disk = disk or Disk()
+    def __init__(
+        self, folder: Path, membership: Membership, *, file_system: FileSystem | None = None
+    ) -> None:
+        self._file_system = file_system or FileSystem()
         self._is_alive = membership.is_alive
         self._segments = folder / "segments"
-        self._disk.make_folder(self._segments)
+        self._file_system.make_folder(self._segments)
         self._readers = ReaderTable(folder / "readers", membership)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="extents")
-        self._files = OpenFiles(self._path_of)
-        self._in_hand = OpenSegments(membership.id, self._path_of, self._disk, self._threads)
-        self._batch_writer = BatchWriter(self._in_hand)
+        self._descriptors = DescriptorCache(self._path_of)
+        self._open_segments = OpenSegments(membership.id, self._path_of, self._file_system, self._threads)
+        self._batch_writer = BatchWriter(self._open_segments)
         self.pin = self._readers.pin
         self.mark = self._readers.mark
         self.passed = self._readers.passed
-        self.commit = self._in_hand.commit
+        self.commit = self._open_segments.commit
 
-    # Bytes in
+    # Writing
 
     def upload(self, *, size_hint: int | None, observers: Sequence[Observer] = ()) -> LocalUpload:
         return LocalUpload(
-            self._in_hand, self._batch_writer, self._threads, size_hint=size_hint, observers=observers
+            self._open_segments, self._batch_writer, self._threads, size_hint=size_hint, observers=observers
         )
 
     async def put(self, data: bytes) -> Extent:
@@ -65,10 +67,10 @@ class LocalExtents:
         return await self._batch_writer.put(data)
 
     async def discard(self, extents: Sequence[Extent]) -> None:
-        if jobs := self._in_hand.discard(extents):
+        if jobs := self._open_segments.discard(extents):
             await asyncio.wait(jobs)
 
-    # Bytes out
+    # Reading
 
     async def read(self, extent: Extent, offset: int, length: int) -> bytes:
         data = await self._read(extent, offset, length)
@@ -79,21 +81,21 @@ class LocalExtents:
     async def stream(self, extent: Extent, offset: int, length: int) -> AsyncIterator[bytes]:
         crc, end = 0, offset + length
         while offset < end:
-            piece = await self._read(extent, offset, min(_PIECE_BYTES, end - offset))
-            offset += len(piece)
+            chunk = await self._read(extent, offset, min(_CHUNK_BYTES, end - offset))
+            offset += len(chunk)
             if length == extent.length:
-                crc = crc64(piece, crc)
+                crc = crc64(chunk, crc)
                 if offset == end and crc != extent.crc64:
                     raise Damaged(f"The CRC of {_name(extent)} is wrong.")
-            yield piece
+            yield chunk
 
-    def span(self, extent: Extent, offset: int, length: int) -> Span:
+    def open_extent(self, extent: Extent, offset: int, length: int) -> OpenExtent:
         _check_within(extent, offset, length)
         file = self._acquire(extent)
-        return Span(file.fd, extent.start + offset, length, partial(self._files.give_back, file))
+        return OpenExtent(file.fd, extent.start + offset, length, partial(self._descriptors.release, file))
 
     async def _read(self, extent: Extent, offset: int, length: int) -> bytes:
-        """Straight from the page cache on the event loop when it is all there, in a thread when it is not."""
+        """From the page cache on the event loop if all bytes are there, else in a thread."""
         _check_within(extent, offset, length)
         file = self._acquire(extent)
         try:
@@ -101,14 +103,14 @@ class LocalExtents:
             if data is None:
                 data = await self._in_thread(_read_fully, file.fd, extent.start + offset, length)
         finally:
-            self._files.give_back(file)
+            self._descriptors.release(file)
         if len(data) != length:
             raise Damaged(f"Bytes of {_name(extent)} are missing.")
         return data
 
-    def _acquire(self, extent: Extent) -> OpenFile:
+    def _acquire(self, extent: Extent) -> CachedDescriptor:
         try:
-            return self._files.acquire(extent.segment)
+            return self._descriptors.acquire(extent.segment)
         except FileNotFoundError:
             raise Damaged(f"The file of {_name(extent)} is missing.") from None
         except OSError as error:
@@ -116,20 +118,20 @@ class LocalExtents:
                 raise EngineBusy(str(error)) from error
             raise Damaged(str(error)) from error
 
-    # For the sweeper
+    # For garbage collection
 
     async def sealed(self, segments: Iterable[bytes]) -> set[bytes]:
-        return await self._in_thread(lambda: {each for each in segments if self._is_let_go(each)})
+        return await self._in_thread(lambda: {each for each in segments if self._is_sealed(each)})
 
     async def punch(self, segment: bytes, stretches: Sequence[Stretch]) -> None:
         holes = [(start, aligned(length)) for start, length in stretches]
-        await self._in_thread(self._disk.punch, self._path_of(segment), holes)
+        await self._in_thread(self._file_system.punch, self._path_of(segment), holes)
 
     async def keep_only(self, segment: bytes, stretches: Sequence[Stretch]) -> None:
         await self._in_thread(self._keep_only, self._path_of(segment), stretches)
 
     async def remove(self, segment: bytes) -> None:
-        self._files.forget(segment)
+        self._descriptors.forget(segment)
         await self._in_thread(self._remove, segment)
 
     def segments_of(self, owner: bytes) -> Iterator[bytes]:
@@ -146,9 +148,9 @@ class LocalExtents:
         with contextlib.suppress(OSError):
             (self._segments / owner.hex()).rmdir()
 
-    def _is_let_go(self, segment: bytes) -> bool:
+    def _is_sealed(self, segment: bytes) -> bool:
         try:
-            if self._disk.is_sealed(self._path_of(segment)):
+            if self._file_system.is_sealed(self._path_of(segment)):
                 return True
         except FileNotFoundError:
             return True
@@ -156,7 +158,7 @@ class LocalExtents:
 
     def _remove(self, segment: bytes) -> None:
         path = self._path_of(segment)
-        self._disk.unlink(path)
+        self._file_system.unlink(path)
         if not self._is_alive(segment[:OWNER_BYTES]):
             with contextlib.suppress(OSError):
                 path.parent.rmdir()
@@ -169,15 +171,15 @@ class LocalExtents:
             end = start + aligned(length)
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_size > end:
-                self._disk.truncate(path, end)
+                self._file_system.truncate(path, end)
             if holes:
-                self._disk.punch(path, holes)
+                self._file_system.punch(path, holes)
 
     async def close(self) -> None:
         await self._batch_writer.close()
-        await self._in_hand.close()
+        await self._open_segments.close()
         self._threads.shutdown()
-        self._files.close()
+        self._descriptors.close()
         self._readers.close()
 
     def _path_of(self, segment: bytes) -> Path:
@@ -188,7 +190,7 @@ class LocalExtents:
 
 
 def _read_cached(fd: int, offset: int, length: int) -> bytes | None:
-    """The bytes if no disk has to be waited for, else None."""
+    """The bytes if they are all in the page cache, else None."""
     if not _NOWAIT:
         return None
     buffer = bytearray(length)

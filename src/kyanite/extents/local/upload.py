@@ -1,9 +1,8 @@
-"""A body on its way into local files.
+"""A body while it is received into local files.
 
-Pieces gather to jobs of about a megabyte. While the next job gathers, one thread writes the last one and
-another shows it to the observers, so receiving, hashing and writing overlap and at most two jobs are in
-memory. Writeback is begun early, which leaves little to do for the last sync. A body that never filled one
-job is packed with others instead.
+Chunks gather to jobs of about a megabyte. While the next job gathers, one thread writes the last one and another passes
+it to the observers, so receiving, hashing and writing overlap and at most two jobs are in memory. Syncs begin early,
+which leaves little to do for the last one. A body that never filled one job goes to the batch writer instead.
 """
 
 import asyncio
@@ -18,14 +17,14 @@ from kyanite.extents.local.file_system import Buffer, failure
 from kyanite.extents.local.segment import Segment, aligned
 
 SHARED_MAX = 4 * 1024 * 1024
-"""Bodies up to this size, if it is known, share a segment; larger ones get a segment of their own."""
+"""Bodies of a known size up to this share a segment; others get a segment of their own."""
 
 JOB_BYTES = PACK_MAX
-_SMALL_PIECE_BYTES = 4096
+_SMALL_CHUNK_BYTES = 4096
 _EARLY_SYNC_BYTES = 32 * 1024 * 1024
 
 _ALLOCATE_BYTES = 64 * 1024 * 1024
-"""How much space is taken ahead. Not the whole body's: a client may announce much and send nothing."""
+"""How much space is allocated ahead. Not for the whole body: a client may announce much and send nothing."""
 
 
 class LocalUpload:
@@ -47,17 +46,17 @@ class LocalUpload:
         self._gathered_bytes = 0
         self._sent_bytes = 0
         self._segment: Segment | None = None
-        self._is_packed = size_hint is not None and size_hint <= SHARED_MAX
+        self._shares_segment = size_hint is not None and size_hint <= SHARED_MAX
         self._cutter = _Cutter(b"", 0)
         self._start = 0
         self._jobs: list[asyncio.Future[None]] = []
         self._early_sync: asyncio.Future[None] | None = None
         self._early_sync_bytes = 0
 
-    async def write(self, piece: bytes) -> None:
+    async def write(self, chunk: bytes) -> None:
         if self._gathered_bytes >= JOB_BYTES:
             await self._send()
-        self._gather(piece)
+        self._gather(chunk)
         if self._size_hint is not None and self._sent_bytes + self._gathered_bytes > self._size_hint:
             raise ValueError("More bytes came than were announced.")
 
@@ -69,55 +68,55 @@ class LocalUpload:
         self._jobs.append(self._run(segment.sync))
         await _done(self._jobs)
         extents = self._cutter.finish()
-        self._let_go(segment, extents)
+        self._end_writing(segment, extents)
         return extents
 
     async def abort(self) -> None:
         await asyncio.shield(asyncio.ensure_future(self._abandon()))
 
-    def _gather(self, piece: bytes) -> None:
-        """Keep the piece; many tiny ones are joined, lest each cost an object and a system call's vector."""
+    def _gather(self, chunk: bytes) -> None:
+        """Keep the chunk; small ones are joined, so that a job has few buffers."""
         gathered = self._gathered
-        self._gathered_bytes += len(piece)
-        if len(piece) >= _SMALL_PIECE_BYTES:
-            gathered.append(piece)
+        self._gathered_bytes += len(chunk)
+        if len(chunk) >= _SMALL_CHUNK_BYTES:
+            gathered.append(chunk)
             return
         last = gathered[-1] if gathered else b""
         if isinstance(last, bytearray):
-            last += piece
+            last += chunk
         else:
-            gathered.append(bytearray(piece))
+            gathered.append(bytearray(chunk))
 
     async def _send(self) -> Segment:
-        """Hand the gathered pieces to the threads, once these have done with what they were given before."""
+        """Pass the gathered chunks to the threads, once these have finished the job before."""
         await _done(self._jobs)
         segment = self._segment or self._open()
-        pieces, offset = self._gathered, self._start + self._sent_bytes
+        chunks, offset = self._gathered, self._start + self._sent_bytes
         self._sent_bytes += self._gathered_bytes
         self._gathered, self._gathered_bytes = [], 0
-        self._jobs = [self._run(lambda: self._store(segment, pieces, offset))]
+        self._jobs = [self._run(lambda: self._store(segment, chunks, offset))]
         if self._observers:
-            self._jobs.append(self._run(lambda: _show(pieces, self._observers)))
+            self._jobs.append(self._run(lambda: _observe(chunks, self._observers)))
         self._sync_early(segment)
         return segment
 
     def _open(self) -> Segment:
-        if self._is_packed:
-            segment, self._start = self._batch_writer.set_aside(self._size_hint or 0)
+        if self._shares_segment:
+            segment, self._start = self._batch_writer.reserve(self._size_hint or 0)
         else:
             segment = self._segments.new_segment()
-            segment.set_aside(self._size_hint or 0)
+            segment.reserve(self._size_hint or 0)
             segment.full = True
         self._cutter = _Cutter(segment.id, self._start)
         self._segment = segment
         return segment
 
-    def _store(self, segment: Segment, pieces: list[Buffer], offset: int) -> None:
+    def _store(self, segment: Segment, chunks: list[Buffer], offset: int) -> None:
         if self._size_hint is not None:
-            ahead = aligned(offset + sum(map(len, pieces)), _ALLOCATE_BYTES)
+            ahead = aligned(offset + sum(map(len, chunks)), _ALLOCATE_BYTES)
             segment.allocate(min(ahead, self._start + self._size_hint))
-        self._cutter.take(pieces)
-        segment.write(pieces, offset)
+        self._cutter.add(chunks)
+        segment.write(chunks, offset)
 
     def _sync_early(self, segment: Segment) -> None:
         if self._early_sync is not None and not self._early_sync.done():
@@ -125,7 +124,7 @@ class LocalUpload:
         if self._sent_bytes - self._early_sync_bytes >= _EARLY_SYNC_BYTES:
             self._early_sync_bytes = self._sent_bytes
             self._early_sync = self._run(segment.sync)
-            self._early_sync.add_done_callback(_look_away)
+            self._early_sync.add_done_callback(_ignore_error)
 
     async def _finish_small(self) -> list[Extent]:
         if not self._gathered_bytes:
@@ -134,16 +133,16 @@ class LocalUpload:
         data = body if isinstance(body, bytes) else bytes(body)
         if not self._observers:
             return [await self._batch_writer.put(data)]
-        showing = self._run(lambda: _show([data], self._observers))
+        observing = self._run(lambda: _observe([data], self._observers))
         extent = await self._batch_writer.put(data)
         try:
-            await showing
+            await observing
         except BaseException:
             self._segments.orphaned(extent)
             raise
         return [extent]
 
-    def _let_go(self, segment: Segment, extents: list[Extent]) -> "asyncio.Future[None] | None":
+    def _end_writing(self, segment: Segment, extents: list[Extent]) -> "asyncio.Future[None] | None":
         self._segment = None
         segment.written(len(extents))
         return self._segments.retire(segment)
@@ -156,12 +155,12 @@ class LocalUpload:
         if self._jobs:
             await asyncio.wait(self._jobs)
             for job in self._jobs:
-                _look_away(job)
+                _ignore_error(job)
         if self._early_sync is not None:
             await asyncio.wait([self._early_sync])
-        if self._is_packed:
+        if self._shares_segment:
             await self._run(lambda: segment.punch(self._start, self._size_hint or 0))
-        if (removal := self._let_go(segment, [])) is not None:
+        if (removal := self._end_writing(segment, [])) is not None:
             await removal
 
     def _run(self, job: Callable[[], None]) -> "asyncio.Future[None]":
@@ -169,7 +168,7 @@ class LocalUpload:
 
 
 class _Cutter:
-    """Cuts what is written into extents and keeps their CRCs. Used by one thread at a time."""
+    """Cuts the written bytes into extents and computes their CRCs. Used by one thread at a time."""
 
     __slots__ = ("_at", "_crc64", "_extents", "_length", "_segment")
 
@@ -180,13 +179,13 @@ class _Cutter:
         self._crc64 = 0
         self._extents: list[Extent] = []
 
-    def take(self, pieces: Iterable[Buffer]) -> None:
-        for piece in pieces:
+    def add(self, chunks: Iterable[Buffer]) -> None:
+        for chunk in chunks:
             room = EXTENT_MAX - self._length
-            if len(piece) < room:
-                self._extend(piece)
+            if len(chunk) < room:
+                self._extend(chunk)
             else:
-                rest = memoryview(piece)
+                rest = memoryview(chunk)
                 while len(rest) >= room:
                     self._extend(rest[:room])
                     self._cut()
@@ -198,9 +197,9 @@ class _Cutter:
             self._cut()
         return self._extents
 
-    def _extend(self, piece: Buffer) -> None:
-        self._crc64 = crc64(piece, self._crc64)
-        self._length += len(piece)
+    def _extend(self, chunk: Buffer) -> None:
+        self._crc64 = crc64(chunk, self._crc64)
+        self._length += len(chunk)
 
     def _cut(self) -> None:
         self._extents.append(Extent(self._segment, self._at, self._length, self._crc64))
@@ -208,15 +207,14 @@ class _Cutter:
         self._length = self._crc64 = 0
 
 
-def _show(pieces: list[Buffer], observers: Sequence[Observer]) -> None:
-    for piece in pieces:
+def _observe(chunks: list[Buffer], observers: Sequence[Observer]) -> None:
+    for chunk in chunks:
         for observe in observers:
-            observe(piece)
+            observe(chunk)
 
 
 async def _done(jobs: "list[asyncio.Future[None]]") -> None:
-    """Wait for all of them, which cancelling the waiter does not stop; raise what the first that failed
-    raised."""
+    """Wait for all jobs and raise the first error. Cancelling the caller does not stop the jobs."""
     if not jobs:
         return
     await asyncio.wait(jobs)
@@ -225,7 +223,7 @@ async def _done(jobs: "list[asyncio.Future[None]]") -> None:
         raise failure(error) if isinstance(error, OSError | EngineError) else error
 
 
-def _look_away(job: "asyncio.Future[None]") -> None:
-    """Its failure is told elsewhere: by the job that comes after it, or by whoever aborted."""
+def _ignore_error(job: "asyncio.Future[None]") -> None:
+    """Mark its error as handled: the next job reports it, or the upload was aborted."""
     if not job.cancelled():
         job.exception()

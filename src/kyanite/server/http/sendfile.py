@@ -10,7 +10,7 @@ import os
 import socket
 from collections.abc import Callable
 
-from kyanite.wire.http import FileSpan
+from kyanite.wire.http import FileSlice
 
 _CALL_BYTES = 4 * 1024 * 1024
 """The most one call is asked to send, lest a fast reader keep the loop from everybody else."""
@@ -19,7 +19,7 @@ _MORE: int = getattr(socket, "MSG_MORE", 0)
 
 
 class SpanError(Exception):
-    """The file ends before the span does."""
+    """The file ends before the file_slice does."""
 
 
 class DirectSender:
@@ -56,11 +56,11 @@ class DirectSender:
             if view:
                 await self._writable()
 
-    async def send_span(self, span: FileSpan) -> None:
-        out, offset, left = self._socket.fileno(), span.offset, span.length
+    async def send_slice(self, file_slice: FileSlice) -> None:
+        out, offset, left = self._socket.fileno(), file_slice.offset, file_slice.length
         while left:
             try:
-                sent = os.sendfile(out, span.fd, offset, min(left, _CALL_BYTES))
+                sent = os.sendfile(out, file_slice.fd, offset, min(left, _CALL_BYTES))
             except BlockingIOError:
                 await self._writable()
                 continue

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from kyanite.server.http.sendfile import SpanError
-from kyanite.wire.http import FileSpan, Piece
+from kyanite.wire.http import FileSlice, Piece
 
 _READ_BYTES = 512 * 1024
 """How much of a file is read at a time when the kernel cannot send it."""
@@ -20,7 +20,7 @@ class Sender(Protocol):
     async def send(self, data: bytes | memoryview, *, more: bool = False) -> None:
         """``more``: something follows at once, so this need not leave by itself."""
 
-    async def send_span(self, span: FileSpan) -> None: ...
+    async def send_slice(self, file_slice: FileSlice) -> None: ...
 
 
 class ResponseWriter(Protocol):
@@ -47,11 +47,11 @@ class TransportSender:
         if not more:
             await self._writer.writable()
 
-    async def send_span(self, span: FileSpan) -> None:
-        offset, end = span.offset, span.offset + span.length
+    async def send_slice(self, file_slice: FileSlice) -> None:
+        offset, end = file_slice.offset, file_slice.offset + file_slice.length
         while offset < end:
             size = min(_READ_BYTES, end - offset)
-            data = await self._loop.run_in_executor(None, os.pread, span.fd, size, offset)
+            data = await self._loop.run_in_executor(None, os.pread, file_slice.fd, size, offset)
             if not data:
                 raise SpanError
             offset += len(data)
@@ -84,13 +84,13 @@ async def send_pieces(
 
 
 async def _send_piece(sender: Sender, piece: Piece, *, more: bool = False) -> None:
-    if isinstance(piece, FileSpan):
-        await sender.send_span(piece)
+    if isinstance(piece, FileSlice):
+        await sender.send_slice(piece)
     else:
         await sender.send(piece, more=more)
 
 
 def size_of(piece: Piece) -> int:
-    if isinstance(piece, FileSpan):
+    if isinstance(piece, FileSlice):
         return piece.length
     return piece.nbytes if isinstance(piece, memoryview) else len(piece)

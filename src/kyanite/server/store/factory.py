@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kyanite.engine.api import EngineError
 from kyanite.engine.memory.engine import MemoryEngine
-from kyanite.engine.sqlite.engine import EmbeddedEngine
+from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
@@ -30,9 +30,9 @@ class EmbeddedFactory:
 
     folder: Path
 
-    def open_engine(self, clock: Clock) -> EmbeddedEngine:
+    def open_engine(self, clock: Clock) -> SqliteEngine:
         with _opening(self.folder):
-            return EmbeddedEngine.open(self.folder / _ENGINE, clock=clock)
+            return SqliteEngine.open(self.folder / _ENGINE, clock=clock)
 
     def open(self, clock: Clock) -> Store:
         engine = self.open_engine(clock)
@@ -58,8 +58,8 @@ class EmbeddedWatch:
     shared_state: SharedState
 
     def write_lock_holder(self) -> WriteLockHolder | None:
-        turn = self.shared_state.turn
-        return None if turn is None else WriteLockHolder(turn.pid, turn.since_ns)
+        writer = self.shared_state.writer
+        return None if writer is None else WriteLockHolder(writer.pid, writer.since_ns)
 
     def is_outcome_unknown(self) -> bool:
         return self.shared_state.failed

@@ -25,7 +25,7 @@ from kyanite.model.content.reading import (
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, flag_of
 from kyanite.wire import crc64, ranges, structured_message
-from kyanite.wire.http import FileSpan, Piece, Response
+from kyanite.wire.http import FileSlice, Piece, Response
 from kyanite.wire.malformed import bad_header, missing_header
 
 R = TypeVar("R", bound=Readable)
@@ -203,9 +203,9 @@ class Stream(Generic[R]):
         """All bytes. Long parts are spans of files, to be sent by the kernel."""
         async for part in self._parts():
             if isinstance(part, ExtentPart) and part.length > _READ_MAX:
-                span = self._store.extents.span(part.extent, part.offset, part.length)
+                span = self._store.extents.open_extent(part.extent, part.offset, part.length)
                 self._close_file = span.release
-                yield FileSpan(span.fd, span.offset, span.length)
+                yield FileSlice(span.fd, span.offset, span.length)
                 self._close_file = None
                 span.release()
             else:

@@ -1,4 +1,4 @@
-"""One request outside of any measurement: to prepare a row, and to check what a server really answers."""
+"""One request outside of any measurement: to prepare a row, and to check the answers of a server."""
 
 import socket
 
@@ -9,7 +9,7 @@ from bench.site import Site
 TIMEOUT_SECONDS = 240.0
 
 
-def ask(site: Site, request: bytes, status: int) -> bytes:
+def send_request(site: Site, request: bytes, status: int) -> bytes:
     """Send a request on a connection of its own; the body of the answer, which must have that status."""
     with socket.create_connection((site.host, site.port), TIMEOUT_SECONDS) as connection:
         connection.sendall(request)
@@ -19,8 +19,8 @@ def ask(site: Site, request: bytes, status: int) -> bytes:
             answer.split(b"\r\n", 1)[0].decode(),
             answer.partition(b"\r\n\r\n")[2][:400].decode("latin-1"),
         )
-        asked = request.split(b"?", 1)[0].decode("latin-1")
-        raise RuntimeError(f"{asked} was answered with {line} {body}")
+        target = request.split(b"?", 1)[0].decode("latin-1")
+        raise RuntimeError(f"{target} was answered with {line} {body}")
     return body_of(answer)
 
 
