@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from kyanite.server import fair_accept
-from kyanite.server.fair_accept import STEPS_BACK_SECONDS, FairAccept
+from kyanite.server.fair_accept import PAUSES_SECONDS, FairAccept
 from kyanite.server.processes.process_table import ProcessTable, Slot, State
 
 
@@ -48,16 +48,16 @@ async def steps_back(listener: Listener, own: Slot, other: Slot, monkeypatch: py
     pauses = []
     pause = FairAccept._pause
 
-    def counted(door: FairAccept, seconds: float) -> None:
+    def counted(accepting: FairAccept, seconds: float) -> None:
         pauses.append(seconds)
-        pause(door, seconds)
+        pause(accepting, seconds)
 
     monkeypatch.setattr(FairAccept, "_pause", counted)
-    door = FairAccept(listener, taken.set_result, own, [other])
+    accepting = FairAccept(listener, taken.set_result, own, [other])
     with socket.create_connection(listener.getsockname()):
         async with asyncio.timeout(30):
             (await taken).close()
-    door.close()
+    accepting.close()
     return len(pauses)
 
 
@@ -67,7 +67,7 @@ async def steps_back(listener: Listener, own: Slot, other: Slot, monkeypatch: py
         (0, 0, State.SERVING, 0),
         (3, 3, State.SERVING, 0),
         (3, 4, State.SERVING, 0),
-        (3, 2, State.SERVING, len(STEPS_BACK_SECONDS)),
+        (3, 2, State.SERVING, len(PAUSES_SECONDS)),
         (3, 2, State.GONE, 0),
         (3, 2, State.STARTING, 0),
         (3, 2, State.STOPPING, 0),
@@ -92,13 +92,13 @@ def test_accepting_goes_on_after_a_failure(
     assert listener.failures == []
 
 
-def test_a_closed_door_takes_nothing(listener: Listener) -> None:
+def test_nothing_is_accepted_after_close(listener: Listener) -> None:
     async def close_while_stepping_back() -> list[socket.socket]:
         taken: list[socket.socket] = []
-        door = FairAccept(listener, taken.append, *_pair())
+        accepting = FairAccept(listener, taken.append, *_pair())
         with socket.create_connection(listener.getsockname()):
             await asyncio.sleep(0)
-            door.close()
+            accepting.close()
             await asyncio.sleep(0.05)
         return taken
 

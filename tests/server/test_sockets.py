@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from kyanite.server.failures import Failure
-from kyanite.server.sockets import address_of, listen
+from kyanite.server.sockets import address_of, open_listener
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from kyanite.server.sockets import address_of, listen
 )
 def test_address_for_this_machine(host: str, shown: str) -> None:
     try:
-        listener = listen(host, 0, "a test")
+        listener = open_listener(host, 0, "a test")
     except Failure:
         if ":" not in host:
             raise
@@ -29,18 +29,18 @@ def test_address_for_this_machine(host: str, shown: str) -> None:
 
 
 def test_a_port_is_free_again_at_once() -> None:
-    with listen("127.0.0.1", 0, "a test") as listener:
+    with open_listener("127.0.0.1", 0, "a test") as listener:
         port = listener.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port), timeout=30):
             connection, _ = listener.accept()
             connection.close()  # Closed by this side first, so it lingers in the kernel.
-    listen("127.0.0.1", port, "a test").close()
+    open_listener("127.0.0.1", port, "a test").close()
 
 
 def test_a_port_is_taken_by_one_listener_only() -> None:
-    with listen("127.0.0.1", 0, "a test") as listener:
+    with open_listener("127.0.0.1", 0, "a test") as listener:
         port = listener.getsockname()[1]
         with pytest.raises(Failure, match=f"Port {port} on 127.0.0.1, meant for a test, is taken"):
-            listen("127.0.0.1", port, "a test")
+            open_listener("127.0.0.1", port, "a test")
         with pytest.raises(Failure, match="is taken"):
-            listen("0.0.0.0", port, "a test")
+            open_listener("0.0.0.0", port, "a test")
