@@ -78,9 +78,9 @@ class Store:
     def __init__(self, folder: Path, vfs: str | None = None, disk: Disk | None = None) -> None:
         self.engine: Engine = EmbeddedEngine.open(folder / "engine", vfs=vfs)
         self.extents = LocalExtents(folder / "extents", disk=disk)
-        self.ask = Harness(folder / "unused")
-        self.ask.clock.now = instant_from_unix_seconds(1_800_000_000)
-        self.ask.use_store(blob_service, engine=self.engine, extents=self.extents)
+        self.request = Harness(folder / "unused")
+        self.request.clock.now = instant_from_unix_seconds(1_800_000_000)
+        self.request.use_store(blob_service, engine=self.engine, extents=self.extents)
 
     async def close(self) -> None:
         await self.extents.close()
@@ -91,23 +91,23 @@ async def client(store: Store, tape: Tape, label: int) -> None:
     for step in range(STEPS):
         name = f"{label}-{(label + step) % len(SIZES)}-{step}"
         tape.note(("putting", name))
-        assert (await store.ask("PUT", f"/box/{name}", BLOCK, content(name))).status == 201
+        assert (await store.request("PUT", f"/box/{name}", BLOCK, content(name))).status == 201
         tape.note(("put", name))
         if step % 2:
             tape.note(("deleting", name))
-            assert (await store.ask("DELETE", f"/box/{name}")).status == 202
+            assert (await store.request("DELETE", f"/box/{name}")).status == 202
             tape.note(("deleted", name))
 
 
 async def record(folder: Path, files: RecordedSQLite) -> None:
     store = Store(folder, files.name, RecordedDisk(files.tape))
-    assert (await store.ask("PUT", "/box?restype=container")).status == 201
+    assert (await store.request("PUT", "/box?restype=container")).status == 201
     files.tape.note(("container", ""))
-    sweeper = GarbageCollector(store.engine, store.extents)
+    collector = GarbageCollector(store.engine, store.extents)
     for _ in range(2):
         await asyncio.gather(*(client(store, files.tape, label) for label in range(CLIENTS)))
         for _ in range(20):
-            await sweeper.step()
+            await collector.step()
     await store.close()
 
 
@@ -119,7 +119,7 @@ async def check(folder: Path, noted: list[tuple[str, str]]) -> None:
         for label in range(CLIENTS):
             for step in range(STEPS):
                 name = f"{label}-{(label + step) % len(SIZES)}-{step}"
-                answer = await store.ask("GET", f"/box/{name}")
+                answer = await store.request("GET", f"/box/{name}")
                 expected = {"put": {200}, "deleted": {404}, None: {404}}.get(last.get(name), {200, 404})
                 assert answer.status in expected, (name, last.get(name))
                 assert answer.status == 404 or answer.body == content(name), name

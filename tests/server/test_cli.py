@@ -87,9 +87,9 @@ def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
     assert run(monkeypatch, "--version") == 0
     assert capfd.readouterr().out.startswith("kyanite, version ")
     assert run(monkeypatch, "serve", "--help") == 0
-    shown = capfd.readouterr().out
+    text = capfd.readouterr().out
     for option in ("--location", "--smb-port", "KYANITE_ACCOUNTS", "KYANITE_BLOB_PORT", "--stop-seconds"):
-        assert option in shown
+        assert option in text
 
 
 def test_without_a_command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

@@ -9,10 +9,10 @@ from kyanite.server.sockets import address_of, open_listener
 
 
 @pytest.mark.parametrize(
-    ("host", "shown"),
+    ("host", "expected"),
     [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]"), ("0.0.0.0", "127.0.0.1"), ("::", "[::1]")],
 )
-def test_address_for_this_machine(host: str, shown: str) -> None:
+def test_address_for_this_machine(host: str, expected: str) -> None:
     try:
         listener = open_listener(host, 0, "a test")
     except Failure:
@@ -21,7 +21,7 @@ def test_address_for_this_machine(host: str, shown: str) -> None:
         pytest.skip("this machine has no IPv6")
     with listener:
         name, port = address_of(listener)
-        assert name == shown
+        assert name == expected
         assert port == listener.getsockname()[1] > 0
         with socket.create_connection((name.strip("[]"), port), timeout=30):
             connection, _ = listener.accept()

@@ -66,7 +66,7 @@ class Everything:
             try:
                 await asyncio.sleep(0.001)
             except asyncio.CancelledError:
-                # At its own end a stream may be cancelled like any handler; once it is told to close, no more.
+                # At its own end a stream may be cancelled like any handler; once it is being closed, no more.
                 self.disturbed += not stream.sent
                 raise
             finally:

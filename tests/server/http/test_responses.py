@@ -378,7 +378,7 @@ def test_a_handler_that_cancels_itself_answers_nothing(late: bool) -> None:
         assert read_to_end(client) == b""
 
 
-# What is told about exchanges
+# What observers get
 
 
 def test_exchanges_are_reported(content: bytes, fd: int) -> None:
