@@ -229,7 +229,7 @@ def test_a_put_blob_must_say_how_long_it_is(server: ServerProcess, good: Wire, l
 # 100-continue
 
 
-def test_a_body_is_asked_for_only_when_it_is_wanted(server: ServerProcess, good: Wire) -> None:
+def test_a_body_is_requested_only_when_it_is_wanted(server: ServerProcess, good: Wire) -> None:
     with wire(server) as client:
         client.send(client.put("wanted", 10, "Expect: 100-continue"))
         assert client.answer()[0] == 100
@@ -382,7 +382,7 @@ def test_an_endless_head_costs_no_memory(server: ServerProcess, good: Wire) -> N
     assert _resident_mib(server) - before < 20
 
 
-def test_clients_that_dawdle_keep_nobody_waiting(server: ServerProcess, good: Wire) -> None:
+def test_slow_clients_do_not_delay_others(server: ServerProcess, good: Wire) -> None:
     with ExitStack() as at_end:
         dawdlers = [at_end.enter_context(wire(server)) for _ in range(300)]
         for dawdler in dawdlers:

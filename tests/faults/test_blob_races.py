@@ -104,7 +104,7 @@ async def test_block_lists_are_whole(server: ServerProcess) -> None:
         assert text == b"<%b-0><%b-1>" % (text[1:3], text[1:3])
 
 
-async def test_appends_are_serialised_and_told_their_offsets(server: ServerProcess) -> None:
+async def test_appends_are_serialised_and_return_their_offsets(server: ServerProcess) -> None:
     async with clients(server, "log") as blobs:
         await blobs[0].create_append_blob()
         answers: list[tuple[int, bytes]] = []

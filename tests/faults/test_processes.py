@@ -58,7 +58,7 @@ async def test_conditions_hold_between_workers(server: ServerProcess, token: str
         assert (await everyone[0].request("GET", "box/counter")).body == b"100"
 
 
-async def test_writers_of_all_workers_take_fair_turns(server: ServerProcess, token: str) -> None:
+async def test_writers_of_all_workers_share_the_write_lock_fairly(server: ServerProcess, token: str) -> None:
     """With equal load on each worker none is left behind; the spread is printed."""
     done: Counter[int] = Counter()
     longest: Counter[int] = Counter()

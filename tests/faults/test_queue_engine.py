@@ -96,7 +96,7 @@ async def test_what_was_done_although_it_failed_is_done_once_and_whole(queues: H
     engine.check_all_hit()
 
 
-async def test_a_failing_read_is_told_as_one(queues: Harness) -> None:
+async def test_a_failing_read_is_an_error(queues: Harness) -> None:
     await queues("PUT", "/work")
     await put(queues, "kept")
     engine = spoil(queues, {(Call.READ, 1): Fail(EngineBusy("busy"))})

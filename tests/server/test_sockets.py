@@ -37,7 +37,7 @@ def test_a_port_is_free_again_at_once() -> None:
     open_listener("127.0.0.1", port, "a test").close()
 
 
-def test_a_port_is_taken_by_one_listener_only() -> None:
+def test_a_port_has_one_listener_only() -> None:
     with open_listener("127.0.0.1", 0, "a test") as listener:
         port = listener.getsockname()[1]
         with pytest.raises(Failure, match=f"Port {port} on 127.0.0.1, meant for a test, is taken"):

@@ -148,7 +148,7 @@ def test_while_the_handler_waits(leave: Callable[[socket.socket], None]) -> None
     assert sorted(ends) == ["/0", "/1", "/2", "/3", "/4"]
 
 
-def test_an_answer_nobody_waits_for_is_released() -> None:
+def test_an_answer_without_a_client_is_released() -> None:
     released: list[int] = []
 
     async def stubborn(request: Request) -> Response:

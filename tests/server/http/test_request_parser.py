@@ -112,7 +112,7 @@ def test_a_body_is_read_on_behind_a_waiting_request() -> None:
     assert [request.path for request in reader.requests] == ["/next"]
 
 
-async def test_a_body_resumes_when_half_of_it_is_taken() -> None:
+async def test_a_body_resumes_when_half_of_it_is_read() -> None:
     flow = StillFlow()
     reader = reader_with(flow, Limits(body_buffer_bytes=10))
     reader.feed(b"PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -68,7 +68,7 @@ async def test_a_stream_waits_for_what_the_transport_holds(ends: tuple[socket.so
     assert transport.limits[-1] == transport.limits[0] > 0, "the bound of before holds again"
 
 
-async def test_a_stream_nobody_takes_is_stalled(ends: tuple[socket.socket, socket.socket]) -> None:
+async def test_a_stream_that_is_not_read_is_stalled(ends: tuple[socket.socket, socket.socket]) -> None:
     writer = writer_over(SlowTransport(ends[0]))
     limits = Limits(stall_seconds=10, stall_bytes=1)
     assert not writer.stalled(11, limits), "nothing to take"

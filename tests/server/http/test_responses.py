@@ -381,7 +381,7 @@ def test_a_handler_that_cancels_itself_answers_nothing(late: bool) -> None:
 # What observers get
 
 
-def test_exchanges_are_reported(content: bytes, fd: int) -> None:
+def test_completed_requests_are_reported(content: bytes, fd: int) -> None:
     reports: list[tuple[str, int, float, int]] = []
 
     async def answer(request: Request) -> Response:

@@ -391,7 +391,7 @@ def test_request_log_without_secrets() -> None:
         assert "c2VjcmV0" not in server.errors
 
 
-def test_no_request_log_unless_asked_for() -> None:
+def test_no_request_log_unless_configured() -> None:
     with stand_in("--workers", "1") as server:
         assert request(server, "hello")[0] == 200
         assert server.stop() == 0

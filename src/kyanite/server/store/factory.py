@@ -55,8 +55,8 @@ class EmbeddedWatch:
     shared_state: SharedState
 
     def write_lock_holder(self) -> WriteLockHolder | None:
-        turn = self.shared_state.turn
-        return None if turn is None else WriteLockHolder(turn.pid, turn.since_ns)
+        holder = self.shared_state.turn
+        return None if holder is None else WriteLockHolder(holder.pid, holder.since_ns)
 
     def is_outcome_unknown(self) -> bool:
         return self.shared_state.failed
