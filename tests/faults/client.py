@@ -1,4 +1,4 @@
-"""A small client for violent tests: quick, without retries, and honest about what it was told.
+"""A small client for violent tests: quick, without retries, and exact about every response.
 
 Requests carry an account SAS made once, so nothing is signed per request. A connection knows which worker process
 serves it, as the system tells.
@@ -81,7 +81,7 @@ class Connection:
         assert found is not None
         return socket.fromfd(found.fileno(), socket.AF_INET, socket.SOCK_STREAM)
 
-    async def ask(
+    async def request(
         self,
         method: str,
         path: str,

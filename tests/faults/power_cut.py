@@ -5,7 +5,7 @@ between (above all: that something was acknowledged). ``Tape.image`` takes the f
 answers with files as a disk might have them: everything that was synced, and of the rest what chance keeps: any of
 the writes, whole, not at all or torn into sectors; of the changes of names in a folder the first few.
 
-``RecordedSQLite`` is the file layer that records SQLite. Whoever writes files otherwise calls the tape beside each
+``RecordedSQLite`` is the file layer that records SQLite. Other code that writes files calls the tape beside each
 of its own calls: ``open``, ``write``, ``truncate``, ``rename``, ``unlink`` before or after them, and ``with
 tape.syncing(...)`` or ``tape.syncing_folder(...)`` around a sync, since only what was written before it began is
 covered, and only when it has ended.

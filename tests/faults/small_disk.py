@@ -1,6 +1,6 @@
 """A small file system of its own for a store: in a mount namespace, so that nothing stays mounted whatever happens.
 
-Whoever is not root makes a user namespace as well, in which they are.
+A user that is not root makes a user namespace as well, in which it is.
 """
 
 import os
@@ -14,12 +14,12 @@ _MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$0" && echo mounted && exec sleep 3
 
 
 class SmallDisk:
-    def __init__(self, folder: Path, holder: int) -> None:
+    def __init__(self, folder: Path, mounting: int) -> None:
         self.folder = folder
         user = ["--user", "--preserve-credentials"] if _AS_ROOT else []
-        self.enter = ("nsenter", "--target", str(holder), "--mount", *user)
+        self.enter = ("nsenter", "--target", str(mounting), "--mount", *user)
         """Put before a command, this runs it where the disk can be seen."""
-        self._outside = Path(f"/proc/{holder}/root") / folder.relative_to("/")
+        self._outside = Path(f"/proc/{mounting}/root") / folder.relative_to("/")
 
     @property
     def free_bytes(self) -> int:
@@ -41,16 +41,16 @@ class SmallDisk:
 def small_disk(folder: Path, size_bytes: int) -> Iterator[SmallDisk | None]:
     """None when the system does not let us mount anything."""
     folder.mkdir()
-    holder = subprocess.Popen(
+    mounting = subprocess.Popen(
         ["unshare", *_AS_ROOT, "--mount", "sh", "-c", _MOUNT, str(folder), str(size_bytes)],
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert holder.stdout is not None
+    assert mounting.stdout is not None
     try:
-        mounted = holder.stdout.readline() == "mounted\n"
-        yield SmallDisk(folder, holder.pid) if mounted else None
+        mounted = mounting.stdout.readline() == "mounted\n"
+        yield SmallDisk(folder, mounting.pid) if mounted else None
     finally:
-        holder.kill()
-        holder.wait()
-        holder.stdout.close()
+        mounting.kill()
+        mounting.wait()
+        mounting.stdout.close()

@@ -1,5 +1,5 @@
 """Clients that are broken, slow or hostile, on plain sockets against the real server: they get a clear answer or none,
-nothing of theirs stays, and nobody else is harmed.
+nothing of theirs stays, and no other client is affected.
 """
 
 import random
@@ -75,7 +75,7 @@ class Wire:
         body, self._kept = self._kept[:length], self._kept[length:]
         return int(first.split()[1]), headers, body
 
-    def ask(self, method: str, path: str, query: str = "") -> tuple[int, bytes]:
+    def request(self, method: str, path: str, query: str = "") -> tuple[int, bytes]:
         self.send(self.head(method, path, "Content-Length: 0", query=query))
         status, _, body = self.answer()
         return status, body
@@ -109,14 +109,14 @@ def wire(server: ServerProcess) -> Iterator[Wire]:
 def good(server: ServerProcess) -> Iterator[Wire]:
     """A client that behaves, with an empty container ``box``. It is served as before when the test is over."""
     with wire(server) as client:
-        client.ask("DELETE", "box", "restype=container")
-        assert client.ask("PUT", "box", "restype=container")[0] == 201
+        client.request("DELETE", "box", "restype=container")
+        assert client.request("PUT", "box", "restype=container")[0] == 201
         yield client
-        assert client.ask("GET", "box", "restype=container")[0] == 200
+        assert client.request("GET", "box", "restype=container")[0] == 200
 
 
 def listed(client: Wire) -> list[bytes]:
-    status, body = client.ask("GET", "box", "restype=container&comp=list")
+    status, body = client.request("GET", "box", "restype=container&comp=list")
     assert status == 200
     return [piece.partition(b"</Name>")[0] for piece in body.split(b"<Name>")[1:]]
 
@@ -127,7 +127,7 @@ def descriptors(server: ServerProcess) -> int:
     return sum(file.startswith("socket:") or "/segments/" in file for file in opened)
 
 
-def taken(server: ServerProcess) -> int:
+def occupied_bytes(server: ServerProcess) -> int:
     """The bytes that content takes on the disk."""
     return sum(files_of(server.location).values())
 
@@ -152,7 +152,7 @@ def test_an_upload_that_is_broken_off_leaves_nothing(
     # Each worker may have opened the file that it packs small bodies into.
     eventually(lambda: descriptors(server) <= before + 2)
     assert listed(good) == []
-    eventually(lambda: taken(server) <= SPACE_AHEAD)
+    eventually(lambda: occupied_bytes(server) <= SPACE_AHEAD)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -165,7 +165,7 @@ def test_a_body_that_ends_early_is_not_stored(server: ServerProcess, good: Wire,
             assert client.answer()[0] in {400, 408}
         assert client.ends()
     assert listed(good) == []
-    eventually(lambda: taken(server) <= SPACE_AHEAD)
+    eventually(lambda: occupied_bytes(server) <= SPACE_AHEAD)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -179,7 +179,7 @@ def test_a_body_that_is_too_long_is_cut_where_it_should_end(
         assert client.answer()[0] == 201
         assert client.answer()[0] == 400
         assert client.ends()
-    status, body = good.ask("GET", "box/exact")
+    status, body = good.request("GET", "box/exact")
     assert (status, body) == (200, BYTES[:length])
 
 
@@ -229,13 +229,13 @@ def test_a_put_blob_must_say_how_long_it_is(server: ServerProcess, good: Wire, l
 # 100-continue
 
 
-def test_a_body_is_asked_for_only_when_it_is_wanted(server: ServerProcess, good: Wire) -> None:
+def test_a_body_is_requested_only_when_it_is_wanted(server: ServerProcess, good: Wire) -> None:
     with wire(server) as client:
         client.send(client.put("wanted", 10, "Expect: 100-continue"))
         assert client.answer()[0] == 100
         client.send(b"0123456789")
         assert client.answer()[0] == 201
-    assert good.ask("GET", "box/wanted") == (200, b"0123456789")
+    assert good.request("GET", "box/wanted") == (200, b"0123456789")
 
 
 @pytest.mark.parametrize("length", [10, 20 * MIB])
@@ -276,28 +276,28 @@ def test_a_client_that_never_reads_does_not_make_the_server_keep_its_answers(
     good.send(good.put("large", 3 * MIB) + BYTES[: 3 * MIB])
     assert good.answer()[0] == 201
     before = _resident_mib(server)
-    with ExitStack() as stack:
+    with ExitStack() as at_end:
         for _ in range(20):
-            client = stack.enter_context(wire(server))
+            client = at_end.enter_context(wire(server))
             client.send(client.head("GET", "box/large", "Content-Length: 0") * 20)
         time.sleep(0.5)
-        assert good.ask("GET", "box/large") == (200, BYTES[: 3 * MIB])
+        assert good.request("GET", "box/large") == (200, BYTES[: 3 * MIB])
         growth = _resident_mib(server) - before
-    print(f"400 answers of 3 MiB that nobody reads cost {growth:.0f} MiB")
+    print(f"400 answers of 3 MiB that are not read cost {growth:.0f} MiB")
     assert growth < 60
 
 
 def test_many_slow_uploads_do_not_fill_the_memory(server: ServerProcess, good: Wire) -> None:
     before = _resident_mib(server)
-    with ExitStack() as stack:
+    with ExitStack() as at_end:
         for number in range(100):
-            client = stack.enter_context(wire(server))
+            client = at_end.enter_context(wire(server))
             client.send(client.put(f"slow {number}".replace(" ", "-"), 4 * MIB) + BYTES[: 4 * MIB - 1])
         assert listed(good) == []
         growth = _resident_mib(server) - before
     print(f"100 uploads of 4 MiB that lack a byte cost {growth:.0f} MiB")
     assert growth < 250
-    eventually(lambda: taken(server) <= SPACE_AHEAD)
+    eventually(lambda: occupied_bytes(server) <= SPACE_AHEAD)
 
 
 def _resident_mib(server: ServerProcess) -> float:
@@ -314,7 +314,7 @@ def _resident_mib(server: ServerProcess) -> float:
 def test_downloads_that_are_broken_off_hold_nothing(server: ServerProcess, good: Wire) -> None:
     good.send(good.put("large", len(BYTES)) + BYTES)
     assert good.answer()[0] == 201
-    assert good.ask("GET", "box/large")[0] == 200
+    assert good.request("GET", "box/large")[0] == 200
     before = descriptors(server)
     for number in range(30):
         client = Wire(server)
@@ -322,8 +322,8 @@ def test_downloads_that_are_broken_off_hold_nothing(server: ServerProcess, good:
         client.socket.recv(100 * (number % 3))
         client.close(rudely=number % 2 == 0)
     eventually(lambda: descriptors(server) <= before + 1)
-    assert good.ask("DELETE", "box/large")[0] == 202
-    eventually(lambda: taken(server) <= SPACE_AHEAD)
+    assert good.request("DELETE", "box/large")[0] == 202
+    eventually(lambda: occupied_bytes(server) <= SPACE_AHEAD)
 
 
 # Heads
@@ -382,9 +382,9 @@ def test_an_endless_head_costs_no_memory(server: ServerProcess, good: Wire) -> N
     assert _resident_mib(server) - before < 20
 
 
-def test_clients_that_dawdle_keep_nobody_waiting(server: ServerProcess, good: Wire) -> None:
-    with ExitStack() as stack:
-        dawdlers = [stack.enter_context(wire(server)) for _ in range(300)]
+def test_slow_clients_do_not_delay_others(server: ServerProcess, good: Wire) -> None:
+    with ExitStack() as at_end:
+        dawdlers = [at_end.enter_context(wire(server)) for _ in range(300)]
         for dawdler in dawdlers:
             dawdler.send(b"GET / HT")
         for number in range(20):

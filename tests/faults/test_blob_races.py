@@ -1,4 +1,4 @@
-"""Thirty-two clients at one blob, through several workers: exactly the allowed winners, and everyone else told why."""
+"""Thirty-two clients at one blob, through several workers: exactly the allowed winners, the others with a reason."""
 
 import asyncio
 import base64
@@ -46,16 +46,16 @@ async def clients(server: ServerProcess, name: str) -> AsyncIterator[list[BlobCl
 
 
 async def race(acts: list[Callable[[], Awaitable[object]]]) -> Counter[str]:
-    """Let all act at once, and count what they were told: ``ok``, or the code of the refusal."""
+    """Let all act concurrently, and count the outcomes: ``ok``, or the code of the refusal."""
 
-    async def told(act: Callable[[], Awaitable[object]]) -> str:
+    async def outcome(act: Callable[[], Awaitable[object]]) -> str:
         try:
             await act()
         except HttpResponseError as error:
             return StorageErrorCode(getattr(error, "error_code", "")).value
         return "ok"
 
-    return Counter(await asyncio.gather(*(told(act) for act in acts)))
+    return Counter(await asyncio.gather(*(outcome(act) for act in acts)))
 
 
 async def test_one_etag_has_one_winner(server: ServerProcess) -> None:
@@ -63,25 +63,25 @@ async def test_one_etag_has_one_winner(server: ServerProcess) -> None:
         for number in range(ROUNDS):
             etag = (await blobs[0].upload_blob(b"0", overwrite=True))["etag"]
             same: dict[str, Any] = {"etag": etag, "match_condition": MatchConditions.IfNotModified}
-            told = await race(
+            outcomes = await race(
                 [partial(b.upload_blob, b"%d" % n, overwrite=True, **same) for n, b in enumerate(blobs)]
             )
-            assert told == {"ok": 1, "ConditionNotMet": CLIENTS - 1}, number
+            assert outcomes == {"ok": 1, "ConditionNotMet": CLIENTS - 1}, number
 
 
 async def test_one_blob_is_created_once(server: ServerProcess) -> None:
     for number in range(ROUNDS):
         async with clients(server, f"new-{number}") as blobs:
-            told = await race([partial(b.upload_blob, b"mine") for b in blobs])
-            assert told == {"ok": 1, "BlobAlreadyExists": CLIENTS - 1}
+            outcomes = await race([partial(b.upload_blob, b"mine") for b in blobs])
+            assert outcomes == {"ok": 1, "BlobAlreadyExists": CLIENTS - 1}
 
 
 async def test_one_lease_has_one_holder(server: ServerProcess) -> None:
     async with clients(server, "lease") as blobs:
         await blobs[0].upload_blob(b"x", overwrite=True)
         for _ in range(ROUNDS):
-            told = await race([partial(b.acquire_lease, 15) for b in blobs])
-            assert told == {"ok": 1, "LeaseAlreadyPresent": CLIENTS - 1}
+            outcomes = await race([partial(b.acquire_lease, 15) for b in blobs])
+            assert outcomes == {"ok": 1, "LeaseAlreadyPresent": CLIENTS - 1}
             await BlobLeaseClient(blobs[0]).break_lease(lease_break_period=0)
 
 
@@ -92,26 +92,26 @@ async def test_block_lists_are_whole(server: ServerProcess) -> None:
         for n, blob in enumerate(blobs):
             for half in (0, 1):
                 await blob.stage_block(ids[2 * n + half], b"<%02d-%d>" % (n, half))
-        told = await race(
+        outcomes = await race(
             [
                 partial(b.commit_block_list, [BlobBlock(ids[2 * n]), BlobBlock(ids[2 * n + 1])])
                 for n, b in enumerate(blobs)
             ]
         )
-        assert told == {"ok": 1, "InvalidBlockList": CLIENTS - 1}
+        assert outcomes == {"ok": 1, "InvalidBlockList": CLIENTS - 1}
         text = await (await blobs[0].download_blob()).readall()
         assert text[1:3] == text[7:9]
         assert text == b"<%b-0><%b-1>" % (text[1:3], text[1:3])
 
 
-async def test_appends_are_serialised_and_told_their_offsets(server: ServerProcess) -> None:
+async def test_appends_are_serialised_and_return_their_offsets(server: ServerProcess) -> None:
     async with clients(server, "log") as blobs:
         await blobs[0].create_append_blob()
         answers: list[tuple[int, bytes]] = []
 
         async def append(blob: BlobClient, number: int) -> None:
-            for turn in range(ROUNDS):
-                line = b"%02d:%d;" % (number, turn)
+            for repetition in range(ROUNDS):
+                line = b"%02d:%d;" % (number, repetition)
                 answer = await blob.append_block(line)
                 answers.append((int(str(answer["blob_append_offset"])), line))
 
@@ -125,21 +125,21 @@ async def test_appends_are_serialised_and_told_their_offsets(server: ServerProce
 async def test_one_append_position_has_one_winner(server: ServerProcess) -> None:
     async with clients(server, "position") as blobs:
         await blobs[0].create_append_blob()
-        told = await race([partial(b.append_block, b"x", appendpos_condition=0) for b in blobs])
-        assert told == {"ok": 1, "AppendPositionConditionNotMet": CLIENTS - 1}
+        outcomes = await race([partial(b.append_block, b"x", appendpos_condition=0) for b in blobs])
+        assert outcomes == {"ok": 1, "AppendPositionConditionNotMet": CLIENTS - 1}
 
 
 async def test_sequence_numbers_count_every_increment(server: ServerProcess) -> None:
     async with clients(server, "disk") as blobs:
         await blobs[0].create_page_blob(512)
-        told = await race([partial(b.set_sequence_number, "increment") for b in blobs])
-        assert told == {"ok": CLIENTS}
+        outcomes = await race([partial(b.set_sequence_number, "increment") for b in blobs])
+        assert outcomes == {"ok": CLIENTS}
         properties = await blobs[0].get_blob_properties()
         assert properties.page_blob_sequence_number == CLIENTS
-        guarded = await race(
+        conditional = await race(
             [partial(b.upload_page, b"p" * 512, 0, 512, if_sequence_number_lt=CLIENTS) for b in blobs]
         )
-        assert guarded == {"SequenceNumberConditionNotMet": CLIENTS}
+        assert conditional == {"SequenceNumberConditionNotMet": CLIENTS}
 
 
 async def test_a_counter_kept_by_etags_loses_no_update(server: ServerProcess) -> None:

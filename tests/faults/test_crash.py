@@ -44,7 +44,7 @@ LOADS = (Load("small", 6, 60, KIB), Load("middling", 3, 12, 64 * KIB), Load("lar
 class Ledger:
     """What each name may hold, by version. More than one version: the outcome of a request is unknown."""
 
-    may_hold: dict[str, set[int]] = field(default_factory=dict)
+    possible_versions: dict[str, set[int]] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     acknowledged: int = 0
     last_version: int = 0
@@ -56,10 +56,10 @@ class Ledger:
         return self.last_version
 
     def begin(self, name: str, version: int) -> None:
-        self.may_hold.setdefault(name, {DELETED}).add(version)
+        self.possible_versions.setdefault(name, {DELETED}).add(version)
 
     def end(self, name: str, version: int) -> None:
-        self.may_hold[name] = {version}
+        self.possible_versions[name] = {version}
         self.acknowledged += 1
         if self.when_enough is not None and self.acknowledged == self.when_enough[0]:
             self.when_enough[1]()
@@ -79,16 +79,16 @@ async def _write(
             while True:
                 name = chance.choice(names)
                 ledger.sizes[name] = load.size
-                if ledger.may_hold.get(name, {DELETED}) != {DELETED} and chance.random() < 0.2:
+                if ledger.possible_versions.get(name, {DELETED}) != {DELETED} and chance.random() < 0.2:
                     ledger.begin(name, DELETED)
-                    answer = await connection.ask("DELETE", f"crash/{name}")
+                    answer = await connection.request("DELETE", f"crash/{name}")
                     assert answer.status == 202, answer
                     ledger.end(name, DELETED)
                     continue
                 version = ledger.next_version()
                 data = content_of(name, version, load.size)
                 ledger.begin(name, version)
-                answer = await connection.ask("PUT", f"crash/{name}", data, PUT)
+                answer = await connection.request("PUT", f"crash/{name}", data, PUT)
                 assert answer.status == 201, answer
                 ledger.end(name, version)
     except BROKEN:
@@ -128,7 +128,7 @@ async def _listed(connection: Connection) -> dict[str, str]:
     marker = ""
     while True:
         query = f"restype=container&comp=list&marker={marker}"
-        answer = await connection.ask("GET", "crash", query=query)
+        answer = await connection.request("GET", "crash", query=query)
         assert answer.status == 200
         root = ElementTree.fromstring(answer.body.decode("utf-8-sig"))
         for blob in root.iter("Blob"):
@@ -140,30 +140,30 @@ async def _listed(connection: Connection) -> dict[str, str]:
 
 async def _check(server: ServerProcess, token: str, ledger: Ledger) -> None:
     """Every name holds one of the versions it may hold, whole. From now on it is known which."""
-    async with AsyncExitStack() as stack:
-        connections = [await stack.enter_async_context(Connection(server, token)) for _ in range(4)]
+    async with AsyncExitStack() as at_end:
+        connections = [await at_end.enter_async_context(Connection(server, token)) for _ in range(4)]
         listed = await _listed(connections[0])
-        assert not set(listed) - set(ledger.may_hold)
-        names = iter(sorted(ledger.may_hold))
+        assert not set(listed) - set(ledger.possible_versions)
+        names = iter(sorted(ledger.possible_versions))
 
         async def check_some(connection: Connection) -> None:
             for name in names:
-                answer = await connection.ask("GET", f"crash/{name}")
+                answer = await connection.request("GET", f"crash/{name}")
                 assert answer.status in {200, 404}, (name, answer.status)
                 assert (answer.status == 200) == (name in listed), name
                 version = _version_of(ledger, name, answer.body if answer.status == 200 else None)
-                assert version is not None, f"{name} holds none of {ledger.may_hold[name]}"
-                ledger.may_hold[name] = {version}
+                assert version is not None, f"{name} holds none of {ledger.possible_versions[name]}"
+                ledger.possible_versions[name] = {version}
                 if version != DELETED:
                     assert listed[name] == b64encode(hashlib.md5(answer.body).digest()).decode(), name
 
         await asyncio.gather(*(check_some(connection) for connection in connections))
 
 
-def _version_of(ledger: Ledger, name: str, held: bytes | None) -> int | None:
-    for version in ledger.may_hold[name]:
+def _version_of(ledger: Ledger, name: str, found: bytes | None) -> int | None:
+    for version in ledger.possible_versions[name]:
         expected = None if version == DELETED else content_of(name, version, ledger.sizes[name])
-        if held == expected:
+        if found == expected:
             return version
     return None
 
@@ -178,7 +178,7 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_there_by_half(tmp_pat
         server.start()
         token = token_of(server)
         async with Connection(server, token) as connection:
-            assert (await connection.ask("PUT", "crash", query="restype=container")).status == 201
+            assert (await connection.request("PUT", "crash", query="restype=container")).status == 201
         for number in range(ROUNDS):
             await _load_until_killed(server, token, ledger, chance)
             if number % 4 == 3:
@@ -191,7 +191,7 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_there_by_half(tmp_pat
         assert ledger.acknowledged > 10 * ROUNDS
         assert server.stop() == 0
         _verify(server)
-        await _check_sweep(server, token, ledger)
+        await _check_reclaimed(server, token, ledger)
     finally:
         server.close()
 
@@ -203,18 +203,20 @@ def _verify(server: ServerProcess) -> None:
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
-async def _check_sweep(server: ServerProcess, token: str, ledger: Ledger) -> None:
+async def _check_reclaimed(server: ServerProcess, token: str, ledger: Ledger) -> None:
     """What the dead left behind goes, what is stored stays, and when all is deleted no space is taken."""
     server.start()
     owners = server.location / "extents" / "owners"
     eventually(lambda: len(list(owners.iterdir())) == len(server.worker_pids()), 60)
     await _check(server, token, ledger)
-    stored = sum(ledger.sizes[name] for name, held in ledger.may_hold.items() if held != {DELETED})
+    stored = sum(
+        ledger.sizes[name] for name, versions in ledger.possible_versions.items() if versions != {DELETED}
+    )
     assert sum(files_of(server.location).values()) < 2 * stored + 64 * KIB * KIB
     async with Connection(server, token) as connection:
-        for name, held in ledger.may_hold.items():
-            if held != {DELETED}:
-                assert (await connection.ask("DELETE", f"crash/{name}")).status == 202
+        for name, versions in ledger.possible_versions.items():
+            if versions != {DELETED}:
+                assert (await connection.request("DELETE", f"crash/{name}")).status == 202
     eventually(lambda: not any(files_of(server.location).values()), 60)
     assert server.stop() == 0
     assert not files_of(server.location)

@@ -41,7 +41,7 @@ def content_of(name: str) -> bytes:
 
 
 async def put(connection: Connection, name: str) -> Answer:
-    return await connection.ask("PUT", f"box/{name}", content_of(name), PUT)
+    return await connection.request("PUT", f"box/{name}", content_of(name), PUT)
 
 
 def check_refusal(answer: Answer) -> None:
@@ -65,15 +65,15 @@ async def write_until_refused(connection: Connection, kind: str, tag: str) -> tu
     raise AssertionError("the disk is never full")
 
 
-async def check_held(connection: Connection, held: list[str], refused: list[str]) -> None:
-    for name in held:
-        answer = await connection.ask("GET", f"box/{name}")
+async def check_stored(connection: Connection, stored_names: list[str], refused: list[str]) -> None:
+    for name in stored_names:
+        answer = await connection.request("GET", f"box/{name}")
         assert (answer.status, answer.body == content_of(name)) == (200, True), name
     for name in refused:
-        assert (await connection.ask("HEAD", f"box/{name}")).status == 404, name
-    listing = await connection.ask("GET", "box", query="restype=container&comp=list")
+        assert (await connection.request("HEAD", f"box/{name}")).status == 404, name
+    listing = await connection.request("GET", "box", query="restype=container&comp=list")
     root = ElementTree.fromstring(listing.body.decode("utf-8-sig"))
-    assert {name.text for name in root.iter("Name")} == set(held)
+    assert {name.text for name in root.iter("Name")} == set(stored_names)
 
 
 async def test_nothing_is_lost_and_reads_go_on_and_space_makes_it_well(disk: SmallDisk) -> None:
@@ -82,13 +82,13 @@ async def test_nothing_is_lost_and_reads_go_on_and_space_makes_it_well(disk: Sma
         server.start()
         token = token_of(server)
         pids = server.worker_pids()
-        held: list[str] = []
+        stored_names: list[str] = []
         refused: list[str] = []
         async with connected(server, token, each=2) as workers:
             everyone = [connection for connections in workers.values() for connection in connections]
             for number, kind in enumerate([*SIZES] * 4):
                 assert (await put(everyone[number % 4], f"{kind}-before-{number}")).status == 201
-                held.append(f"{kind}-before-{number}")
+                stored_names.append(f"{kind}-before-{number}")
             for round_number in range(2):
                 disk.fill()
                 for kind in ("large", "middling", "small"):
@@ -98,23 +98,23 @@ async def test_nothing_is_lost_and_reads_go_on_and_space_makes_it_well(disk: Sma
                             for number, connection in enumerate(everyone)
                         )
                     )
-                    held += [name for stored, _ in outcomes for name in stored]
+                    stored_names += [name for stored, _ in outcomes for name in stored]
                     refused += [name for _, name in outcomes]
-                await check_held(everyone[0], held, refused)
-                await check_held(everyone[-1], held, refused)
+                await check_stored(everyone[0], stored_names, refused)
+                await check_stored(everyone[-1], stored_names, refused)
                 disk.empty()
                 for number, kind in enumerate(SIZES):
                     name = f"{kind}-after-{round_number}"
                     assert (await put(everyone[number], name)).status == 201
-                    held.append(name)
-                await check_held(everyone[0], held, refused)
+                    stored_names.append(name)
+                await check_stored(everyone[0], stored_names, refused)
         assert server.worker_pids() == pids, "a worker did not survive"
-        print(f"{len(held)} blobs held, {len(refused)} refused")
+        print(f"{len(stored_names)} blobs stored_names, {len(refused)} refused")
         server.kill9()
         server.start()
         async with connected(server, token) as workers:
             for (connection,) in workers.values():
-                await check_held(connection, held, refused)
+                await check_stored(connection, stored_names, refused)
         assert server.stop() == 0
         verify = [*disk.enter, sys.executable, "-m", "kyanite.server.cli", "verify"]
         subprocess.run([*verify, "--location", str(server.location)], check=True, timeout=60)
@@ -127,10 +127,10 @@ async def test_workers_and_servers_start_on_a_full_disk_and_serve_reads(disk: Sm
     try:
         server.start()
         token = token_of(server)
-        held = [f"{kind}-{number}" for kind in SIZES for number in range(3)]
+        stored_names = [f"{kind}-{number}" for kind in SIZES for number in range(3)]
         async with connected(server, token) as workers:
             (writer,), _ = workers.values()
-            for name in held:
+            for name in stored_names:
                 assert (await put(writer, name)).status == 201
         disk.fill()
         for victim in server.worker_pids():
@@ -138,23 +138,23 @@ async def test_workers_and_servers_start_on_a_full_disk_and_serve_reads(disk: Sm
             await until(lambda pid=victim: not is_alive(pid) and len(server.worker_pids()) == 2)  # type: ignore[misc]
             async with connected(server, token) as workers:
                 for (connection,) in workers.values():
-                    await check_held(connection, held, [])
+                    await check_stored(connection, stored_names, [])
             disk.fill()  # The dead leave space that they had taken ahead.
         server.kill9()
         server.start()
         async with connected(server, token) as workers:
             for (connection,) in workers.values():
-                await check_held(connection, held, [])
+                await check_stored(connection, stored_names, [])
         disk.empty()
         async with Connection(server, token) as connection:
             assert (await put(connection, "large-after")).status == 201
-            await check_held(connection, [*held, "large-after"], [])
+            await check_stored(connection, [*stored_names, "large-after"], [])
     finally:
         server.close()
 
 
 async def test_a_full_disk_in_the_middle_of_an_upload(disk: SmallDisk) -> None:
-    """The client is told, the rest of its body is not waited for, and what was written of it goes."""
+    """The client gets an error, the rest of its body is not waited for, and what was written of it goes."""
     server = ServerProcess("--workers", "2", location=disk.folder / "store", program=(*disk.enter, *SERVE))
     try:
         server.start()
@@ -162,9 +162,9 @@ async def test_a_full_disk_in_the_middle_of_an_upload(disk: SmallDisk) -> None:
             (doomed,), (other,) = workers.values()
             assert (await put(other, "large-kept")).status == 201
             free = disk.free_bytes
-            answer = await doomed.ask("PUT", "box/large-huge", bytes(200 * MIB), PUT)
+            answer = await doomed.request("PUT", "box/large-huge", bytes(200 * MIB), PUT)
             check_refusal(answer)
-            await check_held(other, ["large-kept"], ["large-huge"])
+            await check_stored(other, ["large-kept"], ["large-huge"])
             await until(lambda: disk.free_bytes > free - MIB)
             assert (await put(other, "large-next")).status == 201
     finally:
@@ -179,10 +179,10 @@ async def test_a_file_that_may_not_grow_is_a_full_disk_too(server: ServerProcess
         for connection in (first, second):
             check_refusal(await put(connection, "large-refused"))
             assert (await put(connection, "small-stored")).status == 201
-        await check_held(second, ["large-kept", "small-stored"], ["large-refused"])
+        await check_stored(second, ["large-kept", "small-stored"], ["large-refused"])
         _limit_files(server, resource.RLIM_INFINITY)
         assert (await put(first, "large-after")).status == 201
-        await check_held(second, ["large-kept", "small-stored", "large-after"], ["large-refused"])
+        await check_stored(second, ["large-kept", "small-stored", "large-after"], ["large-refused"])
 
 
 def _limit_files(server: ServerProcess, size_bytes: int) -> None:

@@ -80,9 +80,9 @@ class Store:
         self.engine: Engine = SqliteEngine.open(folder / "engine", vfs=vfs)
         self.membership = LocalMembership(folder / "extents" / "owners")
         self.extents = LocalExtents(folder / "extents", self.membership, file_system=file_system)
-        self.ask = Harness(folder / "unused")
-        self.ask.clock.now = instant_from_unix_seconds(1_800_000_000)
-        self.ask.use_store(blob_service, engine=self.engine, extents=self.extents)
+        self.request = Harness(folder / "unused")
+        self.request.clock.now = instant_from_unix_seconds(1_800_000_000)
+        self.request.use_store(blob_service, engine=self.engine, extents=self.extents)
 
     async def close(self) -> None:
         await self.extents.close()
@@ -94,23 +94,23 @@ async def client(store: Store, tape: Tape, label: int) -> None:
     for step in range(STEPS):
         name = f"{label}-{(label + step) % len(SIZES)}-{step}"
         tape.note(("putting", name))
-        assert (await store.ask("PUT", f"/box/{name}", BLOCK, content(name))).status == 201
+        assert (await store.request("PUT", f"/box/{name}", BLOCK, content(name))).status == 201
         tape.note(("put", name))
         if step % 2:
             tape.note(("deleting", name))
-            assert (await store.ask("DELETE", f"/box/{name}")).status == 202
+            assert (await store.request("DELETE", f"/box/{name}")).status == 202
             tape.note(("deleted", name))
 
 
 async def record(folder: Path, files: RecordedSQLite) -> None:
     store = Store(folder, files.name, RecordedDisk(files.tape))
-    assert (await store.ask("PUT", "/box?restype=container")).status == 201
+    assert (await store.request("PUT", "/box?restype=container")).status == 201
     files.tape.note(("container", ""))
-    sweeper = GarbageCollector(store.engine, store.extents, store.membership)
+    collector = GarbageCollector(store.engine, store.extents, store.membership)
     for _ in range(2):
         await asyncio.gather(*(client(store, files.tape, label) for label in range(CLIENTS)))
         for _ in range(20):
-            await sweeper.step()
+            await collector.step()
     await store.close()
 
 
@@ -122,7 +122,7 @@ async def check(folder: Path, noted: list[tuple[str, str]]) -> None:
         for label in range(CLIENTS):
             for step in range(STEPS):
                 name = f"{label}-{(label + step) % len(SIZES)}-{step}"
-                answer = await store.ask("GET", f"/box/{name}")
+                answer = await store.request("GET", f"/box/{name}")
                 expected = {"put": {200}, "deleted": {404}, None: {404}}.get(last.get(name), {200, 404})
                 assert answer.status in expected, (name, last.get(name))
                 assert answer.status == 404 or answer.body == content(name), name

@@ -1,4 +1,4 @@
-"""Several workers on one store: each reads at once what any was told is stored, and they take fair turns."""
+"""Several workers on one store: each reads what any other has acknowledged, and they share the write lock fairly."""
 
 import asyncio
 import random
@@ -24,18 +24,20 @@ async def test_what_one_worker_acknowledged_every_other_reads_at_once(
         for number in range(100):
             writer = everyone[number % 2]
             data = random.Random(number).randbytes(SIZES[number % 3])
-            put = await writer.ask("PUT", "box/blob", data, {**PUT, "x-ms-meta-Number": str(number)})
+            put = await writer.request("PUT", "box/blob", data, {**PUT, "x-ms-meta-Number": str(number)})
             fresh = f"new-{number}"
-            assert (put.status, (await writer.ask("PUT", f"box/{fresh}", b"", PUT)).status) == (201, 201)
+            assert (put.status, (await writer.request("PUT", f"box/{fresh}", b"", PUT)).status) == (201, 201)
             for reader in everyone:
-                read = await reader.ask("GET", "box/blob")
+                read = await reader.request("GET", "box/blob")
                 assert (read.body, read.headers["x-ms-meta-number"]) == (data, str(number))
                 assert read.headers["etag"] == put.headers["etag"]
-                listed = await reader.ask("GET", "box", query=f"restype=container&comp=list&prefix={fresh}")
+                listed = await reader.request(
+                    "GET", "box", query=f"restype=container&comp=list&prefix={fresh}"
+                )
                 assert f"<Name>{fresh}</Name>".encode() in listed.body
-            assert (await writer.ask("DELETE", f"box/{fresh}")).status == 202
+            assert (await writer.request("DELETE", f"box/{fresh}")).status == 202
             for reader in everyone:
-                assert (await reader.ask("HEAD", f"box/{fresh}")).status == 404
+                assert (await reader.request("HEAD", f"box/{fresh}")).status == 404
 
 
 async def test_conditions_hold_between_workers(server: ServerProcess, token: str) -> None:
@@ -43,20 +45,20 @@ async def test_conditions_hold_between_workers(server: ServerProcess, token: str
 
     async def count(connection: Connection, steps: int) -> None:
         while steps:
-            read = await connection.ask("GET", "box/counter")
+            read = await connection.request("GET", "box/counter")
             condition = {**PUT, "If-Match": read.headers["etag"]}
-            answer = await connection.ask("PUT", "box/counter", b"%d" % (int(read.body) + 1), condition)
+            answer = await connection.request("PUT", "box/counter", b"%d" % (int(read.body) + 1), condition)
             assert answer.status in {201, 412}
             steps -= answer.status == 201
 
     async with connected(server, token, each=2) as workers:
         everyone = [connection for connections in workers.values() for connection in connections]
-        assert (await everyone[0].ask("PUT", "box/counter", b"0", PUT)).status == 201
+        assert (await everyone[0].request("PUT", "box/counter", b"0", PUT)).status == 201
         await asyncio.gather(*(count(connection, 25) for connection in everyone))
-        assert (await everyone[0].ask("GET", "box/counter")).body == b"100"
+        assert (await everyone[0].request("GET", "box/counter")).body == b"100"
 
 
-async def test_writers_of_all_workers_take_fair_turns(server: ServerProcess, token: str) -> None:
+async def test_writers_of_all_workers_share_the_write_lock_fairly(server: ServerProcess, token: str) -> None:
     """With equal load on each worker none is left behind; the spread is printed."""
     done: Counter[int] = Counter()
     longest: Counter[int] = Counter()
@@ -64,7 +66,7 @@ async def test_writers_of_all_workers_take_fair_turns(server: ServerProcess, tok
     async def write(pid: int, connection: Connection, name: str) -> None:
         while time.monotonic() < until_then:
             began = time.perf_counter_ns()
-            assert (await connection.ask("PUT", name, b"x" * 1024, PUT)).status == 201
+            assert (await connection.request("PUT", name, b"x" * 1024, PUT)).status == 201
             longest[pid] = max(longest[pid], time.perf_counter_ns() - began)
             done[pid] += 1
 
@@ -87,10 +89,10 @@ async def test_writers_of_all_workers_take_fair_turns(server: ServerProcess, tok
 async def test_a_download_delivers_the_version_it_began_with(
     server: ServerProcess, token: str, deed: str
 ) -> None:
-    """The client is slow and the other worker quick; the sweeper has time to look around more than once."""
+    """The client is slow and the other worker quick; garbage collection has time to run more than once."""
     async with connected(server, token) as workers:
         (reader,), (writer,) = workers.values()
-        assert (await writer.ask("PUT", "box/blob", LARGE, PUT)).status == 201
+        assert (await writer.request("PUT", "box/blob", LARGE, PUT)).status == 201
         await reader.begin("GET", "box/blob", 0)
         status, headers = await reader.head()
         assert (status, headers["content-length"]) == (200, str(len(LARGE)))
@@ -101,7 +103,7 @@ async def test_a_download_delivers_the_version_it_began_with(
             received += await reader.receive(MIB)
         received += await reader.receive(len(LARGE) - len(received))
         assert received == LARGE
-        after = await reader.ask("GET", "box/blob")
+        after = await reader.request("GET", "box/blob")
         expected = {"overwrite": (200, b"short"), "recreate container": (200, b"new")}
         assert (after.status, after.body if after.status == 200 else b"") == expected.get(deed, (404, b""))
         await until(lambda: not any(files_of(server.location).values()), 60)
@@ -110,12 +112,12 @@ async def test_a_download_delivers_the_version_it_began_with(
 async def _do(writer: Connection, deed: str) -> None:
     """Take away what the other one is reading."""
     if deed == "overwrite":
-        assert (await writer.ask("PUT", "box/blob", LARGE[::-1], PUT)).status == 201
-        assert (await writer.ask("PUT", "box/blob", b"short", PUT)).status == 201
+        assert (await writer.request("PUT", "box/blob", LARGE[::-1], PUT)).status == 201
+        assert (await writer.request("PUT", "box/blob", b"short", PUT)).status == 201
     elif deed == "delete":
-        assert (await writer.ask("DELETE", "box/blob")).status == 202
+        assert (await writer.request("DELETE", "box/blob")).status == 202
     else:
-        assert (await writer.ask("DELETE", "box", query="restype=container")).status == 202
+        assert (await writer.request("DELETE", "box", query="restype=container")).status == 202
     if deed == "recreate container":
-        assert (await writer.ask("PUT", "box", query="restype=container")).status == 201
-        assert (await writer.ask("PUT", "box/blob", b"new", PUT)).status == 201
+        assert (await writer.request("PUT", "box", query="restype=container")).status == 201
+        assert (await writer.request("PUT", "box/blob", b"new", PUT)).status == 201

@@ -22,7 +22,7 @@ QUEUE = "work"
 
 @dataclass(slots=True)
 class Delivery:
-    asked_at: float
+    requested_at: float
     answered_at: float
 
 
@@ -40,8 +40,10 @@ class Ledger:
     def check_delivery(self, message: str, delivery: Delivery) -> None:
         before = self.deliveries.setdefault(message, [])
         for earlier in before:
-            assert delivery.answered_at >= earlier.asked_at + TIMEOUT_SECONDS, "two had the message at once"
-        assert delivery.asked_at < self.deleted_at.get(message, float("inf")), "it had been deleted"
+            assert delivery.answered_at >= earlier.requested_at + TIMEOUT_SECONDS, (
+                "two had the message at once"
+            )
+        assert delivery.requested_at < self.deleted_at.get(message, float("inf")), "it had been deleted"
         before.append(delivery)
 
 
@@ -49,12 +51,12 @@ async def fill(server: ServerProcess, token: str, ledger: Ledger) -> None:
     async def produce(connection: Connection, numbers: range) -> None:
         for number in numbers:
             body = f"<QueueMessage><MessageText>{number}</MessageText></QueueMessage>".encode()
-            answer = await connection.ask("POST", f"{QUEUE}/messages", body)
+            answer = await connection.request("POST", f"{QUEUE}/messages", body)
             assert answer.status == 201, answer
             ledger.put.add(ElementTree.fromstring(answer.body).findtext("QueueMessage/MessageId") or "")
 
     async with Connection(server, token, "queue") as first:
-        assert (await first.ask("PUT", QUEUE)).status == 201
+        assert (await first.request("PUT", QUEUE)).status == 201
     connections = [await Connection(server, token, "queue").open() for _ in range(CONSUMERS)]
     async with asyncio.TaskGroup() as group:
         for lane, connection in enumerate(connections):
@@ -74,22 +76,24 @@ async def consume(server: ServerProcess, token: str, ledger: Ledger, until: int)
 
 
 async def _consume_some(connection: Connection, ledger: Ledger, until: int) -> bool:
-    asked_at = time.monotonic()
+    requested_at = time.monotonic()
     query = f"numofmessages=32&visibilitytimeout={TIMEOUT_SECONDS}"
-    answer = await connection.ask("GET", f"{QUEUE}/messages", query=query)
+    answer = await connection.request("GET", f"{QUEUE}/messages", query=query)
     assert answer.status == 200, answer
     got = [
         (one.findtext("MessageId") or "", one.findtext("PopReceipt") or "")
         for one in ElementTree.fromstring(answer.body)
     ]
     for message, _ in got:
-        ledger.check_delivery(message, Delivery(asked_at, time.monotonic()))
+        ledger.check_delivery(message, Delivery(requested_at, time.monotonic()))
     for message, receipt in got:
         if len(ledger.deleted_at) >= until:
             break
         ledger.unsure.add(message)
-        answer = await connection.ask("DELETE", f"{QUEUE}/messages/{message}", query=f"popreceipt={receipt}")
-        # A consumer that was too slow is told that its receipt is stale.
+        answer = await connection.request(
+            "DELETE", f"{QUEUE}/messages/{message}", query=f"popreceipt={receipt}"
+        )
+        # A consumer that was too slow learns that its receipt is stale.
         assert answer.status in {204, 404}, answer
         ledger.unsure.discard(message)
         if answer.status == 204:
@@ -113,7 +117,7 @@ async def _stop_when_empty(server: ServerProcess, token: str, ledger: Ledger) ->
     """Messages whose deletion got lost in a crash may be gone, so that the last few are never deleted again."""
     async with Connection(server, token, "queue") as connection:
         while len(ledger.deleted_at) < MESSAGES:
-            answer = await connection.ask("HEAD", QUEUE, query="comp=metadata")
+            answer = await connection.request("HEAD", QUEUE, query="comp=metadata")
             if answer.headers["x-ms-approximate-messages-count"] == "0":
                 missing = ledger.put - set(ledger.deleted_at)
                 assert missing <= ledger.unsure, "acknowledged and lost"
@@ -132,7 +136,7 @@ def test_every_message_is_delivered_and_none_to_two_at_once(server: ServerProces
     asyncio.run(consume_all(server, token, ledger, MESSAGES))
     assert set(ledger.deliveries) == ledger.put == set(ledger.deleted_at)
     again = sum(len(deliveries) > 1 for deliveries in ledger.deliveries.values())
-    assert again > 0, "nobody had a message when the server died"
+    assert again > 0, "no consumer had a message when the server died"
     assert asyncio.run(_left(server, token)) == 0
 
 
@@ -147,6 +151,6 @@ async def _consume_and_kill(server: ServerProcess, token: str, ledger: Ledger, u
 
 async def _left(server: ServerProcess, token: str) -> int:
     async with Connection(server, token, "queue") as connection:
-        answer = await connection.ask("HEAD", QUEUE, query="comp=metadata")
+        answer = await connection.request("HEAD", QUEUE, query="comp=metadata")
         assert answer.status == 200
         return int(answer.headers["x-ms-approximate-messages-count"])

@@ -76,7 +76,7 @@ async def test_what_failed_has_done_nothing(
 
 
 async def test_what_was_done_although_it_failed_is_done_once_and_whole(queues: Harness) -> None:
-    """The client that was told of a failure tries again, as clients do."""
+    """A client that got an error tries again, as clients do."""
     await queues("PUT", "/work")
     lost = Fail(OutcomeUnknown("unknown"), done=True)
     engine = spoil(queues, {(Call.RUN, number): lost for number in (1, 3, 6)})
@@ -88,7 +88,7 @@ async def test_what_was_done_although_it_failed_is_done_once_and_whole(queues: H
     assert second["DequeueCount"] == "1"
     queues.clock.now = later(queues.clock.now, 11)
     (first,) = await get(queues)
-    assert first["DequeueCount"] == "2", "somebody has got it, though nobody knows"
+    assert first["DequeueCount"] == "2", "it was delivered, though no client knows"
     assert (await queues("DELETE", use(first))).status == 500
     again = await queues("DELETE", use(first))
     assert (again.status, again.code) == (404, "MessageNotFound")
@@ -96,7 +96,7 @@ async def test_what_was_done_although_it_failed_is_done_once_and_whole(queues: H
     engine.check_all_hit()
 
 
-async def test_a_failing_read_is_told_as_one(queues: Harness) -> None:
+async def test_a_failing_read_is_an_error(queues: Harness) -> None:
     await queues("PUT", "/work")
     await put(queues, "kept")
     engine = spoil(queues, {(Call.READ, 1): Fail(EngineBusy("busy"))})

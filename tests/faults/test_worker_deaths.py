@@ -1,4 +1,4 @@
-"""A worker killed in the middle of anything harms nobody else, and another takes its place."""
+"""A worker killed in the middle of anything affects no other, and is replaced."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ HALF = len(LARGE) // 2
 async def test_in_the_middle_of_uploads(server: ServerProcess, token: str) -> None:
     async with connected(server, token) as workers:
         (victim, (doomed,)), (_, (other,)) = workers.items()
-        assert (await other.ask("PUT", "box/kept", LARGE, PUT)).status == 201
+        assert (await other.request("PUT", "box/kept", LARGE, PUT)).status == 201
         files = set(files_of(server.location))
         for connection, name in ((doomed, "box/half"), (other, "box/whole")):
             await connection.begin("PUT", name, len(LARGE), PUT)
@@ -31,15 +31,15 @@ async def test_in_the_middle_of_uploads(server: ServerProcess, token: str) -> No
         with pytest.raises(BROKEN):
             await _finish(doomed)
         assert await _finish(other) == 201
-        assert (await other.ask("GET", "box/whole")).body == LARGE
-        assert (await other.ask("GET", "box/kept")).body == LARGE
-        assert (await other.ask("HEAD", "box/half")).status == 404
+        assert (await other.request("GET", "box/whole")).body == LARGE
+        assert (await other.request("GET", "box/kept")).body == LARGE
+        assert (await other.request("HEAD", "box/half")).status == 404
         await until(lambda: len(server.worker_pids()) == 2 and victim not in server.worker_pids())
         await until(lambda: len(set(files_of(server.location)) - files) == 1, 60)
     async with connected(server, token) as workers:
         for (connection,) in workers.values():
-            assert (await connection.ask("GET", "box/kept")).body == LARGE
-            assert (await connection.ask("PUT", "box/half", b"whole now", PUT)).status == 201
+            assert (await connection.request("GET", "box/kept")).body == LARGE
+            assert (await connection.request("PUT", "box/half", b"whole now", PUT)).status == 201
 
 
 async def _finish(connection: Connection) -> int:
@@ -51,7 +51,7 @@ async def _finish(connection: Connection) -> int:
 async def test_in_the_middle_of_downloads(server: ServerProcess, token: str) -> None:
     async with connected(server, token) as workers:
         (victim, (doomed,)), (_, (other,)) = workers.items()
-        assert (await other.ask("PUT", "box/blob", LARGE, PUT)).status == 201
+        assert (await other.request("PUT", "box/blob", LARGE, PUT)).status == 201
         for connection in (doomed, other):
             await connection.begin("GET", "box/blob", 0)
             assert (await connection.head())[0] == 200
@@ -60,14 +60,14 @@ async def test_in_the_middle_of_downloads(server: ServerProcess, token: str) -> 
         with pytest.raises(BROKEN):
             await doomed.receive(len(LARGE) - MIB)
         assert await other.receive(len(LARGE) - MIB) == LARGE[MIB:]
-        assert (await other.ask("GET", "box/blob")).body == LARGE
+        assert (await other.request("GET", "box/blob")).body == LARGE
 
 
 async def test_in_the_middle_of_commits(server: ServerProcess, token: str) -> None:
     """One worker after the other is killed under load. Connections to the others hold, and every put that was
     acknowledged is there in the end.
     """
-    held: dict[str, bytes] = {}
+    stored: dict[str, bytes] = {}
     broken: Counter[int] = Counter()
     stop = asyncio.Event()
 
@@ -75,11 +75,11 @@ async def test_in_the_middle_of_commits(server: ServerProcess, token: str) -> No
         pid = connection.worker(server)
         try:
             while not stop.is_set():
-                name = f"box/{number}-{len(held)}"
+                name = f"box/{number}-{len(stored)}"
                 data = random.Random(name).randbytes(random.choice((1024, 65536)))
-                answer = await connection.ask("PUT", name, data, PUT)
+                answer = await connection.request("PUT", name, data, PUT)
                 assert answer.status == 201, answer
-                held[name] = data
+                stored[name] = data
         except BROKEN:
             await until(lambda: not is_alive(pid))  # A dying process lets go of its connections first.
             broken[pid] += 1
@@ -89,27 +89,27 @@ async def test_in_the_middle_of_commits(server: ServerProcess, token: str) -> No
             try:
                 async with Connection(server, token) as connection:
                     # The first answer shows that a worker has taken the connection.
-                    await connection.ask("GET", "box", query="restype=container")
+                    await connection.request("GET", "box", query="restype=container")
                     await write_until_broken(connection, number)
             except BROKEN:
-                continue  # It was in nobody's hands, or in those of one who just died.
+                continue  # No worker had accepted it, or one that has just died.
 
     async with connected(server, token):
         pass
     writers = [asyncio.create_task(write(number)) for number in range(8)]
     killed = set()
     for _ in range(4):
-        held_before = len(held)
-        await until(lambda before=held_before: len(held) > before + 20)  # type: ignore[misc]
+        stored_before = len(stored)
+        await until(lambda before=stored_before: len(stored) > before + 20)  # type: ignore[misc]
         victim = random.choice(server.worker_pids())
         killed.add(victim)
         os.kill(victim, signal.SIGKILL)
         await until(lambda pid=victim: not is_alive(pid) and len(server.worker_pids()) == 2)  # type: ignore[misc]
     stop.set()
     await asyncio.wait_for(asyncio.gather(*writers), 60)
-    print(f"{len(held)} puts acknowledged, {broken.total()} connections broken by {len(killed)} deaths")
+    print(f"{len(stored)} puts acknowledged, {broken.total()} connections broken by {len(killed)} deaths")
     assert set(broken) <= killed
     async with connected(server, token) as workers:
         (reader,) = next(iter(workers.values()))
-        for name, data in held.items():
-            assert (await reader.ask("GET", name)).body == data
+        for name, data in stored.items():
+            assert (await reader.request("GET", name)).body == data

@@ -15,13 +15,13 @@ async def connected(
     server: ServerProcess, token: str, each: int = 1
 ) -> AsyncIterator[dict[int, list[Connection]]]:
     """So many connections to each worker, by the worker's process, and a container ``box`` to work in."""
-    async with AsyncExitStack() as stack:
+    async with AsyncExitStack() as at_end:
         found: dict[int, list[Connection]] = {pid: [] for pid in server.worker_pids()}
         for _ in range(CONNECTIONS_MAX):
-            connection = await stack.enter_async_context(Connection(server, token))
-            answer = await connection.ask("GET", "box", query="restype=container")
+            connection = await at_end.enter_async_context(Connection(server, token))
+            answer = await connection.request("GET", "box", query="restype=container")
             if answer.status == 404:
-                answer = await connection.ask("PUT", "box", query="restype=container")
+                answer = await connection.request("PUT", "box", query="restype=container")
             assert answer.status in {200, 201}
             found[connection.worker(server)].append(connection)
             if all(len(connections) >= each for connections in found.values()):

@@ -74,7 +74,7 @@ def test_bad_options(
     assert err.count("\n") == 1
 
 
-def test_a_bad_key_in_the_environment_is_not_shown(
+def test_a_bad_key_in_the_environment_is_not_printed(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KYANITE_ACCOUNTS", f"alpha:{KEY};beta:secret?")
@@ -87,9 +87,9 @@ def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capture
     assert run(monkeypatch, "--version") == 0
     assert capfd.readouterr().out.startswith("kyanite, version ")
     assert run(monkeypatch, "serve", "--help") == 0
-    shown = capfd.readouterr().out
+    text = capfd.readouterr().out
     for option in ("--location", "--smb-port", "KYANITE_ACCOUNTS", "KYANITE_BLOB_PORT", "--stop-seconds"):
-        assert option in shown
+        assert option in text
 
 
 def test_without_a_command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -97,7 +97,7 @@ def test_without_a_command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captur
     assert "Usage: kyanite" in capfd.readouterr().err
 
 
-def test_taken_port(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     """Also one whose listener would share it."""
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

@@ -61,7 +61,7 @@ def test_development_key_stays_on_loopback(host: str) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "localhost.example", "example.org", ""])
 @pytest.mark.parametrize("name", [None, "alpha"])
-def test_development_key_elsewhere_must_be_asked_for(host: str, name: str | None) -> None:
+def test_development_key_elsewhere_must_be_allowed(host: str, name: str | None) -> None:
     given = [] if name is None else [AccountKeys(name, (b"other", config.DEVELOPMENT_KEY))]
     with pytest.raises(BadUsage, match="--allow-development-key"):
         config.choose_accounts(given, host=host, allow_development_key=False)

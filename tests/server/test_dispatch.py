@@ -55,5 +55,5 @@ def test_hosts_are_remembered_up_to_a_bound() -> None:
     assert len(dispatcher._known) == 1024
 
 
-async def _answer(dispatcher: Dispatcher, asked: Request) -> Response:
-    return await dispatcher(asked)
+async def _answer(dispatcher: Dispatcher, request_: Request) -> Response:
+    return await dispatcher(request_)

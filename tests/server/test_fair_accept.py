@@ -1,4 +1,4 @@
-"""Turns at a shared listener: who steps back, for how long, and who is not waited for."""
+"""Fair accepting: which process waits, for how long, and for which it does not wait."""
 
 import asyncio
 import errno
@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from kyanite.server import fair_accept
-from kyanite.server.fair_accept import STEPS_BACK_SECONDS, FairAccept
+from kyanite.server.fair_accept import PAUSES_SECONDS, FairAccept
 from kyanite.server.processes.process_table import ProcessTable, Slot, State
 
 
 class Listener(socket.socket):
-    """A listening socket that can be told to fail."""
+    """A listening socket that fails on command."""
 
     failures: list[int]
 
@@ -44,20 +44,20 @@ def slots(own: int, other: int, state: State) -> tuple[Slot, Slot]:
 
 async def steps_back(listener: Listener, own: Slot, other: Slot, monkeypatch: pytest.MonkeyPatch) -> int:
     """How often the listener steps back before it takes a connection."""
-    taken: asyncio.Future[socket.socket] = asyncio.get_running_loop().create_future()
+    accepted: asyncio.Future[socket.socket] = asyncio.get_running_loop().create_future()
     pauses = []
     pause = FairAccept._pause
 
-    def counted(door: FairAccept, seconds: float) -> None:
+    def counted(accepting: FairAccept, seconds: float) -> None:
         pauses.append(seconds)
-        pause(door, seconds)
+        pause(accepting, seconds)
 
     monkeypatch.setattr(FairAccept, "_pause", counted)
-    door = FairAccept(listener, taken.set_result, own, [other])
+    accepting = FairAccept(listener, accepted.set_result, own, [other])
     with socket.create_connection(listener.getsockname()):
         async with asyncio.timeout(30):
-            (await taken).close()
-    door.close()
+            (await accepted).close()
+    accepting.close()
     return len(pauses)
 
 
@@ -67,7 +67,7 @@ async def steps_back(listener: Listener, own: Slot, other: Slot, monkeypatch: py
         (0, 0, State.SERVING, 0),
         (3, 3, State.SERVING, 0),
         (3, 4, State.SERVING, 0),
-        (3, 2, State.SERVING, len(STEPS_BACK_SECONDS)),
+        (3, 2, State.SERVING, len(PAUSES_SECONDS)),
         (3, 2, State.GONE, 0),
         (3, 2, State.STARTING, 0),
         (3, 2, State.STOPPING, 0),
@@ -76,7 +76,7 @@ async def steps_back(listener: Listener, own: Slot, other: Slot, monkeypatch: py
 def test_stepping_back(
     own: int, other: int, state: State, expected: int, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody takes the connection in the other's place here, so in the end it is accepted all the same."""
+    """No other process accepts the connection here, so in the end it is accepted all the same."""
     pair = slots(own, other, state)
     assert asyncio.run(steps_back(listener, *pair, monkeypatch)) == expected
 
@@ -92,15 +92,15 @@ def test_accepting_goes_on_after_a_failure(
     assert listener.failures == []
 
 
-def test_a_closed_door_takes_nothing(listener: Listener) -> None:
+def test_nothing_is_accepted_after_close(listener: Listener) -> None:
     async def close_while_stepping_back() -> list[socket.socket]:
-        taken: list[socket.socket] = []
-        door = FairAccept(listener, taken.append, *_pair())
+        accepted: list[socket.socket] = []
+        accepting = FairAccept(listener, accepted.append, *_pair())
         with socket.create_connection(listener.getsockname()):
             await asyncio.sleep(0)
-            door.close()
+            accepting.close()
             await asyncio.sleep(0.05)
-        return taken
+        return accepted
 
     def _pair() -> tuple[Slot, list[Slot]]:
         own, other = slots(1, 0, State.SERVING)

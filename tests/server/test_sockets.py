@@ -5,23 +5,23 @@ import socket
 import pytest
 
 from kyanite.server.failures import Failure
-from kyanite.server.sockets import address_of, listen
+from kyanite.server.sockets import address_of, open_listener
 
 
 @pytest.mark.parametrize(
-    ("host", "shown"),
+    ("host", "expected"),
     [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]"), ("0.0.0.0", "127.0.0.1"), ("::", "[::1]")],
 )
-def test_address_for_this_machine(host: str, shown: str) -> None:
+def test_address_for_this_machine(host: str, expected: str) -> None:
     try:
-        listener = listen(host, 0, "a test")
+        listener = open_listener(host, 0, "a test")
     except Failure:
         if ":" not in host:
             raise
         pytest.skip("this machine has no IPv6")
     with listener:
         name, port = address_of(listener)
-        assert name == shown
+        assert name == expected
         assert port == listener.getsockname()[1] > 0
         with socket.create_connection((name.strip("[]"), port), timeout=30):
             connection, _ = listener.accept()
@@ -29,18 +29,18 @@ def test_address_for_this_machine(host: str, shown: str) -> None:
 
 
 def test_a_port_is_free_again_at_once() -> None:
-    with listen("127.0.0.1", 0, "a test") as listener:
+    with open_listener("127.0.0.1", 0, "a test") as listener:
         port = listener.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port), timeout=30):
             connection, _ = listener.accept()
             connection.close()  # Closed by this side first, so it lingers in the kernel.
-    listen("127.0.0.1", port, "a test").close()
+    open_listener("127.0.0.1", port, "a test").close()
 
 
-def test_a_port_is_taken_by_one_listener_only() -> None:
-    with listen("127.0.0.1", 0, "a test") as listener:
+def test_a_port_has_one_listener_only() -> None:
+    with open_listener("127.0.0.1", 0, "a test") as listener:
         port = listener.getsockname()[1]
         with pytest.raises(Failure, match=f"Port {port} on 127.0.0.1, meant for a test, is taken"):
-            listen("127.0.0.1", port, "a test")
+            open_listener("127.0.0.1", port, "a test")
         with pytest.raises(Failure, match="is taken"):
-            listen("0.0.0.0", port, "a test")
+            open_listener("0.0.0.0", port, "a test")

@@ -26,7 +26,7 @@ from tests.server_process import ServerFailed, ServerProcess
 WORKERS = 2
 
 
-def ask_clock(server: ServerProcess, body: bytes | None = None) -> tuple[int, dict[str, object] | str]:
+def request_clock(server: ServerProcess, body: bytes | None = None) -> tuple[int, dict[str, object] | str]:
     """GET the clock, or POST to it."""
     address = urlsplit(server.endpoints["admin"]).netloc
     connection = http.client.HTTPConnection(address, timeout=10)
@@ -38,10 +38,10 @@ def ask_clock(server: ServerProcess, body: bytes | None = None) -> tuple[int, di
 
 
 def advance(server: ServerProcess, seconds: float) -> datetime:
-    status, shown = ask_clock(server, json.dumps({"advance_seconds": seconds}).encode())
+    status, state = request_clock(server, json.dumps({"advance_seconds": seconds}).encode())
     assert status == 200
-    assert isinstance(shown, dict)
-    return datetime.fromisoformat(str(shown["now"])[:19]).replace(tzinfo=UTC)
+    assert isinstance(state, dict)
+    return datetime.fromisoformat(str(state["now"])[:19]).replace(tzinfo=UTC)
 
 
 def blob_client(server: ServerProcess, expires_at: datetime | None = None) -> BlobClient:
@@ -102,16 +102,16 @@ def test_a_sas_expires_when_the_clock_moves() -> None:
 
 def test_the_clock_goes_forward_only() -> None:
     with ServerProcess("--testing", "--in-memory") as server:
-        status, shown = ask_clock(server)
+        status, state = request_clock(server)
         assert status == 200
-        assert isinstance(shown, dict)
-        assert shown["offset_seconds"] == 0
-        assert ask_clock(server, b'{"now": "2999-12-31T23:59:59Z"}')[0] == 200
-        assert ask_clock(server, b'{"now": "2999-12-31T23:59:58Z"}')[0] == 409
-        assert ask_clock(server, b'{"advance_seconds": -1}')[0] == 409
-        _, shown = ask_clock(server)
-        assert isinstance(shown, dict)
-        assert str(shown["now"]).startswith(("2999-12-31T23:59:59", "3000-01-01T00:00"))
+        assert isinstance(state, dict)
+        assert state["offset_seconds"] == 0
+        assert request_clock(server, b'{"now": "2999-12-31T23:59:59Z"}')[0] == 200
+        assert request_clock(server, b'{"now": "2999-12-31T23:59:58Z"}')[0] == 409
+        assert request_clock(server, b'{"advance_seconds": -1}')[0] == 409
+        _, state = request_clock(server)
+        assert isinstance(state, dict)
+        assert str(state["now"]).startswith(("2999-12-31T23:59:59", "3000-01-01T00:00"))
         with blob_client(server, datetime(3001, 1, 1, tzinfo=UTC)) as client:
             client._get_container_client().create_container()
 
@@ -133,11 +133,11 @@ def test_the_clock_goes_forward_only() -> None:
     ],
 )
 def test_requests_that_move_nothing(body: bytes, testing_server: ServerProcess) -> None:
-    status, text = ask_clock(testing_server, body)
+    status, text = request_clock(testing_server, body)
     assert (status, str(text)[:5]) == (400, "Give ")
-    _, shown = ask_clock(testing_server)
-    assert isinstance(shown, dict)
-    assert shown["offset_seconds"] == 0
+    _, state = request_clock(testing_server)
+    assert isinstance(state, dict)
+    assert state["offset_seconds"] == 0
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def testing_server() -> Iterator[ServerProcess]:
 
 def test_no_clock_without_testing() -> None:
     with ServerProcess("--in-memory", "--admin-port", "0") as server:
-        assert ask_clock(server, b'{"advance_seconds": 1}')[0] == 404
+        assert request_clock(server, b'{"advance_seconds": 1}')[0] == 404
 
 
 def test_a_store_stays_what_it_was_made_for(tmp_path: Path) -> None:

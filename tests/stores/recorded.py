@@ -125,7 +125,7 @@ class Client:
             name = name.lower()
             if name not in OMITTED_HEADERS and name not in request.varying:
                 headers[name] = f"{headers[name]}, {value}" if name in headers else value
-        return Answer(response.status, headers, _shown(body))
+        return Answer(response.status, headers, _text_to_compare(body))
 
     def _headers(self, request: Request) -> dict[str, str]:
         sent = {
@@ -170,13 +170,13 @@ def _string_to_sign(request: Request, headers: Mapping[str, str]) -> str:
     return "\n".join([request.method, *values, *extras, resource])
 
 
-def _shown(body: bytes) -> str:
+def _text_to_compare(body: bytes) -> str:
     try:
         text = body.decode()
     except UnicodeDecodeError:
         return _digest(body)
-    for pattern, shown in CHANGING_TEXTS:
-        text = pattern.sub(shown, text)
+    for pattern, replacement in CHANGING_TEXTS:
+        text = pattern.sub(replacement, text)
     return text if len(text) <= TEXT_MAX_BYTES else _digest(text.encode())
 
 

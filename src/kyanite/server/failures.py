@@ -1,4 +1,4 @@
-"""How the server says that it cannot go on: one sentence and an exit code, never a traceback."""
+"""Why a server or command fails: one sentence and an exit code, never a traceback."""
 
 
 class Failure(Exception):
@@ -12,6 +12,6 @@ class Failure(Exception):
 
 
 class BadUsage(Failure):
-    """What was asked for on the command line or in the environment cannot be done."""
+    """The command line or the environment asks for something that cannot be done."""
 
     exit_code = 2

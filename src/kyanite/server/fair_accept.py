@@ -1,9 +1,9 @@
-"""Fair turns at one listening socket that several processes share.
+"""Fair accepting on one socket that several processes share.
 
-Left to the kernel, few connections spread badly: one inherited socket lets whoever wakes first take them all, and
-``SO_REUSEPORT`` throws dice (``docs/decisions/0003-one-socket-and-fair-turns.md`` has the figures). So a process looks
-at the roster before it accepts: while another one that is awake holds fewer connections, it steps back for a moment and
-leaves the connection to that one, but not for ever, since a client is waiting.
+Left to the kernel, few connections spread badly: with one inherited socket the process that wakes first accepts them
+all, and with ``SO_REUSEPORT`` chance decides (``docs/decisions/0003-one-socket-and-fair-turns.md`` has measurements).
+So a process reads the process table before it accepts. While another process that serves has fewer connections, it
+waits a moment and leaves the connection to that one; but not for ever, since a client is waiting.
 """
 
 import asyncio
@@ -20,35 +20,35 @@ from kyanite.server.http.server import HttpServer
 from kyanite.server.processes.process_table import Slot, State
 from kyanite.wire.http import Handler
 
-STEPS_BACK_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016)
-"""How long each step back takes. On a busy machine the other one may need a while to wake up."""
+PAUSES_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016)
+"""How long to leave a connection to another process. On a busy machine that may need a while to wake up."""
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _EXHAUSTED_SECONDS = 0.1
 
-_log = logging.getLogger("kyanite.turns")
+_log = logging.getLogger("kyanite.accept")
 
 
 class FairAccept:
-    """Accepts connections from a listener in turn with the other processes, and hands them on."""
+    """Accepts connections from a listener, shared fairly with the other processes, and passes them on."""
 
     def __init__(
         self,
         listener: socket.socket,
-        take: Callable[[socket.socket], None],
+        on_accepted: Callable[[socket.socket], None],
         own: Slot,
         others: Sequence[Slot],
     ) -> None:
         self._listener = listener
-        self._take = take
+        self._on_accepted = on_accepted
         self._own = own
         self._others = others
-        self._steps_back = 0
+        self._pauses = 0
         self._resuming: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._watch()
 
     def close(self) -> None:
-        """Accept no more. What waits in the kernel is for the other processes."""
+        """Accept no more. The other processes accept what waits in the kernel."""
         if self._resuming is not None:
             self._resuming.cancel()
             self._resuming = None
@@ -65,11 +65,11 @@ class FairAccept:
         self._resuming = self._loop.call_later(seconds, self._watch)
 
     def _on_connection(self) -> None:
-        if self._steps_back < len(STEPS_BACK_SECONDS) and self._another_should():
-            self._pause(STEPS_BACK_SECONDS[self._steps_back])
-            self._steps_back += 1
+        if self._pauses < len(PAUSES_SECONDS) and self._another_should():
+            self._pause(PAUSES_SECONDS[self._pauses])
+            self._pauses += 1
             return
-        self._steps_back = 0
+        self._pauses = 0
         try:
             connection, _ = self._listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -81,15 +81,15 @@ class FairAccept:
             self._pause(_EXHAUSTED_SECONDS)
             return
         connection.setblocking(False)
-        self._take(connection)
+        self._on_accepted(connection)
 
     def _another_should(self) -> bool:
-        held = self._own.connections
-        return any(other.connections < held and other.state is State.SERVING for other in self._others)
+        own_count = self._own.connections
+        return any(other.connections < own_count and other.state is State.SERVING for other in self._others)
 
 
 class FairServer(HttpServer):
-    """An HTTP server that takes turns with those of other processes on the same listeners."""
+    """An HTTP server that accepts fairly with those of other processes on the same listeners."""
 
     def __init__(
         self,
@@ -103,26 +103,26 @@ class FairServer(HttpServer):
         super().__init__(handler, limits=limits, on_completed=on_completed)
         self._own = own
         self._others = others
-        self._doors: list[FairAccept] = []
+        self._accepting: list[FairAccept] = []
         self._arriving: set[asyncio.Task[object]] = set()
-        """Connections that were accepted and have not been opened yet: TLS takes its time to shake hands."""
+        """Connections that were accepted and are not open yet: a TLS handshake takes time."""
 
-    async def listen(self, listener: socket.socket, ssl: SSLContext | None = None) -> None:
+    async def accept_on(self, listener: socket.socket, ssl: SSLContext | None = None) -> None:
         port = listener.getsockname()[1]
-        self._doors.append(FairAccept(listener, partial(self._take, port, ssl), self._own, self._others))
+        self._accepting.append(FairAccept(listener, partial(self._open, port, ssl), self._own, self._others))
 
     async def stop(self, grace_seconds: float) -> None:
-        for door in self._doors:
-            door.close()
+        for each in self._accepting:
+            each.close()
         for task in list(self._arriving):
             task.cancel()
         await super().stop(grace_seconds)
 
     def closed(self, connection: HttpConnection) -> None:
         super().closed(connection)
-        self._tell()
+        self._publish_count()
 
-    def _take(self, port: int, ssl: SSLContext | None, connection: socket.socket) -> None:
+    def _open(self, port: int, ssl: SSLContext | None, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         opening = loop.connect_accepted_socket(
             lambda: HttpConnection(self, loop, port),
@@ -133,14 +133,14 @@ class FairServer(HttpServer):
         task: asyncio.Task[object] = loop.create_task(opening)
         self._arriving.add(task)
         task.add_done_callback(self._arrived)
-        self._tell()
+        self._publish_count()
 
     def _arrived(self, task: asyncio.Task[object]) -> None:
         self._arriving.discard(task)
-        # A client that fails to shake hands, or leaves before, is nobody's concern but its own.
+        # A failed handshake, or a client that left before it, is no fault of the server.
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.debug("a connection did not come about", extra={"why": str(error)})
-        self._tell()
+            _log.debug("a connection was not established", extra={"why": str(error)})
+        self._publish_count()
 
-    def _tell(self) -> None:
+    def _publish_count(self) -> None:
         self._own.connections = self.stats.connections_open + len(self._arriving)

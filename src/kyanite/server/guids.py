@@ -1,4 +1,4 @@
-"""New random GUIDs, fast: the kernel is asked for randomness in bulk."""
+"""New random GUIDs, fast: randomness is read from the kernel in bulk."""
 
 import os
 
@@ -6,9 +6,9 @@ _BATCH = 256
 
 
 class FreshGuids:
-    """Calls give a new version 4 GUID in its canonical spelling.
+    """Each call returns a new version 4 GUID in its canonical spelling.
 
-    To be made after the fork: two processes that share a pool would give out the same ids.
+    To be created after the fork: two processes with copies of one pool would return the same ids.
     """
 
     __slots__ = ("_pool",)

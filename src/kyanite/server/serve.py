@@ -26,7 +26,7 @@ from kyanite.server.processes.process_table import ProcessTable
 from kyanite.server.processes.supervisor import Supervisor
 from kyanite.server.processes.worker import Worker
 from kyanite.server.service_table import SERVICES
-from kyanite.server.sockets import address_of, listen
+from kyanite.server.sockets import address_of, open_listener
 from kyanite.server.store.api import StoreKind
 from kyanite.server.store.factory import factory_of
 from kyanite.server.store.format import check_folder, make_folder
@@ -47,12 +47,12 @@ def serve(config: Config) -> None:
         at_end.callback(lock.release)
         check_folder(folder)
         listeners = {
-            name: at_end.enter_context(listen(config.host, port, f"the {name} service"))
+            name: at_end.enter_context(open_listener(config.host, port, f"the {name} service"))
             for name, port in config.ports.items()
         }
         admin = None
         if config.admin_port is not None:
-            admin = at_end.enter_context(listen(config.host, config.admin_port, "the admin port"))
+            admin = at_end.enter_context(open_listener(config.host, config.admin_port, "the admin port"))
         factory = factory_of(config.store_kind, folder)
         clock = TestingClock() if config.testing else wall_clock
         worker = Worker(config, factory, clock, listeners, tls, _WORKER.format(1))

@@ -1,8 +1,8 @@
-"""The services this server offers, one row each: name, the port it takes when none is asked for, and what makes it.
+"""The services of this server, one row each: name, default port, and the function that builds it.
 
 ``load`` imports a service and returns what builds its handler. It is a function so that ``kyanite --help`` need not
-import the world, and so that the supervisor can import everything once before it starts its workers. A row without
-one is a service that the options know already and this version does not have.
+import everything, and so that the supervisor can import everything once before it starts its workers. A row without
+one is a service that the options know already and that this version does not have.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Listening sockets: bound once by the supervisor, inherited by every worker.
 
-``SO_REUSEPORT`` is never set, so that a port another server listens on is an error and not silently shared
+``SO_REUSEPORT`` is never set, so that a port that is in use is an error and not silently shared
 (``docs/decisions/0003-one-socket-and-fair-turns.md``).
 """
 
@@ -12,12 +12,12 @@ from kyanite.server.failures import BadUsage, Failure
 BACKLOG = 1024
 
 
-def listen(host: str, port: int, purpose: str) -> socket.socket:
+def open_listener(host: str, port: int, purpose: str) -> socket.socket:
     """A non-blocking listening socket; port 0 takes a free one."""
     family, address = _resolve(host, port)
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # Only skips the wait for old connections to be forgotten: a port with a listener stays taken.
+        # Only skips the wait for old connections to expire: a port with a listener is still refused.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(BACKLOG)

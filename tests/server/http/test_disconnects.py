@@ -66,7 +66,7 @@ class Everything:
             try:
                 await asyncio.sleep(0.001)
             except asyncio.CancelledError:
-                # At its own end a stream may be cancelled like any handler; once it is told to close, no more.
+                # At its own end a stream may be cancelled like any handler; once it is being closed, no more.
                 self.disturbed += not stream.sent
                 raise
             finally:
@@ -148,7 +148,7 @@ def test_while_the_handler_waits(leave: Callable[[socket.socket], None]) -> None
     assert sorted(ends) == ["/0", "/1", "/2", "/3", "/4"]
 
 
-def test_an_answer_nobody_waits_for_is_released() -> None:
+def test_an_answer_without_a_client_is_released() -> None:
     released: list[int] = []
 
     async def stubborn(request: Request) -> Response:

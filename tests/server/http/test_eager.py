@@ -106,13 +106,13 @@ async def test_an_error_of_what_is_waited_for_reaches_the_work() -> None:
         await task
 
 
-@pytest.mark.parametrize("turns_before", [0, 1, 3])
-async def test_cancelled_at_any_time(turns_before: int) -> None:
+@pytest.mark.parametrize("iterations_before", [0, 1, 3])
+async def test_cancelled_at_any_time(iterations_before: int) -> None:
     """Even before the task has taken its first step."""
     loop, steps = asyncio.get_running_loop(), Steps()
     task = eager.start(steps.clinging_to(loop.create_future()), loop)
     assert task is not None
-    for _ in range(turns_before):
+    for _ in range(iterations_before):
         await asyncio.sleep(0)
     task.cancel()
     await asyncio.sleep(0.01)
@@ -123,12 +123,12 @@ async def test_cancelled_at_any_time(turns_before: int) -> None:
     assert steps.done == ["cancelled", "cancelled again", "cleaned up"]
 
 
-@pytest.mark.parametrize("turns_before", [0, 1])
-async def test_cancelled_in_vain(turns_before: int) -> None:
+@pytest.mark.parametrize("iterations_before", [0, 1])
+async def test_cancelled_in_vain(iterations_before: int) -> None:
     loop, steps = asyncio.get_running_loop(), Steps()
     task = eager.start(steps.shrugging_off(loop.create_future()), loop)
     assert task is not None
-    for _ in range(turns_before):
+    for _ in range(iterations_before):
         await asyncio.sleep(0)
     task.cancel()
     await task
@@ -139,13 +139,13 @@ async def test_a_cancelled_task_leaves_no_work_for_the_collector() -> None:
     class Witness:
         pass
 
-    async def hold(witness: Witness) -> None:
+    async def refer_to(witness: Witness) -> None:
         await asyncio.get_running_loop().create_future()
 
     gc.collect()
     gc.disable()
     try:
-        task = eager.start(hold(Witness()), asyncio.get_running_loop())
+        task = eager.start(refer_to(Witness()), asyncio.get_running_loop())
         assert task is not None
         task.cancel()
         await asyncio.wait([task])

@@ -94,7 +94,7 @@ def test_refused_behind_a_good_one(live: LiveHttp, status: int, request_bytes: b
     assert b"GET /good " in answers
 
 
-def test_nothing_after_a_refusal_is_looked_at(live: LiveHttp) -> None:
+def test_nothing_after_a_refusal_is_parsed(live: LiveHttp) -> None:
     served = live.server.stats.requests_total
     refused = live.server.stats.requests_malformed
     answer = live.talk(b"GET / HTTP/1.1\r\n\r\n" + GET + b"\r\n")

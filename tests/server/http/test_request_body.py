@@ -1,4 +1,4 @@
-"""Bodies on their way in: when they are asked for, how much is held, and what happens to those nobody reads."""
+"""Bodies of requests: when they are requested, how much is buffered, and what happens to those that are not read."""
 
 import asyncio
 import socket
@@ -97,7 +97,7 @@ def test_continue_and_chunks() -> None:
         read_some(client, b"PUT / hi")
 
 
-# Bodies nobody reads
+# Bodies that no handler reads
 
 
 @pytest.mark.parametrize("path", [b"/", b"/late"])
@@ -194,13 +194,13 @@ def test_read_all_within_and_beyond_its_limit() -> None:
 
 def test_a_handler_that_does_not_read_holds_little() -> None:
     go_on = threading.Event()
-    seen: list[int] = []
+    sizes: list[int] = []
 
     async def wait_then_read(request: Request) -> Response:
         await asyncio.to_thread(go_on.wait, 10)
         total = 0
         while piece := await request.body.read():
-            seen.append(len(piece))
+            sizes.append(len(piece))
             total += len(piece)
         return Response(200, body=b"%d" % total)
 
@@ -210,12 +210,12 @@ def test_a_handler_that_does_not_read_holds_little() -> None:
         sender = threading.Thread(target=client.sendall, args=(put(b"/", size) + b"x" * size,))
         sender.start()
         until(lambda: live.server.stats.bytes_in > 300_000)
-        held = live.server.stats.bytes_in
-        assert held < 1_000_000, "one read beyond the bound"
+        received = live.server.stats.bytes_in
+        assert received < 1_000_000, "one read beyond the bound"
         go_on.set()
         read_some(client, b"%d" % size)
         sender.join()
-    assert sum(seen) == size
+    assert sum(sizes) == size
 
 
 def test_a_body_arrives_whole_whatever_its_pieces() -> None:

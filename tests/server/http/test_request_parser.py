@@ -8,19 +8,19 @@ from kyanite.wire.http import BodyError
 
 
 class StillFlow:
-    """A connection that takes note of what its bodies ask for."""
+    """A connection that records the calls of its bodies."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.calls: list[str] = []
 
     def body_wanted(self) -> None:
-        self.asked.append("wanted")
+        self.calls.append("wanted")
 
     def pause_body(self) -> None:
-        self.asked.append("pause")
+        self.calls.append("pause")
 
     def resume_body(self) -> None:
-        self.asked.append("resume")
+        self.calls.append("resume")
 
 
 def reader_with(flow: StillFlow | None = None, limits: Limits | None = None) -> RequestReader:
@@ -103,7 +103,7 @@ def test_a_body_is_read_on_behind_a_waiting_request() -> None:
     body = reader.body
     assert body is not None
     assert body.received == 60_000
-    assert flow.asked == ["pause"]
+    assert flow.calls == ["pause"]
     reader.feed(b"x" * 40_000 + b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n")
     assert body.complete
     assert [request.path for request in reader.requests] == ["/"], "the next has to wait for this one"
@@ -112,18 +112,18 @@ def test_a_body_is_read_on_behind_a_waiting_request() -> None:
     assert [request.path for request in reader.requests] == ["/next"]
 
 
-async def test_a_body_resumes_when_half_of_it_is_taken() -> None:
+async def test_a_body_resumes_when_half_of_it_is_read() -> None:
     flow = StillFlow()
     reader = reader_with(flow, Limits(body_buffer_bytes=10))
     reader.feed(b"PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
     (request,) = reader.requests
     for piece in (b"aaaa", b"bbbb", b"cccc"):
         reader.feed(b"4\r\n%b\r\n" % piece)
-    assert flow.asked == ["pause"]
+    assert flow.calls == ["pause"]
     assert await request.body.read() == b"aaaa"
-    assert flow.asked == ["pause"]
+    assert flow.calls == ["pause"]
     assert await request.body.read() == b"bbbb"
-    assert flow.asked == ["pause", "resume"]
+    assert flow.calls == ["pause", "resume"]
     reader.feed(b"0\r\n\r\n")
     assert await request.body.read() == b"cccc"
     assert await request.body.read() == await request.body.read() == b""

@@ -1,4 +1,4 @@
-"""The sending side by itself, over a transport that sends when it is told to."""
+"""The sending side by itself, over a transport that sends on command."""
 
 import asyncio
 import socket
@@ -12,8 +12,8 @@ from kyanite.server.http.response_writer import ResponseWriter
 from tests.server.http.live_server import Pieces
 
 
-class HeldTransport:
-    """Holds some bytes back, and says so to the outlet as a transport does."""
+class SlowTransport:
+    """Keeps some bytes back, and reports that to the writer as a transport does."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
@@ -44,7 +44,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     theirs.close()
 
 
-def outlet_over(transport: HeldTransport, stats: Stats | None = None) -> ResponseWriter:
+def writer_over(transport: SlowTransport, stats: Stats | None = None) -> ResponseWriter:
     loop = asyncio.get_running_loop()
     writer = ResponseWriter(cast(asyncio.Transport, transport), loop, stats or Stats(), secure=False)
     transport.writer = writer
@@ -53,8 +53,8 @@ def outlet_over(transport: HeldTransport, stats: Stats | None = None) -> Respons
 
 async def test_a_stream_waits_for_what_the_transport_holds(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = ends
-    transport, stats = HeldTransport(ours), Stats()
-    writer = outlet_over(transport, stats)
+    transport, stats = SlowTransport(ours), Stats()
+    writer = writer_over(transport, stats)
     transport.unsent = 5
     sending = asyncio.create_task(writer.send(b"head", Pieces(b"body"), length=4, chunked=False))
     await asyncio.sleep(0.01)
@@ -68,8 +68,8 @@ async def test_a_stream_waits_for_what_the_transport_holds(ends: tuple[socket.so
     assert transport.limits[-1] == transport.limits[0] > 0, "the bound of before holds again"
 
 
-async def test_a_stream_nobody_takes_is_stalled(ends: tuple[socket.socket, socket.socket]) -> None:
-    writer = outlet_over(HeldTransport(ends[0]))
+async def test_a_stream_that_is_not_read_is_stalled(ends: tuple[socket.socket, socket.socket]) -> None:
+    writer = writer_over(SlowTransport(ends[0]))
     limits = Limits(stall_seconds=10, stall_bytes=1)
     assert not writer.stalled(11, limits), "nothing to take"
     pieces = Pieces(bytes(4 << 20))

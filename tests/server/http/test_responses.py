@@ -380,10 +380,10 @@ def test_a_handler_that_cancels_itself_answers_nothing(late: bool) -> None:
         assert read_to_end(client) == b""
 
 
-# What is told about exchanges
+# What observers get
 
 
-def test_exchanges_are_reported(content: bytes, fd: int) -> None:
+def test_completed_requests_are_reported(content: bytes, fd: int) -> None:
     reports: list[tuple[str, int, float, int]] = []
 
     async def answer(request: Request) -> Response:

@@ -20,7 +20,7 @@ def filled(request: bytes, connection: bytes) -> bytes:
     return request.replace(b"...", connection, 1)
 
 
-EXCHANGES = {
+CASES = {
     "a get": (b"GET /a/b?c=d HTTP/1.1\r\nHost: h\r\n...\r\n", ok(b"GET /a/b?c=d ")),
     "raw path and query": (
         b"GET /A%2fb//../%7E?q=%20+&?&x HTTP/1.1\r\nHost: h\r\n...\r\n",
@@ -67,7 +67,7 @@ EXCHANGES = {
     ),
 }
 
-table = pytest.mark.parametrize(("request_bytes", "answer"), EXCHANGES.values(), ids=EXCHANGES)
+table = pytest.mark.parametrize(("request_bytes", "answer"), CASES.values(), ids=CASES)
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +104,9 @@ def test_twice_on_one_connection(live: LiveHttp, request_bytes: bytes, answer: b
 
 
 def test_everything_in_one_pipeline(live: LiveHttp) -> None:
-    requests = b"".join(filled(request_bytes, b"") for request_bytes, _ in EXCHANGES.values())
-    answers = b"".join(answer.replace(CLOSE, b"") for _, answer in EXCHANGES.values())
-    last_request, last_answer = EXCHANGES["a get"]
+    requests = b"".join(filled(request_bytes, b"") for request_bytes, _ in CASES.values())
+    answers = b"".join(answer.replace(CLOSE, b"") for _, answer in CASES.values())
+    last_request, last_answer = CASES["a get"]
     assert undated(live.talk(requests + filled(last_request, CLOSE))) == answers + last_answer
 
 

@@ -52,7 +52,7 @@ def drip(send: Callable[[bytes], object], data: bytes) -> Iterator[None]:
         thread.join()
 
 
-def test_a_client_that_says_nothing_is_let_go() -> None:
+def test_a_silent_client_is_disconnected() -> None:
     with (
         LiveHttp(describe, limits=only(idle_seconds=0.1)) as live,
         nothing_left(live),
@@ -61,7 +61,7 @@ def test_a_client_that_says_nothing_is_let_go() -> None:
         assert read_to_end(client) == b""
 
 
-def test_an_idle_connection_is_let_go_but_not_before() -> None:
+def test_an_idle_connection_is_closed_but_not_before() -> None:
     with (
         LiveHttp(describe, limits=only(idle_seconds=0.8)) as live,
         nothing_left(live),
@@ -204,7 +204,7 @@ def test_no_answers_pile_up_for_a_client_that_does_not_read() -> None:
         assert live.server.stats.requests_total == count
 
 
-def test_progress_counts_only_the_time_in_which_somebody_waits() -> None:
+def test_progress_counts_only_the_time_of_waiting() -> None:
     limits = Limits(stall_seconds=10, stall_bytes=100)
     progress = Progress()
     assert not progress.stalled(50, 6, limits)

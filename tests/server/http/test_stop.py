@@ -26,7 +26,7 @@ def pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1)
 
 
-def test_idle_connections_are_closed_and_no_new_ones_taken(pool: ThreadPoolExecutor) -> None:
+def test_idle_connections_are_closed_and_no_new_ones_accepted(pool: ThreadPoolExecutor) -> None:
     limits = Limits(tick_seconds=60)
     with LiveHttp(describe, limits=limits) as live, live.connect() as fresh, live.connect() as used:
         used.sendall(GET)
@@ -80,7 +80,7 @@ def test_a_head_half_sent_may_be_completed(pool: ThreadPoolExecutor) -> None:
         stopped.result(5)
 
 
-def test_an_unread_body_is_taken_before_the_end(pool: ThreadPoolExecutor) -> None:
+def test_an_unread_body_is_read_before_the_end(pool: ThreadPoolExecutor) -> None:
     async def refuse(request: Request) -> Response:
         return Response(403, body=b"no")
 

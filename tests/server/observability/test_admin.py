@@ -28,7 +28,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def ask(admin: Admin, path: str, method: str = "GET") -> tuple[int, str]:
+def get(admin: Admin, path: str, method: str = "GET") -> tuple[int, str]:
     async def answer() -> Response:
         return await admin(Request(method, path, "", {}, [], NO_BODY, "127.0.0.1", False, 1))
 
@@ -45,13 +45,13 @@ def two_workers() -> tuple[ProcessTable, Admin]:
 def test_health_by_state(clock: Clock) -> None:
     process_table, admin = two_workers()
     first, second = process_table.slots["worker 1"], process_table.slots["worker 2"]
-    assert ask(admin, "/healthz") == (503, "worker 1 is not running\nworker 2 is not running\n")
+    assert get(admin, "/healthz") == (503, "worker 1 is not running\nworker 2 is not running\n")
     first.state, second.state = State.SERVING, State.STARTING
-    assert ask(admin, "/healthz") == (503, "worker 2 is starting\n")
+    assert get(admin, "/healthz") == (503, "worker 2 is starting\n")
     second.state = State.SERVING
-    assert ask(admin, "/healthz") == (200, "ok\n")
+    assert get(admin, "/healthz") == (200, "ok\n")
     first.state = State.STOPPING
-    assert ask(admin, "/healthz") == (503, "worker 1 is stopping\n")
+    assert get(admin, "/healthz") == (503, "worker 1 is stopping\n")
 
 
 def test_health_by_heartbeat(clock: Clock) -> None:
@@ -61,11 +61,11 @@ def test_health_by_heartbeat(clock: Clock) -> None:
     admin.note_heartbeats()
     clock.seconds = admin_port.SILENT_SECONDS
     process_table.slots["worker 2"].count_beat()
-    assert ask(admin, "/healthz") == (200, "ok\n")
+    assert get(admin, "/healthz") == (200, "ok\n")
     clock.seconds += 0.1
-    assert ask(admin, "/healthz") == (503, "worker 1 does not answer\n")
+    assert get(admin, "/healthz") == (503, "worker 1 does not answer\n")
     process_table.slots["worker 1"].count_beat()
-    assert ask(admin, "/healthz") == (200, "ok\n")
+    assert get(admin, "/healthz") == (200, "ok\n")
 
 
 def test_figures_of_all_are_added_up() -> None:
@@ -77,7 +77,7 @@ def test_figures_of_all_are_added_up() -> None:
         slot.write_metrics(
             metrics.encode({"kyanite_sent_bytes_total": {"": 5}, "kyanite_connections": {"": number}})
         )
-    status, text = ask(admin, "/metrics")
+    status, text = get(admin, "/metrics")
     assert status == 200
     assert "\nkyanite_sent_bytes_total 10\n" in text
     assert "\nkyanite_connections 3\n" in text
@@ -90,7 +90,7 @@ def test_a_worker_that_is_gone_keeps_its_counts_only() -> None:
     slot.take(1)
     slot.write_metrics(metrics.encode({"kyanite_sent_bytes_total": {"": 5}, "kyanite_connections": {"": 9}}))
     slot.leave()
-    text = ask(admin, "/metrics")[1]
+    text = get(admin, "/metrics")[1]
     assert "\nkyanite_sent_bytes_total 5\n" in text
     assert "kyanite_connections" not in text
     assert "\nkyanite_workers 0\n" in text
@@ -100,7 +100,7 @@ def test_memory_of_processes_that_are_there() -> None:
     process_table, admin = two_workers()
     process_table.slots["worker 1"].take(os.getpid())
     process_table.slots["worker 2"].take(2**22 + 1)
-    text = ask(admin, "/metrics")[1]
+    text = get(admin, "/metrics")[1]
     assert 'kyanite_resident_memory_bytes{process="worker 1"}' in text
     assert 'kyanite_resident_memory_bytes{process="supervisor"}' in text
     assert 'kyanite_resident_memory_bytes{process="worker 2"}' not in text
@@ -108,6 +108,6 @@ def test_memory_of_processes_that_are_there() -> None:
 
 def test_other_paths_and_methods() -> None:
     _, admin = two_workers()
-    assert ask(admin, "/")[0] == 404
-    assert ask(admin, "/metrics", "HEAD")[0] == 200
-    assert ask(admin, "/metrics", "DELETE")[0] == 405
+    assert get(admin, "/")[0] == 404
+    assert get(admin, "/metrics", "HEAD")[0] == 200
+    assert get(admin, "/metrics", "DELETE")[0] == 405

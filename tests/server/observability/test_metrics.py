@@ -1,4 +1,4 @@
-"""Counting, adding up and printing figures."""
+"""Counting, adding up and printing metrics."""
 
 from kyanite.server.http.limits import Stats
 from kyanite.server.observability import metrics

@@ -28,7 +28,7 @@ class Client:
         assert parts.hostname is not None
         self.connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
 
-    def ask(self, action: str, method: str = "GET", body: bytes | None = None) -> tuple[int, bytes, int]:
+    def request(self, action: str, method: str = "GET", body: bytes | None = None) -> tuple[int, bytes, int]:
         """Status, body, and the process that answered."""
         self.connection.request(method, f"{self.path}/{action}", body)
         response = self.connection.getresponse()
@@ -47,9 +47,9 @@ def client(url: str) -> Iterator[Client]:
         made.close()
 
 
-def ask(server: ServerProcess, action: str, endpoint: str = "blob") -> tuple[int, bytes, int]:
+def request(server: ServerProcess, action: str, endpoint: str = "blob") -> tuple[int, bytes, int]:
     with client(server.endpoints[endpoint]) as once:
-        return once.ask(action)
+        return once.request(action)
 
 
 def stand_in(*args: str, location: Path | None = None, **environment: str) -> ServerProcess:
@@ -58,12 +58,12 @@ def stand_in(*args: str, location: Path | None = None, **environment: str) -> Se
     )
 
 
-def one_of_each(server: ServerProcess, stack: contextlib.ExitStack) -> tuple[Client, Client]:
+def one_of_each(server: ServerProcess, at_end: contextlib.ExitStack) -> tuple[Client, Client]:
     """Connections to two different workers."""
     found: dict[int, Client] = {}
     for _ in range(50):
-        made = stack.enter_context(client(server.endpoints["blob"]))
-        found.setdefault(made.ask("hello")[2], made)
+        made = at_end.enter_context(client(server.endpoints["blob"]))
+        found.setdefault(made.request("hello")[2], made)
         if len(found) == 2:
             break
     first, second = found.values()
@@ -75,16 +75,16 @@ def test_ready_line_means_ready(tmp_path: Path) -> None:
         assert list(server.endpoints) == ["blob"]
         assert server.endpoints["blob"].startswith("http://127.0.0.1:")
         assert server.endpoints["blob"].endswith("/devstoreaccount1")
-        assert ask(server, "hello")[:2] == (200, b"hello")
+        assert request(server, "hello")[:2] == (200, b"hello")
         assert len(server.worker_pids()) == 2
         assert server.stop() == 0
 
 
 def test_few_connections_spread() -> None:
     """Evenly on a machine that has time for it; on one that has none, no worker may be left with next to nothing."""
-    with stand_in("--workers", "2") as server, contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(client(server.endpoints["blob"])) for _ in range(8)]
-        pids = [each.ask("hello")[2] for each in clients]
+    with stand_in("--workers", "2") as server, contextlib.ExitStack() as at_end:
+        clients = [at_end.enter_context(client(server.endpoints["blob"])) for _ in range(8)]
+        pids = [each.request("hello")[2] for each in clients]
         assert len(set(pids)) == 2
         assert all(pids.count(pid) >= 2 for pid in pids)
 
@@ -102,8 +102,8 @@ def test_options_from_the_environment(tmp_path: Path) -> None:
     server = ServerProcess(program=PROGRAM, environment=environment, defaults=False)
     with server:
         assert server.endpoints["blob"].endswith("/alpha")
-        assert ask(server, "hello")[0] == 200
-        assert ask(server, "healthz", "admin")[:2] == (200, b"ok\n")
+        assert request(server, "hello")[0] == 200
+        assert request(server, "healthz", "admin")[:2] == (200, b"ok\n")
         assert len(server.worker_pids()) == 1
         assert (tmp_path / "elsewhere" / "format").exists()
         assert server.stop() == 0
@@ -118,44 +118,44 @@ def test_second_server_on_one_store(tmp_path: Path) -> None:
 
 
 def test_killed_worker_is_replaced_and_the_others_go_on(tmp_path: Path) -> None:
-    with stand_in("--workers", "2", location=tmp_path) as server, contextlib.ExitStack() as stack:
-        first, second = one_of_each(server, stack)
-        victim, survivor = first.ask("hello")[2], second.ask("hello")[2]
+    with stand_in("--workers", "2", location=tmp_path) as server, contextlib.ExitStack() as at_end:
+        first, second = one_of_each(server, at_end)
+        victim, survivor = first.request("hello")[2], second.request("hello")[2]
         os.kill(victim, signal.SIGKILL)
-        assert second.ask("hello")[2] == survivor
+        assert second.request("hello")[2] == survivor
         eventually(lambda: victim not in server.worker_pids() and len(server.worker_pids()) == 2)
         assert survivor in server.worker_pids()
-        eventually(lambda: {ask(server, "hello")[2] for _ in range(4)} - {survivor})
+        eventually(lambda: {request(server, "hello")[2] for _ in range(4)} - {survivor})
         assert server.stop() == 0
 
 
 def test_worker_that_dies_on_a_request(tmp_path: Path) -> None:
     with stand_in("--workers", "1", location=tmp_path) as server:
         with client(server.endpoints["blob"]) as once, pytest.raises((http.client.HTTPException, OSError)):
-            once.ask("die")
-        assert ask(server, "hello")[0] == 200
+            once.request("die")
+        assert request(server, "hello")[0] == 200
 
 
 def test_worker_that_dies_often_is_replaced_as_often(tmp_path: Path) -> None:
     with stand_in("--workers", "2", location=tmp_path) as server:
         for _ in range(7):
-            victim = ask(server, "hello")[2]
+            victim = request(server, "hello")[2]
             os.kill(victim, signal.SIGKILL)
             eventually(lambda: victim not in server.worker_pids())  # noqa: B023
         eventually(lambda: len(server.worker_pids()) == 2)
-        assert ask(server, "hello")[0] == 200
+        assert request(server, "hello")[0] == 200
         assert server.stop() == 0
 
 
 def test_killed_supervisor_takes_its_workers_along(tmp_path: Path) -> None:
     with stand_in("--workers", "2", "--admin-port", "0", location=tmp_path) as server:
         with client(server.endpoints["blob"]) as once:
-            assert once.ask("put", "PUT", b"kept")[0] == 200
+            assert once.request("put", "PUT", b"kept")[0] == 200
         children = server.child_pids()
         assert len(children) == 3
         server.kill_supervisor()
         assert server.start()
-        assert ask(server, "get")[1] == b"kept"
+        assert request(server, "get")[1] == b"kept"
         eventually(lambda: not any(is_alive(pid) for pid in children))
 
 
@@ -175,10 +175,10 @@ def test_everything_killed_and_started_again(tmp_path: Path) -> None:
     with stand_in("--workers", "2", location=tmp_path) as server:
         for value in (b"one", b"two"):
             with client(server.endpoints["blob"]) as once:
-                assert once.ask("put", "PUT", value)[0] == 200
+                assert once.request("put", "PUT", value)[0] == 200
             server.kill9()
             server.start()
-            assert ask(server, "get")[1] == value
+            assert request(server, "get")[1] == value
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -191,7 +191,7 @@ def test_stop_finishes_what_is_in_flight(number: signal.Signals) -> None:
         assert response.read() == b"drop" * 19
         assert server.wait() == 0
         with pytest.raises(ConnectionRefusedError):
-            ask(server, "hello")
+            request(server, "hello")
 
 
 def test_stop_is_bounded() -> None:
@@ -244,7 +244,7 @@ def test_worker_that_dies_at_once_again_and_again(tmp_path: Path) -> None:
 def test_worker_that_does_not_answer_is_ended(tmp_path: Path) -> None:
     with stand_in("--workers", "2", location=tmp_path, STAND_IN_IMPATIENT="1") as server:
         with client(server.endpoints["blob"]) as once, pytest.raises((http.client.HTTPException, OSError)):
-            once.ask("block?seconds=60")
+            once.request("block?seconds=60")
         assert [line["why"] for line in server.log if line["message"] == "process killed"] == [
             "stopped answering"
         ]
@@ -255,11 +255,11 @@ def test_a_worker_that_keeps_the_write_lock_is_killed(tmp_path: Path) -> None:
     environment = {"STAND_IN_IMPATIENT": "1", "STAND_IN_STORE": str(tmp_path)}
     with (
         stand_in("--workers", "2", location=tmp_path, **environment) as server,
-        contextlib.ExitStack() as stack,
+        contextlib.ExitStack() as at_end,
     ):
-        hog, other = one_of_each(server, stack)
-        _, _, hog_pid = hog.ask("keep-write-lock")
-        _, _, other_pid = other.ask("put", "PUT", b"at last")
+        hog, other = one_of_each(server, at_end)
+        _, _, hog_pid = hog.request("keep-write-lock")
+        _, _, other_pid = other.request("put", "PUT", b"at last")
         assert other_pid != hog_pid
         why = [(line["pid"], line["why"]) for line in server.log if line["message"] == "process killed"]
         assert why == [(hog_pid, "held the write lock for too long")]
@@ -269,13 +269,13 @@ def test_store_with_a_commit_of_unknown_outcome_is_opened_anew(tmp_path: Path) -
     environment = {"STAND_IN_IMPATIENT": "1", "STAND_IN_STORE": str(tmp_path)}
     with stand_in("--workers", "2", location=tmp_path, **environment) as server:
         with client(server.endpoints["blob"]) as once:
-            assert once.ask("put", "PUT", b"before")[0] == 200
+            assert once.request("put", "PUT", b"before")[0] == 200
         before = set(server.worker_pids())
-        assert ask(server, "fail-store")[0] == 200
+        assert request(server, "fail-store")[0] == 200
         eventually(lambda: len(server.worker_pids()) == 2 and not before & set(server.worker_pids()))
-        assert ask(server, "get")[1] == b"before"
+        assert request(server, "get")[1] == b"before"
         with client(server.endpoints["blob"]) as once:
-            assert once.ask("put", "PUT", b"after")[0] == 200
+            assert once.request("put", "PUT", b"after")[0] == 200
 
 
 def make_format_1(location: Path) -> None:
@@ -309,14 +309,14 @@ def test_an_upgrade_that_is_interrupted_goes_on_before_workers_start(end: str, t
             "upgrade complete",
         ]
         assert first["to_format"] == second["to_format"] == 2
-        assert ask(server, "get")[1] == b"old+++"
+        assert request(server, "get")[1] == b"old+++"
 
 
 def test_in_memory_leaves_nothing(tmp_path: Path) -> None:
     with stand_in("--in-memory", TMPDIR=str(tmp_path)) as server:
         with client(server.endpoints["blob"]) as once:
-            assert once.ask("put", "PUT", b"value")[0] == 200
-            assert once.ask("get")[1] == b"value"
+            assert once.request("put", "PUT", b"value")[0] == 200
+            assert once.request("get")[1] == b"value"
         assert len(server.worker_pids()) == 1
         assert list(tmp_path.iterdir())
         assert server.stop() == 0
@@ -334,50 +334,50 @@ def test_in_memory_does_not_go_on_without_its_memory(tmp_path: Path) -> None:
 
 def test_health_and_metrics() -> None:
     with stand_in("--workers", "2", "--admin-port", "0") as server:
-        assert ask(server, "healthz", "admin")[:2] == (200, b"ok\n")
+        assert request(server, "healthz", "admin")[:2] == (200, b"ok\n")
         for _ in range(5):
-            assert ask(server, "hello")[0] == 200
+            assert request(server, "hello")[0] == 200
         line = b'kyanite_requests_total{service="blob",operation="Stand In",status="200"} 5\n'
-        eventually(lambda: line in ask(server, "metrics", "admin")[1])
-        status, text, _ = ask(server, "metrics", "admin")
+        eventually(lambda: line in request(server, "metrics", "admin")[1])
+        status, text, _ = request(server, "metrics", "admin")
         assert status == 200
         assert b"kyanite_workers 2\n" in text
         assert b'kyanite_restarts_total{process="worker 1"} 0\n' in text
         assert b'le="+Inf"} 5\n' in text
         with client(server.endpoints["blob"]) as once:
-            assert once.ask("put", "PUT", b"committed")[0] == 200
-        eventually(lambda: b"kyanite_engine_transactions_total 1\n" in ask(server, "metrics", "admin")[1])
-        assert ask(server, "elsewhere", "admin")[0] == 404
+            assert once.request("put", "PUT", b"committed")[0] == 200
+        eventually(lambda: b"kyanite_engine_transactions_total 1\n" in request(server, "metrics", "admin")[1])
+        assert request(server, "elsewhere", "admin")[0] == 404
         with client(server.endpoints["admin"]) as once:
-            assert once.ask("metrics", "POST", b"")[0] == 405
+            assert once.request("metrics", "POST", b"")[0] == 405
 
 
 def test_counts_survive_a_worker() -> None:
     with stand_in("--workers", "1", "--admin-port", "0") as server:
-        assert ask(server, "hello")[0] == 200
+        assert request(server, "hello")[0] == 200
         one = b'kyanite_requests_total{service="blob",operation="Stand In",status="200"} 1\n'
-        eventually(lambda: one in ask(server, "metrics", "admin")[1])
+        eventually(lambda: one in request(server, "metrics", "admin")[1])
         os.kill(server.worker_pids()[0], signal.SIGKILL)
         restarted = b'kyanite_restarts_total{process="worker 1"} 1\n'
-        eventually(lambda: restarted in ask(server, "metrics", "admin")[1])
-        assert ask(server, "hello")[0] == 200
+        eventually(lambda: restarted in request(server, "metrics", "admin")[1])
+        assert request(server, "hello")[0] == 200
         two = b'kyanite_requests_total{service="blob",operation="Stand In",status="200"} 2\n'
-        eventually(lambda: two in ask(server, "metrics", "admin")[1])
+        eventually(lambda: two in request(server, "metrics", "admin")[1])
 
 
 def test_health_of_a_stopped_worker() -> None:
     with stand_in("--workers", "2", "--admin-port", "0") as server:
         first, _ = server.worker_pids()
         os.kill(first, signal.SIGSTOP)
-        eventually(lambda: ask(server, "healthz", "admin")[:2] == (503, b"worker 1 does not answer\n"))
+        eventually(lambda: request(server, "healthz", "admin")[:2] == (503, b"worker 1 does not answer\n"))
         os.kill(first, signal.SIGCONT)
-        eventually(lambda: ask(server, "healthz", "admin")[0] == 200)
+        eventually(lambda: request(server, "healthz", "admin")[0] == 200)
 
 
 def test_request_log_without_secrets() -> None:
     with stand_in("--workers", "1", "--log-requests") as server:
         query = "sv=2025-01-05&sig=c2VjcmV0%2B&%73ig=c2VjcmV0&se=2030"
-        assert ask(server, f"hello?{query}")[0] == 200
+        assert request(server, f"hello?{query}")[0] == 200
         eventually(lambda: any(line["message"] == "request" for line in server.log))
         (line,) = [line for line in server.log if line["message"] == "request"]
         assert line["operation"] == "Stand In"
@@ -391,8 +391,8 @@ def test_request_log_without_secrets() -> None:
         assert "c2VjcmV0" not in server.errors
 
 
-def test_no_request_log_unless_asked_for() -> None:
+def test_no_request_log_unless_configured() -> None:
     with stand_in("--workers", "1") as server:
-        assert ask(server, "hello")[0] == 200
+        assert request(server, "hello")[0] == 200
         assert server.stop() == 0
         assert {line["message"] for line in server.log} == {"serving", "stopping", "stopped"}

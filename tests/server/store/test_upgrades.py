@@ -254,17 +254,17 @@ async def test_older_versions_refuse_a_store_from_the_start_of_its_upgrade(tmp_p
     """The file that they read is raised before the first row changes."""
     file = tmp_path / "format"
     file.write_text("kyanite store, format 1\n")
-    seen: list[str] = []
+    contents: list[str] = []
 
-    def look(_tx: Transaction, _cursor: bytes) -> None:
-        seen.append(file.read_text())
+    def record(_tx: Transaction, _cursor: bytes) -> None:
+        contents.append(file.read_text())
 
     async with opened(StoreKind.EMBEDDED, tmp_path) as engine:
         await engine.run(fill)
         folder_format.check_folder(tmp_path)
         assert file.read_text() == "kyanite store, format 1\n"
-        await folder_format.prepare(engine, tmp_path, is_testing=False, steps=[Upgrade(2, "look", look)])
-    assert seen == ["kyanite store, format 2\n"]
+        await folder_format.prepare(engine, tmp_path, is_testing=False, steps=[Upgrade(2, "record", record)])
+    assert contents == ["kyanite store, format 2\n"]
 
 
 async def test_a_newer_store_is_refused(tmp_path: Path) -> None:

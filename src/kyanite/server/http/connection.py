@@ -1,10 +1,10 @@
-"""One connection: its requests are answered one after the other, in the order in which they came.
+"""One connection: it answers its requests one after the other, in the order in which they came.
 
-The reader turns bytes into requests; here it is decided when it is given more, when the next handler starts,
-and how the connection ends. Nothing of the next request is looked at while one is being answered, except what
-came in the same slice, and the socket is left alone meanwhile.
+The reader parses bytes into requests. This module decides when the reader gets more bytes, when the next handler
+starts, and how the connection ends. While one request is being answered, the next is not parsed, except for what came
+in the same slice, and nothing is read from the socket.
 
-There are no timers here. The server ticks, and ``tick`` compares what it sees with what it saw the last time.
+There are no timers here. The server calls ``tick``, which compares the present state with that of the last tick.
 """
 
 import asyncio
@@ -23,18 +23,18 @@ from kyanite.server.http.response_writer import ResponseWriter
 from kyanite.wire.http import BodyError, Handler, Piece, Request, Response
 
 CLIENT_WENT_AWAY = 499
-"""The status, in logs and metrics, of a request whose client left before the answer began."""
+"""The status, in logs and metrics, of a request whose client left before the response began."""
 
 _COALESCED_BYTES = 64 * 1024
 """A body up to this size is copied behind its head, so that both leave in one write."""
 
 OnError = Callable[[Request, Exception], Response]
 OnCompleted = Callable[[Request, int, float, int], None]
-"""Request, status, seconds, and bytes sent in answer, the head included."""
+"""Request, status, seconds, and bytes of the response, the head included."""
 
 
 class Host(Protocol):
-    """What a connection sees of the server it belongs to."""
+    """What a connection uses of its server."""
 
     handler: Handler
     limits: Limits
@@ -43,7 +43,7 @@ class Host(Protocol):
     on_completed: OnCompleted | None
     stopping: bool
     now_seconds: float
-    """A coarse clock that moves with each tick."""
+    """A coarse clock that is updated with each tick."""
 
     def opened(self, connection: "HttpConnection") -> bool:
         """Whether there is room for one more."""
@@ -58,7 +58,6 @@ class HttpConnection(asyncio.Protocol):
         "_body_paused",
         "_cleaning_up",
         "_ending",
-        "_heard_at_seconds",
         "_host",
         "_keep_alive",
         "_lingering",
@@ -67,6 +66,7 @@ class HttpConnection(asyncio.Protocol):
         "_phase",
         "_reader",
         "_reading",
+        "_received_at_seconds",
         "_request",
         "_since_seconds",
         "_status",
@@ -85,7 +85,7 @@ class HttpConnection(asyncio.Protocol):
         self._local_port = local_port
         self._request: IncomingRequest | None = None
         self.task: asyncio.Task[None] | None = None
-        """What the exchange under way goes on in, if it had to wait."""
+        """The task of the request that is being answered, if its handler had to wait."""
         self._status = 0  # Of the answer, once it has begun.
         self._keep_alive = True
         self._cleaning_up = False
@@ -95,10 +95,10 @@ class HttpConnection(asyncio.Protocol):
         self._body_paused = False
         self._ending = False  # No further request will be answered.
         self._lingering = False
-        # What the last tick saw.
+        # As of the last tick.
         self._phase = (0, False)
         self._since_seconds = host.now_seconds
-        self._heard_at_seconds = 0.0
+        self._received_at_seconds = 0.0
 
     # Called by the loop.
 
@@ -117,7 +117,7 @@ class HttpConnection(asyncio.Protocol):
         self._host.stats.bytes_in += len(data)
         reader = self._reader
         if self._ending:
-            self._heard_at_seconds = self._host.now_seconds
+            self._received_at_seconds = self._host.now_seconds
             return
         if self._request is not None and reader.body is None:
             reader.keep(data)
@@ -129,9 +129,9 @@ class HttpConnection(asyncio.Protocol):
             self._pause_reading()
 
     def eof_received(self) -> bool:
-        """The client sends no more. It may still want the answer that has begun, and will take it if so.
+        """The client sends no more. If a response has begun, it is sent to its end.
 
-        Before that, a client that only closed its sending side looks just like one that left: it left.
+        Before that, a client that closed only its sending side looks like one that left, and is treated as such.
         """
         if self._ending or self._request is None:
             return False
@@ -146,7 +146,7 @@ class HttpConnection(asyncio.Protocol):
         self._ending = True
         self._reader.end(BodyError("the client left in the middle of the body"))
         self._abandon()
-        del self._reader  # It knows us and we know it; nobody asks for it from here on.
+        del self._reader  # It refers to this connection: without the cycle, no collector is needed.
         self._host.closed(self)
 
     def pause_writing(self) -> None:
@@ -178,7 +178,7 @@ class HttpConnection(asyncio.Protocol):
     # Called by the server.
 
     def finish(self) -> None:
-        """The server is stopping: leave now if nothing is under way, else as soon as nothing is."""
+        """The server is stopping: close now if no request is in flight, else after the last."""
         reader = self._reader
         if self._request is None and not self._ending and not reader.in_head and reader.body is None:
             self._end(linger=False)
@@ -204,7 +204,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _tick_lingering(self) -> None:
         now, limits = self._host.now_seconds, self._host.limits
-        lingered, silent = now - self._since_seconds, now - self._heard_at_seconds
+        lingered, silent = now - self._since_seconds, now - self._received_at_seconds
         if lingered > limits.linger_seconds or silent > limits.linger_idle_seconds:
             self.abort()
 
@@ -235,7 +235,7 @@ class HttpConnection(asyncio.Protocol):
     # Requests, one by one.
 
     def _advance(self) -> None:
-        """Start what can be started. One slice per turn of the loop: others want their turn too."""
+        """Start what can be started. One slice per iteration of the loop, so that other connections are served too."""
         reader = self._reader
         while reader.requests and self._request is None and not self._ending and not self._writer.paused:
             self._begin(reader.requests.popleft())
@@ -262,9 +262,9 @@ class HttpConnection(asyncio.Protocol):
         if host.on_completed is not None:
             self._began_seconds = time.perf_counter()
             self._began_bytes = self._writer.bytes_out
-        self.task = eager.start(self._exchange(request), self._loop)
+        self.task = eager.start(self._respond(request), self._loop)
 
-    async def _exchange(self, request: IncomingRequest) -> None:
+    async def _respond(self, request: IncomingRequest) -> None:
         response: Response | None = None
         try:
             response = await self._host.handler(request)
@@ -303,7 +303,7 @@ class HttpConnection(asyncio.Protocol):
         elif not self._keep_alive or self._ending or host.stopping:
             self._end(linger=self._more_is_coming(request))
         elif task is not None:
-            # Not at once: the next handler's first step must not run inside the task of the one before.
+            # Not now: the first step of the next handler must not run inside the task of the one before.
             self._loop.call_soon(self._after_task)
 
     def _more_is_coming(self, request: IncomingRequest) -> bool:
@@ -316,9 +316,9 @@ class HttpConnection(asyncio.Protocol):
             self._advance()
 
     def _abandon(self) -> None:
-        """The client is gone. A handler that waits for the body has been told so; any other is cancelled, once.
+        """The client is gone. A handler that waits for the body gets an error; any other is cancelled, once.
 
-        A stream that is being closed is on its way out already, often because writing said so first.
+        A stream that is being closed already is left alone.
         """
         if self._request is None or self.task is None or self.task.cancelling() or self._cleaning_up:
             return
@@ -338,7 +338,7 @@ class HttpConnection(asyncio.Protocol):
         return head
 
     def _can_drop_rest(self, request: IncomingRequest, body: IncomingBody) -> bool:
-        """Whether what has not come of the body is surely coming and short enough to wait for."""
+        """Whether the rest of the body will certainly come and is short enough to wait for."""
         if body.complete:
             return True
         if body.failed or body.length is None or (request.expects_continue and body.received == 0):
@@ -379,7 +379,7 @@ class HttpConnection(asyncio.Protocol):
                 await pieces.aclose()
 
     def _send_failure(self, request: IncomingRequest, error: Exception) -> None:
-        """Make an answer of an error, or cut the connection if another answer has begun."""
+        """Respond to an error, or reset the connection if another response has begun."""
         if self._transport.is_closing():
             return
         if self._status:
@@ -395,28 +395,28 @@ class HttpConnection(asyncio.Protocol):
             self._send_whole(request, Response(500), b"")
 
     def _refuse(self, status: int) -> None:
-        """An answer to what is no request; nothing can follow it."""
+        """Respond to bytes that are no request, and end the connection."""
         self._writer.write(encode_head(Response(status), http_1_0=False, keep_alive=False))
         self._end(linger=True)
 
     # The end.
 
     def _end(self, *, linger: bool) -> None:
-        """Close when the answer is out. A client that is still sending is heard out for a while first: if its
-        bytes met a closed socket, the reset would reach it before the answer did.
+        """Close when the response is sent. If the client is still sending, read that for a while first: bytes that
+        meet a closed socket cause a reset, which could reach the client before the response does.
         """
         self._ending = True
         if not linger:
             self._transport.close()
             return
         self._lingering = True
-        self._since_seconds = self._heard_at_seconds = self._host.now_seconds
+        self._since_seconds = self._received_at_seconds = self._host.now_seconds
         if self._transport.can_write_eof() and not self._transport.is_closing():
             self._transport.write_eof()
         self._resume_reading()
 
     def _reset(self) -> None:
-        """End so that the client cannot take the end for the end of the answer, even in HTTP/1.0."""
+        """Reset the connection, so that not even an HTTP/1.0 client takes its end for the end of the response."""
         connected = self._transport.get_extra_info("socket")
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.abort()

@@ -1,4 +1,4 @@
-"""Run a coroutine at once, and make a task of it only if it has to wait.
+"""Run a coroutine immediately, and make a task of it only if it has to wait.
 
 Most requests are answered without waiting for anything, and a task costs more than the rest of such a
 request. Up to its first wait the coroutine runs outside any task: ``asyncio.current_task`` and what builds on
@@ -19,7 +19,7 @@ def start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> a
         return None
     rest = _rest_of(work, awaited)
     # A task that is cancelled before its first step throws into a coroutine that has not begun, and the work
-    # inside would never hear of it. So it is taken into its first line here.
+    # inside would not get the exception. So the coroutine is advanced to its first line here.
     rest.send(None)
     return loop.create_task(rest)
 
@@ -40,7 +40,7 @@ def _begun(work: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, Any,
 
 
 def _thrown(work: Coroutine[Any, Any, None], error: BaseException) -> Generator[Any, Any, None]:
-    """Let the work deal with what was thrown into its first wait, and follow whatever it does next."""
+    """Throw the error into the first wait of the work, and run what it does next."""
     try:
         awaited = work.throw(error)
     except StopIteration:

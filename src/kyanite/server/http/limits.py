@@ -11,7 +11,7 @@ class Limits:
     """Request line and headers together, and whatever lies between the chunks of a body."""
     header_count: int = 256
     body_buffer_bytes: int = 1024 * 1024
-    """Body bytes that wait for the handler before the socket is left alone."""
+    """Body bytes that wait for the handler before the connection stops reading."""
     drain_bytes: int = 64 * 1024
     """An unread body of at most this size is read and dropped, so that the connection lives on."""
     connections: int = 10_000
@@ -20,19 +20,19 @@ class Limits:
     """From the first byte of a head to its last."""
     stall_seconds: float = 60.0
     stall_bytes: int = 1024
-    """A body that is waited for, or an answer on its way, must move by this much in ``stall_seconds``."""
+    """A body that a handler waits for, or a response, must move by this much in ``stall_seconds``."""
     linger_seconds: float = 30.0
-    """How long a client that is still sending may read the answer before the connection is cut."""
+    """How long a client that is still sending may read the response before the connection is closed."""
     linger_idle_seconds: float = 5.0
     tick_seconds: float = 1.0
-    """How often all of the above are looked at: one timer for the process, none per connection."""
+    """How often all of the above are checked: one timer for the process, none per connection."""
 
 
 class Progress:
-    """Tells a slow transfer from a stalled one: bytes must keep coming while somebody waits for them.
+    """Tells a slow transfer from a stalled one: bytes must keep moving while they are waited for.
 
-    The time in which nobody waits does not count, but it does not wipe out the waiting before it either. So a
-    client cannot hold a handler for ever by sending a byte now and then.
+    Time in which they are not waited for does not count, but does not reset the count either. So a client cannot
+    block a handler for ever by sending a byte now and then.
     """
 
     __slots__ = ("_mark", "_waited_seconds")
@@ -42,7 +42,7 @@ class Progress:
         self._waited_seconds = 0.0
 
     def stalled(self, moved_bytes: int, elapsed_seconds: float, limits: Limits) -> bool:
-        """Asked once per tick while a transfer is waited for, with the bytes it has moved in all."""
+        """To be called once per tick while a transfer is waited for, with the bytes that it has moved in all."""
         if moved_bytes - self._mark >= limits.stall_bytes:
             self._mark = moved_bytes
             self._waited_seconds = 0.0
@@ -52,7 +52,7 @@ class Progress:
 
 
 class Stats:
-    """Plain counters, read by whoever publishes them."""
+    """Plain counters, which the metrics read."""
 
     __slots__ = (
         "bytes_in",

@@ -1,8 +1,7 @@
 """The body of a request on its way from the parser to the handler.
 
-The parser's side feeds, finishes or fails it; the handler's side pulls. Between the two lies a bounded
-buffer: when it is full the connection is told to leave the socket alone, and when the handler has taken half
-of it, to go on.
+The parser's side feeds, finishes or fails it; the handler's side pulls. Between the two lies a bounded buffer: when it
+is full the connection stops reading from the socket, and when the handler has pulled half of it, it goes on.
 """
 
 import asyncio
@@ -14,10 +13,10 @@ from kyanite.wire.http import BodyError
 
 
 class Flow(Protocol):
-    """What a body asks of its connection."""
+    """What a body requests of its connection."""
 
     def body_wanted(self) -> None:
-        """The handler waits for bytes that have not come: tell a client that waits for 100-continue."""
+        """The handler waits for bytes that have not come: send 100-continue if the client waits for it."""
 
     def pause_body(self) -> None: ...
 
@@ -78,7 +77,7 @@ class IncomingBody:
     async def read(self) -> bytes:
         while True:
             if self._error is not None:
-                # A copy: a traceback in what the body holds would hold the body in turn.
+                # A copy: the traceback of the original would refer to the body, which would be a cycle.
                 raise BodyError(str(self._error), self._error.status)
             if self._pieces:
                 return self._take()
@@ -129,7 +128,7 @@ class IncomingBody:
         return self._error is not None
 
     def stalled(self, elapsed_seconds: float, limits: Limits) -> bool:
-        """Asked at every tick in which somebody waits for the body."""
+        """To be called at every tick in which the handler waits for the body."""
         if self._progress is None:
             self._progress = Progress()
         return self._progress.stalled(self.received, elapsed_seconds, limits)
@@ -150,7 +149,7 @@ class IncomingBody:
         self._wake()
 
     def fail(self, error: BodyError) -> None:
-        """The rest will not come. What is buffered is of no use to anybody without it."""
+        """The rest will not come, so what is buffered is dropped."""
         if self.complete or self._error is not None:
             return
         self._error = error
@@ -158,7 +157,7 @@ class IncomingBody:
         self.discard()
 
     def discard(self) -> None:
-        """Nobody will pull the rest: drop it as it comes."""
+        """The handler will not pull the rest: drop it as it comes."""
         self._discarding = True
         self._pieces.clear()
         if self._paused:

@@ -1,13 +1,12 @@
-"""Requests out of bytes: the parser's callbacks, the checks a head must pass, and what bounds them. No
-sockets.
+"""Requests from bytes: the parser's callbacks, the checks of a head, and their bounds. No sockets.
 
 ``httptools`` (llhttp) does the parsing and is strict by default: folded headers, bare CR or LF, NUL, a second
 Content-Length, or one beside Transfer-Encoding are errors. What it leaves to its user is done here: the
 version, the one Host header, the form of the target, the size of a head, and bodies that it would copy
 needlessly.
 
-It cannot be stopped in the middle of its input, so it is fed in slices, and no more of them once a request
-waits: a client that sends ten thousand requests at once has a few hundred of them parsed at any moment.
+It cannot be stopped in the middle of its input, so it is fed in slices, and with no more of them once a request
+waits: of ten thousand requests that a client pipelines, a few hundred are parsed at any moment.
 """
 
 from collections import deque
@@ -24,13 +23,13 @@ _BODY_SLICE_BYTES = 64 * 1024
 
 _KNOWN_NAMES_MAX = 4096
 _known_names: dict[bytes, str] = {}
-"""Header names seen so far and their lower-case form. It stops growing when full: names are the client's
-choice.
+"""Header names seen so far and their lower-case form. It stops growing when full, because clients choose
+the names.
 """
 
 
 class RequestError(Exception):
-    """Bytes that are not a request we take. The connection ends with this status."""
+    """Bytes that are not an acceptable request. The connection ends with this status."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -84,7 +83,7 @@ class RequestReader:
         self.requests: deque[IncomingRequest] = deque()
         self.error: RequestError | None = None
         self.closed = False
-        """The client said that no request would follow; whatever does is not looked at."""
+        """The client announced that no request follows; what does is ignored."""
         self.in_head = False
         self.heads_begun = 0
         self._limits = limits
@@ -102,7 +101,7 @@ class RequestReader:
         self._request: IncomingRequest | None = None
         self._raw_left = 0
         self.rest = b""
-        """What was kept without being looked at, up to ``_at``."""
+        """What is not parsed yet, from ``_at`` on."""
         self._at = 0
 
     @property
@@ -111,7 +110,7 @@ class RequestReader:
         return None if self._request is None else self._request.incoming
 
     def feed(self, data: bytes) -> None:
-        """Take what arrived. A head is looked at together with all that came along with it."""
+        """Parse what arrived, or keep it for later if an earlier request has to come first."""
         if self.rest:
             self.keep(data)
         elif self._raw_left == 0 and len(data) <= self._slice_bytes:
@@ -124,13 +123,13 @@ class RequestReader:
         self.feed_rest()
 
     def feed_rest(self) -> None:
-        """Go on with what was kept, until a request waits whose body needs no more of it."""
+        """Go on with what was kept, until a request is complete or there is nothing left."""
         rest = self.rest
         while self._at < len(rest) and (self._request is not None or not self.requests):
             start = self._at
             if self._raw_left:
                 self._at = start + self._raw_left
-                self._take_raw(rest[start : self._at])
+                self._feed_raw(rest[start : self._at])
             else:
                 size = self._slice_bytes if self._request is None else _BODY_SLICE_BYTES
                 self._at = min(start + size, len(rest))
@@ -140,12 +139,12 @@ class RequestReader:
             self._at = 0
 
     def keep(self, data: bytes) -> None:
-        """Take what arrived without looking at it, while an earlier request is being answered."""
+        """Keep what arrived without parsing it, while an earlier request is being answered."""
         self.rest = self.rest[self._at :] + data
         self._at = 0
 
     def end(self, error: BodyError) -> None:
-        """No more will come. Parser and reader hold each other: they part here, for the collector's sake."""
+        """No more will come. This breaks the cycle of parser and reader, so that no collector is needed."""
         self.closed = True
         self.rest = b""
         if self.body is not None:
@@ -188,7 +187,7 @@ class RequestReader:
         if self._between_chunks_bytes > self._limits.head_bytes + _BODY_SLICE_BYTES:
             self._refuse(RequestError(400, "too much between two chunks"))
 
-    def _take_raw(self, piece: bytes) -> None:
+    def _feed_raw(self, piece: bytes) -> None:
         """Body bytes of known number need no parser, which would copy them. The next head gets a new one."""
         request = self._request
         assert request is not None
@@ -201,7 +200,7 @@ class RequestReader:
             self._complete(request)
 
     def _ignore_upgrade(self) -> None:
-        """Answer in HTTP/1.1, as a server may. The parser takes the upgrade for granted and skips the body.
+        """Go on in HTTP/1.1, as a server may. The parser assumes the upgrade and skips the body.
 
         Java's HTTP client asks for h2c in this way with the first request of a connection, uploads included.
         """
@@ -268,7 +267,7 @@ class RequestReader:
     def on_message_complete(self) -> None:
         request = self._request
         assert request is not None
-        self._raw_headers.clear()  # Trailers, which nobody has asked for.
+        self._raw_headers.clear()  # Trailers, which no handler uses.
         if not self._parser.should_upgrade():
             self._complete(request)
 

@@ -1,4 +1,4 @@
-"""The head of an answer: status line, headers, and how the body is framed."""
+"""The head of a response: status line, headers, and how the body is framed."""
 
 import time
 from collections.abc import Callable
@@ -43,8 +43,8 @@ def is_chunked(response: Response, *, http_1_0: bool) -> bool:
 def encode_head(response: Response, *, http_1_0: bool, keep_alive: bool) -> bytes:
     """Everything up to the empty line, that included."""
     lines = [*map(_PAIR.join, response.headers)]
-    said = "".join(lines)
-    if "\n" in said or "\r" in said or "\0" in said:
+    text = "".join(lines)
+    if "\n" in text or "\r" in text or "\0" in text:
         raise AnswerError("a header holds a line break")
     lines.append("")
     if not keep_alive:

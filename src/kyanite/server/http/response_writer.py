@@ -1,4 +1,4 @@
-"""The sending side of a connection: what is written, what is still unsent, and whether the client takes it."""
+"""The sending side of a connection: what is written, what is still unsent, and whether the client reads it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ class ResponseWriter:
         self._progress = Progress()
         self.bytes_out = 0
         self.paused = False
-        """Whether the client has more to take before anything should be added."""
+        """Whether the client has to read more before anything should be added."""
         transport.set_write_buffer_limits(_BUFFER_BYTES)
 
     def write(self, data: bytes | memoryview) -> None:
@@ -67,7 +67,7 @@ class ResponseWriter:
     async def send(
         self, head: bytes, pieces: AsyncIterator[Piece], *, length: int | None, chunked: bool
     ) -> None:
-        """A streamed answer, in full or not at all as far as the client can tell."""
+        """Send a streamed response. The client can tell whether it is complete."""
         if self._secure:
             sender = TransportSender(self._loop, self)
             await send_pieces(sender, head, pieces, length=length, chunked=chunked)
@@ -95,7 +95,7 @@ class ResponseWriter:
             self._drained.set_result(None)
 
     def stalled(self, elapsed_seconds: float, limits: Limits) -> bool:
-        """Asked at every tick: whether the client has stopped taking what is there for it."""
+        """To be called at every tick: whether the client has stopped reading."""
         unsent = self._transport.get_write_buffer_size()
         if not unsent and (self._sender is None or not self._sender.waiting):
             return False

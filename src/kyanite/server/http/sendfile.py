@@ -1,8 +1,8 @@
 """Sending on a socket beside its transport: bytes and file spans straight into the kernel.
 
-uvloop has no ``sendfile`` of its own and lets nobody watch a descriptor that one of its transports holds. A
-duplicate of the descriptor is another matter: it is the same connection, but a number that the loop does not
-know. The transport must have nothing of its own left to send while this is used.
+uvloop has no ``sendfile`` of its own and refuses to watch a descriptor that one of its transports uses. It accepts a
+duplicate of the descriptor: the same connection under another number. The transport must have nothing left to send
+while this is used.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from kyanite.wire.http import FileSlice
 
 _CALL_BYTES = 4 * 1024 * 1024
-"""The most one call is asked to send, lest a fast reader keep the loop from everybody else."""
+"""The most that one call sends, so that one fast client does not block the loop."""
 
 _MORE: int = getattr(socket, "MSG_MORE", 0)
 
@@ -42,7 +42,7 @@ class DirectSender:
         self._socket.close()
 
     async def send(self, data: bytes | memoryview, *, more: bool = False) -> None:
-        """``more`` tells the kernel that something follows at once and a packet need not leave yet."""
+        """``more``: something follows immediately, so the kernel need not send a packet yet."""
         flags = _MORE if more else 0
         view = memoryview(data)
         while view:

@@ -1,9 +1,8 @@
-"""The HTTP/1.1 front end: listens, keeps count of its connections, watches over slow ones, and stops
-gracefully.
+"""The HTTP/1.1 front end: accepts connections, counts them, ends slow ones, and stops gracefully.
 
-It knows nothing of storage. A handler gets a ``Request`` and gives a ``Response``; what lies between them and
-the socket is in the files beside this one: ``http_reader`` (bytes to requests), ``http_body``,
-``http_connection`` (one client), ``http_head``, ``http_sender`` and ``sendfile`` (answers to bytes).
+It knows nothing of storage. A handler gets a ``Request`` and returns a ``Response``. What lies between them and the
+socket is in the modules beside this one: ``request_parser`` and ``request_body`` (bytes to requests), ``connection``
+(one client), ``response_head``, ``response_writer``, ``streaming`` and ``sendfile`` (responses to bytes).
 """
 
 import asyncio
@@ -16,14 +15,14 @@ from kyanite.server.http.limits import Limits, Stats
 from kyanite.wire.http import BodyError, Handler, Request, Response
 
 _BACKLOG = 1024
-_LAST_WORDS_SECONDS = 5.0
+_CLEAN_UP_SECONDS = 5.0
 """How long cancelled handlers may take to clean up when the server stops."""
 
 _log = logging.getLogger(__name__)
 
 
 def answer_to_error(request: Request, error: Exception) -> Response:
-    """What is answered when the handler fails, unless the server was given something better."""
+    """The response when a handler fails, unless the server has another function for that."""
     if isinstance(error, BodyError):
         return Response(error.status)
     _log.error("%s %s failed", request.method, request.path, exc_info=error)
@@ -54,8 +53,8 @@ class HttpServer:
         self._emptied = asyncio.Event()
         self._ticking = self._loop.call_later(limits.tick_seconds, self._tick)
 
-    async def listen(self, listener: socket.socket, ssl: SSLContext | None = None) -> None:
-        """Accept connections on a bound socket, which the server owns from now on."""
+    async def accept_on(self, listener: socket.socket, ssl: SSLContext | None = None) -> None:
+        """Accept connections on a bound socket, which the server will close."""
         name = listener.getsockname()
         local_port = name[1] if isinstance(name, tuple) else 0
         server = await self._loop.create_server(
@@ -68,7 +67,7 @@ class HttpServer:
         self._listeners.append(server)
 
     async def stop(self, grace_seconds: float) -> None:
-        """Stop accepting, let what is under way finish within the grace time, then cut the rest."""
+        """Accept no more connections, let requests in flight finish within the grace time, then abort the rest."""
         self.stopping = True
         for listener in self._listeners:
             listener.close()
@@ -78,9 +77,9 @@ class HttpServer:
         tasks = [connection.task for connection in self._connections if connection.task is not None]
         for connection in list(self._connections):
             connection.abort()
-        await self._until_empty(_LAST_WORDS_SECONDS)
+        await self._until_empty(_CLEAN_UP_SECONDS)
         if tasks:
-            await asyncio.wait(tasks, timeout=_LAST_WORDS_SECONDS)
+            await asyncio.wait(tasks, timeout=_CLEAN_UP_SECONDS)
         self._ticking.cancel()
 
     async def _until_empty(self, seconds: float) -> None:
@@ -133,5 +132,5 @@ async def serve(
     """Serve on bound sockets until ``stop`` is awaited on what this returns."""
     server = HttpServer(handler, limits=limits or Limits(), on_error=on_error, on_completed=on_completed)
     for listener in sockets:
-        await server.listen(listener, ssl)
+        await server.accept_on(listener, ssl)
     return server

@@ -1,4 +1,4 @@
-"""Answers that stream out: pieces of any kind, framed by length or in chunks, over a plain socket or TLS."""
+"""Streamed responses: pieces of any kind, framed by length or in chunks, over a plain socket or TLS."""
 
 import asyncio
 import os
@@ -18,12 +18,12 @@ class LengthError(Exception):
 
 class Sender(Protocol):
     async def send(self, data: bytes | memoryview, *, more: bool = False) -> None:
-        """``more``: something follows at once, so this need not leave by itself."""
+        """``more``: something follows immediately, so this need not leave by itself."""
 
     async def send_slice(self, file_slice: FileSlice) -> None: ...
 
 
-class ResponseWriter(Protocol):
+class Writer(Protocol):
     """What a sender over a transport needs of its connection."""
 
     def write(self, data: bytes | memoryview) -> None: ...
@@ -32,13 +32,13 @@ class ResponseWriter(Protocol):
 
 
 class TransportSender:
-    """Sends through the transport, which encrypts. Files are read in a thread: a disk must not hold up the
-    loop.
+    """Sends through the transport, which encrypts. Files are read in a thread, so that the loop never waits for a
+    disk.
     """
 
     __slots__ = ("_loop", "_writer")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, writer: ResponseWriter) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, writer: Writer) -> None:
         self._loop = loop
         self._writer = writer
 

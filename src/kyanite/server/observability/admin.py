@@ -120,8 +120,8 @@ async def _move_clock(clock: TestingClock, request: Request) -> Response:
             return _text(409, "The clock does not go back.\n")
     elif request.method not in ("GET", "HEAD"):
         return _text(405, "Only GET and POST.\n", ("Allow", "GET, HEAD, POST"))
-    shown = {"now": iso_text(clock()), "offset_seconds": clock.offset_seconds}
-    return Response(200, [("Content-Type", "application/json")], json.dumps(shown).encode() + b"\n")
+    state = {"now": iso_text(clock()), "offset_seconds": clock.offset_seconds}
+    return Response(200, [("Content-Type", "application/json")], json.dumps(state).encode() + b"\n")
 
 
 def _advance(clock: TestingClock, body: bytes | None) -> bool | None:

@@ -1,8 +1,8 @@
-"""Figures for ``/metrics``: what a process counts, and the text that is made of what all of them counted.
+"""Metrics: what a process counts, and the text for ``/metrics`` that adds up the counts of all processes.
 
-A worker counts in plain dictionaries and writes them to its slot in the roster now and then; the admin process adds up
-the slots. A worker that takes over from one that died counts on from what that one had written, so counters go back
-only by what was counted since. Nothing is counted when no admin port was asked for.
+A worker counts in plain dictionaries and writes them to its slot in the process table twice a second; the admin process
+adds up the slots. The successor of a worker that died counts on from what that one had written last, so counters go
+back only by what was counted since. Without an admin port nothing is counted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,11 +25,11 @@ class Metric:
 
 METRICS = (
     Metric("kyanite_requests_total", "counter", "Requests answered, by service, operation and status."),
-    Metric("kyanite_request_seconds", "histogram", "From the head of a request to the end of its answer."),
+    Metric("kyanite_request_seconds", "histogram", "From the head of a request to the end of its response."),
     Metric("kyanite_received_bytes_total", "counter", "Bytes received from clients."),
     Metric("kyanite_sent_bytes_total", "counter", "Bytes sent to clients."),
-    Metric("kyanite_malformed_requests_total", "counter", "Requests that were not HTTP as it should be."),
-    Metric("kyanite_stalled_total", "counter", "Connections cut because the client stalled."),
+    Metric("kyanite_malformed_requests_total", "counter", "Requests that were not valid HTTP."),
+    Metric("kyanite_stalled_total", "counter", "Connections closed because the client stalled."),
     Metric("kyanite_connections_total", "counter", "Connections accepted."),
     Metric(
         "kyanite_connections_refused_total", "counter", "Connections refused because there were too many."
@@ -94,7 +94,7 @@ class RequestMeter:
 
 
 def labels(**pairs: str) -> str:
-    """Labels as they are printed, with the three characters escaped that need it."""
+    """Labels as they are printed, with backslashes, quotes and line breaks escaped."""
     return ",".join(f'{name}="{_escape(value)}"' for name, value in pairs.items())
 
 
@@ -106,12 +106,12 @@ def encode(samples: Samples) -> bytes:
     return msgspec.json.encode(samples)
 
 
-def decode(figures: bytes) -> Samples:
-    return _decoder.decode(figures) if figures else {}
+def decode(encoded: bytes) -> Samples:
+    return _decoder.decode(encoded) if encoded else {}
 
 
 def counters_of(samples: Samples) -> Samples:
-    """The part that a successor counts on from: what has grown, not what is."""
+    """The counters, from which a successor counts on; without the gauges."""
     return {name: values for name, values in samples.items() if _metric_of(name) in _COUNTERS}
 
 

@@ -1,7 +1,7 @@
-"""What is noticed about every exchange: a line in the log, figures for ``/metrics``, or nothing at all.
+"""What happens when a request is complete: a line in the log, a count for ``/metrics``, or nothing.
 
-The front end calls an observer when an exchange is over. When neither request logs nor an admin port were asked for
-there is none, and the cost is nothing.
+The HTTP server calls an observer after each response. Without request logs and an admin port there is no observer, and
+no cost.
 """
 
 import logging

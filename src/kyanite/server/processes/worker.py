@@ -76,7 +76,7 @@ class Worker:
                 asyncio.create_task(maintenance.repeat(step)) for step in maintenance.steps_of(store)
             ]
         for listener in self.listeners.values():
-            await server.listen(listener, self.tls)
+            await server.accept_on(listener, self.tls)
         # What exists now stays, so the collector skips it and the pages stay shared with the other processes. New
         # objects are seldom in a cycle, so the collector runs every few hundred requests only.
         gc.collect()

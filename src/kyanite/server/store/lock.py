@@ -1,9 +1,9 @@
 """One server per store: the locks on its folder.
 
-Two locks, because a supervisor can be killed while its workers still live for a moment. ``server.lock`` is the
-supervisor's: if it is taken, another server is running, and that is an error at once. ``workers.lock`` is inherited by
-the workers: if only that is taken, the last of them are on their way out, and it is worth waiting for them.
-Both are ``flock`` locks, which go with the processes that hold them however these end.
+Two locks, because workers outlive a killed supervisor for a moment. ``server.lock`` belongs to the supervisor: if it is
+locked, another server is running, and starting fails. ``workers.lock`` is inherited by the workers: if only that is
+locked, the last of them are about to end, and starting waits for them. Both are ``flock`` locks, which the kernel frees
+when the processes end, however they end.
 """
 
 import fcntl
@@ -18,14 +18,14 @@ _RETRY_SECONDS = 0.01
 
 
 class StoreLock:
-    """Held from ``take_store_lock`` until ``release``, or until every process that has it is gone."""
+    """Locked from ``take_store_lock`` until ``release``, or until every process that inherited it has ended."""
 
     def __init__(self, server: int, workers: int) -> None:
         self._server = server
         self._workers = workers
 
     def keep_as_worker(self) -> None:
-        """In a worker, let go of the supervisor's lock and keep the other one."""
+        """In a worker: close the supervisor's lock and keep the other one."""
         os.close(self._server)
 
     def release(self) -> None:
