@@ -1,4 +1,4 @@
-"""What the File service answers for each reason and code, beside those that all services share."""
+"""The response of the File service for each reason and code, beside those that all services share."""
 
 from collections.abc import Mapping
 

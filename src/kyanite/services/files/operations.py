@@ -1,4 +1,4 @@
-"""The File service as a table, to be held against the REST reference.
+"""The File service as a table, to be compared with the REST reference.
 
 The last column is what a shared access signature needs (``rules/permissions.py``); nothing here is ever public. Rows
 that differ only by a header stand in the order in which the service tells them apart.
