@@ -2,7 +2,7 @@
 
 import pytest
 
-from kyanite.rules.file_attributes import Attributes, read, show
+from kyanite.rules.file_attributes import Attributes, read, text_of
 
 A = Attributes
 
@@ -35,7 +35,7 @@ def test_a_directory_is_always_one() -> None:
 
 
 def test_they_are_formatted_by_their_names() -> None:
-    assert show(A.ARCHIVE) == "Archive"
-    assert show(A.NORMAL) == show(0) == "None"
-    assert show(A.READ_ONLY | A.DIRECTORY) == "ReadOnly | Directory"
-    assert read(show(A.READ_ONLY | A.HIDDEN | A.ARCHIVE), of_directory=False) == A(0x23)
+    assert text_of(A.ARCHIVE) == "Archive"
+    assert text_of(A.NORMAL) == text_of(0) == "None"
+    assert text_of(A.READ_ONLY | A.DIRECTORY) == "ReadOnly | Directory"
+    assert read(text_of(A.READ_ONLY | A.HIDDEN | A.ARCHIVE), of_directory=False) == A(0x23)

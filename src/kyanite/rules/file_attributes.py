@@ -12,7 +12,7 @@ class Attributes(IntFlag):
     DIRECTORY = 0x10
     ARCHIVE = 0x20
     NORMAL = 0x80
-    """No other attribute: stands alone. REST calls it None."""
+    """No other attribute; only alone. REST calls it None."""
     TEMPORARY = 0x100
     OFFLINE = 0x1000
     NOT_CONTENT_INDEXED = 0x2000
@@ -36,9 +36,9 @@ _FILES_ONLY = Attributes.TEMPORARY
 
 
 def read(text: str, *, of_directory: bool) -> Attributes | None:
-    """The attributes that a list names, or None when it is no such list for this kind of thing.
+    """The attributes in a text, or None when the text is not a list of attributes that a file, or directory, can have.
 
-    A name may come twice: AzCopy copies a directory's as ``Directory|Directory``.
+    A name may occur twice: AzCopy copies a directory's as ``Directory|Directory``.
     """
     found = Attributes(0)
     for part in text.split(_SEPARATOR):
@@ -53,16 +53,16 @@ def read(text: str, *, of_directory: bool) -> Attributes | None:
     return None if Attributes.DIRECTORY in found else found
 
 
-def show(attributes: int) -> str:
-    return _SHOWN.get(attributes) or _shown(attributes)
+def text_of(attributes: int) -> str:
+    return _SINGLE.get(attributes) or _joined(attributes)
 
 
-def _shown(attributes: int) -> str:
+def _joined(attributes: int) -> str:
     return " | ".join(name for attribute, name in NAMES.items() if attributes & attribute) or "None"
 
 
-_SHOWN = {int(attribute): name for attribute, name in NAMES.items()}
-"""Most have one attribute only."""
+_SINGLE = {int(attribute): name for attribute, name in NAMES.items()}
+"""Most entries have one attribute only."""
 
 
 def archived(attributes: int) -> int:

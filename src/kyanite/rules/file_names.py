@@ -1,4 +1,4 @@
-"""Legal names of directories and files, and when two of them are one.
+"""Legal names of directories and files, and which of them are equal.
 
 A path is names separated by slashes. Each has at most 255 characters, counted in UTF-16 as Windows does, the path
 2,048, and it is at most 250 names deep. Names keep their case and compare without it.
@@ -19,7 +19,7 @@ _LAST_OF_BASIC_PLANE = "\uffff"
 
 
 def split(path: str, *, keeps_trailing_dots: bool = False) -> tuple[str, ...]:
-    """The names of a path, from the root on; none for the root itself. One slash at the end is passed over."""
+    """The names of a path, from the root on; none for the root itself. One slash at the end is ignored."""
     if not path:
         return ()
     names = path.removesuffix("/").split("/")
@@ -29,7 +29,7 @@ def split(path: str, *, keeps_trailing_dots: bool = False) -> tuple[str, ...]:
 
 
 def fold(name: str) -> str:
-    """What two names have in common that are one: its letters in upper case, as NTFS folds them."""
+    """The form in which equal names are the same: in upper case, as NTFS folds it."""
     return name.upper() if name.isascii() else "".join(map(_upper, name))
 
 

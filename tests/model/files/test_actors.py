@@ -6,9 +6,11 @@ import pytest
 
 from kyanite.engine.api import Transaction
 from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.model.content import content
 from kyanite.model.files import actors, directory, file, handles, rename, tree
 from kyanite.model.files.actors import Actor, RestActor, SmbActor
 from kyanite.model.files.file import FileChange, NewFile, RangeWrite
+from kyanite.model.files.handles import HandleRequest
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.rename import Rename
 from kyanite.model.files.tree import Found
@@ -18,7 +20,7 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import EVERYTHING, Rights
 from kyanite.values import LeaseId
 from tests.model.content.world import outcome
-from tests.model.files.builders import SHARE, FileShare
+from tests.model.files.builders import OWNER, SHARE, FileShare
 
 R, W, D, NONE = Rights.READ, Rights.WRITE, Rights.DELETE, Rights.NONE
 LENGTH = 100
@@ -204,6 +206,36 @@ def test_a_handle_finds_its_file_after_a_rename(files: FileShare) -> None:
 
     assert outcome(files.engine.run(body)) == ("back", file_id, 0)
     assert files.path_of_open_file(file_id) == "back"
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_an_smb_client_creates_or_overwrites_and_opens_in_one_transaction(
+    files: FileShare, exists: bool
+) -> None:
+    files.make_directory("d")
+    old_id = files.make_file("d/new", LENGTH) if exists else None
+
+    def body(tx: Transaction) -> tuple[int, int]:
+        location = tree.location_of(tx, tree.open_tree(tx, SHARE), ("d", "New"))
+        location, old = tree.look_up(tx, location)
+        request = HandleRequest(OWNER, R | W, R, 7, "192.0.2.1")
+        new_file = NewFile(3, HttpHeaders(), {}, SmbProperties())
+        if old is None:
+            entry = file.put(tx, location, None, RestActor(), new_file, content.create(tx, b""))
+            handle = handles.open_handle(tx, Found(location, entry), request)
+        else:
+            handle = handles.open_handle(tx, Found(location, old), request)
+            entry = file.put(tx, location, old, SmbActor(handle.id), new_file, content.create(tx, b""))
+        file.write(tx, Found(location, entry), SmbActor(handle.id), RangeWrite(0, 3, b"abc"))
+        return entry.id, handle.id
+
+    file_id, handle_id = outcome(files.engine.run(body))
+    assert old_id in {None, file_id}
+    assert files.handle(file_id, handle_id).access == (R | W).value
+    assert files.path_of_open_file(file_id) == "d/New"
+    with pytest.raises(Refused) as refusal:
+        files.open("d/new", W)
+    assert refusal.value.reason is Reason.SHARING_VIOLATION
 
 
 def test_a_directory_changes_for_either_actor(files: FileShare) -> None:

@@ -32,7 +32,7 @@ T = TypeVar("T")
 OWNERS = (b"first-------", b"second------")
 FILES = ("f", "d/g", "d/e/h")
 DIRECTORIES = ("d", "d/e", "x")
-PLACES = ("", "d", "d/e", "x")
+TARGETS = ("", "d", "d/e", "x")
 RIGHTS = st.sampled_from([Rights(value) for value in range(8)])
 MOSTLY_SHARED = st.sampled_from([EVERYTHING, EVERYTHING, EVERYTHING, Rights.READ, Rights.NONE])
 
@@ -217,7 +217,7 @@ class Handles(RuleBasedStateMachine):
             own.locks.remove(mine[-1])
             own.locks.reverse()
 
-    @rule(nth=st.integers(0, 99), to=st.sampled_from(PLACES), by_handle=st.booleans())
+    @rule(nth=st.integers(0, 99), to=st.sampled_from(TARGETS), by_handle=st.booleans())
     def move(self, nth: int, to: str, by_handle: bool) -> None:
         path = self.path(nth)
         if not path or to not in self.nodes:

@@ -326,7 +326,7 @@ def _first_pending_compaction(snap: Snapshot) -> int | None:
     return None
 
 
-def test_a_row_set_aside_stays_as_long_as_its_own_snapshot() -> None:
+def test_a_preserved_row_stays_as_long_as_its_own_snapshot() -> None:
     trees = Trees()
     trees.snapshot()
     trees.write(("a", "c"), 0, b"second")

@@ -21,9 +21,9 @@ async def test_a_directory_from_creation_to_deletion(sdk: Sdk) -> None:
     with refused(404, "ParentNotFound", ResourceNotFoundError):
         await done(share.create_directory("no/no"))
     inside = await done(directory.create_subdirectory("Sub"))
-    seen = await done(inside.get_directory_properties())
+    current = await done(inside.get_directory_properties())
     parent = await done(directory.get_directory_properties())
-    assert (seen.parent_id, parent.metadata, parent.parent_id) == (parent.file_id, {"a": "b"}, "0")
+    assert (current.parent_id, parent.metadata, parent.parent_id) == (parent.file_id, {"a": "b"}, "0")
     await done(directory.set_directory_metadata({"c": "d"}))
     await done(directory.set_http_headers(file_attributes=NTFSAttributes(hidden=True, directory=True)))
     parent = await done(directory.get_directory_properties())
@@ -45,9 +45,13 @@ async def test_what_is_uploaded_is_downloaded(sdk: Sdk, size: int) -> None:
     file = share.get_file_client("f")
     await done(file.upload_file(data, max_concurrency=3, content_settings=settings, metadata={"m": "1"}))
     assert await downloaded(file, max_concurrency=3) == data
-    seen = await done(file.get_file_properties())
-    assert (seen.size, seen.metadata, seen.content_settings.content_type) == (size, {"m": "1"}, "text/plain")
-    assert seen.file_attributes == "Archive"
+    current = await done(file.get_file_properties())
+    assert (current.size, current.metadata, current.content_settings.content_type) == (
+        size,
+        {"m": "1"},
+        "text/plain",
+    )
+    assert current.file_attributes == "Archive"
     if size:
         assert await downloaded(file, offset=3, length=5) == data[3:8]
 
@@ -71,8 +75,8 @@ async def test_ranges_are_written_cleared_and_listed(sdk: Sdk) -> None:
     await done(file.upload_range(b"y" * 512, 4096, 512))
     await done(file.clear_range(2048, 512))
     changed = await items(file.list_ranges_diff(before))
-    told = [(each.start, each.end, each.cleared) for each in changed]
-    assert told == [(2048, 2559, True), (4096, 4607, False)]
+    returned = [(each.start, each.end, each.cleared) for each in changed]
+    assert returned == [(2048, 2559, True), (4096, 4607, False)]
     with refused(416, "InvalidRange"):
         await done(file.upload_range(b"z", 8192, 1))
     await done(file.resize_file(1100))
@@ -91,14 +95,14 @@ async def test_properties(sdk: Sdk) -> None:
             file_last_write_time=born,
         )
     )
-    seen = await done(file.get_file_properties())
-    assert (seen.creation_time, seen.last_write_time) == (born, born)
-    assert seen.change_time > born
+    current = await done(file.get_file_properties())
+    assert (current.creation_time, current.last_write_time) == (born, born)
+    assert current.change_time > born
     with refused(409, "ReadOnlyAttribute"):
         await done(file.delete_file())
     await done(file.set_http_headers(ContentSettings(content_type="a/b"), file_attributes="None"))
-    seen = await done(file.get_file_properties())
-    assert (seen.creation_time, seen.file_attributes, seen.content_settings.content_type) == (
+    current = await done(file.get_file_properties())
+    assert (current.creation_time, current.file_attributes, current.content_settings.content_type) == (
         born,
         "None",
         "a/b",
@@ -197,7 +201,7 @@ async def test_copies_from_files_and_blobs(sdk: Sdk) -> None:
     assert (await downloaded(target))[:16] == b"blob" + b"x" * 8 + b"blob"
 
 
-async def test_handles_when_nobody_has_any(sdk: Sdk) -> None:
+async def test_handles_when_none_is_open(sdk: Sdk) -> None:
     share = await new_share(sdk)
     directory = await done(share.create_directory("d"))
     assert await items(directory.list_handles(recursive=True)) == []
@@ -207,8 +211,8 @@ async def test_handles_when_nobody_has_any(sdk: Sdk) -> None:
 
 async def test_links_owners_and_modes_of_a_share_that_speaks_nfs(sdk: Sdk) -> None:
     share = await new_share(sdk, protocols="NFS", root_squash="RootSquash")
-    seen = await done(share.get_share_properties())
-    assert (seen.protocols, seen.root_squash) == (["NFS"], "RootSquash")
+    current = await done(share.get_share_properties())
+    assert (current.protocols, current.root_squash) == (["NFS"], "RootSquash")
     file = share.get_file_client("f")
     await done(file.create_file(5, owner="345", group="123", file_mode="7777"))
     known = await done(file.get_file_properties())

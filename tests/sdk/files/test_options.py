@@ -14,7 +14,7 @@ TIMES = {"file_creation_time": BORN, "file_last_write_time": WRITTEN, "file_chan
 LEASE_ID = "33333333-3333-3333-3333-333333333333"
 
 
-async def test_a_copy_takes_everything_over_if_asked_to(sdk: Sdk) -> None:
+async def test_a_copy_copies_all_properties_if_requested(sdk: Sdk) -> None:
     share = await new_share(sdk)
     source, target = share.get_file_client("source"), share.get_file_client("target")
     await done(
@@ -22,12 +22,12 @@ async def test_a_copy_takes_everything_over_if_asked_to(sdk: Sdk) -> None:
             5, file_permission=SDDL, file_attributes="Hidden|Archive", metadata={"a": "b"}, **TIMES
         )
     )
-    taken_over = dict.fromkeys((*TIMES, "file_attributes", "file_permission"), "source")
-    await done(target.start_copy_from_url(source.url, **taken_over))
-    kept, seen = await done(source.get_file_properties()), await done(target.get_file_properties())
-    assert (seen.file_attributes, seen.permission_key) == (kept.file_attributes, kept.permission_key)
-    assert (seen.creation_time, seen.last_write_time, seen.change_time) == (BORN, WRITTEN, CHANGED)
-    assert seen.metadata == {"a": "b"}
+    copied = dict.fromkeys((*TIMES, "file_attributes", "file_permission"), "source")
+    await done(target.start_copy_from_url(source.url, **copied))
+    kept, current = await done(source.get_file_properties()), await done(target.get_file_properties())
+    assert (current.file_attributes, current.permission_key) == (kept.file_attributes, kept.permission_key)
+    assert (current.creation_time, current.last_write_time, current.change_time) == (BORN, WRITTEN, CHANGED)
+    assert current.metadata == {"a": "b"}
 
 
 async def test_a_copy_has_its_own_properties_if_given(sdk: Sdk) -> None:
@@ -53,14 +53,14 @@ async def test_a_copy_has_its_own_properties_if_given(sdk: Sdk) -> None:
             **TIMES,
         )
     )
-    seen = await done(target.get_file_properties())
-    assert seen.file_attributes == "Archive | Temporary | NoScrubData"
-    assert (seen.permission_key, seen.metadata, seen.lease.state) == (key, {"c": "d"}, "leased")
-    assert (seen.creation_time, seen.last_write_time, seen.change_time) == (BORN, WRITTEN, CHANGED)
+    current = await done(target.get_file_properties())
+    assert current.file_attributes == "Archive | Temporary | NoScrubData"
+    assert (current.permission_key, current.metadata, current.lease.state) == (key, {"c": "d"}, "leased")
+    assert (current.creation_time, current.last_write_time, current.change_time) == (BORN, WRITTEN, CHANGED)
     assert await downloaded(target) == b"12345"
 
 
-async def test_a_rename_changes_what_it_is_told_to(sdk: Sdk) -> None:
+async def test_a_rename_sets_the_properties_of_the_request(sdk: Sdk) -> None:
     share = await new_share(sdk)
     file, there = share.get_file_client("f"), share.get_file_client("there")
     await done(file.upload_file(b"12345", metadata={"a": "b"}))
@@ -85,14 +85,14 @@ async def test_a_rename_changes_what_it_is_told_to(sdk: Sdk) -> None:
             **leases,
         )
     )
-    seen = await done(sdk.open(moved).get_file_properties())
-    assert (seen.file_attributes, seen.metadata, seen.content_settings.content_type) == (
+    current = await done(sdk.open(moved).get_file_properties())
+    assert (current.file_attributes, current.metadata, current.content_settings.content_type) == (
         "Hidden",
         {"c": "d"},
         "text/plain",
     )
-    assert (seen.creation_time, seen.last_write_time, seen.change_time) == (BORN, WRITTEN, CHANGED)
-    assert await done(share.get_permission_for_share(seen.permission_key)) == SDDL
+    assert (current.creation_time, current.last_write_time, current.change_time) == (BORN, WRITTEN, CHANGED)
+    assert await done(share.get_permission_for_share(current.permission_key)) == SDDL
     assert await downloaded(moved) == b"12345"
 
 
@@ -112,8 +112,8 @@ async def test_a_directory_is_renamed_onto_a_file(sdk: Sdk) -> None:
             metadata={"c": "d"},
         )
     )
-    seen = await done(sdk.open(moved).get_directory_properties())
-    assert (seen.file_attributes, seen.metadata) == ("Hidden | Directory", {"c": "d"})
+    current = await done(sdk.open(moved).get_directory_properties())
+    assert (current.file_attributes, current.metadata) == ("Hidden | Directory", {"c": "d"})
     assert await downloaded(moved.get_file_client("inside")) == b"12345"
 
 
@@ -128,7 +128,7 @@ async def test_names_that_end_in_dots_move_and_are_copied(sdk: Sdk) -> None:
     assert found == {"copy..", "g."}
 
 
-async def test_changes_since_a_snapshot_are_told_through_a_rename(sdk: Sdk) -> None:
+async def test_changes_since_a_snapshot_are_listed_through_a_rename(sdk: Sdk) -> None:
     share = await new_share(sdk)
     file = share.get_file_client("f")
     await done(file.upload_file(b"x" * 4096))
@@ -139,8 +139,8 @@ async def test_changes_since_a_snapshot_are_told_through_a_rename(sdk: Sdk) -> N
     with refused(409, "PreviousSnapshotNotFound", ResourceExistsError):
         await items(moved.list_ranges_diff(before))
     changed = await items(moved.list_ranges_diff(before, include_renames=True))
-    told = [(each.start, each.end, each.cleared) for each in changed]
-    assert told == [(512, 1023, False), (1024, 1535, True)]
+    returned = [(each.start, each.end, each.cleared) for each in changed]
+    assert returned == [(512, 1023, False), (1024, 1535, True)]
 
 
 async def test_a_long_descriptor_is_used_by_its_key(sdk: Sdk) -> None:
@@ -166,9 +166,9 @@ async def test_a_file_with_two_names_and_a_copy_with_its_owner(sdk: Sdk) -> None
     assert (linked["link_count"], linked["owner"], linked["mode"]) == (2, "345", "0640")
     copy = share.get_file_client("c")
     await done(copy.start_copy_from_url(file.url, file_mode_copy_mode="source", owner_copy_mode="source"))
-    seen = await done(copy.get_file_properties())
-    assert (seen.owner, seen.group, seen.file_mode, seen.link_count) == ("345", "123", "0640", 1)
-    assert (seen.file_attributes, seen.permission_key) == (None, None)
+    current = await done(copy.get_file_properties())
+    assert (current.owner, current.group, current.file_mode, current.link_count) == ("345", "123", "0640", 1)
+    assert (current.file_attributes, current.permission_key) == (None, None)
 
 
 async def test_what_a_share_is_provisioned_with(sdk: Sdk) -> None:
@@ -182,9 +182,9 @@ async def test_what_a_share_is_provisioned_with(sdk: Sdk) -> None:
     )
     await done(share.set_share_properties(provisioned_iops=3000, root_squash="NoRootSquash"))
     listed = await items(share_service(sdk).list_shares(share.share_name))
-    for seen in (await done(share.get_share_properties()), listed[0]):
-        assert (seen.provisioned_iops, seen.provisioned_bandwidth) == (3000, 150)
-        assert (seen.paid_bursting_enabled, seen.paid_bursting_iops) == (True, 1000)
-        assert seen.paid_bursting_bandwidth_mibps == 5000
-        assert (seen.included_burst_iops, seen.max_burst_credits_for_iops) == (9000, 6000 * 3600)
-        assert seen.next_provisioned_iops_downgrade
+    for current in (await done(share.get_share_properties()), listed[0]):
+        assert (current.provisioned_iops, current.provisioned_bandwidth) == (3000, 150)
+        assert (current.paid_bursting_enabled, current.paid_bursting_iops) == (True, 1000)
+        assert current.paid_bursting_bandwidth_mibps == 5000
+        assert (current.included_burst_iops, current.max_burst_credits_for_iops) == (9000, 6000 * 3600)
+        assert current.next_provisioned_iops_downgrade

@@ -41,8 +41,8 @@ async def test_a_share_from_creation_to_deletion(sdk: Sdk) -> None:
     await done(share.create_share(metadata={"Color": "blue"}, quota=3, access_tier="Hot"))
     with refused(409, "ShareAlreadyExists", ResourceExistsError):
         await done(share.create_share())
-    seen = await done(share.get_share_properties())
-    assert (seen.quota, seen.access_tier, seen.metadata, seen.protocols) == (
+    current = await done(share.get_share_properties())
+    assert (current.quota, current.access_tier, current.metadata, current.protocols) == (
         3,
         "Hot",
         {"Color": "blue"},
@@ -51,8 +51,8 @@ async def test_a_share_from_creation_to_deletion(sdk: Sdk) -> None:
     await done(share.set_share_quota(5))
     await done(share.set_share_metadata({"a": "b"}))
     await done(share.set_share_properties(access_tier="Cool"))
-    seen = await done(share.get_share_properties())
-    assert (seen.quota, seen.access_tier, seen.metadata) == (5, "Cool", {"a": "b"})
+    current = await done(share.get_share_properties())
+    assert (current.quota, current.access_tier, current.metadata) == (5, "Cool", {"a": "b"})
     listed = await items(service.list_shares(name_starts_with=share.share_name, include_metadata=True))
     assert [(each.name, each.quota, each.metadata) for each in listed] == [(share.share_name, 5, {"a": "b"})]
     await done(share.delete_share())
@@ -65,15 +65,15 @@ async def test_snapshots_keep_the_whole_share(sdk: Sdk) -> None:
     share = await new_share(sdk)
     directory = await done(share.create_directory("d"))
     file = await done(directory.upload_file("f", b"old" * 100_000))
-    taken = (await done(share.create_snapshot()))["snapshot"]
+    snapshot = (await done(share.create_snapshot()))["snapshot"]
     await done(file.upload_file(b"new"))
     await done(directory.upload_file("g", b""))
-    then = share_service(sdk).get_share_client(share.share_name, snapshot=taken)
+    then = share_service(sdk).get_share_client(share.share_name, snapshot=snapshot)
     assert await downloaded(then.get_file_client("d/f")) == b"old" * 100_000
     assert await names(then.list_directories_and_files("d")) == ["f"]
     assert await names(share.list_directories_and_files("d")) == ["f", "g"]
     listed = await items(share_service(sdk).list_shares(share.share_name, include_snapshots=True))
-    assert [each.snapshot for each in listed] == [taken, None]
+    assert [each.snapshot for each in listed] == [snapshot, None]
     with refused(409, "ShareHasSnapshots"):
         await done(share.delete_share())
     await done(then.delete_share())
@@ -180,10 +180,10 @@ async def test_service_properties(sdk: Sdk) -> None:
     rule = CorsRule(["https://example.org"], ["GET"], max_age_in_seconds=10)
     protocol = ShareProtocolSettings(smb=ShareSmbSettings(multichannel=SmbMultichannel(enabled=False)))
     await done(service.set_service_properties(hour_metrics=hours, cors=[rule], protocol=protocol))
-    seen = await done(service.get_service_properties())
-    assert seen["hour_metrics"].retention_policy.days == 5
-    assert [each.allowed_origins for each in seen["cors"]] == ["https://example.org"]
-    assert seen["protocol"].smb.multichannel.enabled is False
+    current = await done(service.get_service_properties())
+    assert current["hour_metrics"].retention_policy.days == 5
+    assert [each.allowed_origins for each in current["cors"]] == ["https://example.org"]
+    assert current["protocol"].smb.multichannel.enabled is False
     await done(service.set_service_properties(cors=[]))
 
 

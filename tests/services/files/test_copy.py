@@ -10,17 +10,17 @@ async def test_a_copy_takes_bytes_headers_and_metadata_over(files: Harness) -> N
     await make(files, "a", b"x" * 100_000, headers={"x-ms-meta-m": "1", "x-ms-content-type": "text/plain"})
     copied = await files("PUT", "/box/b", source("a"))
     assert (copied.status, copied.headers["x-ms-copy-status"]) == (202, "success")
-    seen = await files("GET", "/box/b")
-    assert (seen.body, seen.headers["content-type"], seen.headers["x-ms-meta-m"]) == (
+    current = await files("GET", "/box/b")
+    assert (current.body, current.headers["content-type"], current.headers["x-ms-meta-m"]) == (
         b"x" * 100_000,
         "text/plain",
         "1",
     )
-    assert seen.headers["x-ms-copy-id"] == copied.headers["x-ms-copy-id"]
-    assert seen.headers["x-ms-copy-progress"] == "100000/100000"
+    assert current.headers["x-ms-copy-id"] == copied.headers["x-ms-copy-id"]
+    assert current.headers["x-ms-copy-progress"] == "100000/100000"
     await files("PUT", "/box/b", source("a") | {"x-ms-meta-n": "2"})
-    seen = await files("HEAD", "/box/b")
-    assert (seen.headers["x-ms-meta-n"], "x-ms-meta-m" in seen.headers) == ("2", False)
+    current = await files("HEAD", "/box/b")
+    assert (current.headers["x-ms-meta-n"], "x-ms-meta-m" in current.headers) == ("2", False)
 
 
 async def test_a_copy_may_take_properties_over(files: Harness) -> None:
@@ -41,13 +41,13 @@ async def test_a_copy_may_take_properties_over(files: Harness) -> None:
         "x-ms-file-permission-copy-mode": "source",
     }
     await files("PUT", "/box/b", source("a") | take)
-    seen = await files("HEAD", "/box/b")
+    current = await files("HEAD", "/box/b")
     for name in ("x-ms-file-creation-time", "x-ms-file-attributes", "x-ms-file-permission-key"):
-        assert seen.headers[name] == kept.headers[name]
+        assert current.headers[name] == kept.headers[name]
     await files("PUT", "/box/c", source("a") | {"x-ms-file-copy-set-archive": "true"})
-    seen = await files("HEAD", "/box/c")
-    assert seen.headers["x-ms-file-attributes"] == "Archive"
-    assert seen.headers["x-ms-file-permission-key"] != kept.headers["x-ms-file-permission-key"]
+    current = await files("HEAD", "/box/c")
+    assert current.headers["x-ms-file-attributes"] == "Archive"
+    assert current.headers["x-ms-file-permission-key"] != kept.headers["x-ms-file-permission-key"]
     odd = await files("PUT", "/box/c", source("a") | {"x-ms-file-permission-copy-mode": "override"})
     assert (odd.status, odd.code) == (400, "MissingRequiredHeader")
 
@@ -90,11 +90,15 @@ async def test_no_copy_is_ever_pending(files: Harness) -> None:
 async def test_ranges_from_elsewhere_need_a_signature(files: Harness) -> None:
     await make(files, "a", b"12345")
     await make(files, "b", b"67890")
-    ask = source("a") | {"x-ms-write": "update", "x-ms-range": "bytes=0-2", "x-ms-source-range": "bytes=2-4"}
-    refused = await files("PUT", "/box/b?comp=range", ask)
+    request = source("a") | {
+        "x-ms-write": "update",
+        "x-ms-range": "bytes=0-2",
+        "x-ms-source-range": "bytes=2-4",
+    }
+    refused = await files("PUT", "/box/b?comp=range", request)
     assert (refused.status, refused.code) == (401, "CannotVerifyCopySource")
     for wrong in ({"x-ms-source-range": "bytes=0-9"}, {"x-ms-write": "clear"}):
-        assert (await files("PUT", "/box/b?comp=range", ask | wrong)).code == "InvalidHeaderValue"
+        assert (await files("PUT", "/box/b?comp=range", request | wrong)).code == "InvalidHeaderValue"
 
 
 async def test_a_rename_keeps_everything_but_the_name(files: Harness) -> None:
@@ -103,9 +107,9 @@ async def test_a_rename_keeps_everything_but_the_name(files: Harness) -> None:
     moved = await files("PUT", "/box/d/New?comp=rename", rename_from("old"))
     assert moved.status == 200
     assert moved.headers["x-ms-file-id"] == made["x-ms-file-id"]
-    seen = await files("GET", "/box/d/new")
-    assert (seen.body, seen.headers["x-ms-meta-m"]) == (b"data", "1")
-    assert seen.headers["x-ms-file-creation-time"] == made["x-ms-file-creation-time"]
+    current = await files("GET", "/box/d/new")
+    assert (current.body, current.headers["x-ms-meta-m"]) == (b"data", "1")
+    assert current.headers["x-ms-file-creation-time"] == made["x-ms-file-creation-time"]
     assert (await files("GET", "/box/Old")).code == "ResourceNotFound"
     assert await names(files, "d") == ["New"]
 
@@ -129,7 +133,7 @@ async def test_a_directory_moves_with_all_that_is_in_it(files: Harness) -> None:
     assert (inside.status, inside.code) == (409, "SharingViolation")
 
 
-async def test_a_rename_replaces_only_if_asked_to(files: Harness) -> None:
+async def test_a_rename_replaces_only_if_requested(files: Harness) -> None:
     await make(files, "a", b"a")
     await make(files, "b", b"b")
     await files("PUT", "/box/d?restype=directory")

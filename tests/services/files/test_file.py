@@ -164,8 +164,8 @@ async def test_a_file_and_a_directory_cannot_share_a_name(files: Harness) -> Non
         assert (answer.status, answer.code) == (409, "ResourceTypeMismatch"), target
     assert (await files("PUT", "/box/D?restype=directory")).code == "ResourceAlreadyExists"
     for target in ("/box/d", "/box/f?restype=directory"):
-        asked = await files("HEAD", target)
-        assert (asked.status, asked.code) == (404, "ResourceNotFound"), target
+        answer = await files("HEAD", target)
+        assert (answer.status, answer.code) == (404, "ResourceNotFound"), target
 
 
 async def test_names_keep_their_case_and_compare_without(files: Harness) -> None:
@@ -177,7 +177,7 @@ async def test_names_keep_their_case_and_compare_without(files: Harness) -> None
     assert (await files("GET", f"/box/{quote('GRÖßE')}")).body == b"three"
 
 
-async def test_trailing_dots_count_only_if_asked_for(files: Harness) -> None:
+async def test_trailing_dots_count_only_if_requested(files: Harness) -> None:
     allow = {"x-ms-allow-trailing-dot": "true"}
     await make(files, "a.", b"1")
     await make(files, "a.", headers=allow | {"x-ms-content-length": "2"})
@@ -272,7 +272,7 @@ async def test_times_are_kept_as_given(files: Harness) -> None:
 
 
 @pytest.mark.parametrize(
-    ("semantics", "given", "shown"),
+    ("semantics", "given", "returned"),
     [
         ("", "", "Archive"),
         ("", "None", "Archive"),
@@ -284,11 +284,11 @@ async def test_times_are_kept_as_given(files: Harness) -> None:
     ],
 )
 async def test_a_new_file_is_to_be_archived_unless_it_is_restored(
-    files: Harness, semantics: str, given: str, shown: str
+    files: Harness, semantics: str, given: str, returned: str
 ) -> None:
     sent = {"x-ms-file-property-semantics": semantics, "x-ms-file-attributes": given}
     made = await make(files, headers={name: value for name, value in sent.items() if value})
-    assert made["x-ms-file-attributes"] == shown
+    assert made["x-ms-file-attributes"] == returned
 
 
 async def test_only_two_ways_to_take_properties_are_known(files: Harness) -> None:

@@ -29,13 +29,13 @@ def token(files: Harness, name: str = "source", permission: str = "r") -> str:
 
 async def fill(files: Harness, headers: dict[str, str] | None = None) -> Answer:
     """Put bytes 2 to 5 of the source at the beginning of the target."""
-    ask = {
+    sent = {
         "x-ms-write": "update",
         "x-ms-range": "bytes=0-3",
         "x-ms-source-range": "bytes=2-5",
         "x-ms-copy-source": f"{HERE}/box/source?{token(files)}",
     }
-    return await files("PUT", "/box/target?comp=range", ask | (headers or {}))
+    return await files("PUT", "/box/target?comp=range", sent | (headers or {}))
 
 
 async def make_both(files: Harness) -> None:

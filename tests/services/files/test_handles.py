@@ -65,10 +65,10 @@ async def test_share_modes_of_a_reader(files: Harness, shared: Rights, failing: 
 
 
 @pytest.mark.parametrize("access", MODES)
-async def test_only_leases_and_deletions_mind_what_a_sharing_handle_does(
+async def test_only_a_lease_and_a_deletion_conflict_with_a_handle_that_shares_everything(
     files: Harness, access: Rights
 ) -> None:
-    """A request shares everything; but a lease lets others only read, and a deletion suffers no handle at all."""
+    """A request shares everything, but a lease shares only reading, and a deletion needs that there is no handle."""
     await make(files, data=b"123")
     await open_handle(files, "f", access)
     answers = await every_operation(files)
@@ -90,7 +90,7 @@ async def test_the_source_of_a_rename_must_share_deletion(files: Harness, shared
 
 @pytest.mark.parametrize("shared", MODES)
 async def test_what_a_rename_replaces_must_not_be_open_at_all(files: Harness, shared: Rights) -> None:
-    """Replacing deletes it, and a deletion suffers no handle."""
+    """Replacing a file deletes it, which needs that there is no handle."""
     await make(files, data=b"123")
     await make(files, "g")
     await open_handle(files, "g", R, shared)
@@ -100,7 +100,7 @@ async def test_what_a_rename_replaces_must_not_be_open_at_all(files: Harness, sh
 
 
 @pytest.mark.parametrize("shared", MODES)
-async def test_every_handle_is_asked(files: Harness, shared: Rights) -> None:
+async def test_every_handle_is_checked(files: Harness, shared: Rights) -> None:
     """One that shares everything does not hide another, and one of another file does not matter."""
     await make(files, data=b"123")
     await make(files, "g")
@@ -111,14 +111,14 @@ async def test_every_handle_is_asked(files: Harness, shared: Rights) -> None:
     assert (await write(files, "f", b"abc")).status == (201 if W in shared else 409)
 
 
-async def test_a_handle_for_attributes_stands_in_nobodys_way_but_a_deletion(files: Harness) -> None:
+async def test_a_handle_for_attributes_forbids_only_a_deletion(files: Harness) -> None:
     await make(files, data=b"123")
     await open_handle(files, "f", Rights.NONE, Rights.NONE)
     failed = {name for name, answer in (await every_operation(files)).items() if answer.status >= 400}
     assert failed == {"delete"}
 
 
-async def test_what_is_about_to_be_deleted_answers_nothing_else(files: Harness) -> None:
+async def test_a_pending_delete_refuses_every_other_operation(files: Harness) -> None:
     await make(files, data=b"123")
     await make(files, "g")
     await open_handle(files, "f", D, is_delete_pending=True)
@@ -233,7 +233,7 @@ async def test_handles_below_are_listed_in_pages(files: Harness) -> None:
     assert (await files("GET", "/box?comp=listhandles&marker=x")).code == "InvalidQueryParameterValue"
 
 
-async def test_a_path_that_xml_cannot_hold_is_encoded(files: Harness) -> None:
+async def test_a_path_that_xml_cannot_contain_is_encoded(files: Harness) -> None:
     await files("PUT", "/box?restype=share")
     await files("PUT", "/box/d?restype=directory")
     await make(files, "d/%EF%BF%BE")
@@ -255,8 +255,8 @@ async def test_handles_are_listed_and_closed(files: Harness) -> None:
     assert ids == [str(number) for number in mine[:2]]
     item = first.xml.find("Entries/Handle")
     assert item is not None
-    said = [item.findtext(name) for name in ("Path", "FileId", "ParentId", "SessionId", "ClientIp")]
-    assert said == ["d/f", made["x-ms-file-id"], directory, "7", "192.0.2.1"]
+    returned = [item.findtext(name) for name in ("Path", "FileId", "ParentId", "SessionId", "ClientIp")]
+    assert returned == ["d/f", made["x-ms-file-id"], directory, "7", "192.0.2.1"]
     assert [each.text for each in item.iter("AccessRight")] == ["Read", "Write"]
     assert item.find("LastReconnectTime") is None
     more = await files("GET", f"/box/d/f?comp=listhandles&marker={first.xml.findtext('NextMarker')}")

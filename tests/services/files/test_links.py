@@ -46,11 +46,11 @@ async def test_owners_and_modes_are_kept(files: Harness) -> None:
     changed = await files("PUT", "/box/f?comp=properties", {"x-ms-group": "9"})
     assert (changed.headers["x-ms-group"], changed.headers["x-ms-owner"]) == ("9", "5")
     await files("PUT", "/box/d?restype=directory")
-    for place in ("/box", "/box/d"):
-        usual = await files("HEAD", f"{place}?restype=directory")
-        assert (usual.headers["x-ms-mode"], usual.headers["x-ms-owner"]) == ("0755", "0"), place
-        changed = await files("PUT", f"{place}?restype=directory&comp=properties", {"x-ms-mode": "0700"})
-        assert (changed.status, changed.headers["x-ms-mode"]) == (200, "0700"), place
+    for path in ("/box", "/box/d"):
+        usual = await files("HEAD", f"{path}?restype=directory")
+        assert (usual.headers["x-ms-mode"], usual.headers["x-ms-owner"]) == ("0755", "0"), path
+        changed = await files("PUT", f"{path}?restype=directory&comp=properties", {"x-ms-mode": "0700"})
+        assert (changed.status, changed.headers["x-ms-mode"]) == (200, "0700"), path
     odd = await files("PUT", "/box/g", FILE | {"x-ms-content-length": "0", "x-ms-mode": "9999"})
     assert odd.code == "InvalidHeaderValue"
 
@@ -63,8 +63,8 @@ async def test_a_copy_says_whose_its_owner_and_mode_are(files: Harness) -> None:
     own = {"x-ms-owner": "7", "x-ms-group": "8", "x-ms-mode": "0777"}
     override = dict.fromkeys(modes, "override")
     usual = {"x-ms-owner": "0", "x-ms-group": "0", "x-ms-mode": "0664"}
-    for asked, expected in ((modes, given), ({}, usual), (override | own, own)):
-        copied = await files("PUT", "/box/g", source("f") | asked)
+    for sent, expected in ((modes, given), ({}, usual), (override | own, own)):
+        copied = await files("PUT", "/box/g", source("f") | sent)
         assert copied.status == 202
         seen = (await files("HEAD", "/box/g")).headers
         assert {name: seen[name] for name in usual} == expected
@@ -135,7 +135,7 @@ async def test_a_file_has_several_names(files: Harness) -> None:
 
 
 @pytest.mark.parametrize("target", ["50%25%20%C3%A4", "50%25 \xc3\xa4", "50% \xe4"])
-async def test_a_further_name_is_asked_for_in_any_encoding(files: Harness, target: str) -> None:
+async def test_the_target_of_a_hard_link_may_be_encoded_or_not(files: Harness, target: str) -> None:
     await files("PUT", "/box?restype=share", NFS)
     await files("PUT", "/box/50%25%20%C3%A4", FILE | {"x-ms-content-length": "0"})
     assert (await files("PUT", "/box/h?restype=hardlink", to(target))).status == 201
@@ -153,7 +153,7 @@ async def test_a_directory_is_listed_page_by_page_in_the_order_of_its_names(file
     assert (found, marker) == (["B", "D", "a", "c"], "")
 
 
-async def test_capitals_are_told_from_small_letters(files: Harness) -> None:
+async def test_names_are_case_sensitive(files: Harness) -> None:
     await files("PUT", "/box?restype=share", NFS)
     await files("PUT", "/box/f", FILE | {"x-ms-content-length": "1"})
     await files("PUT", "/box/F", FILE | {"x-ms-content-length": "2"})
@@ -188,8 +188,8 @@ async def test_a_leased_file_gets_no_name_without_its_lease(files: Harness) -> N
     await files("PUT", "/box?restype=share", NFS)
     await files("PUT", "/box/f", FILE | {"x-ms-content-length": "0"})
     acquire = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1"}
-    held = (await files("PUT", "/box/f?comp=lease", acquire)).headers["x-ms-lease-id"]
+    lease_id = (await files("PUT", "/box/f?comp=lease", acquire)).headers["x-ms-lease-id"]
     assert (await files("PUT", "/box/h?restype=hardlink", to("f"))).code == "LeaseIdMissing"
-    linked = await files("PUT", "/box/h?restype=hardlink", to("f") | {"x-ms-lease-id": held})
+    linked = await files("PUT", "/box/h?restype=hardlink", to("f") | {"x-ms-lease-id": lease_id})
     assert linked.status == 201
     assert (await files("DELETE", "/box/h")).code == "LeaseIdMissing"

@@ -26,7 +26,7 @@ async def since(
     return await files("GET", f"/box/{path}?comp=rangelist&prevsharesnapshot={at}{query}", headers)
 
 
-def told(answer: Answer) -> list[str]:
+def listed(answer: Answer) -> list[str]:
     """Ranges as text; those that were cleared with a minus."""
     assert answer.status == 200, answer.code
     return [
@@ -35,42 +35,42 @@ def told(answer: Answer) -> list[str]:
     ]
 
 
-async def test_changes_are_told_by_blocks(files: Harness) -> None:
+async def test_changes_are_listed_in_blocks(files: Harness) -> None:
     await make(files, headers={"x-ms-content-length": "2049"})
     await write(files, "f", b"Hello")
     at = await snapshot(files)
     await clear(files, "f", 0, 1023)
     await write(files, "f", b"World", 1023)
     await write(files, "f", b"!", 2048)
-    assert told(await since(files, "f", at)) == ["-0..511", "512..1535", "2048..2048"]
-    assert told(await since(files, "f", at, {"x-ms-range": "bytes=500-600"})) == ["-500..511", "512..600"]
-    assert told(await files("GET", "/box/f?comp=rangelist")) == ["512..1535", "2048..2048"]
+    assert listed(await since(files, "f", at)) == ["-0..511", "512..1535", "2048..2048"]
+    assert listed(await since(files, "f", at, {"x-ms-range": "bytes=500-600"})) == ["-500..511", "512..600"]
+    assert listed(await files("GET", "/box/f?comp=rangelist")) == ["512..1535", "2048..2048"]
 
 
 async def test_the_edges_of_what_was_cleared_count_as_written(files: Harness) -> None:
     await make(files, data=b"x" * 8192)
     at = await snapshot(files)
     await clear(files, "f", 500, 2547)
-    assert told(await since(files, "f", at)) == ["0..511", "-512..2047", "2048..2559"]
+    assert listed(await since(files, "f", at)) == ["0..511", "-512..2047", "2048..2559"]
 
 
 async def test_what_a_snapshot_in_between_shows_counts(files: Harness) -> None:
-    """What was written and cleared again since is told as cleared, if there is a snapshot that shows it written."""
+    """What was written and cleared again since is listed as cleared, if a snapshot has it as written."""
     await make(files, headers={"x-ms-content-length": "2048"})
     first = await snapshot(files)
     await write(files, "f", b"x" * 1536)
     second = await snapshot(files)
     await clear(files, "f", 512, 1023)
-    assert told(await since(files, "f", first)) == ["0..511", "-512..1023", "1024..1535"]
-    assert told(await since(files, "f", second)) == ["-512..1023"]
-    assert told(await since(files, "f", first, query=f"&sharesnapshot={second}")) == ["0..1535"]
+    assert listed(await since(files, "f", first)) == ["0..511", "-512..1023", "1024..1535"]
+    assert listed(await since(files, "f", second)) == ["-512..1023"]
+    assert listed(await since(files, "f", first, query=f"&sharesnapshot={second}")) == ["0..1535"]
     third = await snapshot(files)
-    assert told(await since(files, "f", third)) == []
+    assert listed(await since(files, "f", third)) == []
     newer = await since(files, "f", third, query=f"&sharesnapshot={second}")
     assert (newer.status, newer.code) == (400, "PreviousSnapshotCannotBeNewer")
 
 
-async def test_a_renamed_file_is_compared_if_asked_to(files: Harness) -> None:
+async def test_a_renamed_file_is_compared_if_requested(files: Harness) -> None:
     await make(files, data=b"x" * 2048)
     await files("PUT", "/box/d?restype=directory")
     first = await snapshot(files)
@@ -83,10 +83,10 @@ async def test_a_renamed_file_is_compared_if_asked_to(files: Harness) -> None:
     for at in (first, second):
         refused = await since(files, "e/h", at)
         assert (refused.status, refused.code) == (409, "PreviousSnapshotNotFound")
-    assert told(await since(files, "e/h", first, RENAMES)) == ["512..1023", "1536..2047"]
-    assert told(await since(files, "e/h", second, RENAMES)) == ["1536..2047"]
+    assert listed(await since(files, "e/h", first, RENAMES)) == ["512..1023", "1536..2047"]
+    assert listed(await since(files, "e/h", second, RENAMES)) == ["1536..2047"]
     third = await snapshot(files)
-    assert told(await since(files, "e/h", first, RENAMES, f"&sharesnapshot={third}")) == [
+    assert listed(await since(files, "e/h", first, RENAMES, f"&sharesnapshot={third}")) == [
         "512..1023",
         "1536..2047",
     ]
@@ -102,9 +102,9 @@ async def test_only_snapshots_that_are_left_are_remembered_through_renames(files
         at = await snapshot(files)
         await files("PUT", f"/box/f{number}?comp=metadata", {"x-ms-meta-n": str(number)})
         await files("DELETE", f"/box?restype=share&sharesnapshot={at}")
-    assert told(await since(files, "f2", kept, RENAMES)) == []
+    assert listed(await since(files, "f2", kept, RENAMES)) == []
     await write(files, "f2", b"y")
-    assert told(await since(files, "f2", kept, RENAMES)) == ["0..511"]
+    assert listed(await since(files, "f2", kept, RENAMES)) == ["0..511"]
 
 
 async def test_only_the_same_file_is_compared(files: Harness) -> None:
@@ -138,11 +138,11 @@ async def test_ranges_come_in_pages_to_who_knows_of_pages(
     for first in range(0, 10240, 2048):
         await write(files, "f", b"x" * 512, first)
     whole = [f"{first}..{first + 511}" for first in range(0, 10240, 2048)]
-    assert told(await files("GET", "/box/f?comp=rangelist")) == whole
+    assert listed(await files("GET", "/box/f?comp=rangelist")) == whole
     found, marker = [], "0"
     while marker:
-        asked = f"/box/f?comp=rangelist&marker={marker}"
-        page = await files("GET", asked, {"x-ms-version": "2026-10-06"})
+        target = f"/box/f?comp=rangelist&marker={marker}"
+        page = await files("GET", target, {"x-ms-version": "2026-10-06"})
         marker = page.xml.findtext("NextMarker") or ""
         found.append([each.findtext("Start") for each in page.xml.findall("Range")])
     assert found == [["0", "2048"], ["4096", "6144"], ["8192"]]

@@ -201,9 +201,9 @@ async def test_a_leased_share_is_deleted_with_its_lease_only(files: Harness) -> 
     wrong = await files("DELETE", "/box?restype=share", {"x-ms-lease-id": OTHER_ID})
     assert (wrong.status, wrong.code) == (412, "LeaseIdMismatchWithShareOperation")
     for query in ("", "&comp=metadata", "&comp=acl", "&comp=stats"):
-        asked = f"/box?restype=share{query}"
+        target = f"/box?restype=share{query}"
         for lease_id, status in ((ID, 200), (OTHER_ID, 412)):
-            assert (await files("GET", asked, {"x-ms-lease-id": lease_id})).status == status
+            assert (await files("GET", target, {"x-ms-lease-id": lease_id})).status == status
     assert (await files("PUT", "/box?restype=share&comp=metadata", {"x-ms-meta-b": "2"})).status == 200
     assert (await files("DELETE", "/box?restype=share", {"x-ms-lease-id": ID})).status == 202
     assert (await files("GET", "/box?restype=share")).code == "ShareNotFound"

@@ -135,7 +135,7 @@ def _item_writer(parts: frozenset[str], *, with_ids: bool) -> Callable[[Entry], 
             properties += f'<Etag>"0x{entry.modified_at:X}"</Etag>'
         more = ""
         if with_attributes and entry.posix is None:
-            more = f"<Attributes>{file_attributes.show(entry.attributes)}</Attributes>"
+            more = f"<Attributes>{file_attributes.text_of(entry.attributes)}</Attributes>"
         if with_permission and entry.posix is None:
             more += f"<PermissionKey>{encode_permission_key(entry.permission)}</PermissionKey>"
         word = "Directory" if entry.is_directory else "File"

@@ -28,7 +28,7 @@ _INHERIT, _PRESERVE, _NOW = "inherit", "preserve", "now"
 
 
 def smb_properties_of(headers: Mapping[str, str], *, of_directory: bool, creates: bool) -> SmbProperties:
-    """What a request says of them. Something new cannot preserve, and what is there cannot inherit."""
+    """The properties that a request sets. ``preserve`` is for an existing entry only, ``inherit`` for a new one."""
     return SmbProperties(
         attributes=_attributes_of(headers, of_directory=of_directory, creates=creates),
         created_at=time_of(headers, "x-ms-file-creation-time", creates=creates),
@@ -40,7 +40,7 @@ def smb_properties_of(headers: Mapping[str, str], *, of_directory: bool, creates
 
 
 def new_file_properties_of(headers: Mapping[str, str]) -> SmbProperties:
-    """The same of a new file, which has the archive attribute whatever else it is given, unless it is restored."""
+    """The same for a new file, which always gets the archive attribute, unless it is restored."""
     wanted = smb_properties_of(headers, of_directory=False, creates=True)
     is_restored = one_of(headers, "x-ms-file-property-semantics", ("New", "Restore")) == "Restore"
     if is_restored or wanted.attributes is None:
@@ -56,7 +56,7 @@ def version_headers(entry: Entry) -> Headers:
 
 
 def smb_headers(entry: Entry, parent_id: int) -> Headers:
-    """On a share that speaks NFS owner, group and mode take the place of attributes and permission."""
+    """An NFS share has owner, group and mode instead of attributes and permission."""
     headers = [
         ("x-ms-file-creation-time", iso_time.encode(entry.created_at)),
         ("x-ms-file-last-write-time", iso_time.encode(entry.last_write_at)),
@@ -67,7 +67,7 @@ def smb_headers(entry: Entry, parent_id: int) -> Headers:
     if entry.posix is None:
         headers += [
             ("x-ms-file-permission-key", encode_permission_key(entry.permission)),
-            ("x-ms-file-attributes", file_attributes.show(entry.attributes)),
+            ("x-ms-file-attributes", file_attributes.text_of(entry.attributes)),
         ]
     else:
         headers += [
@@ -129,7 +129,7 @@ def permission_of(headers: Mapping[str, str], *, creates: bool) -> PermissionReq
 
 
 def checked_descriptor(text: str, form: str) -> str:
-    """A descriptor as it is kept: as text, whichever form it came in."""
+    """A descriptor as it is stored: as text, whichever form the request has it in."""
     if form == "Binary":
         try:
             text = security_descriptor.decode(base64.b64decode(text, validate=True))

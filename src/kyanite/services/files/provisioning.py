@@ -1,4 +1,4 @@
-"""What a share is provisioned with: settings that are read, kept and shown, and figures that follow from them.
+"""What a share is provisioned with: settings that are stored and returned, and figures that follow from them.
 
 Nothing here makes a share faster or slower. Clients that manage shares set these values and read them again, and some
 rely on the figures that the service derives: the baseline of a share on solid-state disks by its quota, the burst by
@@ -24,7 +24,7 @@ _BOUNDS = {
     _IOPS: (500, 102_400, "FileShareProvisionedIopsInvalid"),
     _BANDWIDTH: (60, 10_340, "FileShareProvisionedBandwidthInvalid"),
 }
-"""The least of a share on disks, the most of one on solid-state disks, and what is said of anything else."""
+"""The least of a share on disks, the most of one on solid-state disks, and the error code for anything else."""
 
 _DOWNGRADE = "x-ms-share-next-allowed-{}-downgrade-time"
 _ELEMENTS = {
@@ -59,8 +59,8 @@ def settings_of(headers: Mapping[str, str]) -> Figures:
     return found
 
 
-def shown(record: ShareRecord) -> Figures:
-    """What is shown of a share: what was set, and what follows from it."""
+def figures_of(record: ShareRecord) -> Figures:
+    """The figures of a share: those that were set, and those that follow from them."""
     settings = record.settings
     usual = {_SNAPSHOTS: "true"} if settings.protocol == "NFS" else {}
     if _IOPS in settings.others or _BANDWIDTH in settings.others:
@@ -71,8 +71,10 @@ def shown(record: ShareRecord) -> Figures:
 
 
 def elements(record: ShareRecord) -> str:
-    """The same as List Shares tells it."""
-    return "".join(f"<{_ELEMENTS[name]}>{value}</{_ELEMENTS[name]}>" for name, value in shown(record).items())
+    """The same as elements of List Shares."""
+    return "".join(
+        f"<{_ELEMENTS[name]}>{value}</{_ELEMENTS[name]}>" for name, value in figures_of(record).items()
+    )
 
 
 def _is_on_solid_state(settings: ShareSettings) -> bool:
@@ -80,7 +82,7 @@ def _is_on_solid_state(settings: ShareSettings) -> bool:
 
 
 def _by_quota(settings: ShareSettings, allowed_from: str) -> Figures:
-    """The provisioned model in which the quota decides over everything."""
+    """The provisioned model in which everything follows from the quota."""
     ingress, egress = _share_of(settings.quota_gib, 4), _share_of(settings.quota_gib, 6)
     return {
         _IOPS: str(min(3000 + settings.quota_gib, 102_400)),
@@ -92,7 +94,7 @@ def _by_quota(settings: ShareSettings, allowed_from: str) -> Figures:
 
 
 def _provisioned(settings: ShareSettings, allowed_from: str) -> Figures:
-    """The model in which size, operations and bandwidth are set apart. What was not set has a usual value."""
+    """The model in which size, operations and bandwidth are set separately. What is not set has a usual value."""
     if _is_on_solid_state(settings):
         iops, bandwidth, burst = 3000 + settings.quota_gib, 100 + _share_of(settings.quota_gib, 10), 10_000
     else:

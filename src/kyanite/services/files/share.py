@@ -128,7 +128,7 @@ async def lease_share(context: RequestContext) -> Response:
 
 
 async def snapshot_share(context: RequestContext) -> Response:
-    """Of the share as it is: a snapshot that the request names does not matter, as it does not to the service."""
+    """Take a snapshot of the share as it is now. Azure ignores a snapshot in the request, and so does this."""
     key = ShareKey(context.account.name, context.container)
     snapshot_at, record = await share_snapshots.take(context.store.engine, key, metadata_of(context.request))
     return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(snapshot_at))])
@@ -144,7 +144,7 @@ async def delete_share(context: RequestContext) -> Response:
 
 
 async def restore_share(context: RequestContext) -> Response:
-    """The name in the header must be that of the URL: a share comes back as what it was."""
+    """The name in the header must be that of the URL: a share is restored under its own name."""
     name = required(context.headers, "x-ms-deleted-share-name")
     if name != context.container:
         raise bad_header("x-ms-deleted-share-name", name)
@@ -154,7 +154,7 @@ async def restore_share(context: RequestContext) -> Response:
 
 
 def encode_version(deleted_at: Instant) -> str:
-    """How one deleted share of a name is told from another."""
+    """The version in the response, which identifies one of several deleted shares of a name."""
     return f"{deleted_at:016X}"
 
 
@@ -165,7 +165,7 @@ def _decode_version(text: str) -> Instant:
 
 
 def _settings_of(headers: Mapping[str, str], present: ShareSettings) -> ShareSettings:
-    """What is set, with what the request says."""
+    """The present settings, with those that the request sets."""
     quota = number_of(headers, "x-ms-share-quota", _QUOTA_MAX_GIB)
     if quota == 0:
         raise bad_header("x-ms-share-quota", "0")
@@ -179,7 +179,7 @@ def _settings_of(headers: Mapping[str, str], present: ShareSettings) -> ShareSet
 
 
 def _check_squash(settings: ShareSettings) -> None:
-    """Only NFS knows of a root to squash. Not squashing it can be said of any share."""
+    """Only NFS shares have a root to squash. ``NoRootSquash`` is accepted for any share."""
     if settings.root_squash not in {"", _SQUASHES[0]} and settings.protocol != "NFS":
         raise bad_header("x-ms-root-squash", settings.root_squash)
 
@@ -195,4 +195,4 @@ def _settings_headers(record: ShareRecord) -> Headers:
         headers.append(("x-ms-access-tier-change-time", http_date.encode(record.tier_changed_at)))
     if settings.protocol == "NFS":
         headers.append(("x-ms-root-squash", settings.root_squash or _SQUASHES[0]))
-    return headers + list(provisioning.shown(record).items())
+    return headers + list(provisioning.figures_of(record).items())

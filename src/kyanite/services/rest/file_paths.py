@@ -33,7 +33,7 @@ async def acl_lookup(context: RequestContext) -> ContainerAcl | None:
 
 
 def share_of(context: RequestContext) -> ShareKey:
-    """The share that a write names. Of its snapshots nothing is ever written."""
+    """The share that a write names. Snapshots are read-only."""
     text = context.parameters.get("sharesnapshot")
     if text is not None:
         raise bad_parameter("sharesnapshot", text)
@@ -41,7 +41,7 @@ def share_of(context: RequestContext) -> ShareKey:
 
 
 def readable_share_of(context: RequestContext) -> ShareKey:
-    """The share or the snapshot of it that a read names, or a delete or a lease of either."""
+    """The share or snapshot that a read, a delete or a lease names."""
     instant = instant_of(context, "sharesnapshot")
     return ShareKey(context.account.name, context.container, instant)
 
