@@ -20,6 +20,7 @@ from kyanite.wire.malformed import Malformed, bad_header
 
 COPY_SOURCE = "x-ms-copy-source"
 _URL_MAX_CHARACTERS = 2048
+_NOT_SECRET = ("snapshot=", "versionid=", "sharesnapshot=")
 
 BLOB_SOURCE = SourceKind(
     "blob", blob_paths.locate, blob_paths.acl_lookup, Access(account="o r", service="r", public="blob")
@@ -75,6 +76,13 @@ async def source_of(
         )
     except (Refused, Malformed) as cause:
         raise CannotVerifySource(cause) from cause
+
+
+def without_signature(url: str) -> str:
+    """The URL of a source as it is stored and shown later: a signature is a secret."""
+    parts = urlsplit(url)
+    kept = "&".join(part for part in parts.query.split("&") if part.startswith(_NOT_SECRET))
+    return parts._replace(query=kept).geturl()
 
 
 def _account_of(context: RequestContext, kind: SourceKind, target: uri.Target, host: str) -> Account:
