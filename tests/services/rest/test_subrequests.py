@@ -6,7 +6,7 @@ import pytest
 
 from kyanite.extents.api import Extent
 from kyanite.extents.local.store import LocalExtents
-from kyanite.services.rest.subrequests import embedded_target
+from kyanite.services.rest.subrequests import path_and_query
 from tests.services.harness import Harness
 from tests.services.tokens import blob_token
 
@@ -28,7 +28,7 @@ MIB = 1024 * 1024
     ],
 )
 def test_the_target_of_a_part(text: str, path: str, query: str) -> None:
-    assert embedded_target(text) == (path, query)
+    assert path_and_query(text) == (path, query)
 
 
 async def copy(blobs: Harness, token: str, *, peer: str = "127.0.0.1", secure: bool = False) -> int:

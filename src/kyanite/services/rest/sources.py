@@ -14,7 +14,7 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest import blob_paths, file_paths
 from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.services.rest.headers import required
-from kyanite.services.rest.subrequests import EmbeddedTarget, SourceKind, admit, subrequest
+from kyanite.services.rest.subrequests import SourceKind, admit, subrequest
 from kyanite.wire import uri
 from kyanite.wire.malformed import Malformed, bad_header
 
@@ -60,7 +60,7 @@ async def source_of(
     target = _target_of(url, kind.word, header)
     try:
         account = _account_of(context, kind, target, url.netloc)
-        request = subrequest(context, "GET", EmbeddedTarget(url.path, url.query), {"host": url.netloc})
+        request = subrequest(context, "GET", url.path, url.query, {"host": url.netloc})
         location = kind.locate(request, target, uri.decode_query(url.query).first)
         if location.resource is not Resource.OBJECT:
             raise Malformed("InvalidUri")
