@@ -118,6 +118,11 @@ class Harness:
         self.environment = replace(self.environment, accounts=_accounts(store))
         self.service = build(self.environment)
 
+    async def open_segments(self) -> int:
+        """How many segments have bytes that are neither committed nor discarded."""
+        segments = set(self.extents.segments_of(self.membership.id))
+        return len(segments - await self.extents.sealed(segments))
+
     async def aclose(self) -> None:
         await self.extents.close()
         self.membership.close()

@@ -30,15 +30,9 @@ def interrupt(blobs: Harness, fault: Delay | Fail) -> FaultyEngine:
     return faulty
 
 
-async def open_segments(blobs: Harness) -> int:
-    """How many segments hold bytes that are neither committed nor discarded."""
-    segments = set(blobs.extents.segments_of(blobs.membership.id))
-    return len(segments - await blobs.extents.sealed(segments))
-
-
 async def becomes_sealed(blobs: Harness) -> bool:
     for _ in range(500):
-        if not await open_segments(blobs):
+        if not await blobs.open_segments():
             return True
         await asyncio.sleep(0.01)
     return False
@@ -151,7 +145,7 @@ async def test_bytes_with_a_wrong_hash_are_discarded(blobs: Harness, data: bytes
             journal.store, body, len(data), Expected(bytes(16), None), lambda _: succeed()
         )
     assert "commit" not in journal.events
-    assert not await open_segments(blobs)
+    assert not await blobs.open_segments()
 
 
 async def test_a_body_that_ends_early_leaves_nothing_open(blobs: Harness) -> None:
@@ -161,7 +155,7 @@ async def test_a_body_that_ends_early_leaves_nothing_open(blobs: Harness) -> Non
             journal.store, BytesBody(BODY[:-1]), len(BODY), NO_HASHES, lambda _: succeed()
         )
     assert not journal.events
-    assert not await open_segments(blobs)
+    assert not await blobs.open_segments()
 
 
 async def test_a_request_cancelled_while_its_body_arrives_leaves_nothing_open(blobs: Harness) -> None:
@@ -203,7 +197,7 @@ async def test_a_cancelled_request_does_not_cancel_its_transaction(
     request.cancel()
     with pytest.raises(asyncio.CancelledError):
         await request
-    assert await open_segments(blobs)
+    assert await blobs.open_segments()
     may_go_on.set()
     assert await becomes_sealed(blobs)
     faulty.check_all_hit()
@@ -226,4 +220,4 @@ async def test_bytes_stay_when_the_outcome_is_not_known(
     faulty = interrupt(blobs, Fail(error, done=done))
     assert (await blobs("PUT", "/box/blob", BLOCK, BODY)).status in {500, 503}
     faulty.check_all_hit()
-    assert bool(await open_segments(blobs)) is is_open
+    assert bool(await blobs.open_segments()) is is_open

@@ -16,7 +16,7 @@ from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.operations import Op, query
 from kyanite.services.rest.service import Service
-from kyanite.services.rest.subrequests import embedded_target, subrequest
+from kyanite.services.rest.subrequests import path_and_query, subrequest
 from kyanite.wire import uri
 from kyanite.wire.batch import (
     MULTIPART,
@@ -74,16 +74,16 @@ def _check_kind(requests: Sequence[EmbeddedRequest]) -> None:
 
 
 def _request(context: RequestContext, part: EmbeddedRequest) -> Request:
-    embedded = embedded_target(part.target)
+    path, parameters = path_and_query(part.target)
     host = context.headers.get("host", "")
-    if context.target.path_style and not embedded.path.startswith(f"/{context.account.name}/"):
+    if context.target.path_style and not path.startswith(f"/{context.account.name}/"):
         host = f"{context.account.name}.blob.localhost"  # Clients leave the account out, and sign it so.
-    target = uri.decode_target(host, embedded.path, "blob")
+    target = uri.decode_target(host, path, "blob")
     if target.account != context.account.name:
         raise _invalid("A request of the batch is for another account.")
     if context.resource is Resource.CONTAINER and target.first != context.container:
         raise _invalid("A request of the batch is for another container.")
-    return subrequest(context, part.method, embedded, {**part.headers, "host": host})
+    return subrequest(context, part.method, path, parameters, {**part.headers, "host": host})
 
 
 async def _respond(service: Service, part: _Part) -> bytes:

@@ -4,11 +4,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
 from kyanite.model import copy_sources
 from kyanite.model.blobs.rows import BlobRecord
-from kyanite.model.content.reading import Reading
+from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.copy_sources import SourceKey
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
@@ -23,6 +22,7 @@ from kyanite.services.rest.sources import (
     CannotVerifySource,
     kind_of,
     source_of,
+    without_signature,
 )
 from kyanite.services.rest.uploads import (
     Expected,
@@ -44,8 +44,6 @@ MD5 = "x-ms-source-content-md5"
 CRC64 = "x-ms-source-content-crc64"
 RANGE = "x-ms-source-range"
 
-_MOMENTS = ("snapshot=", "versionid=", "sharesnapshot=")
-
 
 class Source(NamedTuple):
     key: SourceKey
@@ -63,7 +61,7 @@ async def find_source(context: RequestContext, *, with_own_key: bool) -> Source:
         key = blob_paths.readable_key_of(found) if is_blob else file_paths.readable_path_of(found)
     except Refused as cause:
         raise CannotVerifySource(Refused(Reason.RESOURCE_NOT_FOUND)) from cause
-    return Source(key, _told(context.headers[COPY_SOURCE]), _conditions_of(context.headers))
+    return Source(key, without_signature(context.headers[COPY_SOURCE]), _conditions_of(context.headers))
 
 
 async def store_range(
@@ -99,7 +97,7 @@ async def store_source(
     """
     stream: Stream[BlobRecord] = Stream(context.store)
     try:
-        opened = await stream.open(_reading_of(source, wanted))
+        opened = await _open(stream, _reading_of(source, wanted))
         if opened.length > most:
             raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
         async with aclosing(stream.data()) as pieces:
@@ -107,12 +105,17 @@ async def store_source(
             return await store_body(
                 context.store, body, opened.length, expected, partial(transaction, opened.record)
             )
+    finally:
+        stream.release()
+
+
+async def _open(stream: Stream[BlobRecord], request: Reading[BlobRecord]) -> Opened[BlobRecord]:
+    try:
+        return await stream.open(request)
     except Refused as refusal:
         if refusal.reason is Reason.INVALID_RANGE:
             raise CannotVerifySource(refusal) from refusal
         raise
-    finally:
-        stream.release()
 
 
 def source_range_of(headers: Mapping[str, str]) -> ByteRange | None:
@@ -156,9 +159,3 @@ def _conditions_of(headers: Mapping[str, str]) -> Conditions:
             if name.startswith("x-ms-source-if-")
         }
     )
-
-
-def _told(url: str) -> str:
-    parts = urlsplit(url)
-    kept = "&".join(part for part in parts.query.split("&") if part.startswith(_MOMENTS))
-    return parts._replace(query=kept).geturl()

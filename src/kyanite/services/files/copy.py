@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Awaitable, Mapping
-from urllib.parse import urlsplit
 
 from kyanite.engine.api import Snapshot
 from kyanite.model.blobs.blob import UNCONDITIONAL, load_to_be_read
@@ -30,7 +29,7 @@ from kyanite.services.rest.headers import (
     one_of,
     required,
 )
-from kyanite.services.rest.sources import BLOB_SOURCE, FILE_SOURCE, kind_of, source_of
+from kyanite.services.rest.sources import BLOB_SOURCE, FILE_SOURCE, kind_of, source_of, without_signature
 from kyanite.wire import crc64, ranges
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
@@ -61,7 +60,7 @@ async def copy_file(context: RequestContext) -> Response:
     own, copied = _properties_of(headers)
     request = FileCopy(
         source=source,
-        source_url=_shareable_url(headers["x-ms-copy-source"]),
+        source_url=without_signature(headers["x-ms-copy-source"]),
         copy_id=context.environment.fresh_guid(),
         metadata=metadata_of(context.request),
         properties=smb_properties_of(own, of_directory=False, creates=True),
@@ -178,12 +177,3 @@ def _properties_of(headers: Mapping[str, str]) -> tuple[Mapping[str, str], froze
         if mode == "override" and not any(headers.get(value) for value in values):
             raise missing_header(values[0])
     return own, frozenset(copied)
-
-
-def _shareable_url(url: str) -> str:
-    """The source as later responses name it: without the signature, which is a secret."""
-    parts = urlsplit(url)
-    kept = "&".join(
-        part for part in parts.query.split("&") if part.startswith(("snapshot=", "sharesnapshot="))
-    )
-    return parts._replace(query=kept).geturl()

@@ -14,12 +14,13 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest import blob_paths, file_paths
 from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.services.rest.headers import required
-from kyanite.services.rest.subrequests import EmbeddedTarget, SourceKind, admit, subrequest
+from kyanite.services.rest.subrequests import SourceKind, admit, subrequest
 from kyanite.wire import uri
 from kyanite.wire.malformed import Malformed, bad_header
 
 COPY_SOURCE = "x-ms-copy-source"
 _URL_MAX_CHARACTERS = 2048
+_NOT_SECRET = ("snapshot=", "versionid=", "sharesnapshot=")
 
 BLOB_SOURCE = SourceKind(
     "blob", blob_paths.locate, blob_paths.acl_lookup, Access(account="o r", service="r", public="blob")
@@ -59,7 +60,7 @@ async def source_of(
     target = _target_of(url, kind.word, header)
     try:
         account = _account_of(context, kind, target, url.netloc)
-        request = subrequest(context, "GET", EmbeddedTarget(url.path, url.query), {"host": url.netloc})
+        request = subrequest(context, "GET", url.path, url.query, {"host": url.netloc})
         location = kind.locate(request, target, uri.decode_query(url.query).first)
         if location.resource is not Resource.OBJECT:
             raise Malformed("InvalidUri")
@@ -75,6 +76,13 @@ async def source_of(
         )
     except (Refused, Malformed) as cause:
         raise CannotVerifySource(cause) from cause
+
+
+def without_signature(url: str) -> str:
+    """The URL of a source as it is stored and shown later: a signature is a secret."""
+    parts = urlsplit(url)
+    kept = "&".join(part for part in parts.query.split("&") if part.startswith(_NOT_SECRET))
+    return parts._replace(query=kept).geturl()
 
 
 def _account_of(context: RequestContext, kind: SourceKind, target: uri.Target, host: str) -> Account:

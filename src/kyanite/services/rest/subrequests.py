@@ -28,28 +28,21 @@ class SourceKind(NamedTuple):
     access: Access
 
 
-class EmbeddedTarget(NamedTuple):
-    """The path and the query that a sub-request names."""
-
-    path: str
-    query: str
-
-
-def embedded_target(text: str) -> EmbeddedTarget:
-    """From a path or an absolute URL; the host of the latter does not count."""
+def path_and_query(text: str) -> tuple[str, str]:
+    """Of the target of a part: a path, or an absolute URL whose host does not count."""
     path, _, query = text.partition("?")
     if not path.startswith("/"):
         path = "/" + path.partition("://")[2].partition("/")[2]
-    return EmbeddedTarget(path, query)
+    return path, query
 
 
 def subrequest(
-    outer: RequestContext, method: str, target: EmbeddedTarget, headers: Mapping[str, str]
+    outer: RequestContext, method: str, path: str, query: str, headers: Mapping[str, str]
 ) -> Request:
     request = Request(
         method,
-        target.path,
-        target.query,
+        path,
+        query,
         headers,
         [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()],
         outer.request.body,

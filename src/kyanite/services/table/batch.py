@@ -6,7 +6,8 @@ batch as a whole is refused as a whole.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kyanite.model.tables import entity
 from kyanite.model.tables.entity import Change, ChangeRefused, Written
@@ -17,12 +18,13 @@ from kyanite.rules.entities import Act
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest.context import Location, RequestContext, Resource
 from kyanite.services.rest.error_responses import formatted
-from kyanite.services.rest.subrequests import embedded_target, part_of, subrequest
+from kyanite.services.rest.subrequests import part_of, path_and_query, subrequest
 from kyanite.services.table import errors
 from kyanite.services.table.changes import (
     ACCESS,
     MAX_BODY_BYTES,
     act_of,
+    authorize_change,
     change_of,
     etag_header,
     insertion_of,
@@ -52,7 +54,7 @@ _ANY_TOKEN = Access(account="* *", service="*", writes=True)
 _PART_HEAD = b"X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nDataServiceVersion: 3.0;\r\n"
 
 
-class _Step(NamedTuple):
+class _Step(msgspec.Struct, frozen=True, gc=False):
     """One request of a change set, decoded."""
 
     request: EmbeddedRequest
@@ -125,10 +127,10 @@ def _check_allowed(context: RequestContext, steps: Sequence[_Step]) -> None:
     principal, accessed = context.principal, _accessed(context)
     for act in {step.change.act for step in steps}:
         authorize(principal, ACCESS[act], accessed)
-    shared = shared_keys(principal)
+    is_limited = shared_keys(principal) is not None
     for index, step in enumerate(steps):
-        if shared is not None:
-            entities.check_within(shared, step.change.partition_key, step.change.row_key)
+        if is_limited:
+            authorize_change(context, step.change)
         if step.table != steps[0].table or context.container:
             _check_table(context, step, steps[0], index)
     refusal = entities.check_group([step.change for step in steps])
@@ -163,7 +165,7 @@ def _change_of(request: EmbeddedRequest, location: Location) -> Change:
 
 def _locate(context: RequestContext, target: str) -> Location:
     """What a request names by a path or by a URL with any host."""
-    path = embedded_target(target).path
+    path, _ = path_and_query(target)
     root = context.request.path.removesuffix("$batch")
     if not path.startswith(root):
         raise Malformed("InvalidUri")
@@ -226,7 +228,7 @@ async def _lone_query(context: RequestContext, request: EmbeddedRequest) -> byte
     if context.container and location.container.lower() != context.container.lower():
         raise Refused(Reason.AUTHORIZATION_FAILURE)
     headers = {**request.headers, "host": context.headers.get("host", "")}
-    inner = subrequest(context, request.method, embedded_target(request.target), headers)
+    inner = subrequest(context, request.method, *path_and_query(request.target), headers)
     part = part_of(context, inner, location, READ)
     try:
         response = await (get_entity if location.resource is Resource.OBJECT else query_entities)(part)

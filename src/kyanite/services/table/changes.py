@@ -7,9 +7,9 @@ update.
 from collections.abc import Mapping
 
 from kyanite.model.tables.entity import Change
-from kyanite.rules import entities
-from kyanite.rules.authorization import Access, Principal, ServiceSasPrincipal
+from kyanite.rules.authorization import Access, AccessedResource, authorize, shared_keys
 from kyanite.rules.entities import ANY, Act
+from kyanite.services.rest.context import RequestContext
 from kyanite.services.table.formats import check_content_type
 from kyanite.wire import edm
 from kyanite.wire.malformed import Malformed, missing_header
@@ -82,10 +82,11 @@ def _if_match(headers: Mapping[str, str]) -> str | None:
     return text[3:-1]
 
 
-def check_range(principal: Principal, partition_key: str, row_key: str) -> None:
-    """Refuse an entity that a token is not for."""
-    if isinstance(principal, ServiceSasPrincipal):
-        entities.check_within(principal.keys, partition_key, row_key)
+def authorize_change(context: RequestContext, change: Change) -> None:
+    """Refuse a change of an entity that a token is not for. Its keys may be known only from the body."""
+    if shared_keys(context.principal) is not None:
+        resource = AccessedResource("table", context.target.secondary, (change.partition_key, change.row_key))
+        authorize(context.principal, ACCESS[change.act], resource)
 
 
 def etag_header(etag: str) -> tuple[str, str]:

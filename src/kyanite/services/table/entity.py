@@ -12,8 +12,8 @@ from kyanite.services.rest.context import RequestContext
 from kyanite.services.table.changes import (
     MAX_BODY_BYTES,
     act_of,
+    authorize_change,
     change_of,
-    check_range,
     etag_header,
     insertion_of,
 )
@@ -112,7 +112,7 @@ async def _body(context: RequestContext) -> bytes:
 
 
 async def _apply(context: RequestContext, change: Change) -> Written:
-    check_range(context.principal, change.partition_key, change.row_key)
+    authorize_change(context, change)
     return await entity.apply(context.store.engine, table_key(context), (change,))
 
 

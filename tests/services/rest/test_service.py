@@ -1,0 +1,100 @@
+"""The life of a request: what is refused in which order, and the headers that every response has."""
+
+import pytest
+
+from kyanite.rules.authorization import AnonymousPrincipal
+from kyanite.server.config import AccountKeys
+from kyanite.services.rest.context import Location, Resource, new_context
+from kyanite.wire.http import Request
+from kyanite.wire.uri import decode_target
+from tests.services.harness import OTHER, VERSION, BytesBody, Harness
+from tests.services.tokens import blob_token
+
+ABSENT = {"x-ms-version": "(absent)"}
+STRANGER = AccountKeys("stranger", OTHER.keys)
+
+
+@pytest.mark.parametrize(
+    ("target", "headers", "version"),
+    [
+        ("/box?restype=container", {}, VERSION),
+        ("/box/blob?api-version=2020-02-10", ABSENT, "2020-02-10"),
+        ("/box/blob?sv=2021-08-06", ABSENT, "2021-08-06"),
+        ("/box/blob", ABSENT, None),
+        ("/BOX/blob?sv=2021-08-06", ABSENT, "2021-08-06"),
+        ("/box/blob?comp=nothing&sv=2021-08-06", ABSENT, "2021-08-06"),
+        ("/box/blob?sv=2021-08-06&a=%zz", ABSENT, None),
+        ("/box/blob", {"x-ms-version": "tomorrow"}, "tomorrow"),
+    ],
+)
+async def test_responses_repeat_the_version_as_far_as_it_is_known(
+    blobs: Harness, target: str, headers: dict[str, str], version: str | None
+) -> None:
+    answer = await blobs("GET", target, headers, sign=False)
+    assert answer.headers.get("x-ms-version") == version
+
+
+@pytest.mark.parametrize(
+    ("sent", "repeated"),
+    [("mine", "mine"), ("x" * 1024, "x" * 1024), ("x" * 1025, None), ("a\tb", None), ("é", None)],
+)
+async def test_responses_repeat_the_client_request_id(
+    blobs: Harness, sent: str, repeated: str | None
+) -> None:
+    answer = await blobs("GET", "/?comp=list", {"x-ms-client-request-id": sent})
+    assert answer.headers.get("x-ms-client-request-id") == repeated
+
+
+async def test_every_request_has_an_id_of_its_own(blobs: Harness) -> None:
+    answers = [await blobs("GET", "/?comp=list") for _ in range(3)]
+    assert len({answer.headers["x-ms-request-id"] for answer in answers}) == 3
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "status", "code"),
+    [
+        ("GET", "/BOX?restype=container", 400, "InvalidResourceName"),
+        ("PATCH", "/box?restype=container", 405, "UnsupportedHttpVerb"),
+        ("GET", "/box?restype=container&timeout=soon", 400, "InvalidQueryParameterValue"),
+        ("GET", "/box?restype=container", 401, "NoAuthenticationInformation"),
+    ],
+)
+async def test_a_request_that_cannot_be_read_is_refused_before_its_caller(
+    blobs: Harness, method: str, target: str, status: int, code: str
+) -> None:
+    answer = await blobs(method, target, sign=False)
+    assert (answer.status, answer.code) == (status, code)
+
+
+async def test_an_unknown_account_is_refused_like_a_wrong_key(blobs: Harness) -> None:
+    unknown = await blobs("GET", "/BOX?restype=container", account=STRANGER)
+    assert (unknown.status, unknown.code) == (403, "AuthenticationFailed")
+
+
+async def test_a_token_does_not_write_to_the_secondary(blobs: Harness) -> None:
+    await blobs("PUT", "/box?restype=container")
+    token = blob_token(blobs, "blob", permission="rw")
+    secondary = AccountKeys("acme-secondary", ())
+    headers = {"x-ms-blob-type": "BlockBlob"}
+    for account, status in ((secondary, 403), (AccountKeys("acme", ()), 201)):
+        answer = await blobs("PUT", f"/box/blob?{token}", headers, b"data", sign=False, account=account)
+        assert answer.status == status
+    answer = await blobs("GET", f"/box/blob?{token}", sign=False, account=secondary)
+    assert (answer.status, answer.body) == (200, b"data")
+
+
+def test_a_context_is_anonymous_at_first_and_never_changes(blobs: Harness) -> None:
+    request = Request("GET", "/acme/box", "", {}, (), BytesBody(b""), "127.0.0.1", False, 10000)
+    context = new_context(
+        blobs.environment,
+        request,
+        decode_target("", "/acme/box", "blob"),
+        blobs.environment.accounts["acme"],
+        {},
+        VERSION,
+        Location(Resource.CONTAINER, "box"),
+    )
+    assert context.principal == AnonymousPrincipal("")
+    assert (context.container, context.object_name, context.keys) == ("box", "", ("", ""))
+    with pytest.raises(AttributeError):
+        context.version = "2009-09-19"  # type: ignore[misc]
