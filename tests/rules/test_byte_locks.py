@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kyanite.rules.byte_locks import Lock, conflict, lock_conflict
+from tests.profiles import examples
 
 MINE, OTHER = 1, 2
 LAST = 2**64 - 1
@@ -192,5 +193,5 @@ class Locks(RuleBasedStateMachine):
                 assert sum(lock.is_exclusive for lock in locks) == 1
 
 
-Locks.TestCase.settings = settings(max_examples=50, stateful_step_count=15, deadline=None)
+Locks.TestCase.settings = settings(max_examples=examples(50), stateful_step_count=15)
 TestLocks = Locks.TestCase
