@@ -1,7 +1,7 @@
 """Fair turns at one listening socket that several processes share.
 
 Left to the kernel, few connections spread badly: one inherited socket lets whoever wakes first take them all, and
-``SO_REUSEPORT`` throws dice (``docs/decisions/0003-one-socket-and-fair-turns.md`` has the figures). So a process looks
+``SO_REUSEPORT`` throws dice (``docs/decisions/0003-one-socket-and-fair-accept.md`` has the figures). So a process looks
 at the roster before it accepts: while another one that is awake holds fewer connections, it steps back for a moment and
 leaves the connection to that one, but not for ever, since a client is waiting.
 """
