@@ -1,10 +1,10 @@
-# Everything a newcomer needs: `make run` serves, `make test` tests. Both set up what is missing.
+# `make run` serves, `make test` tests. Both install what is missing.
 PYTHON ?= $(shell scripts/python)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: run test lint check bench clients clean
+.PHONY: run test test-long lint check bench clients clean
 
 # What a run needs.
 $(VENV)/.run: pyproject.toml
@@ -23,6 +23,10 @@ run: $(VENV)/.run
 
 test: $(VENV)/.dev
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+
+# Random tests with twenty times the examples.
+test-long: $(VENV)/.dev
+	$(BIN)/pytest -n auto --dist worksteal --hypothesis-profile long --timeout 3600 $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format .

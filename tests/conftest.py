@@ -1,7 +1,6 @@
-"""Tests may be coroutines: each runs on an event loop of its own, of the kind the server uses.
+"""Tests may be coroutines: each runs on an event loop of its own, of the kind that the server uses.
 
-What a test was given and has an ``aclose``, or the first of several, is closed on that loop too: what is still under
-way there ends nowhere else.
+A fixture with an ``aclose``, or the first of a tuple of several, is closed on that loop too: its tasks end there.
 """
 
 import inspect
@@ -9,11 +8,10 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 import uvloop
-from hypothesis import HealthCheck, settings
 
-# How long an example takes says how busy the machine is, and nothing about the code.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+from tests import profiles
+
+profiles.register()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from kyanite.engine.api import BODY_PREFIX, Engine, Snapshot, Transaction
 from kyanite.values import Instant
+from tests.profiles import examples
 
 KEYS = (
     b"",
@@ -180,7 +181,7 @@ def check_against_a_dictionary(open_engine: Callable[[], Engine]) -> None:
     run_state_machine_as_test(
         MachineOnThisEngine,
         settings=settings(
-            max_examples=20,
+            max_examples=examples(20),
             stateful_step_count=12,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

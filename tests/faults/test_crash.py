@@ -19,9 +19,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.faults.client import BROKEN, PUT, Connection, files_of, token_of
+from tests.profiles import examples
 from tests.server_process import ServerProcess, eventually
 
-ROUNDS = 22
+ROUNDS = examples(10)
 KIB = 1024
 DELETED = 0
 """The version of a name at which there is nothing."""

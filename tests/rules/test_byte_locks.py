@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kyanite.rules.byte_locks import Lock, Range, conflict, lock_all, lock_conflict, unlock
 from kyanite.rules.refusals import Reason, Refused
+from tests.profiles import examples
 
 MINE, OTHER = 1, 2
 LAST = 2**64 - 1
@@ -193,7 +194,7 @@ class Locks(RuleBasedStateMachine):
                 assert sum(lock.is_exclusive for lock in locks) == 1
 
 
-Locks.TestCase.settings = settings(max_examples=50, stateful_step_count=15, deadline=None)
+Locks.TestCase.settings = settings(max_examples=examples(50), stateful_step_count=15)
 TestLocks = Locks.TestCase
 
 

@@ -17,6 +17,7 @@ from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import TICKS_PER_SECOND, Instant, LeaseId
+from tests.profiles import examples
 
 IDS = [LeaseId("a"), LeaseId("b"), LeaseId("c")]
 START = 638_500_000_000_000_000
@@ -254,5 +255,5 @@ class Leases(RuleBasedStateMachine):
             )
 
 
-Leases.TestCase.settings = settings(max_examples=200, stateful_step_count=25, deadline=None)
+Leases.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=25)
 TestLeases = Leases.TestCase

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kyanite.rules.share_modes import EVERYTHING, Open, Rights, conflict
+from tests.profiles import examples
 
 MODES = {
     "-": Rights.NONE,
@@ -147,5 +148,5 @@ class Opens(RuleBasedStateMachine):
             assert is_free is self.counters.admits(access, share), (access, share)
 
 
-Opens.TestCase.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+Opens.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=20)
 TestOpens = Opens.TestCase

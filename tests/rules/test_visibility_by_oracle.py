@@ -12,6 +12,7 @@ from kyanite.rules import visibility
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.visibility import NEVER, MessageState
 from kyanite.values import TICKS_PER_SECOND, Instant
+from tests.profiles import examples
 from tests.rules.visibility_oracle import SEVEN_DAYS, Event, History
 
 START = 638_500_000_000_000_000
@@ -131,5 +132,5 @@ def secret(number: int, event: int) -> bytes:
     return b"%4d%4d" % (number, event)
 
 
-Messages.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Messages.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40)
 TestMessages = Messages.TestCase

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from kyanite.wire import queue_message
 from kyanite.wire.malformed import Malformed
+from tests.profiles import examples
 
 BEGINNINGS = ["", "<?xml version='1.0' encoding='utf-8'?>\n", " ", "\ufeff", "<a>", "<?xml version='1.0'?>"]
 TEXTS = st.text(st.characters(codec="utf-8") | st.sampled_from("<>&\t\r\n ]\x01\ufffe\uffff"), max_size=40)
 
 
 @given(text=TEXTS, beginning=st.sampled_from(BEGINNINGS), cut=st.integers(0, 3), spoiled=st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_what_is_read_without_a_parser_is_what_a_parser_reads(
     text: str, beginning: str, cut: int, spoiled: bool
 ) -> None:
@@ -29,7 +30,6 @@ def test_what_is_read_without_a_parser_is_what_a_parser_reads(
 @given(
     text=st.text(st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters="\ufffe\uffff"))
 )
-@settings(max_examples=100, deadline=None)
 def test_a_text_is_read_as_it_was_written(text: str) -> None:
     document = f"<QueueMessage><MessageText>{escape(text)}</MessageText></QueueMessage>".encode()
     assert queue_message.decode(document) == text

@@ -1,7 +1,7 @@
 """Fair accepting on one socket that several processes share.
 
 Left to the kernel, few connections spread badly: with one inherited socket the process that wakes first accepts them
-all, and with ``SO_REUSEPORT`` chance decides (``docs/decisions/0003-one-socket-and-fair-turns.md`` has measurements).
+all, and with ``SO_REUSEPORT`` chance decides (``docs/decisions/0003-one-socket-and-fair-accept.md`` has measurements).
 So a process reads the process table before it accepts. While another process that serves has fewer connections, it
 waits a moment and leaves the connection to that one; but not for ever, since a client is waiting.
 """

@@ -1,7 +1,7 @@
 """Listening sockets: bound once by the supervisor, inherited by every worker.
 
 ``SO_REUSEPORT`` is never set, so that a port that is in use is an error and not silently shared
-(``docs/decisions/0003-one-socket-and-fair-turns.md``).
+(``docs/decisions/0003-one-socket-and-fair-accept.md``).
 """
 
 import errno

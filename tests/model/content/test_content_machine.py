@@ -13,6 +13,7 @@ from kyanite.model.content import content, interval_rows, layers, reading
 from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.maintenance import compaction
 from tests.model.content.world import OWNER, World
+from tests.profiles import examples
 
 SPACE = 120
 """How long the contents may get. Small, so that splices meet each other."""
@@ -167,7 +168,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_small")
 def test_contents_against_byte_arrays() -> None:
     Contents.TestCase.settings = settings(
-        max_examples=60,
+        max_examples=examples(60),
         stateful_step_count=40,
         deadline=None,
         suppress_health_check=list(HealthCheck),
@@ -176,7 +177,7 @@ def test_contents_against_byte_arrays() -> None:
 
 
 @pytest.mark.usefixtures("_small")
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", range(examples(SEEDS)))
 def test_a_random_walk(seed: int) -> None:
     chance = Random(seed)
     contents = Contents()

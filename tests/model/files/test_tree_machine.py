@@ -34,6 +34,7 @@ from kyanite.model.maintenance.tasks import TASKS, step_each, step_of
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
+from tests.profiles import examples
 
 T = TypeVar("T")
 
@@ -375,6 +376,6 @@ def test_a_file_with_several_names_is_known_by_each() -> None:
 
 
 TestTrees = Trees.TestCase
-TestTrees.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestTrees.settings = settings(max_examples=examples(100), stateful_step_count=40)
 TestLinkedTrees = LinkedTrees.TestCase
 TestLinkedTrees.settings = TestTrees.settings

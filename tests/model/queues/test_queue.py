@@ -1,156 +1,129 @@
-"""Queues as they are stored: what a request costs beside many messages, and what is left behind."""
+"""Queues themselves: made, changed, cleared, deleted and listed."""
+
+from contextlib import AbstractContextManager
 
 import pytest
 
-from kyanite.engine import transaction
+from kyanite.engine.faulty import Call, FaultyEngine, Repeat
+from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import keys
-from kyanite.model.maintenance.spent_messages import ROWS_PER_STEP, WALK_EVERY_SECONDS
-from kyanite.model.queues import message, queue
-from kyanite.model.queues.message import MAX_EXPIRED, SHORT_TEXT_BYTES
+from kyanite.model.queues import queue
 from kyanite.model.queues.queue import QueueKey
+from kyanite.model.records import Policy
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant
 from tests.model.content.world import outcome
-from tests.model.queues.world import QUEUE, QueueWorld
-
-MANY = 2 * MAX_EXPIRED + 100
+from tests.model.queues.world import QUEUE, START, QueueWorld
 
 
-@pytest.fixture
-def world() -> QueueWorld:
-    return QueueWorld()
+def refuses(reason: Reason) -> AbstractContextManager[pytest.ExceptionInfo[Refused]]:
+    return pytest.raises(Refused, match=reason.name)
 
 
-def test_messages_come_in_the_order_in_which_they_were_put(world: QueueWorld) -> None:
-    names = [f"{number:03}" for number in range(100)]
-    for name in names:
-        world.put(name)
-    got = [one.id for _ in range(4) for one in world.get(32)]
-    assert got == names
-    assert world.get(32) == []
-    world.second += 31
-    assert [one.id for _ in range(4) for one in world.get(32)] == names
+def test_a_queue_may_be_created_again_with_the_same_metadata() -> None:
+    engine = MemoryEngine()
+    assert outcome(queue.create(engine, QUEUE, {"Color": "blue", "size": "7"}))
+    assert not outcome(queue.create(engine, QUEUE, {"SIZE": "7", "color": "blue"}))
+    for other in ({"color": "Blue", "size": "7"}, {"color": "blue"}, {}):
+        with refuses(Reason.QUEUE_ALREADY_EXISTS):
+            outcome(queue.create(engine, QUEUE, other))
+    assert outcome(queue.get_properties(engine, QUEUE)).record.metadata == {"Color": "blue", "size": "7"}
 
 
-def test_a_request_costs_the_same_beside_any_number_of_messages(
-    world: QueueWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A body that touches more rows than this is refused by the engine."""
-    for number in range(MANY):
-        world.put(f"{number}")
-    held = world.get(32, timeout=600)
-    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 8)
-    put = world.put("one more")
-    world.delete("one more", put.receipt)
-    (got,) = world.get()
-    updated = world.update(got.id, got.receipt, text="new")
-    world.delete(got.id, updated.receipt)
-    world.delete(held[-1].id, held[-1].receipt)
-    assert len(world.peek(4)) == 4
-    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 1 + queue.COUNT_SHARDS)
-    assert world.count() == MANY - 2
-    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 1 + 3 * 32)
-    assert len(world.get(32)) == 32
-    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 4)
+def test_creating_a_queue_again_keeps_its_messages() -> None:
+    world = QueueWorld()
+    world.put("a")
+    assert not outcome(queue.create(world.engine, QUEUE, {}))
+    assert [one.id for one in world.peek()] == ["a"]
+
+
+def test_metadata_and_policies_change_apart() -> None:
+    engine = MemoryEngine()
+    outcome(queue.create(engine, QUEUE, {"a": "1"}))
+    policies = (Policy("read", START, None, "r"),)
+    outcome(queue.set_policies(engine, QUEUE, policies))
+    outcome(queue.set_metadata(engine, QUEUE, {"b": "2"}))
+    found = outcome(queue.find(engine, QUEUE))
+    assert found is not None
+    assert (found.metadata, found.policies) == ({"b": "2"}, policies)
+
+
+def test_a_queue_that_does_not_exist() -> None:
+    engine = MemoryEngine()
+    assert outcome(queue.find(engine, QUEUE)) is None
+    for request in (
+        lambda: queue.get_properties(engine, QUEUE),
+        lambda: queue.set_metadata(engine, QUEUE, {}),
+        lambda: queue.set_policies(engine, QUEUE, ()),
+        lambda: queue.clear(engine, QUEUE),
+        lambda: queue.delete(engine, QUEUE),
+    ):
+        with refuses(Reason.QUEUE_NOT_FOUND):
+            outcome(request())
+    assert list(outcome(engine.read(lambda snap: list(snap.scan(b"", b"\xff"))))) == []
+
+
+def test_clearing_a_queue_keeps_all_but_its_messages() -> None:
+    world = QueueWorld()
+    outcome(queue.set_metadata(world.engine, QUEUE, {"a": "1"}))
+    before = outcome(queue.get_properties(world.engine, QUEUE)).record
+    world.put("a")
     world.clear()
-    assert world.peek() == []
-    outcome(queue.delete(world.engine, QUEUE))
+    after = outcome(queue.get_properties(world.engine, QUEUE))
+    assert (after.record.metadata, after.record.created_at) == (before.metadata, before.created_at)
+    assert (after.message_count, world.peek()) == (0, [])
 
 
-def test_the_count_is_exact_while_nothing_expires(world: QueueWorld) -> None:
-    receipts = [(f"{number}", world.put(f"{number}").receipt) for number in range(50)]
-    assert world.count() == 50
-    hidden = world.get(10)
-    assert world.count() == 50
-    for one in hidden[:5]:
-        world.delete(one.id, one.receipt)
-    for name, receipt in receipts[10:15]:
-        world.delete(name, receipt)
-    assert world.count() == 40
-    world.clear()
-    assert world.count() == 0
-    world.put("new")
-    assert world.count() == 1
+def test_every_message_set_has_an_id_of_its_own() -> None:
+    """Also when nothing but the clock's resolution lies between two of them."""
+    engine = MemoryEngine(clock=lambda: START)
+    ids: list[int] = []
+    for name in ("a", "b"):
+        key = QueueKey("acme", name)
+        outcome(queue.create(engine, key, {}))
+        for _ in range(3):
+            ids.append(outcome(queue.get_properties(engine, key)).record.message_set_id)
+            outcome(queue.clear(engine, key))
+    assert len(set(ids)) == len(ids)
+    purged = {int.from_bytes(key[1:], "big") for key, _ in _rows(engine, keys.DISCARDED_MESSAGES)}
+    assert purged == set(ids)
 
 
-def test_any_number_of_expired_messages_do_not_hide_a_live_one(world: QueueWorld) -> None:
-    for number in range(MANY):
-        world.put(f"{number}", "ü" * SHORT_TEXT_BYTES, life=10)
-    world.put("alive", life=100)
-    world.second = 11
-    assert [one.id for one in world.peek()] == ["alive"]
-    assert [one.id for one in world.get()] == ["alive"]
-    assert world.count() == len(world.rows(keys.MESSAGES))
-    assert world.get() == []
-    assert world.count() == len(world.rows(keys.MESSAGES)) == 1
-    assert world.rows(b"b") == []
+def test_ids_are_unlike_those_of_format_1() -> None:
+    """Format 1 used the instant of the transaction, up to the end of the calendar."""
+    engine = MemoryEngine(clock=lambda: START)
+    outcome(queue.create(engine, QUEUE, {}))
+    record = outcome(queue.get_properties(engine, QUEUE)).record
+    assert record.created_at == START
+    assert record.message_set_id > Instant(3_155_378_975_999_999_999)
 
 
-def test_expired_messages_are_cleared_away_a_bounded_number_at_a_time(
-    world: QueueWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(MANY):
-        world.put(f"{number}", life=10)
-    world.put("alive", life=100)
-    world.second = 11
-    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 5 * MAX_EXPIRED)
-    assert [one.id for one in world.get()] == ["alive"]
+def test_a_body_that_runs_again_clears_once() -> None:
+    world = QueueWorld()
+    world.put("a")
+    engine = FaultyEngine(world.engine, {(Call.RUN, 1): Repeat(2)})
+    outcome(queue.clear(engine, QUEUE))
+    engine.check_all_hit()
+    assert len(world.rows(keys.DISCARDED_MESSAGES)) == 1
 
 
-def test_expired_messages_are_deleted_wherever_they_are(world: QueueWorld) -> None:
-    for number in range(3 * ROWS_PER_STEP):
-        world.put(f"{number}", life=10 if number % 3 else -1)
-    world.clean_up()
-    assert world.count() == 3 * ROWS_PER_STEP
-    world.second += 11
-    world.clean_up()
-    assert world.count() == 3 * ROWS_PER_STEP, "it was walked through just before"
-    world.second += int(WALK_EVERY_SECONDS)
-    world.clean_up()
-    assert world.count() == ROWS_PER_STEP == len(world.rows(keys.MESSAGES))
+def test_a_listing_is_in_order_of_names_and_pages() -> None:
+    engine = MemoryEngine()
+    for account, name in (("acme", "bb"), ("acme", "a1"), ("acme", "a2"), ("other", "a3"), ("acme", "c")):
+        outcome(queue.create(engine, QueueKey(account, name), {"n": name}))
+
+    def listed(prefix: str = "", first: str = "", limit: int = 10) -> tuple[list[str], str | None]:
+        page = outcome(queue.list_queues(engine, "acme", prefix=prefix, first=first, limit=limit))
+        assert all(record.metadata == {"n": name} for name, record in page.items)
+        return [name for name, _ in page.items], page.next_name
+
+    assert listed() == (["a1", "a2", "bb", "c"], None)
+    assert listed(limit=2) == (["a1", "a2"], "bb")
+    assert listed(first="bb", limit=2) == (["bb", "c"], None)
+    assert listed(prefix="a", limit=1) == (["a1"], "a2")
+    assert listed(prefix="a", first="a2") == (["a2"], None)
+    assert listed(prefix="b", first="c") == ([], None)
 
 
-def test_what_was_cleared_or_deleted_is_purged_step_by_step(
-    world: QueueWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(MANY):
-        world.put(f"{number}", "x" * 10_000 if number % 10 == 0 else "short")
-    world.clear()
-    for number in range(MANY):
-        world.put(f"{number}")
-    outcome(queue.delete(world.engine, QUEUE))
-    monkeypatch.setattr(transaction, "MAX_BODY_ROWS", 3 * ROWS_PER_STEP)
-    world.clean_up()
-    left = [key for prefix in b"qmabz" for key, _ in world.rows(bytes([prefix]))]
-    assert left == []
-
-
-def test_a_receipt_finds_nothing_in_another_queue_nor_in_a_new_one_of_the_name(world: QueueWorld) -> None:
-    other = QueueKey("acme", "other")
-    outcome(queue.create(world.engine, other, {}))
-    put = world.put("one")
-    with pytest.raises(Refused) as refusal:
-        outcome(message.delete(world.engine, other, "one", put.receipt))
-    assert refusal.value.reason is Reason.MESSAGE_NOT_FOUND
-    outcome(queue.delete(world.engine, QUEUE))
-    with pytest.raises(Refused) as refusal:
-        world.delete("one", put.receipt)
-    assert refusal.value.reason is Reason.QUEUE_NOT_FOUND
-    outcome(queue.create(world.engine, QUEUE, {}))
-    assert world.peek() == []
-    with pytest.raises(Refused) as refusal:
-        world.delete("one", put.receipt)
-    assert refusal.value.reason is Reason.MESSAGE_NOT_FOUND
-
-
-@pytest.mark.parametrize("size", [0, 1, SHORT_TEXT_BYTES, SHORT_TEXT_BYTES + 1, 64 * 1024])
-def test_a_text_of_any_size_comes_back_and_leaves_nothing(world: QueueWorld, size: int) -> None:
-    world.put("one", "x" * size)
-    assert world.peek()[0].text == "x" * size
-    (got,) = world.get()
-    assert got.text == "x" * size
-    updated = world.update("one", got.receipt)
-    assert world.peek()[0].text == "x" * size
-    updated = world.update("one", updated.receipt, text="y" * size)
-    assert world.peek()[0].text == "y" * size
-    world.delete("one", updated.receipt)
-    assert world.rows(keys.MESSAGES) == world.rows(b"b") == []
+def _rows(engine: MemoryEngine, prefix: bytes) -> list[tuple[bytes, bytes]]:
+    return outcome(engine.read(lambda snap: list(snap.scan(prefix, keys.after(prefix)))))

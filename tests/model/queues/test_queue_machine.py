@@ -12,6 +12,7 @@ from kyanite.model.queues.message import SHORT_TEXT_BYTES, Message, Receipt
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import TICKS_PER_SECOND
 from tests.model.queues.world import START, QueueWorld
+from tests.profiles import examples
 from tests.rules.visibility_oracle import FOREVER, Oracle
 
 SECONDS = st.sampled_from([0, 1, 2, 5, 10, 30])
@@ -145,5 +146,5 @@ class Queue(RuleBasedStateMachine):
         assert one.text == history.text
 
 
-Queue.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Queue.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40)
 TestQueue = Queue.TestCase

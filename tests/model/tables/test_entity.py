@@ -189,33 +189,3 @@ async def test_a_deleted_table_is_purged_in_bounded_steps(monkeypatch: pytest.Mo
     for prefix in (keys.entities(table_id), keys.entity_parts(table_id), keys.DELETED_TABLES):
         assert await rows(engine, prefix) == 0
     assert await properties_of(engine, "kept") == {"n": 1}
-
-
-async def test_names_of_tables_compare_without_case() -> None:
-    engine = await with_table()
-    with pytest.raises(Refused, match="TABLE_ALREADY_EXISTS"):
-        await table.create(engine, TableKey("acme", "tHINGS"))
-    assert (await table.get(engine, TableKey("acme", "THINGS"))).name == "Things"
-    await table.create(engine, TableKey("other", "tHINGS"))
-    await table.delete(engine, TableKey("acme", "things"))
-    assert await table.find(engine, TABLE) is None
-    assert (await table.get(engine, TableKey("other", "things"))).name == "tHINGS"
-
-
-async def test_a_listing_of_tables_pages_and_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = MemoryEngine()
-    for name in ("Bbb", "aaa", "ccc", "CCD"):
-        await table.create(engine, TableKey("acme", name))
-
-    async def listed(first: str, limit: int, wanted: str = "") -> tuple[list[str], str | None]:
-        page = await table.list_tables(
-            engine, "acme", matches=lambda name: wanted in name, first=first, limit=limit
-        )
-        return page.names, page.next_name
-
-    assert await listed("", 10) == (["aaa", "Bbb", "ccc", "CCD"], None)
-    assert await listed("", 3) == (["aaa", "Bbb", "ccc"], "CCD")
-    assert await listed("CCD", 3) == (["CCD"], None)
-    assert await listed("", 4) == (["aaa", "Bbb", "ccc", "CCD"], None)
-    monkeypatch.setattr(table, "MAX_TABLES_READ", 2)
-    assert await listed("", 10, wanted="c") == ([], "ccc")

@@ -24,6 +24,7 @@ from tests.model.tables.world import (
     is_true_of,
     written,
 )
+from tests.profiles import examples
 
 STRINGS = KEYS.map(lambda text: Typed(STRING, text))
 
@@ -40,7 +41,7 @@ def stored(entity: Entity) -> dict[str, Any]:
     return {**keys, **decode_entity(entity.as_json())[2]}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(OPERATORS), st.tuples(STRINGS, STRINGS) | st.tuples(VALUES, CONSTANTS))
 def test_a_comparison_means_what_it_says(operator: str, pair: tuple[Typed, Typed]) -> None:
     value, constant = pair

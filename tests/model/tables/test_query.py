@@ -34,6 +34,7 @@ from tests.model.tables.world import (
     is_true_of,
     written,
 )
+from tests.profiles import examples
 
 T = TypeVar("T")
 TABLE = TableKey("acme", "Things")
@@ -84,7 +85,7 @@ def keys_of(entities: Sequence[Entity]) -> list[tuple[str, str]]:
     return [(each.partition_key, each.row_key) for each in entities]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(ENTITIES, FILTERS | COMPARISONS, st.integers(1, 5), st.sampled_from([1, 2, 3, MAX_COST]))
 def test_a_filter_finds_what_it_means(entities: list[Entity], wanted: Any, limit: int, max_cost: int) -> None:
     """However few entities a page may have, and however few it may look at."""
@@ -94,7 +95,6 @@ def test_a_filter_finds_what_it_means(entities: list[Entity], wanted: Any, limit
         assert at_once(find_all(engine, written(wanted), limit)) == keys_of(expected)
 
 
-@settings(max_examples=100)
 @given(ENTITIES, KEY_FILTERS)
 def test_a_filter_over_keys_alone_looks_at_no_entity(entities: list[Entity], wanted: Any) -> None:
     plan = query.plan(decode_filter(written(wanted)))

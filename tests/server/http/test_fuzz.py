@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.request_parser import IncomingRequest, RequestReader
+from tests.profiles import examples
 from tests.server.http.live_server import LiveHttp, describe, statuses
 from tests.server.http.test_request_parser import StillFlow
 
@@ -292,7 +293,7 @@ def extent(reading: Reading) -> tuple[int, int]:
 
 
 quick = settings(
-    max_examples=250,
+    max_examples=examples(250),
     derandomize=True,  # The same streams every time: what fails then is what was changed.
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -316,7 +317,7 @@ def test_how_a_stream_is_cut_up_does_not_matter(pieces: list[bytes]) -> None:
     assert read_by_us(pieces) == read_by_us([b"".join(pieces)])
 
 
-@settings(quick, max_examples=40)
+@settings(quick, max_examples=examples(40))
 @given(st.lists(request_bytes(), min_size=1, max_size=3))
 def test_good_streams_are_read_in_full(requests: list[bytes]) -> None:
     """Guards the other tests: if nothing were ever understood, they would all hold."""
@@ -328,7 +329,7 @@ def test_good_streams_are_read_in_full(requests: list[bytes]) -> None:
     event(f"{len(ours.messages)} understood")
 
 
-@settings(quick, max_examples=60)
+@settings(quick, max_examples=examples(60))
 @given(split_streams())
 def test_the_server_answers_what_the_reader_reads(fuzzed: LiveHttp, pieces: list[bytes]) -> None:
     """One answer for each request, one more for an error, whatever comes; then the connection ends.
