@@ -19,7 +19,7 @@ async def get_stats(context: RequestContext) -> Response:
 
 
 async def get_information(_: RequestContext) -> Response:
-    """Every account here is a general-purpose one that says it is replicated to a readable secondary."""
+    """Every account is a general-purpose one, replicated to a readable secondary as far as clients can tell."""
     return Response(
         200,
         [

@@ -1,8 +1,8 @@
-"""The Blob service as a table, to be held against the REST reference.
+"""The Blob service as a table, to be compared with the REST reference.
 
-The last column is what a shared access signature or an anonymous caller needs (``rules/permissions.py``). Rows that
-differ only by a header stand in the order in which the service tells them apart. Blob Batch, which looks its parts up
-here, has its rows in ``batch.py``.
+The last column is what a shared access signature or an anonymous caller needs (``rules/permissions.py``). Of rows that
+differ only by a header, the first that matches counts. Blob Batch, which looks up its parts here, has its rows in
+``batch.py``.
 """
 
 from kyanite.rules.permissions import Access
@@ -14,7 +14,6 @@ from kyanite.services.blob import (
     block_list,
     container,
     copy,
-    download,
     lists,
     page_blob,
     page_ranges,
@@ -80,7 +79,7 @@ OPERATIONS = (
     Op("Put Blob", "PUT", BLOB, query(), page_blob.put_page_blob, CREATE_OR_WRITE, when="x-ms-blob-type: PageBlob", writes=True),
     Op("Put Blob", "PUT", BLOB, query(), append_blob.put_append_blob, CREATE_OR_WRITE, when="x-ms-blob-type: AppendBlob", writes=True),
     Op("Put Blob", "PUT", BLOB, query(), block_blob.put_blob, CREATE_OR_WRITE, writes=True),
-    Op("Get Blob", "GET", BLOB, query(), download.get_blob, READ),
+    Op("Get Blob", "GET", BLOB, query(), blob.get_blob, READ),
     Op("Get Blob Properties", "HEAD", BLOB, query(), blob.get_blob_properties, READ),
     Op("Delete Blob", "DELETE", BLOB, query(), blob.delete_blob, Access(account="o d", service="d"), writes=True),
     Op("Get Blob Metadata", "GET HEAD", BLOB, query(comp="metadata"), blob.get_blob_metadata, READ),

@@ -1,4 +1,4 @@
-"""What is copied into a blob: what ``x-ms-copy-source`` names, or a range of it as if that had been sent."""
+"""Sources of copies into blobs: what ``x-ms-copy-source`` names, or a range of it that is received like a body."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
@@ -41,7 +41,7 @@ _MOMENTS = ("snapshot=", "versionid=", "sharesnapshot=")
 class Source(NamedTuple):
     key: SourceKey
     url: str
-    """As it is shown later: without the signature, which is a secret."""
+    """As the properties of the copy return it: without the signature, which is secret."""
     conditions: Conditions
 
 
@@ -51,7 +51,7 @@ class ReceivedSource(NamedTuple):
 
 
 async def find_source(context: RequestContext, *, with_own_key: bool) -> Source:
-    """What the request may copy. A file always has to be opened by a signature of its own."""
+    """The source that the request names, if it may read that. The URL of a file always needs its own signature."""
     kind = kind_of(context, (BLOB_SOURCE, FILE_SOURCE))
     is_blob = kind is BLOB_SOURCE
     found = await source_of(context, kind, with_own_key=with_own_key and is_blob)
@@ -59,11 +59,11 @@ async def find_source(context: RequestContext, *, with_own_key: bool) -> Source:
         key = blob_paths.readable_key_of(found) if is_blob else file_paths.readable_path_of(found)
     except Refused as cause:
         raise Unverified(Refused(Reason.RESOURCE_NOT_FOUND)) from cause
-    return Source(key, _told(context.headers[COPY_SOURCE]), _conditions_of(context.headers))
+    return Source(key, _without_signature(context.headers[COPY_SOURCE]), _conditions_of(context.headers))
 
 
 async def receive_range(context: RequestContext, limits: Sequence[tuple[str, int]]) -> ReceivedBody:
-    """The range of the source that is to be written, checked and safe. It may not be empty."""
+    """Receive the range of the source that is to be written. An empty one is refused."""
     check_no_body(context)
     wanted = source_range_of(context.headers)
     source = await find_source(context, with_own_key=False)
@@ -79,7 +79,7 @@ async def receive_range(context: RequestContext, limits: Sequence[tuple[str, int
 async def receive_source(
     context: RequestContext, source: Source, wanted: ByteRange | None, most: int, expected: Expected
 ) -> ReceivedSource:
-    """Read a source, the whole or a range of it, and store it anew; ``most`` bytes may come of it."""
+    """Read a source or a range of it, up to ``most`` bytes, and store the bytes again."""
     stream: Stream[BlobRecord] = Stream(context.store)
     try:
         opened = await stream.open(_reading_of(source, wanted))
@@ -98,7 +98,7 @@ async def receive_source(
 
 
 def source_range_of(headers: Mapping[str, str]) -> ByteRange | None:
-    """What is not a range is refused: the whole, taken for a part of it, would do harm."""
+    """A range that cannot be decoded is refused: to copy the whole source instead would be wrong."""
     text = headers.get(RANGE)
     if not text:
         return None
@@ -140,7 +140,7 @@ def _conditions_of(headers: Mapping[str, str]) -> Conditions:
     )
 
 
-def _told(url: str) -> str:
+def _without_signature(url: str) -> str:
     parts = urlsplit(url)
     kept = "&".join(part for part in parts.query.split("&") if part.startswith(_MOMENTS))
     return parts._replace(query=kept).geturl()
