@@ -4,7 +4,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 from kyanite.engine.api import Scope, Snapshot, Transaction
+from kyanite.engine.clock import wall_clock
 from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.engine.transaction import Clock
 from kyanite.values import Instant
 
 T = TypeVar("T")
@@ -55,8 +57,8 @@ class Counted:
 class CountingEngine(MemoryEngine):
     """Keeps what each transaction and each reading cost."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, clock: Clock = wall_clock) -> None:
+        super().__init__(clock=clock)
         self.costs: list[int] = []
 
     def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]:

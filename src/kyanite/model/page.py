@@ -1,4 +1,4 @@
-"""A page of named things, in the order of their names: containers, queues, shares."""
+"""Pages of containers, queues and shares, in the order of their names."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Page(Generic[R]):
 def page_by_name(
     snap: Snapshot, base: bytes, decode: Callable[[bytes], R], *, prefix: str, first: str, limit: int
 ) -> Page[R]:
-    """What is stored under ``base`` and a name that begins with the prefix, from the name ``first`` on."""
+    """A page of the rows whose key is ``base`` and a name: names that begin with the prefix, from ``first`` on."""
     start = max(base + prefix.encode(), base + first.encode())
     items: list[tuple[str, R]] = []
     for key, value in snap.scan(start, keys.after(base + prefix.encode()), limit=limit + 1):

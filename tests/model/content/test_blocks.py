@@ -83,7 +83,7 @@ def test_a_block_may_be_in_the_list_more_than_once(world: World) -> None:
         fewer, _ = compose(world, stored, [], listed(world, stored)[:2])
         world.check_counts([fewer])
         world.run(lambda tx, each=fewer: content.drop(tx, each))  # type: ignore[misc]
-        world.sweep_all()
+        world.collect_all()
         assert world.rows() == {}
 
 

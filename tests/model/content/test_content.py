@@ -61,7 +61,7 @@ def test_no_bytes_are_no_rows(world: World) -> None:
     assert plan(world, NO_CONTENT, 5, 10) == ReadPlan([Zeros(10)], 15)
 
 
-def test_an_extent_is_one_row_and_then_a_grave(world: World) -> None:
+def test_an_extent_is_one_row_and_then_a_freed_one(world: World) -> None:
     stored, rows = counting(world, lambda tx: content.create(tx, [extent(4096, 100)]))
     assert rows == 1
     (row,) = world.rows()
@@ -129,7 +129,7 @@ def test_a_page_write_costs_the_same_however_fragmented_the_blob_is() -> None:
 
 
 @pytest.mark.parametrize("step", [1, -1, 7])
-def test_runs_fill_up_in_whatever_order_pages_are_written(world: World, step: int) -> None:
+def test_interval_rows_fill_up_in_whatever_order_pages_are_written(world: World, step: int) -> None:
     stored = NO_CONTENT
     for number in range(1001):
         stored = world.run(_writing(stored, number * step % 1001 * 512, b"page"))
@@ -165,7 +165,7 @@ def test_a_drop_and_a_clear_of_everything_cost_a_few_rows(world: World) -> None:
     assert plan(world, cleared, 0, 100 * GIB) == ReadPlan([Zeros(100 * GIB)], 100 * GIB)
     _, rows = counting(world, lambda tx: content.drop(tx, cleared))
     assert rows <= 3
-    world.sweep_all()
+    world.collect_all()
     assert world.rows() == {}
 
 
@@ -188,7 +188,7 @@ def test_every_step_of_the_background_is_bounded(world: World, monkeypatch: pyte
         return run(with_count)
 
     monkeypatch.setattr(world.engine, "run", counted_run)
-    world.sweep_all()
+    world.collect_all()
     assert len(costs) > 2
     assert max(costs) < 16 * 64 * 4
     assert len(world.rows(b"x")) == sum(
@@ -252,7 +252,7 @@ def test_a_long_plan_stops_short_and_continues_as_a_pinned_read(
     world.run(lambda tx: reading.release_content(tx, OWNER, 7))
     world.run(lambda tx: reading.release_content(tx, OWNER, 7))
     world.check_counts([written])
-    world.sweep_all()
+    world.collect_all()
     assert len(world.rows(b"l")) == 1
 
 

@@ -31,8 +31,8 @@ class Contents(RuleBasedStateMachine):
         self.world = World()
         self.contents: list[Content] = []
         self.expected: list[bytearray] = []
-        self.held: list[tuple[int, Content, bytes]] = []
-        self.next_hold = 0
+        self.pinned: list[tuple[int, Content, bytes]] = []
+        self.next_number = 0
 
     def pick(self, index: int) -> int:
         return index % len(self.contents)
@@ -90,30 +90,30 @@ class Contents(RuleBasedStateMachine):
 
     @precondition(lambda self: self.contents)
     @rule(index=st.integers(0, 9))
-    def take_hold(self, index: int) -> None:
-        held = self.contents[self.pick(index)]
-        self.next_hold += 1
-        number = self.next_hold
-        if held.layer:
-            self.world.run(lambda tx: reading.pin_content(tx, held, OWNER, number))
-            self.held.append((number, held, bytes(self.expected[self.pick(index)])))
+    def pin(self, index: int) -> None:
+        content_to_pin = self.contents[self.pick(index)]
+        self.next_number += 1
+        number = self.next_number
+        if content_to_pin.layer:
+            self.world.run(lambda tx: reading.pin_content(tx, content_to_pin, OWNER, number))
+            self.pinned.append((number, content_to_pin, bytes(self.expected[self.pick(index)])))
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.pinned)
     @rule()
-    def release_hold(self) -> None:
-        number, _, _ = self.held.pop()
+    def release(self) -> None:
+        number, _, _ = self.pinned.pop()
         self.world.run(lambda tx: reading.release_content(tx, OWNER, number))
 
     @rule(steps=st.integers(1, 4))
-    def sweep(self, steps: int) -> None:
+    def collect(self, steps: int) -> None:
         for _ in range(steps):
-            self.world.sweep()
+            self.world.collect()
 
     @invariant()
     def every_byte_is_right(self) -> None:
         for stored, expected in zip(self.contents, self.expected, strict=True):
             assert self.world.bytes_of(stored, 0, len(expected)) == expected
-        for _, stored, then in self.held:
+        for _, stored, then in self.pinned:
             assert self.world.bytes_of(stored, 0, len(then)) == then
 
     @invariant()
@@ -135,21 +135,21 @@ class Contents(RuleBasedStateMachine):
                 self.share(index)
             case "d" if len(self.contents) > 1:
                 self.drop(index)
-            case "h" if len(self.held) < 3:
-                self.take_hold(index)
-            case "r" if self.held:
-                self.release_hold()
+            case "h" if len(self.pinned) < 3:
+                self.pin(index)
+            case "r" if self.pinned:
+                self.release()
             case "p":
-                self.sweep(chance.randint(1, 4))
+                self.collect(chance.randint(1, 4))
 
     def teardown(self) -> None:
-        while self.held:
-            self.release_hold()
-        self.world.sweep_all()
+        while self.pinned:
+            self.release()
+        self.world.collect_all()
         self.every_byte_is_right()
         while self.contents:
             self.drop(0)
-        self.world.sweep_all()
+        self.world.collect_all()
         assert self.world.rows() == {}
         assert self.world.segments.data == {}
 

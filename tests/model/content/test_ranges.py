@@ -9,7 +9,7 @@ import pytest
 from kyanite.engine.api import Snapshot
 from kyanite.model.content import content, interval_rows, layers, ranges
 from kyanite.model.content.content import NO_CONTENT, Content
-from kyanite.model.content.ranges import Page, Range
+from kyanite.model.content.ranges import Range, RangePage
 from kyanite.model.maintenance import compaction
 from tests.model.content.world import World
 
@@ -64,7 +64,7 @@ def expected(kinds: list[str]) -> list[Range]:
     return found
 
 
-def pages(world: World, ask: Callable[[Snapshot, int], Page]) -> list[Range]:
+def pages(world: World, ask: Callable[[Snapshot, int], RangePage]) -> list[Range]:
     """All pages one after the other, put together again where a page ended within a range."""
     found: list[Range] = []
     start: int | None = 0
@@ -82,7 +82,7 @@ def test_where_there_is_data(world: World, seed: int) -> None:
     written = Written(world, Random(seed))
     for _ in range(40):
         written.change()
-        world.sweep()
+        world.collect()
     found = pages(
         world, lambda snapshot, at: ranges.data_ranges(snapshot, written.stored, at, SPACE, limit=3)
     )
@@ -96,8 +96,8 @@ def kind_of(before: int, after: int) -> str:
 
 
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("sweeps", [0, 3])
-def test_what_has_changed(world: World, seed: int, sweeps: int) -> None:
+@pytest.mark.parametrize("steps", [0, 3])
+def test_what_has_changed(world: World, seed: int, steps: int) -> None:
     written = Written(world, Random(seed))
     for _ in range(30):
         written.change()
@@ -106,13 +106,13 @@ def test_what_has_changed(world: World, seed: int, sweeps: int) -> None:
         snapshots.append((world.run(lambda tx: content.share(tx, written.stored)), list(written.steps)))
         for _ in range(5):
             written.change()
-            for _ in range(sweeps):
-                world.sweep()
+            for _ in range(steps):
+                world.collect()
     snapshots.append((written.stored, written.steps))
     for old, old_steps in snapshots[:3]:
         for new, new_steps in snapshots[1:]:
 
-            def ask(snapshot: Snapshot, at: int, old: Content = old, new: Content = new) -> Page:
+            def ask(snapshot: Snapshot, at: int, old: Content = old, new: Content = new) -> RangePage:
                 return ranges.changed_ranges(snapshot, (old, new), at, SPACE, limit=3)
 
             kinds = [kind_of(*steps) for steps in zip(old_steps, new_steps, strict=True)]
@@ -161,22 +161,22 @@ def test_what_has_changed_by_blocks_and_through_versions(world: World, seed: int
             ),
         )
         assert found == expected(["-"] * start + in_blocks(kinds)[start:])
-    held = pages(
+    data = pages(
         world,
         lambda snapshot, at: ranges.data_ranges(snapshot, contents[-1], at, SPACE, limit=3, block=BLOCK),
     )
-    assert held == expected(in_blocks(["d" if history[-1] else "-" for history in histories]))
+    assert data == expected(in_blocks(["d" if history[-1] else "-" for history in histories]))
 
 
-def test_a_page_ends_after_looking_at_very_much(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "_LOOKED_AT_MAX", 5)
+def test_a_page_ends_after_reading_very_many_intervals(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "_INTERVALS_MAX", 5)
     bodies = world.segments.put(*[bytes(10)] * 20)
     stored = world.run(lambda tx: content.create(tx, bodies))
     page = world.read(lambda snapshot: ranges.data_ranges(snapshot, stored, 0, 200, limit=10))
-    assert page == Page([Range(0, 50)], 50)
+    assert page == RangePage([Range(0, 50)], 50)
 
 
-def test_what_two_contents_share_is_not_looked_at(world: World) -> None:
+def test_a_layer_that_two_contents_share_is_not_read(world: World) -> None:
     stored = world.run(lambda tx: content.create(tx, world.segments.put(*[bytes(10)] * 50)))
     snapshot = world.run(lambda tx: content.share(tx, stored))
     changed = world.run(lambda tx: content.write(tx, stored, 105, b"x"))
@@ -184,4 +184,4 @@ def test_what_two_contents_share_is_not_looked_at(world: World) -> None:
         if not layer_row.endswith((90).to_bytes(8, "big")):
             world.run(lambda tx, key=layer_row: tx.delete(key))  # type: ignore[misc]
     page = world.read(lambda state: ranges.changed_ranges(state, (snapshot, changed), 0, 500, limit=10))
-    assert page == Page([Range(105, 106)], None)
+    assert page == RangePage([Range(105, 106)], None)

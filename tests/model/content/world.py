@@ -39,7 +39,7 @@ def outcome(awaitable: Awaitable[T]) -> T:
 
 
 class Segments:
-    """Extents in memory, as the sweeper sees them: one segment per body, let go at once, and pins by hand."""
+    """Extents in memory, as maintenance uses them: each call makes a sealed segment, and pins are made by hand."""
 
     def __init__(self) -> None:
         self.data: dict[bytes, bytearray] = {}
@@ -125,7 +125,7 @@ class World:
         self.engine = MemoryEngine()
         self.segments = Segments()
         self.members = Members(self.segments)
-        self.sweeper = GarbageCollector(self.engine, self.segments, self.members)
+        self.collector = GarbageCollector(self.engine, self.segments, self.members)
 
     def run(self, body: Callable[[Transaction], T]) -> T:
         return outcome(self.engine.run(body))
@@ -133,14 +133,14 @@ class World:
     def read(self, body: Callable[[Snapshot], T]) -> T:
         return outcome(self.engine.read(body))
 
-    def sweep(self) -> bool:
-        return outcome(self.sweeper.step())
+    def collect(self) -> bool:
+        return outcome(self.collector.step())
 
-    def sweep_all(self) -> None:
+    def collect_all(self) -> None:
         for _ in range(10_000):
-            if not self.sweep():
+            if not self.collect():
                 return
-        raise AssertionError("The sweeper never comes to an end.")
+        raise AssertionError("Garbage collection does not come to an end.")
 
     def rows(self, prefix: bytes = b"") -> dict[bytes, bytes]:
         return self.read(lambda snapshot: dict(snapshot.scan(prefix, prefix + b"\xff" * 40)))
@@ -167,7 +167,7 @@ class World:
         self.read(lambda snapshot: self._check_layers(snapshot, contents))
 
     def _check_sources(self, snapshot: Snapshot, listed: list[Interval], plain: list[int]) -> None:
-        stored = [interval for each in _layers(snapshot) for interval in _checked_runs(snapshot, each)]
+        stored = [interval for each in _layers(snapshot) for interval in _checked_intervals(snapshot, each)]
         extents: Counter[tuple[bytes, int]] = Counter()
         bodies: Counter[int] = Counter(plain)
         for interval in [*listed, *stored]:
@@ -187,8 +187,8 @@ class World:
 
     def _check_layers(self, snapshot: Snapshot, contents: list[Content]) -> None:
         heads = {each: layers.load(snapshot, each) for each in _layers(snapshot)}
-        held = [msgspec.msgpack.decode(row) for _, row in snapshot.scan(b"h", b"i")]
-        records = Counter([stored.layer for stored in contents if stored.layer] + held)
+        pinned = [msgspec.msgpack.decode(row) for _, row in snapshot.scan(b"h", b"i")]
+        records = Counter([stored.layer for stored in contents if stored.layer] + pinned)
         uppers = Counter(head.below for head in heads.values() if head.below)
         assert {each: (head.records, head.uppers) for each, head in heads.items()} == {
             each: (records[each], uppers[each]) for each in heads
@@ -202,12 +202,12 @@ def _layers(snapshot: Snapshot) -> list[int]:
     return [int.from_bytes(key[1:], "big") for key, _ in snapshot.scan(b"l", b"m")]
 
 
-def _checked_runs(snapshot: Snapshot, layer_id: int) -> list[Interval]:
-    """The intervals of a layer, which are in order and do not overlap, in runs that are where their keys say."""
+def _checked_intervals(snapshot: Snapshot, layer_id: int) -> list[Interval]:
+    """The intervals of a layer, which are in order and do not overlap, in rows that are where their keys say."""
     intervals: list[Interval] = []
-    for run in scan(snapshot, layer_id):
-        assert run.key == keys.interval_row(layer_id, run.intervals[0].offset)
-        intervals += run.intervals
+    for row in scan(snapshot, layer_id):
+        assert row.key == keys.interval_row(layer_id, row.intervals[0].offset)
+        intervals += row.intervals
     for left, right in pairwise(intervals):
         assert left.end <= right.offset
     return intervals

@@ -1,4 +1,4 @@
-"""The sweeper takes nothing that is read or referred to, leaves nothing that is not, and may stop anywhere."""
+"""Garbage collection takes nothing that is read or referred to, leaves nothing that is not, and may stop anywhere."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from random import Random
@@ -12,7 +12,7 @@ from kyanite.model import keys
 from kyanite.model.content import content, reading
 from kyanite.model.content.content import Content
 from kyanite.model.content.layer_view import layers
-from kyanite.model.maintenance.freed_extents import FREED_AT_ONCE
+from kyanite.model.maintenance.freed_extents import FREED_PER_STEP
 from tests.model.content.world import OWNER, Segments, World, outcome
 from tests.model.files.builders import FileShare
 from tests.model.maintenance.garbage_collection import GarbageCollector
@@ -48,7 +48,7 @@ def test_a_segment_goes_when_its_last_extent_was_dropped(world: World) -> None:
     kept, _ = stored(world, b"kept")
     gone, extents = stored(world, b"gone")
     drop(world, gone)
-    world.sweep_all()
+    world.collect_all()
     assert list(world.segments.data) != []
     assert extents[0].segment not in world.segments.data
     assert world.bytes_of(kept, 0, 4) == b"kept"
@@ -60,14 +60,12 @@ def test_a_dead_stretch_of_a_living_segment_is_given_back(world: World) -> None:
     gone = world.run(lambda tx: content.create(tx, [first]))
     kept = world.run(lambda tx: content.create(tx, [second]))
     drop(world, gone)
-    world.sweep_all()
+    world.collect_all()
     assert world.segments.read(first, 0, 5) == b"\xdd" * 5
     assert world.bytes_of(kept, 0, 6) == b"second"
 
 
-def test_a_segment_in_hand_is_removed_when_it_is_let_go(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_open_segment_is_removed_when_it_is_sealed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async def none(_: Iterable[bytes]) -> set[bytes]:
         return set()
 
@@ -76,17 +74,19 @@ def test_a_segment_in_hand_is_removed_when_it_is_let_go(
         *committed, uncommitted = world.segments.put(b"one", b"two", b"three", b"on its way")
         for each in committed:
             drop(world, world.run(lambda tx, each=each: content.create(tx, [each])))  # type: ignore[misc]
-            world.sweep_all()
+            world.collect_all()
         assert world.segments.read(uncommitted, 0, 10) == b"on its way"
         assert world.segments.read(committed[0], 0, 11) == b"\xdd" * 11
         assert len(world.rows()) == 1
-    world.sweep_all()
+    world.collect_all()
     assert world.segments.data == {}
     assert world.rows() == {}
 
 
-def test_let_go_is_asked_before_rows_are_looked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last extent of a segment may be committed and let go between the two questions."""
+def test_whether_a_segment_is_sealed_is_read_before_its_rows(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last extent of a segment may be committed and the segment sealed between the two."""
     dead, late = world.segments.put(b"dead", b"late")
     drop(world, world.run(lambda tx: content.create(tx, [dead])))
     committed: list[Content] = []
@@ -96,7 +96,7 @@ def test_let_go_is_asked_before_rows_are_looked_for(world: World, monkeypatch: p
         return set(segments)
 
     monkeypatch.setattr(world.segments, "sealed", commits_meanwhile)
-    world.sweep_all()
+    world.collect_all()
     assert world.bytes_of(committed[0], 0, 4) == b"late"
 
 
@@ -104,32 +104,32 @@ def test_readers_that_began_before_keep_what_they_read(world: World) -> None:
     what, extents = stored(world, b"content")
     pin = world.segments.pin()
     drop(world, what)
-    assert world.sweep()
+    assert world.collect()
     for _ in range(5):
-        assert not world.sweep()
+        assert not world.collect()
     assert world.segments.read(extents[0], 0, 7) == b"content"
     later = world.segments.pin()
     world.segments.pins.remove(pin)
-    world.sweep_all()
+    world.collect_all()
     assert extents[0].segment not in world.segments.data
     world.segments.pins.remove(later)
 
 
-def test_having_looked_is_work_though_readers_must_be_waited_for_a_moment(world: World) -> None:
-    """Else the sweeper would rest after every look, and space would come back slower than it is given up."""
-    for _ in range(3 * FREED_AT_ONCE):
+def test_reading_what_to_free_is_work_though_readers_have_to_finish_first(world: World) -> None:
+    """Otherwise maintenance would rest after every read, and give space back slower than requests free it."""
+    for _ in range(3 * FREED_PER_STEP):
         drop(world, stored(world, b"content")[0])
     rests = 0
     for _ in range(3):
         pin = world.segments.pin()
-        rests += not world.sweep()
+        rests += not world.collect()
         world.segments.pins.remove(pin)
-        rests += not world.sweep()
+        rests += not world.collect()
     assert rests == 0
     assert world.rows(b"g") == {}
 
 
-def test_the_estate_of_a_dead_process_is_settled(world: World) -> None:
+def test_a_dead_process_is_cleaned_up_after(world: World) -> None:
     segments = world.segments
     uncommitted = segments.put(b"never committed")
     committed = segments.put(b"committed", b"not", b"this too")
@@ -139,12 +139,12 @@ def test_the_estate_of_a_dead_process_is_settled(world: World) -> None:
     world.run(lambda tx: reading.pin_content(tx, layered, OWNER, 1))
     segments.dead[DEAD] = [uncommitted[0].segment, committed[0].segment]
     pin = segments.pin()
-    assert world.sweep()
+    assert world.collect()
     for _ in range(5):
-        assert not world.sweep()
+        assert not world.collect()
     assert uncommitted[0].segment in segments.data
     segments.pins.remove(pin)
-    world.sweep_all()
+    world.collect_all()
     assert uncommitted[0].segment not in segments.data
     assert world.bytes_of(what, 0, 17) == b"committedthis too"
     assert segments.read(committed[1], 0, 3) == b"\xdd" * 3
@@ -161,10 +161,10 @@ def test_what_a_dead_process_had_open_is_closed(world: World) -> None:
         files.open(path, owner=owner)
     files.mark("d/shared")
     files.mark("d/alone")
-    world.sweep_all()
+    world.collect_all()
     assert len(world.rows(b"Q")) == 4
     world.segments.dead[DEAD] = []
-    world.sweep_all()
+    world.collect_all()
     assert [key[1:13] for key in world.rows(b"Q")] == [OWNER]
     left = files.open_file(shared)
     assert left is not None
@@ -180,7 +180,7 @@ class Interrupted(Exception):
 
 
 class Unsteady:
-    """Lets a sweeper take only so many steps outside itself, and then no more."""
+    """Lets a collector take a number of steps outside itself, and then no more."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -232,7 +232,7 @@ class UnsteadySegments(Segments):
 
 
 def busy_world(seed: int) -> tuple[World, list[tuple[Content, bytes]]]:
-    """A world with everything in it that a sweeper may find, and the contents that are to survive."""
+    """A world with everything in it that a collector may find, and the contents that are to survive."""
     chance, world = Random(seed), World()
     bodies = [chance.randbytes(10) for _ in range(200)]
     first, _ = stored(world, *bodies)
@@ -260,7 +260,7 @@ def check(world: World, survivors: list[tuple[Content, bytes]]) -> None:
 def check_all_gone(world: World, survivors: list[tuple[Content, bytes]]) -> None:
     for what, _ in survivors:
         drop(world, what)
-    world.sweep_all()
+    world.collect_all()
     assert world.rows() == {}
     assert world.segments.data == {}
 
@@ -269,13 +269,13 @@ def test_it_may_stop_anywhere() -> None:
     world, survivors = busy_world(1)
     for steps in range(1, 400):
         unsteady = Unsteady(steps % 29)
-        sweeper = GarbageCollector(
+        collector = GarbageCollector(
             UnsteadyEngine(world.engine, unsteady),  # type: ignore[arg-type]
             UnsteadySegments(world.segments, unsteady),
             world.members,
         )
         try:
-            while outcome(sweeper.step()):
+            while outcome(collector.step()):
                 pass
             break
         except Interrupted:
@@ -287,13 +287,13 @@ def test_it_may_stop_anywhere() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_two_sweepers_may_work_at_once(seed: int) -> None:
+def test_two_collectors_may_work_side_by_side(seed: int) -> None:
     world, survivors = busy_world(seed)
     chance = Random(seed)
-    sweepers = [GarbageCollector(world.engine, world.segments, world.members) for _ in range(2)]
+    collectors = [GarbageCollector(world.engine, world.segments, world.members) for _ in range(2)]
     idle = 0
     while idle < 20:
-        idle = 0 if outcome(chance.choice(sweepers).step()) else idle + 1
+        idle = 0 if outcome(chance.choice(collectors).step()) else idle + 1
         check(world, survivors)
     check_all_gone(world, survivors)
 
@@ -305,7 +305,7 @@ def test_long_chains_are_flattened(world: World) -> None:
         snapshots.append(share(world, base))
         base = write(world, base, number * 10, b"x")
         for _ in range(30):
-            world.sweep()
+            world.collect()
     depths = world.read(lambda state: [len(list(layers(state, each.layer))) for each in [*snapshots, base]])
     assert max(depths) <= 10
     world.check_counts([*snapshots, base])

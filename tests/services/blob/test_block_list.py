@@ -211,11 +211,13 @@ async def test_what_is_only_staged_is_listed_on_request(blobs: Harness) -> None:
     assert shown.xml.find("Blobs/Blob[2]/Properties/Etag") is None
 
 
-async def test_staged_blocks_die_a_week_after_the_last(blobs: Harness) -> None:
+async def test_staged_blocks_expire_a_week_after_the_last(blobs: Harness) -> None:
     await stage(blobs, 0, b"zero")
     blobs.clock.now = type(blobs.clock.now)(blobs.clock.now + 7 * 24 * 3600 * 10_000_000 + 100)
     assert (await commit(blobs, ("Latest", 0))).code == "InvalidBlockList"
     assert (await blobs("GET", "/box/b?comp=blocklist")).code == "BlobNotFound"
+    listed = await blobs("GET", LIST + "&include=uncommittedblobs")
+    assert list(listed.xml.iter("Name")) == []
 
 
 @pytest.mark.parametrize(("version", "status"), [("2026-04-06", 403), ("2026-06-06", 201)])

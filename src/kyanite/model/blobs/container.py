@@ -1,7 +1,8 @@
 """Containers: the transactions over them and their listing.
 
-A container is found by its name and keeps everything under its id. Deleting it removes the name and leaves the id to
-be taken apart in the background, so the name is free at once and a container of any size goes in one transaction.
+A container is found by its name, and its blobs are stored under its id. Deleting it removes the name and marks the id,
+and maintenance purges the blobs. So a container of any size is deleted by one transaction, and the name can be reused
+immediately.
 """
 
 from collections.abc import Awaitable, Callable
@@ -50,7 +51,7 @@ decode_container: Callable[[bytes], ContainerRecord] = msgspec.msgpack.Decoder(C
 
 
 class ContainerAtInstant(msgspec.Struct, frozen=True, gc=False):
-    """A container as it was at an instant, for whatever is computed from time."""
+    """A container and the instant at which it was read: lease states depend on the time."""
 
     record: ContainerRecord
     at: Instant
@@ -84,7 +85,7 @@ def create(
 
 
 def find(engine: Engine, key: ContainerKey) -> Awaitable[ContainerRecord | None]:
-    """The container if there is one: for deciding who may see it, before anything is asked of it."""
+    """The container if it exists: for its ACL, before the request is authorised."""
 
     def body(snap: Snapshot) -> ContainerRecord | None:
         stored = snap.get(key.key)
@@ -96,7 +97,7 @@ def find(engine: Engine, key: ContainerKey) -> Awaitable[ContainerRecord | None]
 def get_properties(
     engine: Engine, key: ContainerKey, lease_id: LeaseId | None
 ) -> Awaitable[ContainerAtInstant]:
-    """Its properties, metadata and policies. A lease id is a condition here: it must be the active one."""
+    """Its properties, metadata and policies. If the request names a lease, that must be the active one."""
 
     def body(snap: Snapshot) -> ContainerAtInstant:
         record = load(snap, key)
@@ -141,7 +142,7 @@ def _change(
     lease_id: LeaseId | None,
     change: Callable[[ContainerRecord, Instant], ContainerRecord],
 ) -> Awaitable[ContainerRecord]:
-    """A write that a lease does not protect: only Delete Container is exclusive, so an id is just a condition."""
+    """A write that a lease does not prevent: only Delete Container needs it. A lease id is a condition here."""
 
     def body(tx: Transaction) -> ContainerRecord:
         record = load(tx, key)

@@ -50,7 +50,7 @@ class PageBlobChange:
 @dataclass(frozen=True, slots=True)
 class PageRanges:
     record: BlobRecord
-    page: ranges.Page
+    page: ranges.RangePage
 
 
 def write(

@@ -1,8 +1,7 @@
-"""Block lists: content that is made of blocks, each of them intervals that begin with its tag.
+"""Content made of blocks. A block is a number of intervals, the first of which has the tag of the block.
 
-A block on its way is content of its own (``content.create`` with a tag). Committing a list moves the
-intervals of the blocks into the content of the blob; the bytes stay where they are, and the references change
-only for what is no longer, or newly, or more often in the list.
+A staged block is content of its own (``content.create`` with a tag). Committing a list moves the intervals of its
+blocks into the content of the blob. The bytes stay where they are, and only the references that differ are counted.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,22 +28,22 @@ class Block(NamedTuple):
 
 def blocks_of(snapshot: Snapshot, content: Content) -> Iterator[Block]:
     """The blocks of a content in order. Content that was not made of blocks is one block without a tag."""
-    gathered: list[Interval] = []
+    block: list[Interval] = []
     for interval in visible(snapshot, content, 0, ENDLESS):
-        if interval.tag and gathered:
-            yield Block(gathered[0].tag, tuple(gathered))
-            gathered = []
-        gathered.append(interval)
-    if gathered:
-        yield Block(gathered[0].tag, tuple(gathered))
+        if interval.tag and block:
+            yield Block(block[0].tag, tuple(block))
+            block = []
+        block.append(interval)
+    if block:
+        yield Block(block[0].tag, tuple(block))
 
 
 def compose(tx: Transaction, old: Content, staged: Iterable[Content], blocks: Sequence[Block]) -> Content:
     """Content that is exactly these blocks, each from ``blocks_of(old)`` or from the staged contents.
 
-    The old content and all staged ones are given up, whether their blocks are in the list or not.
+    The old content and all staged ones are dropped, whether their blocks are in the list or not.
     """
-    intervals = list(_in_a_row(blocks))
+    intervals = list(_laid_out(blocks))
     differences = references.count({}, intervals, 1)
     for content in staged:
         references.count(differences, short_list(tx, content), -1)
@@ -69,13 +68,13 @@ def _rewrite(
     tx: Transaction, layer_id: int, intervals: Sequence[Interval], differences: dict[Source, int]
 ) -> Content:
     loaded = list(interval_rows.scan(tx, layer_id))
-    for run in loaded:
-        references.count(differences, run.intervals, -1)
+    for row in loaded:
+        references.count(differences, row.intervals, -1)
     interval_rows.store(tx, layer_id, loaded, intervals, fill=True)
     return Content(layer=layer_id)
 
 
-def _in_a_row(blocks: Iterable[Block]) -> Iterator[Interval]:
+def _laid_out(blocks: Iterable[Block]) -> Iterator[Interval]:
     offset = 0
     for block in blocks:
         tag = block.tag

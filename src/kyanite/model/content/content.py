@@ -1,14 +1,11 @@
-"""What lies where in a blob or file.
+"""Where the bytes of a blob or file are.
 
-A ``Content`` is the part of a record that says where the bytes are: in one inline body, in a short list of
-intervals, or in a layer. It knows no length: what is not stored reads as zeros, and where a blob ends is its
-record's business. All functions work on a transaction or a snapshot and touch no file; each costs the same
-whatever the size.
+A ``Content`` is the part of a record that says where the bytes are: in one inline body, in a short list of intervals,
+or in a layer. It has no length: what is not stored reads as zeros, and the record says where the blob ends. All
+functions work on a transaction or a snapshot and touch no file. Each costs the same whatever the size.
 
-A function that changes content returns the new value, for the caller to store in its record; the old value
-must not be used again.
-
-How this is laid out, and why, is told in ``docs/decisions/0002-content-in-extents-and-layers.md``.
+A function that changes content returns the new value, which the caller stores in its record. The old value must not be
+used again. ``docs/decisions/0002-content-in-extents-and-layers.md`` says why it is laid out like this.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,14 +41,13 @@ __all__ = [
 ]
 
 INLINE_MAX = 16 * 1024
-"""Up to this size a body is kept in the engine and costs one commit and no file."""
+"""A body up to this size is stored in the engine. It costs one commit and no file."""
 
 SHORT_MAX = 4
-"""Up to so many intervals are kept in the record itself."""
+"""Up to this many intervals are stored in the record itself."""
 
 _SPLICE_ROWS_MAX = 8
-"""A splice that overlaps more runs than this goes into a layer of its own, and the rest is left to the
-background."""
+"""A splice that overlaps more rows than this goes into a new layer, and compaction does the rest."""
 
 _PLAN_PARTS = 4096
 _PLAN_INLINE_BYTES = 4 * 1024 * 1024
@@ -60,7 +56,7 @@ _PLAN_INLINE_BYTES = 4 * 1024 * 1024
 class Content(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Where the bytes of one blob or file are. Stored: fields are only ever added at the end.
 
-    At most one of the fields is set; none, when all is zeros.
+    At most one field is set. If none is, all bytes are zeros.
     """
 
     body: int = 0
@@ -109,7 +105,7 @@ def create(tx: Transaction, payload: bytes | Sequence[Extent], *, tag: bytes = b
 
 
 def share(tx: Transaction, content: Content) -> Content:
-    """The same bytes for another record: a snapshot or a copy."""
+    """The same bytes for one more record: a snapshot or a copy."""
     if content.body:
         return Content(body=_store_body(tx, _load_body(tx, content.body)))
     if content.layer:
@@ -120,7 +116,7 @@ def share(tx: Transaction, content: Content) -> Content:
 
 
 def drop(tx: Transaction, content: Content) -> None:
-    """Its record is gone, or has other content now."""
+    """Remove the references of a record that is deleted or gets other content."""
     if content.body:
         tx.delete(keys.body(content.body))
     elif content.layer:
@@ -130,11 +126,11 @@ def drop(tx: Transaction, content: Content) -> None:
 
 
 def listed(tx: Transaction, intervals: Sequence[Interval]) -> Content:
-    """Content of these intervals, whose references have been counted."""
+    """Content of these intervals. Their references are counted already."""
     if len(intervals) <= SHORT_MAX:
         return Content(intervals=tuple(intervals))
     number = tx.new_id()
-    layers.found(tx, number, intervals)
+    layers.create(tx, number, intervals)
     return Content(layer=number)
 
 
@@ -156,23 +152,23 @@ def write(
     *,
     tag: bytes = b"",
 ) -> Content:
-    """Put these bytes at the offset, in place of what was there."""
+    """Write these bytes at the offset, in place of what is there."""
     new = _store(tx, payload, offset, tag)
     return _splice(tx, content, offset, new[-1].end, new) if new else content
 
 
 def clear(tx: Transaction, content: Content, offset: int, length: int) -> Content:
-    """Let this range read as zeros and take no space."""
+    """Make this range read as zeros and take no space."""
     return _splice(tx, content, offset, offset + length, [Interval(offset, length)]) if length else content
 
 
 def truncate(tx: Transaction, content: Content, length: int) -> Content:
-    """Let everything from this offset on read as zeros, also if the blob should grow again."""
+    """Make everything from this offset on read as zeros, also if the blob grows again."""
     return clear(tx, content, length, ENDLESS - length)
 
 
 def _splice(tx: Transaction, content: Content, start: int, end: int, new: list[Interval]) -> Content:
-    """Put the new intervals, data just stored or one hole, in place of the range."""
+    """Replace the range by the new intervals: data that was just stored, or one hole."""
     differences: dict[Source, int] = {}
     references.count(differences, new, -1)
     if content.layer:
@@ -220,7 +216,7 @@ def _splice_layer(
 
 
 def _without_holes(intervals: list[Interval]) -> list[Interval]:
-    """Holes need to be stored only where they hide something."""
+    """A hole has to be stored only where it hides a lower layer."""
     return [interval for interval in intervals if not interval.is_hole]
 
 
@@ -228,7 +224,7 @@ def _without_holes(intervals: list[Interval]) -> list[Interval]:
 
 
 def visible(snapshot: Snapshot, content: Content, start: int, end: int) -> Iterator[Interval]:
-    """The data within the range, clipped to it and in order. What lies between is zeros."""
+    """The data in the range, clipped to it and in order. The gaps between are zeros."""
     if content.layer:
         for interval in LayerView(snapshot, content.layer).intervals(start, end):
             if not interval.is_hole:
@@ -271,7 +267,7 @@ def read_plan(snapshot: Snapshot, content: Content, offset: int, length: int) ->
 
 
 def _store(tx: Transaction, payload: bytes | Sequence[Extent], offset: int, tag: bytes) -> list[Interval]:
-    """New bytes, referred to once: by the intervals that are returned."""
+    """Store new bytes. The intervals that are returned are the only reference to them."""
     if not isinstance(payload, bytes):
         references.begin(tx, payload)
         return lay_out(payload, offset, tag)

@@ -1,8 +1,7 @@
-"""The intervals of one layer, as rows: each row is a run of up to RUN_MAX intervals, keyed by where the first
-begins.
+"""The intervals of one layer, as rows: a row has up to ROW_MAX intervals and is keyed by the offset of the first.
 
-A splice reads the run in which it begins and those it overlaps, and writes back what has changed. So it costs
-the same in a layer of ten intervals and of a million, and a list of 50,000 blocks is 800 rows.
+A splice reads the row in which it begins and those it overlaps, and writes back what has changed. So it costs the same
+in a layer of ten intervals and of a million, and a list of 50,000 blocks is 800 rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +27,7 @@ class IntervalRow(NamedTuple):
 
 
 def load(snapshot: Snapshot, layer: int, start: int, end: int, *, limit: int) -> list[IntervalRow]:
-    """The run that begins at the start or before it, and at most so many more that begin within the range."""
+    """The row that begins at the start or before it, and at most ``limit`` more that begin within the range."""
     after_start = keys.interval_row(layer, start + 1)
     rows = list(snapshot.scan(keys.interval_row(layer, 0), after_start, reverse=True, limit=1))
     if end > start + 1 and limit:
@@ -39,7 +38,7 @@ def load(snapshot: Snapshot, layer: int, start: int, end: int, *, limit: int) ->
 def scan(
     snapshot: Snapshot, layer: int, start: int = 0, *, limit: int | None = None
 ) -> Iterator[IntervalRow]:
-    """The runs that begin at the start or behind it, in order, lazily."""
+    """The rows that begin at the start or after it, in order, lazily."""
     for key, value in snapshot.scan(
         keys.interval_row(layer, start), keys.after(keys.interval_rows(layer)), limit=limit
     ):
@@ -55,12 +54,11 @@ def replace(
     new: Sequence[Interval],
     differences: dict[Source, int],
 ) -> None:
-    """Put the new intervals in place of whatever is in the range; ``loaded`` are all runs of the range.
+    """Replace all intervals in the range by the new ones. ``loaded`` are all rows of the range.
 
-    What this changes in the references is added to the differences, the new intervals counted like the
-    others.
+    The references that this adds and removes are added to ``differences``, those of the new intervals included.
     """
-    parts = cut([interval for run in loaded for interval in run.intervals], start, end)
+    parts = cut([interval for row in loaded for interval in row.intervals], start, end)
     count(differences, parts.touched, -1)
     count(differences, parts.remains, 1)
     count(differences, new, 1)
@@ -76,12 +74,12 @@ def _has_more(snapshot: Snapshot, layer: int, start: int) -> bool:
 def store(
     tx: Transaction, layer: int, loaded: Sequence[IntervalRow], intervals: Sequence[Interval], *, fill: bool
 ) -> None:
-    """Write the intervals in place of the loaded runs, and only the rows that differ.
+    """Write the intervals in place of the loaded rows, but only the rows that differ.
 
-    With ``fill`` runs are made as full as can be, because what follows will be added at their end; otherwise
-    they are made equally long, because the next insertion may be anywhere.
+    With ``fill`` rows are as full as possible, because further intervals will be added at the end. Otherwise they are
+    equally long, because the next insertion may be anywhere.
     """
-    stored = {run.key: run.value for run in loaded}
+    stored = {row.key: row.value for row in loaded}
     for chunk in _chunks(intervals, fill):
         key, value = keys.interval_row(layer, chunk[0].offset), _encode(chunk)
         if stored.pop(key, None) != value:

@@ -1,8 +1,6 @@
-"""An interval: so many bytes of a content, and where they come from. Lists of intervals are sorted and never
-overlap.
+"""Intervals: bytes of a content, and where they are stored. Lists of intervals are sorted and never overlap.
 
-Pure functions only. That lists of intervals are cut and clipped in memory is what keeps the layers above
-simple: they load a few rows, work on a list and store it again.
+Pure functions only. The modules above load a few rows, work on a list in memory and store it again.
 """
 
 from bisect import bisect_left, bisect_right
@@ -29,7 +27,7 @@ class Interval(msgspec.Struct, frozen=True, array_like=True, gc=False):
     body: int = 0
     """The number of an inline body."""
     tag: bytes = b""
-    """The id of the block that begins here; an interval without one goes on with the block before it."""
+    """The id of the block that begins here. An interval without a tag belongs to the block before it."""
 
     @property
     def end(self) -> int:
@@ -45,15 +43,15 @@ _end_of = attrgetter("end")
 
 
 class Cut(NamedTuple):
-    """A list taken apart at a range."""
+    """A list that is split at the ends of a range."""
 
     before: list[Interval]
     inside: list[Interval]
     behind: list[Interval]
     touched: list[Interval]
-    """The intervals of the list that reach into the range, as they were."""
+    """The intervals of the list that reach into the range, not clipped."""
     remains: list[Interval]
-    """What is left of those outside the range: parts that are now in ``before`` or ``behind``."""
+    """The parts of those that are outside the range, and now in ``before`` or ``behind``."""
 
 
 def clip(interval: Interval, start: int, end: int) -> Interval:
@@ -72,7 +70,7 @@ def clip(interval: Interval, start: int, end: int) -> Interval:
 
 
 def cut(intervals: list[Interval], start: int, end: int) -> Cut:
-    """Take the range out. An interval across both edges of it is split, so that one source is then named twice."""
+    """Split the list. An interval across both ends of the range is split too, and its source is then named twice."""
     first = bisect_right(intervals, start, key=_end_of)
     last = bisect_left(intervals, end, lo=first, key=_offset_of)
     before, touched, behind = intervals[:first], intervals[first:last], intervals[last:]

@@ -1,4 +1,4 @@
-"""What is seen from above through layers that lie on each other."""
+"""The layer view: what a layer and the layers below it show together."""
 
 from collections.abc import Iterator
 
@@ -10,11 +10,10 @@ from kyanite.model.content.intervals import Interval, clip
 
 
 class LayerView:
-    """The layers from one downwards, in one snapshot. A lower one is looked at only where those above have
-    gaps."""
+    """The layers from one downwards, in one snapshot. A lower one is read only where those above it have gaps."""
 
     def __init__(self, snapshot: Snapshot, top: int, *, until: int = 0) -> None:
-        """Down to the lowest, or to the one on the layer ``until``."""
+        """Down to the lowest layer, or down to the one above the layer ``until``."""
         self._snapshot = snapshot
         self._until = until
         self._top = top
@@ -30,9 +29,9 @@ class LayerView:
                 if interval is None:
                     continue
                 if interval.offset <= at:
-                    seen = clip(interval, at, bound)
-                    yield seen
-                    at = seen.end
+                    visible = clip(interval, at, bound)
+                    yield visible
+                    at = visible.end
                     break
                 bound = min(bound, interval.offset)
             else:
@@ -61,7 +60,7 @@ def layers(snapshot: Snapshot, top: int) -> Iterator[int]:
 
 
 class _Cursor:
-    """A place in one layer that only moves forward, by whole runs where it has far to go."""
+    """An offset in one layer that only moves forward. Rows in between are skipped."""
 
     __slots__ = ("_below", "_index", "_intervals", "_layer", "_rows", "_snapshot")
 
@@ -80,7 +79,7 @@ class _Cursor:
         return self._below
 
     def seek(self, at: int) -> Interval | None:
-        """The first interval that ends behind this place: the one that covers it, or the next."""
+        """The first interval that ends after this offset: the one that covers it, or the next."""
         while True:
             intervals = self._intervals
             while self._index < len(intervals):
@@ -88,21 +87,21 @@ class _Cursor:
                 if interval.end > at:
                     return interval
                 self._index += 1
-            if not self._next_run(at):
+            if not self._next_row(at):
                 return None
 
-    def _next_run(self, at: int) -> bool:
-        run = next(self._rows, None) if self._rows is not None else self._jump(at)
-        if run is not None and run.intervals[-1].end <= at:
-            run = self._jump(at)
-        self._intervals = [] if run is None else run.intervals
+    def _next_row(self, at: int) -> bool:
+        row = next(self._rows, None) if self._rows is not None else self._jump(at)
+        if row is not None and row.intervals[-1].end <= at:
+            row = self._jump(at)
+        self._intervals = [] if row is None else row.intervals
         self._index = 0
-        return run is not None
+        return row is not None
 
     def _jump(self, at: int) -> IntervalRow | None:
-        """The run that covers the place, or the first behind it."""
+        """The row that covers the offset, or the first after it."""
         self._rows = interval_rows.scan(self._snapshot, self._layer, at + 1)
-        for run in interval_rows.load(self._snapshot, self._layer, at, at, limit=0):
-            if run.intervals[-1].end > at:
-                return run
+        for row in interval_rows.load(self._snapshot, self._layer, at, at, limit=0):
+            if row.intervals[-1].end > at:
+                return row
         return next(self._rows, None)

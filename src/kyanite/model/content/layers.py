@@ -1,13 +1,12 @@
 """Layers: sets of intervals that lie on each other, shared by snapshots and copies.
 
-What a layer does not cover is what the layer below it shows there; below the lowest there are zeros. Only a
-layer that one record refers to, and on which no other lies, is ever written by a splice. Everybody else puts
-a new layer on top first. So a snapshot is one more reference, whatever the size, and sees the same bytes for
-ever.
+Where a layer has a gap, the layer below it is visible; below the lowest there are zeros. A splice writes only into a
+layer that has one record and no layer on it. Otherwise it first puts a new layer on top. So a snapshot is one more
+reference whatever the size, and keeps the same bytes for ever.
 
-The head of a layer counts who refers to it. When nobody does, the layer becomes a chore: to be taken apart.
-When only one other layer does, it is a chore to fold the two into one, or deleted snapshots would keep their
-bytes.
+The head of a layer counts the records and layers that refer to it. A layer without references is marked to be purged.
+A layer that only one other layer refers to is marked to be folded into that one, or deleted snapshots would keep their
+bytes. Compaction does both in the background.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,37 +20,39 @@ from kyanite.model.content import interval_rows
 from kyanite.model.content.intervals import Interval
 
 DEPTH_MAX = 8
-"""A layer with more below it is folded with all of them, in the background, so that reads stay short."""
+"""A layer with more layers below it is folded with all of them in the background, so that reads stay short."""
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What is stored about a layer: fields are only ever added at the end."""
+
     below: int = 0
     """The layer it lies on, or 0."""
     depth: int = 0
-    """How many are below; may have become less."""
+    """How many layers were below it when it was made; there may be fewer now."""
     records: int = 1
-    """How many records and holds refer to it."""
+    """How many records and pinned reads refer to it."""
     uppers: int = 0
     """How many layers lie on it."""
     rewrites: int = 0
-    """Counts the steps by which it took over what was below it."""
+    """Counts the steps of compaction that took over intervals from below."""
 
 
 class Task(IntEnum):
     PURGE = 0
     FOLD = 1
-    """Take over the layer below for as long as nothing else needs it."""
+    """Take over the layer below while nothing else refers to that one."""
     FLATTEN = 2
-    """Take over all that is below."""
+    """Take over all layers below."""
 
 
 class PendingCompaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Background work on one layer, and how far it has come."""
+    """Background work on one layer, and how far it has come. Stored: fields are only ever added at the end."""
 
     task: Task
     below: int = 0
     rewrites: int = 0
-    """Of the layer below: when that changes, the work on it begins again."""
+    """Of the layer below. When it changes, the work begins again."""
     cursor: int = 0
 
 
@@ -69,7 +70,7 @@ def load(snapshot: Snapshot, layer: int) -> Head:
 
 
 def save(tx: Transaction, layer: int, head: Head) -> None:
-    """Store the head, and note what its references ask for."""
+    """Store the head, and mark the compaction that its references call for."""
     tx.put(keys.layer(layer), encode(head))
     if head.records:
         return
@@ -78,23 +79,23 @@ def save(tx: Transaction, layer: int, head: Head) -> None:
     elif head.uppers == 1:
         edges = keys.edges(layer)
         for key, _ in tx.scan(edges, keys.after(edges), limit=1):
-            _ask(tx, int.from_bytes(key[len(edges) :], "big"), Task.FOLD)
+            _mark(tx, int.from_bytes(key[len(edges) :], "big"), Task.FOLD)
 
 
-def found(tx: Transaction, layer: int, intervals: Sequence[Interval]) -> None:
-    """A new layer with nothing below, for one record. The references of the intervals are counted already."""
+def create(tx: Transaction, layer: int, intervals: Sequence[Interval]) -> None:
+    """Make a layer with none below it, for one record. The references of the intervals are counted already."""
     tx.put(keys.layer(layer), encode(Head()))
     interval_rows.store(tx, layer, [], intervals, fill=True)
 
 
 def put_on_top(tx: Transaction, below: int, layer: int) -> Head:
-    """Put a new, empty layer on another. The record that referred to that one refers to the new one instead."""
+    """Put a new, empty layer on another one, for the record that referred to that one."""
     lower = load(tx, below)
     head = Head(below=below, depth=lower.depth + 1)
     tx.put(keys.layer(layer), encode(head))
     tx.put(keys.edge(below, layer), b"")
     if head.depth > DEPTH_MAX:
-        _ask(tx, layer, Task.FLATTEN)
+        _mark(tx, layer, Task.FLATTEN)
     save(tx, below, change(lower, records=-1, uppers=1))
     return head
 
@@ -120,8 +121,8 @@ def change(head: Head, *, records: int = 0, uppers: int = 0) -> Head:
     return msgspec.structs.replace(head, records=head.records + records, uppers=head.uppers + uppers)
 
 
-def _ask(tx: Transaction, layer: int, task: Task) -> None:
-    """Note a chore, unless there is one for this layer that does as much."""
+def _mark(tx: Transaction, layer: int, task: Task) -> None:
+    """Mark work on a layer, unless work that includes it is marked already."""
     stored = tx.get(keys.pending_compaction(layer))
     if stored is None or Task.PURGE < decode_pending_compaction(stored).task < task:
         tx.put(keys.pending_compaction(layer), encode(PendingCompaction(task)))

@@ -1,9 +1,9 @@
-"""Counting who refers to an extent or to an inline body.
+"""Reference counts of extents and of inline bodies.
 
-Every interval that names a source, wherever it is stored, is one reference to it. An extent has a row with
-its count from the first reference to the last; then a grave takes its place, for the sweeper. An inline body
-has no count as long as one interval refers to it, which is nearly always; and it needs no grave, for the
-engine keeps its old rows readable to those who read an old state.
+Every stored interval that names a source is one reference to it. An extent has a row with its count from the first
+reference to the last. Then a row for a *freed extent* replaces it, and maintenance gives the space back. An inline body
+has a count only while more than one interval refers to it, which is rare. It is deleted with its last reference: the
+engine keeps old rows readable for snapshots that began before.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,24 +31,24 @@ _decode_count: Callable[[bytes], int] = msgspec.msgpack.Decoder(int).decode
 
 
 def begin(tx: Transaction, extents: Iterable[Extent]) -> None:
-    """The first reference to each of these extents, which were just written."""
+    """Count the first reference to each of these extents, which were just written."""
     for extent in extents:
         row = ExtentRow(extent.length, extent.crc64, 1)
         tx.put(keys.extent(extent.segment, extent.start), _encode(row))
 
 
 def add(tx: Transaction, intervals: Iterable[Interval]) -> None:
-    """These intervals are now stored once more."""
+    """Count the references of intervals that are stored once more."""
     change(tx, count({}, intervals, 1))
 
 
 def drop(tx: Transaction, intervals: Iterable[Interval]) -> None:
-    """These intervals are no longer stored."""
+    """Remove the references of intervals that are no longer stored."""
     change(tx, count({}, intervals, -1))
 
 
 def count(differences: dict[Source, int], intervals: Iterable[Interval], each: int) -> dict[Source, int]:
-    """Add up what the intervals refer to."""
+    """Add ``each`` for every reference of the intervals."""
     for interval in intervals:
         if not interval.is_hole:
             source = interval.extent or interval.body
@@ -57,7 +57,7 @@ def count(differences: dict[Source, int], intervals: Iterable[Interval], each: i
 
 
 def change(tx: Transaction, differences: dict[Source, int]) -> None:
-    """Add so many references to each source, or take them away."""
+    """Change the counts of the sources by these differences."""
     changed = [(source, difference) for source, difference in differences.items() if difference]
     if not changed:
         return

@@ -18,7 +18,7 @@ from kyanite.values import Instant, LeaseId
 
 class FileRanges(msgspec.Struct, frozen=True, gc=False):
     entry: Entry
-    page: ranges.Page
+    page: ranges.RangePage
 
 
 def list_ranges(

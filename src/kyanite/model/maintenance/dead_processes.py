@@ -1,9 +1,9 @@
-"""What processes leave when they die: handles that their clients had open, uploads that were never committed, holds,
-and space set aside for later.
+"""Cleaning up after dead processes: handles that their clients had open, uploads that were never committed, pinned
+reads, and space that was reserved for later.
 
-Every dead owner is gone through once. Its handles are closed first, since somebody may wait for them. In its segments
-only what extent rows refer to is kept; a segment with none is removed. Nobody can add a row for bytes of a dead
-process, so what was looked up stays true while readers finish.
+Each dead process is cleaned up once. Its handles are closed first, since other clients may wait for them. Then in each
+of its segments only what extent rows refer to is kept, and a segment without rows is removed. No other process adds
+rows for bytes of a dead one, so what was read stays true while readers finish.
 """
 
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ _PINNED_READS_AT_ONCE = 64
 
 
 class _Part(NamedTuple):
-    """Some segments of an estate, what is referred to in each, and when that was looked up."""
+    """Some segments of a dead process, what is referred to in each, and when that was read."""
 
     kept: dict[bytes, list[Stretch]]
     mark: Mark
 
 
 class DeadProcesses:
-    """Settles one estate after the other."""
+    """Cleans up after one dead process at a time."""
 
     def __init__(self, engine: Engine, extents: Reclaimable, membership: Membership) -> None:
         self._engine = engine
@@ -46,12 +46,12 @@ class DeadProcesses:
         if not self._owner and not await self._begin():
             return False
         if self._part is None:
-            self._part = await self._look()
+            self._part = await self._read()
             return True
         if not self._extents.passed(self._part.mark):
             return False
         is_last = not self._part.kept
-        await self._settle(self._part)
+        await self._reclaim(self._part)
         self._part = None
         if is_last:
             await self._finish()
@@ -68,7 +68,7 @@ class DeadProcesses:
         while await self._engine.run(partial(handles.close_handles_of_owner, owner=owner), durable=False):
             pass
 
-    async def _look(self) -> _Part:
+    async def _read(self) -> _Part:
         kept = {}
         for segment in islice(self._segments, SEGMENTS_AT_ONCE):
             kept[segment] = await self._referred_to(segment)
@@ -84,7 +84,7 @@ class DeadProcesses:
                 return stretches
             start = keys.extent(segment, page[-1].start + 1)
 
-    async def _settle(self, part: _Part) -> None:
+    async def _reclaim(self, part: _Part) -> None:
         for segment, stretches in part.kept.items():
             if stretches:
                 await self._extents.keep_only(segment, stretches)
@@ -108,7 +108,7 @@ def _extents(snapshot: Snapshot, segment: bytes, start: bytes) -> list[Stretch]:
 
 
 def _release_pinned_reads(tx: Transaction, owner: bytes) -> bool:
-    """Let go of some holds of a dead process; whether there were any."""
+    """Release some pinned reads of a dead process. False when there were none."""
     prefix = keys.pinned_reads_of(owner)
     numbers = [
         int.from_bytes(key[len(prefix) :], "big")

@@ -1,10 +1,10 @@
-"""Filling in the graves of extents: the last reference to each was dropped, its bytes are still there.
+"""Giving back the space of freed extents: their last reference was removed, and their bytes are still there.
 
-A segment that was let go and has no extent row left is removed as a whole; of others the dead stretches are given
-back. Whether a segment was let go is asked before its rows are looked for: once it was, no new ones come.
+A sealed segment that has no extent row left is removed. In other segments the space of the freed extents is given back.
+Whether a segment is sealed is read before its rows are: a sealed segment gets no new ones.
 
-A segment without rows that its owner still has in hand will have to be removed one day, and nobody else would think of
-it then. So one of its graves is kept, with nothing left to give back.
+A segment without rows that is still open has to be removed later. One of its rows for freed extents is kept for that,
+with no space left to give back.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import SEGMENT_BYTES, Mark, Reclaimable, Stretch
 from kyanite.model import keys
 
-FREED_AT_ONCE = 256
+FREED_PER_STEP = 256
 
 _SEGMENT_AT = len(keys.freed_extent(0, b"", 0)) - 8
 _encode_length = msgspec.msgpack.Encoder().encode
@@ -30,15 +30,15 @@ class _Freed(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """What is to be done about graves that were seen at some moment."""
+    """What to do about freed extents that were read at some moment."""
 
     removed: list[bytes]
     """Segments."""
     punched: dict[bytes, list[Stretch]]
-    filled: list[bytes]
-    """Keys of graves that are then no longer needed."""
+    done: list[bytes]
+    """Keys of freed extents that are then no longer needed."""
     kept: list[bytes]
-    """Keys of graves that then have nothing left to give back."""
+    """Keys of freed extents that then have no space left to give back."""
     mark: Mark
 
 
@@ -50,7 +50,7 @@ class FreedExtents:
 
     async def step(self) -> bool:
         if self._work is None:
-            self._work = await self._look()
+            self._work = await self._read()
             return self._work is not None
         if not self._extents.passed(self._work.mark):
             return False
@@ -58,7 +58,7 @@ class FreedExtents:
         self._work = None
         return True
 
-    async def _look(self) -> _Work | None:
+    async def _read(self) -> _Work | None:
         freed = await self._engine.read(_first_freed)
         if not freed:
             return None
@@ -67,7 +67,7 @@ class FreedExtents:
         work = _Work([], {}, [], [], self._extents.mark())
         for segment, dead in freed.items():
             _plan(work, segment, dead, is_sealed=segment in sealed, is_unreferred=segment in unreferred)
-        return work if work.filled or work.kept else None
+        return work if work.done or work.kept else None
 
     async def _do(self, work: _Work) -> None:
         for segment in work.removed:
@@ -81,7 +81,7 @@ def _plan(work: _Work, segment: bytes, dead: list[_Freed], *, is_sealed: bool, i
     """Add what is to be done about one segment."""
     if is_sealed and is_unreferred:
         work.removed.append(segment)
-        work.filled.extend(freed_extent.key for freed_extent in dead)
+        work.done.extend(freed_extent.key for freed_extent in dead)
         return
     if stretches := [freed_extent.stretch for freed_extent in dead if freed_extent.stretch.length]:
         work.punched[segment] = stretches
@@ -89,13 +89,13 @@ def _plan(work: _Work, segment: bytes, dead: list[_Freed], *, is_sealed: bool, i
         kept, *dead = sorted(dead, key=lambda freed_extent: freed_extent.stretch.length)
         if kept.stretch.length:
             work.kept.append(kept.key)
-    work.filled.extend(freed_extent.key for freed_extent in dead)
+    work.done.extend(freed_extent.key for freed_extent in dead)
 
 
 def _first_freed(snapshot: Snapshot) -> dict[bytes, list[_Freed]]:
-    """The oldest graves by their segments."""
+    """The oldest freed extents by their segments."""
     freed: dict[bytes, list[_Freed]] = {}
-    for key, value in snapshot.scan(keys.FREED_EXTENTS, keys.after(keys.FREED_EXTENTS), limit=FREED_AT_ONCE):
+    for key, value in snapshot.scan(keys.FREED_EXTENTS, keys.after(keys.FREED_EXTENTS), limit=FREED_PER_STEP):
         segment = key[_SEGMENT_AT : _SEGMENT_AT + SEGMENT_BYTES]
         start = int.from_bytes(key[_SEGMENT_AT + SEGMENT_BYTES :], "big")
         freed.setdefault(segment, []).append(_Freed(key, Stretch(start, _decode_length(value))))
@@ -112,7 +112,7 @@ def _has_rows(snapshot: Snapshot, prefix: bytes) -> bool:
 
 
 def _store(tx: Transaction, work: _Work) -> None:
-    for key in work.filled:
+    for key in work.done:
         tx.delete(key)
     for key in work.kept:
         tx.put(key, _encode_length(0))

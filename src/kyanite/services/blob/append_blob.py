@@ -73,7 +73,7 @@ async def seal_append_blob(context: RequestContext) -> Response:
 
 
 class _WriteRequest(NamedTuple):
-    """What the head of a request says, before its body is taken in."""
+    """The headers of a write, decoded before its body is received."""
 
     key: BlobKey
     access_conditions: AccessConditions

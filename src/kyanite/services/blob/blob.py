@@ -1,6 +1,7 @@
-"""Blobs of any kind over REST: properties, metadata, delete. Reading their bytes is in ``downloads.py``."""
+"""Blobs of any kind over REST: Get Blob, properties, metadata, leases, tiers, snapshots, delete."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 
@@ -8,6 +9,7 @@ from kyanite.model.blobs import blob, delete, snapshots
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.delete import Snapshots
 from kyanite.model.blobs.rows import APPEND_BLOB, PAGE_BLOB, BlobKey, BlobRecord
+from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases
 from kyanite.rules.leases import Lease
@@ -18,6 +20,7 @@ from kyanite.services.blob.lists import BLOB_TYPES
 from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of, tier_times_of
 from kyanite.services.rest.blob_paths import readable_key_of
 from kyanite.services.rest.context import RequestContext
+from kyanite.services.rest.downloads import download, download_structured
 from kyanite.services.rest.headers import (
     base64_text,
     conditions_of,
@@ -29,8 +32,9 @@ from kyanite.services.rest.headers import (
     stored_md5_of,
 )
 from kyanite.services.rest.leases import lease_answer, lease_request_of
+from kyanite.services.rest.structured import is_structured
 from kyanite.values import Instant
-from kyanite.wire import http_date, iso_time
+from kyanite.wire import http_date, iso_time, ranges
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header, bad_parameter
 
@@ -43,7 +47,9 @@ _FIELDS = {
     "cache-control": "cache_control",
     "content-disposition": "content_disposition",
 }
-"""Where the headers that a shared access signature may replace are kept in a record."""
+"""The fields of a record for the headers that a shared access signature may replace."""
+_TIER_SINCE = "2026-10-06"
+"""Get Blob returns the tier since this version."""
 SEALED = ("x-ms-blob-sealed", "true")
 _TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.items()}
 
@@ -74,6 +80,31 @@ def version_headers(record: BlobRecord) -> Headers:
         ("ETag", f'"0x{record.modified_at:X}"'),
         ("Last-Modified", http_date.encode(record.modified_at)),
     ]
+
+
+async def get_blob(context: RequestContext) -> Response:
+    """The whole blob or a range."""
+    wanted = ranges.from_headers(context.headers)
+    load = partial(
+        blob.load_to_be_read,
+        blob=found_key_of(context),
+        access_conditions=access_conditions_of(context.headers),
+    )
+
+    def describe(opened: "Opened[BlobRecord]") -> Headers:
+        """The stored hash is that of the whole blob, so with a range it has another name."""
+        headers = property_headers(context, opened.record, opened.at)
+        if context.version >= _TIER_SINCE:
+            headers += tier_headers(opened.record, opened.at)
+        md5 = opened.record.http.content_md5
+        if md5:
+            headers.append(("Content-MD5" if wanted is None else "x-ms-blob-content-md5", base64_text(md5)))
+        return headers
+
+    request = Reading(load) if wanted is None else Reading(load, wanted.first, wanted.last, is_whole=False)
+    if is_structured(context):
+        return await download_structured(context, request, describe)
+    return await download(context, request, describe)
 
 
 async def get_blob_properties(context: RequestContext) -> Response:
@@ -135,7 +166,7 @@ async def lease_blob(context: RequestContext) -> Response:
 
 
 async def set_blob_tier(context: RequestContext) -> Response:
-    """202 while the blob is still to come out of the archive."""
+    """202 while the blob is being rehydrated from Archive."""
     required(context.headers, "x-ms-access-tier")
     is_pending = await blob.set_tier(
         context.store.engine,
@@ -148,13 +179,13 @@ async def set_blob_tier(context: RequestContext) -> Response:
 
 
 async def snapshot_blob(context: RequestContext) -> Response:
-    taken_at, record = await snapshots.take(
+    instant, record = await snapshots.take(
         context.store.engine,
         blob_key_of(context),
         metadata_of(context.request),
         access_conditions_of(context.headers),
     )
-    return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(taken_at))])
+    return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(instant))])
 
 
 async def delete_blob(context: RequestContext) -> Response:
@@ -173,7 +204,7 @@ async def delete_blob(context: RequestContext) -> Response:
 
 
 def property_headers(context: RequestContext, record: BlobRecord, now: Instant) -> Headers:
-    """What Get Blob and Get Blob Properties both say of a blob."""
+    """The headers of Get Blob and of Get Blob Properties."""
     headers = version_headers(record)
     http, overrides = record.http, context.overrides
     if overrides:

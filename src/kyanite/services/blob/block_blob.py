@@ -20,7 +20,7 @@ from kyanite.wire.malformed import bad_header
 _NOTHING: Mapping[str, str] = {}
 MIB = 1024 * 1024
 _PUT_BLOB_MAX_BYTES = (("2019-12-12", 5000 * MIB), ("2016-05-31", 256 * MIB), ("", 64 * MIB))
-"""The largest body of one Put Blob, by the version it came with."""
+"""The largest body of a Put Blob, by the version of the request."""
 
 
 async def put_blob(context: RequestContext) -> Response:
@@ -64,9 +64,9 @@ async def put_blob(context: RequestContext) -> Response:
 
 
 def http_headers_of(headers: Mapping[str, str], md5: bytes, *, own_only: bool = False) -> HttpHeaders:
-    """The content headers to store: ``x-ms-blob-*`` wins over the plain header of the request itself.
+    """The content headers to store: ``x-ms-blob-*`` takes precedence over the plain header of the request.
 
-    ``own_only``: the plain headers speak of another body than the blob's and are not looked at.
+    ``own_only`` ignores the plain headers: the body of the request is not that of the blob.
     """
     get = headers.get
     plain = _NOTHING.get if own_only else get

@@ -57,7 +57,7 @@ async def put_block_from_url(context: RequestContext) -> Response:
 
 
 def _check_may_write(context: RequestContext) -> None:
-    """To be allowed to create has sufficed for blocks since a version only; before, one had to be allowed to write."""
+    """Blocks need the permission to write. Newer versions accept the permission to create too."""
     if context.version < _CREATING_SUFFICES_SINCE and not may_overwrite(context.principal):
         raise Refused(Reason.PERMISSION_MISMATCH)
 
@@ -145,7 +145,7 @@ def _block_id_of(context: RequestContext) -> bytes:
 
 
 def _decode_id(text: str) -> bytes | None:
-    """The bytes of a block id; None when it is not base64, or stands for nothing."""
+    """The bytes of a block id; None when it is not base64 or is empty."""
     try:
         return base64.b64decode(text, validate=True) or None
     except (binascii.Error, ValueError):

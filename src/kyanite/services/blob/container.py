@@ -23,7 +23,7 @@ def key_of(context: RequestContext) -> ContainerKey:
 
 
 def version_headers(etag: ETag, modified_at: Instant) -> list[tuple[str, str]]:
-    """ETag and Last-Modified, which every answer about one resource carries."""
+    """ETag and Last-Modified, which every answer about one resource has."""
     return [("ETag", f'"{etag}"'), ("Last-Modified", http_date.encode(modified_at))]
 
 
@@ -47,7 +47,7 @@ async def get_container_metadata(context: RequestContext) -> Response:
 
 
 async def set_container_metadata(context: RequestContext) -> Response:
-    """Of the conditions it takes If-Modified-Since only; others are not looked at."""
+    """Of the conditions only If-Modified-Since is supported. Others are ignored."""
     since = conditions_of(context.headers).if_modified_since
     record = await container.set_metadata(
         context.store.engine,

@@ -41,7 +41,7 @@ _PUT_FROM_MAX_BYTES = 5000 * MIB
 
 
 async def copy_blob(context: RequestContext) -> Response:
-    """The asynchronous copy, which here is done at once: a source in the same account needs no signature."""
+    """The asynchronous copy, which is complete with the answer. A source in the same account needs no signature."""
     record = await _copy(context, with_own_key=True, is_synchronous=False, max_length=ENDLESS)
     return Response(202, _copy_answer(record))
 
@@ -64,7 +64,7 @@ async def abort_copy_blob(context: RequestContext) -> Response:
 
 
 async def put_blob_from_url(context: RequestContext) -> Response:
-    """By reference; only when there is a hash to check, the bytes are read, and written anew as they were read."""
+    """By reference. Only if there is a hash to check, the bytes are read, and stored again as they were read."""
     headers = context.headers
     if required(headers, "x-ms-blob-type").lower() != "blockblob":
         raise bad_header("x-ms-blob-type", headers["x-ms-blob-type"])
@@ -123,7 +123,7 @@ async def _copy(
 
 
 def _onto(context: RequestContext, request: A) -> tuple[Engine, BlobKey, A, AccessConditions]:
-    """What every transaction that makes a blob is given."""
+    """The arguments that every transaction which creates a blob has."""
     return context.store.engine, blob_key_of(context), request, access_conditions_of(context.headers)
 
 

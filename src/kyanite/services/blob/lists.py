@@ -1,7 +1,7 @@
 """List Containers and List Blobs: the parameters in, the XML out.
 
-The XML is put together from templates, since a page of 5,000 blobs is some 4 MB of it. Whatever a client chose (names,
-metadata, content headers) is escaped; what the server made (dates, numbers, ETags) needs none.
+The XML is built from templates, since a page of 5,000 blobs is about 4 MB. What clients chose (names, metadata, content
+headers) is escaped; what the server made (dates, numbers, ETags) needs no escape.
 """
 
 from binascii import b2a_base64
@@ -48,7 +48,7 @@ _KINDS = {
     PAGE_BLOB: "<BlobType>PageBlob</BlobType>",
     APPEND_BLOB: "<BlobType>AppendBlob</BlobType>",
 }
-"""What a listing says of the kind and the tier of a blob, as long as no tier was chosen."""
+"""The elements for the kind and the tier of a blob for which no tier was chosen."""
 _UNLEASED = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>"
 
 
@@ -159,9 +159,9 @@ def _item(item: BlobItem, now: Instant, with_metadata: bool, with_copy: bool) ->
         http.cache_control,
         http.content_disposition,
     )
-    taken_at, lease, of_kind = "", _UNLEASED, ""
+    snapshot_element, lease, of_kind = "", _UNLEASED, ""
     if snapshot is not None:
-        taken_at, lease = f"<Snapshot>{iso_time.encode(snapshot)}</Snapshot>", ""
+        snapshot_element, lease = f"<Snapshot>{iso_time.encode(snapshot)}</Snapshot>", ""
     elif record.lease != NO_LEASE:
         lease = _lease(record.lease, now)
     if record.is_sealed:
@@ -175,7 +175,7 @@ def _item(item: BlobItem, now: Instant, with_metadata: bool, with_copy: bool) ->
     metadata = metadata_element(record.metadata) if with_metadata else ""
     copied = _copy(record.copy) if with_copy and record.copy is not None else ""
     return (
-        f"<Blob>{element}{taken_at}<Properties><Creation-Time>{created}</Creation-Time>"
+        f"<Blob>{element}{snapshot_element}<Properties><Creation-Time>{created}</Creation-Time>"
         f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"
         f"<Content-Length>{record.length}</Content-Length>{before_md5}{md5}{after_md5}{of_kind}"
         f"{kind_and_tier}{lease}{copied}"
@@ -209,5 +209,5 @@ def _copy(state: CopyState) -> str:
 
 def _lease(lease: Lease, now: Instant) -> str:
     status, state, duration = leases.properties_of(lease, now)
-    shown = f"<LeaseStatus>{status}</LeaseStatus><LeaseState>{state}</LeaseState>"
-    return f"{shown}<LeaseDuration>{duration}</LeaseDuration>" if duration else shown
+    elements = f"<LeaseStatus>{status}</LeaseStatus><LeaseState>{state}</LeaseState>"
+    return f"{elements}<LeaseDuration>{duration}</LeaseDuration>" if duration else elements

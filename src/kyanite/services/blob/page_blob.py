@@ -1,4 +1,4 @@
-"""Page blobs over REST. Which of their pages hold data is told in ``page_ranges.py``."""
+"""Page blobs over REST. Get Page Ranges is in ``page_ranges.py``."""
 
 from collections.abc import Awaitable, Mapping
 from typing import NamedTuple
@@ -107,7 +107,7 @@ async def put_page_from_url(context: RequestContext) -> Response:
 
 
 class _WriteRequest(NamedTuple):
-    """What the head of a request says, before its body is taken in."""
+    """The headers of a write, decoded before its body is received."""
 
     key: BlobKey
     access_conditions: AccessConditions
@@ -148,7 +148,7 @@ def _written(record: BlobRecord, hashes: Headers) -> Response:
 
 
 async def set_page_blob_properties(context: RequestContext) -> Response:
-    """Set Blob Properties as only page blobs know it: a new size, or a change of the sequence number."""
+    """Set Blob Properties with what only page blobs have: a new size, or a change of the sequence number."""
     headers = context.headers
     request = PageBlobChange(
         http=set_http_headers_of(headers) if any(name.startswith(_CONTENT) for name in headers) else None,
@@ -195,7 +195,7 @@ def _sequence_change_of(headers: Mapping[str, str]) -> Change | None:
 
 
 def _pages_of(headers: Mapping[str, str]) -> ByteRange:
-    """The range of a write, which must be told and must be whole pages."""
+    """The range of a write. It is required, and consists of whole pages."""
     text = headers.get("x-ms-range") or headers.get("range")
     if not text:
         raise missing_header("x-ms-range")

@@ -42,7 +42,7 @@ def _element(found: Range) -> str:
 
 
 def _previous_of(context: RequestContext) -> Instant | None:
-    """The snapshot to compare with: by its time, or, as clients of managed disks do, by its URL."""
+    """The snapshot to compare with: by its time or, for clients of managed disks, by its URL."""
     text = context.parameters.get("prevsnapshot")
     if text:
         instant = iso_time.decode(text)

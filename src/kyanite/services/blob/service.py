@@ -1,4 +1,4 @@
-"""The Blob service: its tables put together."""
+"""The Blob service, built from its tables."""
 
 from kyanite.services.blob import batch, errors
 from kyanite.services.blob.operations import OPERATIONS

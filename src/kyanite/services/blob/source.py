@@ -1,4 +1,4 @@
-"""What is copied into a blob: what ``x-ms-copy-source`` names, or a range of it as if that had been sent."""
+"""Sources of copies into blobs: what ``x-ms-copy-source`` names, or a range of it that is received like a body."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -48,12 +48,12 @@ RANGE = "x-ms-source-range"
 class Source(NamedTuple):
     key: SourceKey
     url: str
-    """As it is shown later: without the signature, which is a secret."""
+    """As the properties of the copy return it: without the signature, which is secret."""
     conditions: Conditions
 
 
 async def find_source(context: RequestContext, *, with_own_key: bool) -> Source:
-    """What the request may copy. A file always has to be opened by a signature of its own."""
+    """The source that the request names, if it may read that. The URL of a file always needs its own signature."""
     kind = kind_of(context, (BLOB_SOURCE, FILE_SOURCE))
     is_blob = kind is BLOB_SOURCE
     found = await source_of(context, kind, with_own_key=with_own_key and is_blob)
@@ -119,7 +119,7 @@ async def _open(stream: Stream[BlobRecord], request: Reading[BlobRecord]) -> Ope
 
 
 def source_range_of(headers: Mapping[str, str]) -> ByteRange | None:
-    """What is not a range is refused: the whole, taken for a part of it, would do harm."""
+    """A range that cannot be decoded is refused: to copy the whole source instead would be wrong."""
     text = headers.get(RANGE)
     if not text:
         return None

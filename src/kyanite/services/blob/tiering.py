@@ -1,4 +1,4 @@
-"""Access tiers on the wire: what a request says of one, and what headers and listings tell of it."""
+"""Access tiers over REST: headers of requests, headers of answers, and elements of listings."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ def priority_of(headers: Mapping[str, str]) -> str:
 
 
 def tier_times_of(headers: Mapping[str, str]) -> Conditions:
-    """The conditions on when a tier was chosen, spelled like those on when a blob was modified."""
+    """The conditions on when a tier was chosen. Their headers end like those of the usual conditions."""
     times = {
         name.removeprefix(f"{_TIER}-"): value
         for name, value in headers.items()
@@ -59,17 +59,17 @@ def tier_headers(record: BlobRecord, now: Instant) -> list[tuple[str, str]]:
 def tier_elements(record: BlobRecord, now: Instant) -> str:
     """The same in a listing, of a block blob for which a tier was chosen."""
     tiering = tiers.current(record.tiering, now)
-    told = f"<AccessTier>{tiering.tier}</AccessTier>"
+    elements = f"<AccessTier>{tiering.tier}</AccessTier>"
     if tiering.tier == SMART:
-        told += f"<SmartAccessTier>{tiers.DEFAULT}</SmartAccessTier>"
+        elements += f"<SmartAccessTier>{tiers.DEFAULT}</SmartAccessTier>"
     if tiering.rehydration is not None:
-        told += (
+        elements += (
             f"<ArchiveStatus>{_archive_status(tiering)}</ArchiveStatus>"
             f"<RehydratePriority>{tiering.rehydration.priority}</RehydratePriority>"
         )
     if tiering.changed_at is not None:
-        told += f"<AccessTierChangeTime>{http_date.encode(tiering.changed_at)}</AccessTierChangeTime>"
-    return told
+        elements += f"<AccessTierChangeTime>{http_date.encode(tiering.changed_at)}</AccessTierChangeTime>"
+    return elements
 
 
 def _archive_status(tiering: Tiering) -> str:
