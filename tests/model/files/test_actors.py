@@ -191,6 +191,13 @@ def test_a_handle_that_writes_or_deletes_forbids_a_lease(files: FileShare, acces
     assert reason is (Reason.SHARING_VIOLATION if access & (W | D) else None)
 
 
+def test_an_open_file_has_the_names_that_are_stored(files: FileShare) -> None:
+    files.make_directory("Dir")
+    file_id = files.make_file("dir/File")
+    files.open("DIR/FILE")
+    assert files.path_of_open_file(file_id) == "Dir/File"
+
+
 def test_a_handle_finds_its_file_after_a_rename(files: FileShare) -> None:
     files.make_directory("d")
     file_id = files.find_id("f")

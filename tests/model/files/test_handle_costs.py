@@ -1,6 +1,7 @@
 """What is done with handles costs the same however many are open elsewhere."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 from msgspec.structs import replace
@@ -162,6 +163,23 @@ def test_a_handle_has_only_so_many_locks() -> None:
     with pytest.raises(Refused) as refusal:
         files.lock(file_id, handle.id, (LOCKS_MAX, 1, True))
     assert refusal.value.reason is Reason.TOO_MANY_LOCKS
+
+
+@pytest.mark.parametrize("steps", [1, 3, 9])
+def test_a_process_dies_while_its_share_is_purged(steps: int) -> None:
+    files = files_with(2000)
+    outcome(share_snapshots.delete(files.engine, SHARE, None))
+    purge = DeletedShares(files.engine)
+    for _ in range(steps):
+        assert outcome(purge.step())
+    for owner in (OWNER, OTHER_OWNER):
+        while outcome(files.engine.run(partial(handles.close_handles_of_owner, owner=owner))):
+            pass
+    assert files.rows(b"Q") == {}
+    while outcome(purge.step()):
+        pass
+    for prefix in (b"H", b"O", b"Q", b"M"):
+        assert files.rows(prefix) == {}
 
 
 def test_deleting_a_share_purges_its_handles() -> None:

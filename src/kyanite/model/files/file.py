@@ -117,6 +117,8 @@ def put(
             raise Refused(Reason.READ_ONLY_ATTRIBUTE)
         file_id, lease, old_length = old.id, actor.check_lease(old.lease, tx.now), old.length
         tree.discard(tx, location, old)
+        if old.name != location.name:  # The case of its letters changes.
+            handles.follow_rename(tx, old, location)
     usage.change(tx, location.tree.share, file_id, new_file.length - old_length)
     parent = tree.parent_of(tx, location)
     entry = new_entry(

@@ -145,7 +145,7 @@ def open_handle(tx: Transaction, found: Found, request: HandleRequest) -> Handle
         if opened.handle_count >= HANDLES_MAX:
             raise Refused(Reason.TOO_MANY_HANDLES)
     else:
-        opened = _open_file_at(location, entry, handle_id)
+        opened = _open_file_at(location._replace(name=entry.name), entry, handle_id)
         save_above(tx, location.tree.id, opened)
     if request.access & (Rights.WRITE | Rights.DELETE) and leases.is_locked(entry.lease, tx.now):
         raise Refused(Reason.SHARING_VIOLATION)
@@ -193,8 +193,11 @@ def close_handles_of_owner(tx: Transaction, owner: bytes, limit: int = 100) -> b
     for key, _ in rows:
         share_id, file_id, handle_id = keys.parts_of_handle_of_owner(key)
         opened = load_open_file(tx, share_id, file_id)
-        assert opened is not None, "A handle has no open file."
-        force_close(tx, share_id, opened, load_handle(tx, share_id, file_id, handle_id))
+        if opened is None:  # Its share was deleted and is being purged.
+            tx.delete(keys.handle(share_id, file_id, handle_id))
+            tx.delete(key)
+        else:
+            force_close(tx, share_id, opened, load_handle(tx, share_id, file_id, handle_id))
     return bool(rows)
 
 
