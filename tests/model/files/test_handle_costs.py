@@ -169,14 +169,14 @@ def test_a_handle_has_only_so_many_locks() -> None:
 def test_a_process_dies_while_its_share_is_purged(steps: int) -> None:
     files = files_with(2000)
     outcome(share_snapshots.delete(files.engine, SHARE, None))
-    purge = DeletedShares(files.engine)
+    maintenance = [step_of(files.engine, task) for task in TASKS]
     for _ in range(steps):
-        assert outcome(purge.step())
+        assert outcome(step_each(maintenance))
     for owner in (OWNER, OTHER_OWNER):
         while outcome(files.engine.run(partial(handles.close_handles_of_owner, owner=owner))):
             pass
     assert files.rows(b"Q") == {}
-    while outcome(purge.step()):
+    while outcome(step_each(maintenance)):
         pass
     for prefix in (b"H", b"O", b"Q", b"M"):
         assert files.rows(prefix) == {}
