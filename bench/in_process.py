@@ -49,6 +49,9 @@ class InProcess:
         def now() -> Instant:
             return Instant(clock())
 
+        self._date = formatdate(
+            usegmt=True
+        )  # One for all requests, since services cache the last date they have read.
         self._engine = SqliteEngine.open(folder / "engine", clock=now)
         self._membership = LocalMembership(folder / "extents" / "owners")
         self._extents = LocalExtents(folder / "extents", self._membership)
@@ -74,7 +77,7 @@ class InProcess:
         sent = {
             "Host": "localhost:10000",
             "x-ms-version": VERSION,
-            "x-ms-date": formatdate(usegmt=True),
+            "x-ms-date": self._date,
             **headers,
         }
         if body or method in ("PUT", "POST"):
