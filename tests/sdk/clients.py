@@ -142,11 +142,11 @@ def _session() -> aiohttp.ClientSession:
 
 def resolve_localhost(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for the plain client, which asks the system."""
-    ask_system = socket.getaddrinfo
+    resolve_by_system = socket.getaddrinfo
 
     def getaddrinfo(host: Any, *more: Any, **options: Any) -> Any:
         is_ours = isinstance(host, str) and host.endswith(".localhost")
-        return ask_system("127.0.0.1" if is_ours else host, *more, **options)
+        return resolve_by_system("127.0.0.1" if is_ours else host, *more, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
