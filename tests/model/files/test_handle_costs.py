@@ -146,7 +146,7 @@ def test_a_file_has_only_so_many_handles() -> None:
     files = files_with(0, of_one_file=HANDLES_MAX)
     with pytest.raises(Refused) as refusal:
         files.open("a/b/f")
-    assert refusal.value.reason is Reason.TOO_MANY_HANDLES
+    assert refusal.value.reason is Reason.HANDLE_LIMIT_REACHED
     files.open("a/b/g")
     file_id = files.find_id("a/b/f")
     opened = files.open_file(file_id)
@@ -162,7 +162,7 @@ def test_a_handle_has_only_so_many_locks() -> None:
     files.lock(file_id, handle.id, *((number, 1, True) for number in range(LOCKS_MAX)))
     with pytest.raises(Refused) as refusal:
         files.lock(file_id, handle.id, (LOCKS_MAX, 1, True))
-    assert refusal.value.reason is Reason.TOO_MANY_LOCKS
+    assert refusal.value.reason is Reason.LOCK_LIMIT_REACHED
 
 
 @pytest.mark.parametrize("steps", [1, 3, 9])

@@ -85,10 +85,12 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     ),
     # Requests over REST open no handles and take no locks: these are answers to SMB, and stand here for completeness.
     Reason.HANDLE_CLOSED: WireError(409, "SharingViolation", "The handle was closed."),
-    Reason.TOO_MANY_HANDLES: WireError(
+    Reason.HANDLE_LIMIT_REACHED: WireError(
         409, "SharingViolation", "The file or directory has as many open handles as it can have."
     ),
-    Reason.TOO_MANY_LOCKS: WireError(409, "FileLockConflict", "The handle has as many locks as it can have."),
+    Reason.LOCK_LIMIT_REACHED: WireError(
+        409, "FileLockConflict", "The handle has as many locks as it can have."
+    ),
     Reason.LOCK_NOT_GRANTED: WireError(
         409, "FileLockConflict", "A portion of the range is locked by another SMB client."
     ),
