@@ -24,8 +24,8 @@ SMB_ONLY = {
     Reason.HANDLE_CLOSED,
     Reason.INVALID_LOCK_RANGE,
     Reason.LOCK_NOT_GRANTED,
-    Reason.TOO_MANY_HANDLES,
-    Reason.TOO_MANY_LOCKS,
+    Reason.HANDLE_LIMIT_REACHED,
+    Reason.LOCK_LIMIT_REACHED,
 }
 """Requests over REST open no handles and take no locks."""
 

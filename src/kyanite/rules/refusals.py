@@ -87,8 +87,8 @@ class Reason(Enum):
     CANNOT_DELETE_FILE_OR_DIRECTORY = auto()
     NOT_RECURSIVE = auto()
     HANDLE_CLOSED = auto()
-    TOO_MANY_HANDLES = auto()
-    TOO_MANY_LOCKS = auto()
+    HANDLE_LIMIT_REACHED = auto()
+    LOCK_LIMIT_REACHED = auto()
     LOCK_NOT_GRANTED = auto()
     INVALID_LOCK_RANGE = auto()
     # Conditions

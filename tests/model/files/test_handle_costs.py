@@ -146,7 +146,7 @@ def test_a_file_has_only_so_many_handles() -> None:
     files = files_with(0, of_one_file=HANDLES_MAX)
     with pytest.raises(Refused) as refusal:
         files.open("a/b/f")
-    assert refusal.value.reason is Reason.TOO_MANY_HANDLES
+    assert refusal.value.reason is Reason.HANDLE_LIMIT_REACHED
     files.open("a/b/g")
     file_id = files.find_id("a/b/f")
     opened = files.open_file(file_id)
@@ -162,7 +162,7 @@ def test_a_handle_has_only_so_many_locks() -> None:
     files.lock(file_id, handle.id, *((number, 1, True) for number in range(LOCKS_MAX)))
     with pytest.raises(Refused) as refusal:
         files.lock(file_id, handle.id, (LOCKS_MAX, 1, True))
-    assert refusal.value.reason is Reason.TOO_MANY_LOCKS
+    assert refusal.value.reason is Reason.LOCK_LIMIT_REACHED
 
 
 @pytest.mark.parametrize("steps", [1, 3, 9])
@@ -193,3 +193,29 @@ def test_deleting_a_share_purges_its_handles() -> None:
     assert max(files.engine.costs) < 1500
     for prefix in (b"H", b"O", b"Q", b"M", b"N", b"D"):
         assert files.rows(prefix) == {}
+
+
+@pytest.mark.parametrize("per_transaction", [1, 2, 3, 100])
+def test_closing_goes_on_in_further_transactions(
+    monkeypatch: pytest.MonkeyPatch, per_transaction: int
+) -> None:
+    """The directory itself was opened last, so it comes behind what is below it."""
+    monkeypatch.setattr(handle_lists, "_FILES_PER_TRANSACTION", per_transaction)
+    monkeypatch.setattr(handle_lists, "_CLOSED_PER_TRANSACTION", per_transaction)
+    files = FileShare(CountingEngine())
+    files.make_directory("d")
+    opened = []
+    for number in range(5):
+        files.make_file(f"d/{number}")
+        opened += [files.open(f"d/{number}") for _ in range(2)]
+    opened.append(files.open("d"))
+    for handle in opened:
+        for closed in (1, 0):
+            closing = handle_lists.close_handles(
+                files.engine, path_of("d"), recursive=True, handle_id=handle.id
+            )
+            assert outcome(closing).closed == closed
+        files.open("d/0")
+    closing = handle_lists.close_handles(files.engine, path_of(""), recursive=True, handle_id=None)
+    assert outcome(closing).closed == len(opened)
+    assert files.rows(b"H") == {}

@@ -143,7 +143,7 @@ def open_handle(tx: Transaction, found: Found, request: HandleRequest) -> Handle
         if share_modes.conflict((each.open for each in others), Open(request.access, request.share)):
             raise Refused(Reason.SHARING_VIOLATION)
         if opened.handle_count >= HANDLES_MAX:
-            raise Refused(Reason.TOO_MANY_HANDLES)
+            raise Refused(Reason.HANDLE_LIMIT_REACHED)
     else:
         opened = _open_file_at(location._replace(name=entry.name), entry, handle_id)
         save_above(tx, location.tree.id, opened)
@@ -345,7 +345,7 @@ def lock(tx: Transaction, share_id: int, file_id: int, handle_id: int, new: Sequ
     """Take all of these locks for a handle, or none."""
     handle = load_handle(tx, share_id, file_id, handle_id)
     if len(handle.locks) + len(new) > LOCKS_MAX:
-        raise Refused(Reason.TOO_MANY_LOCKS)
+        raise Refused(Reason.LOCK_LIMIT_REACHED)
     present = load(tx, share_id, file_id)
     assert present is not None, "A handle has no open file."
     byte_locks.lock_all([each for one in present[1] for each in one.locks], new)
