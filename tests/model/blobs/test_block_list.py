@@ -114,12 +114,12 @@ def test_lists_against_a_dictionary(store: BlobStore, seed: int) -> None:
         by_id = dict(committed)
         choice = []
         for source, block_id in entries:
-            places = {
+            candidates = {
                 From.COMMITTED: [by_id],
                 From.UNCOMMITTED: [staged],
                 From.LATEST: [staged, by_id],
             }[source]
-            choice.append(next((each[block_id] for each in places if block_id in each), None))
+            choice.append(next((each[block_id] for each in candidates if block_id in each), None))
         if None in choice:
             with refused(Reason.INVALID_BLOCK_LIST):
                 commit(store, *entries)

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import pytest
 
-from kyanite.engine.api import Transaction
+from kyanite.engine.api import Snapshot, Transaction
 from kyanite.extents.api import Extent
-from kyanite.model.content import content, reading
+from kyanite.model.content import content, ranges, reading
 from kyanite.model.content.content import INLINE_MAX, NO_CONTENT, Content, ExtentPart, ReadPlan, Zeros
 from tests.model.content.world import OWNER, World
 from tests.model.counted import Counted
@@ -273,3 +273,49 @@ def test_a_plan_does_not_gather_too_many_inline_bytes(world: World) -> None:
     short = plan(world, stored, 0, 300 * INLINE_MAX)
     assert short.end == 256 * INLINE_MAX
     assert sum(len(piece) for piece in short.parts if isinstance(piece, bytes)) == short.end
+
+
+def test_holes_do_not_make_a_plan_or_a_page_of_ranges_unbounded(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Holes are stored where they hide a lower layer, and there may be more of them than of data."""
+    monkeypatch.setattr(content, "_PLAN_INTERVALS", 100)
+    monkeypatch.setattr(ranges, "_INTERVALS_MAX", 100)
+    stored = world.run(lambda tx: content.create(tx, world.segments.put(*[b"x" * 10] * 1000)))
+    older = world.run(lambda tx: content.share(tx, stored))
+    for number in range(999):
+        stored = world.run(_clearing(stored, number * 10, 10))
+    newer, at, parts, plans = stored, 0, [], 0
+    while at < 10_000:
+        found = plan(world, newer, at, 10_000 - at)
+        assert found.end > at
+        parts += found.parts
+        at, plans = found.end, plans + 1
+    assert plans >= 9
+    assert sum(part.length for part in parts if isinstance(part, Zeros)) == 9990
+    assert [world.segments.read(*part) for part in parts if isinstance(part, ExtentPart)] == [b"x" * 10]
+    data = pages(world, lambda snap, start: ranges.data_ranges(snap, newer, start, 10_000, limit=10))
+    assert len(data) >= 9
+    assert [each for page in data for each in page.ranges] == [(9990, 10_000, False)]
+    changes = pages(
+        world, lambda snap, start: ranges.changed_ranges(snap, [older, newer], start, 10_000, limit=10)
+    )
+    assert len(changes) >= 9
+    assert {each.is_clear for page in changes for each in page.ranges} == {True}
+
+
+def pages(world: World, page: Callable[[Snapshot, int], ranges.RangePage]) -> list[ranges.RangePage]:
+    found = [world.read(lambda snap: page(snap, 0))]
+    while (start := found[-1].next_start) is not None:
+        found.append(world.read(_from(page, start)))
+    return found
+
+
+def _from(
+    page: Callable[[Snapshot, int], ranges.RangePage], start: int
+) -> Callable[[Snapshot], ranges.RangePage]:
+    return lambda snap: page(snap, start)
+
+
+def _clearing(stored: Content, offset: int, length: int) -> Callable[[Transaction], Content]:
+    return lambda tx: content.clear(tx, stored, offset, length)

@@ -56,12 +56,12 @@ async def test_accounts_are_strangers_to_each_other(sdk: Sdk) -> None:
     assert await content(container.get_blob_client("blob")) == b"mine"
 
 
-async def test_an_account_that_does_not_exist_looks_like_a_wrong_key(sdk: Sdk) -> None:
+async def test_an_account_that_does_not_exist_is_answered_like_a_wrong_key(sdk: Sdk) -> None:
     with refused(403, "AuthenticationFailed", ClientAuthenticationError):
         await done(sdk.service(f"http://{sdk.host}/nosuchaccount").create_container(fresh_name()))
 
 
-async def test_nobody_gets_in_without_a_credential(sdk: Sdk) -> None:
+async def test_a_request_without_a_credential_is_refused(sdk: Sdk) -> None:
     container = await sdk.new_container()
     await done(container.upload_blob("blob", b"data"))
     stranger = sdk.container_at(container.url)
@@ -85,7 +85,7 @@ async def test_public_levels(sdk: Sdk, level: str) -> None:
     stranger = sdk.container_at(container.url)
     blob = stranger.get_blob_client("blob")
     reads: list[Any] = [blob.download_blob, blob.get_blob_properties]
-    looks: list[Any] = [stranger.get_container_properties, lambda: names(stranger.list_blobs())]
+    lists: list[Any] = [stranger.get_container_properties, lambda: names(stranger.list_blobs())]
     writes: list[Any] = [
         lambda: blob.upload_blob(b"new", overwrite=True),
         lambda: stranger.upload_blob("new", b"new"),
@@ -94,8 +94,8 @@ async def test_public_levels(sdk: Sdk, level: str) -> None:
         stranger.get_container_access_policy,
         stranger.delete_container,
     ]
-    allowed = {"off": [], "blob": reads, "container": reads + looks}[level]
-    for attempt in reads + looks + writes:
+    allowed = {"off": [], "blob": reads, "container": reads + lists}[level]
+    for attempt in reads + lists + writes:
         if attempt in allowed:
             await done(attempt())
             continue
@@ -107,7 +107,7 @@ async def test_public_levels(sdk: Sdk, level: str) -> None:
         assert fetch(f"{container.url}/blob").body == b"data"
 
 
-async def test_a_public_level_holds_from_when_it_is_set_until_it_is_taken_back(sdk: Sdk) -> None:
+async def test_a_public_level_applies_from_when_it_is_set_until_it_is_removed(sdk: Sdk) -> None:
     container = await sdk.new_container()
     await done(container.upload_blob("blob", b"data"))
     stranger = sdk.blob_at(f"{container.url}/blob")
@@ -219,12 +219,12 @@ async def test_a_client_falls_back_to_the_secondary(sdk: Sdk) -> None:
 
 async def test_every_answer_says_which_request_it_answers(sdk: Sdk) -> None:
     container = await sdk.new_container()
-    told: list[Any] = []
-    await done(container.get_container_properties(raw_response_hook=told.append))
-    sent = told[0].http_request.headers["x-ms-client-request-id"]
-    headers = told[0].http_response.headers
+    returned: list[Any] = []
+    await done(container.get_container_properties(raw_response_hook=returned.append))
+    sent = returned[0].http_request.headers["x-ms-client-request-id"]
+    headers = returned[0].http_response.headers
     assert headers["x-ms-client-request-id"] == sent
-    assert headers["x-ms-version"] == told[0].http_request.headers["x-ms-version"]
+    assert headers["x-ms-version"] == returned[0].http_request.headers["x-ms-version"]
     assert headers["Server"].startswith("Windows-Azure-Blob/1.0")
     assert len(headers["x-ms-request-id"]) == 36
     assert headers["Date"].endswith("GMT")

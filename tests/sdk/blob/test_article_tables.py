@@ -1,6 +1,6 @@
 """The tables of Microsoft's article on managing concurrency, for containers and blobs, through the real server.
 
-Each operation is a row: how to ask for it, whether its answer carries an ETag, whether it takes conditions, and what a
+Each operation is a row: how to request it, whether its answer has an ETag, whether it takes conditions, and what a
 lease on the resource means for it.
 """
 
@@ -184,27 +184,27 @@ def test_what_a_lease_on_a_blob_protects(client: Client, row: Row) -> None:
     acquire = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1"}
     lease_id = client("PUT", path, "comp=lease", acquire).headers["x-ms-lease-id"]
 
-    def ask(**headers: str) -> Answer:
+    def request(**headers: str) -> Answer:
         sent = row.headers | {name.replace("_", "-"): value for name, value in headers.items()}
         return client(row.method, path, row.query, sent, row.body)
 
     if row.lease == "none":
-        assert ask().code == "LeaseAlreadyPresent"
+        assert request().code == "LeaseAlreadyPresent"
         return
-    bare = ask()
+    bare = request()
     if row.lease == "required":
         assert (bare.status, bare.code) == (412, "LeaseIdMissing")
     else:
         assert bare.status in (200, 201)
-    wrong = ask(x_ms_lease_id=OTHER_ID)
+    wrong = request(x_ms_lease_id=OTHER_ID)
     assert (wrong.status, wrong.code) == (412, "LeaseIdMismatchWithBlobOperation")
     if row.name != "Delete Blob":
-        assert ask(x_ms_lease_id=lease_id).status in (200, 201, 202)
+        assert request(x_ms_lease_id=lease_id).status in (200, 201, 202)
     client("PUT", path, f"comp=block&blockid={BLOCK_ID}", {"x-ms-lease-id": lease_id}, b"block")
     client("PUT", path, "comp=lease", {"x-ms-lease-action": "break"})
-    lost = ask(x_ms_lease_id=lease_id)
+    lost = request(x_ms_lease_id=lease_id)
     assert (lost.status, lost.code) == (412, "LeaseLost")
-    assert ask().status in ((202,) if row.name == "Delete Blob" else (200, 201, 202))
+    assert request().status in ((202,) if row.name == "Delete Blob" else (200, 201, 202))
 
 
 @by_name(CONTAINER_ROWS)

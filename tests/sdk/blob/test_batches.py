@@ -6,7 +6,7 @@ from azure.storage.blob import PartialBatchErrorException, StandardBlobTier
 from tests.sdk.clients import Sdk, done, items
 
 
-async def test_many_blobs_are_deleted_at_once(sdk: Sdk) -> None:
+async def test_many_blobs_are_deleted_by_one_request(sdk: Sdk) -> None:
     container = await sdk.new_container()
     wanted = [f"folder/{number} ä" for number in range(20)]
     for name in [*wanted, "kept"]:
@@ -16,7 +16,7 @@ async def test_many_blobs_are_deleted_at_once(sdk: Sdk) -> None:
     assert [blob.name for blob in await items(container.list_blobs())] == ["kept"]
 
 
-async def test_a_part_that_fails_is_told_apart(sdk: Sdk) -> None:
+async def test_a_part_that_fails_has_its_own_answer(sdk: Sdk) -> None:
     container = await sdk.new_container()
     await done(container.upload_blob("there", b"data"))
     with pytest.raises(PartialBatchErrorException) as caught:

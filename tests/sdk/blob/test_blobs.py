@@ -77,12 +77,12 @@ async def test_what_is_deleted_is_gone(sdk: Sdk, data: bytes) -> None:
 
 async def test_etags_never_come_back(sdk: Sdk) -> None:
     blob = await _blob(sdk)
-    seen = [(await done(blob.get_blob_properties())).etag]
+    etags = [(await done(blob.get_blob_properties())).etag]
     for _ in range(5):
         await done(blob.delete_blob())
-        seen.append((await done(blob.upload_blob(b"data")))["etag"])
-        seen.append((await done(blob.set_blob_metadata({"a": "b"})))["etag"])
-    values = [int(etag.strip('"'), 16) for etag in seen]
+        etags.append((await done(blob.upload_blob(b"data")))["etag"])
+        etags.append((await done(blob.set_blob_metadata({"a": "b"})))["etag"])
+    values = [int(etag.strip('"'), 16) for etag in etags]
     assert values == sorted(set(values))
 
 

@@ -26,7 +26,7 @@ async def test_a_container_exists_from_its_creation_to_its_deletion(sdk: Sdk) ->
         await done(container.delete_container())
 
 
-async def test_a_name_can_be_used_again_at_once_and_shows_nothing_of_before(sdk: Sdk) -> None:
+async def test_a_name_can_be_reused_immediately_and_has_no_old_blobs(sdk: Sdk) -> None:
     container = await sdk.new_container(metadata={"first": "yes"}, public_access="container")
     await done(container.upload_blob("small", b"old"))
     await done(container.upload_blob("large", bytes(300_000)))
@@ -125,7 +125,7 @@ async def test_policies_and_public_level_come_back_as_they_were_set(sdk: Sdk) ->
     }
 
 
-async def test_a_container_that_changed_is_not_deleted_unseen(sdk: Sdk) -> None:
+async def test_a_container_that_changed_is_not_deleted_under_a_condition(sdk: Sdk) -> None:
     container = await sdk.new_container()
     modified = (await done(container.get_container_properties())).last_modified
     with refused(412, "ConditionNotMet", ResourceModifiedError):
@@ -156,7 +156,7 @@ async def test_nothing_can_be_done_in_a_container_that_is_not_there(sdk: Sdk) ->
     assert await done(blob.exists()) is False
 
 
-async def test_the_root_container_holds_blobs_without_a_container_in_their_address(sdk: Sdk) -> None:
+async def test_blobs_of_the_root_container_have_no_container_in_their_address(sdk: Sdk) -> None:
     service = sdk.service()
     root = service.get_container_client("$root")
     if not await done(root.exists()):

@@ -46,7 +46,7 @@ async def test_chunk_by_chunk(sdk: Sdk) -> None:
     assert b"".join(chunks) == LARGE
 
 
-async def test_piece_by_piece_as_the_reader_asks(sdk: Sdk) -> None:
+async def test_piece_by_piece_as_the_reader_requests(sdk: Sdk) -> None:
     blob = await _uploaded(sdk, LARGE, **SMALL_CHUNKS)
     stream = await done(blob.download_blob(offset=100, length=3 * MIB))
     first, second = await done(stream.read(1000)), await done(stream.read(2 * MIB))
@@ -63,17 +63,19 @@ async def test_ranges(sdk: Sdk, size: int, offset: int, length: int | None) -> N
     data = LARGE[:size]
     blob = await _uploaded(sdk, data)
     end = size if length is None else offset + length
-    told: list[str] = []
+    returned: list[str] = []
     stream = await done(
         blob.download_blob(
             offset=offset,
             length=length,
-            raw_response_hook=lambda response: told.append(response.http_response.headers["Content-Range"]),
+            raw_response_hook=lambda response: returned.append(
+                response.http_response.headers["Content-Range"]
+            ),
         )
     )
     assert await done(stream.readall()) == data[offset:end]
     assert stream.size == len(data[offset:end])
-    assert told == [f"bytes {offset}-{min(end, size) - 1}/{size}"]
+    assert returned == [f"bytes {offset}-{min(end, size) - 1}/{size}"]
 
 
 async def test_a_range_behind_the_end_is_refused(sdk: Sdk) -> None:
@@ -97,20 +99,22 @@ async def test_hashes_of_ranges_are_checked(sdk: Sdk) -> None:
     blob = await _uploaded(sdk, LARGE)
     assert await content(blob, validate_content=True, max_concurrency=2) == LARGE
     assert await content(blob, validate_content=True, offset=3, length=5) == LARGE[3:8]
-    seen: list[bytes | None] = []
+    hashes: list[bytes | None] = []
     stream = await done(
         blob.download_blob(
             offset=1000,
             length=4 * MIB,
             validate_content=True,
-            raw_response_hook=lambda response: seen.append(response.http_response.headers.get("Content-MD5")),
+            raw_response_hook=lambda response: hashes.append(
+                response.http_response.headers.get("Content-MD5")
+            ),
         )
     )
     piece = await done(stream.readall())
     assert piece == LARGE[1000 : 1000 + 4 * MIB]
     assert stream.properties.content_settings.content_md5 == hashlib.md5(LARGE).digest()
-    assert len(seen) == 1
-    assert seen[0] is not None
+    assert len(hashes) == 1
+    assert hashes[0] is not None
 
 
 async def test_a_blob_that_changes_between_two_chunks_is_noticed(sdk: Sdk) -> None:
@@ -124,17 +128,17 @@ async def test_a_blob_that_changes_between_two_chunks_is_noticed(sdk: Sdk) -> No
 
 async def test_progress_is_reported_to_the_end(sdk: Sdk) -> None:
     blob = await _uploaded(sdk, LARGE, **SMALL_CHUNKS)
-    told: list[tuple[int, int | None]] = []
+    returned: list[tuple[int, int | None]] = []
 
     def plain(current: int, total: int | None) -> None:
-        told.append((current, total))
+        returned.append((current, total))
 
     async def awaited(current: int, total: int | None) -> None:
-        told.append((current, total))
+        returned.append((current, total))
 
     hook = plain if sdk.form == "sync" else awaited
     assert await content(blob, progress_hook=hook) == LARGE
-    assert told[-1] == (len(LARGE), len(LARGE))
+    assert returned[-1] == (len(LARGE), len(LARGE))
 
 
 async def test_what_is_not_there_cannot_be_downloaded(sdk: Sdk) -> None:

@@ -85,12 +85,12 @@ async def test_pages(sdk: Sdk) -> None:
 async def test_snapshots_of_every_kind(sdk: Sdk, kind: BlobType) -> None:
     container = await sdk.new_container()
     blob = await done(container.upload_blob("it", b"o" * 512, blob_type=kind))
-    taken = await done(blob.create_snapshot())
+    made = await done(blob.create_snapshot())
     await done(blob.upload_blob(b"n" * 512, blob_type=kind, overwrite=True))
-    kept = container.get_blob_client("it", snapshot=taken["snapshot"])
+    kept = container.get_blob_client("it", snapshot=made["snapshot"])
     assert (await content(kept), await content(blob)) == (b"o" * 512, b"n" * 512)
     listed = [item.snapshot for item in await items(container.list_blobs(include=["snapshots"]))]
-    assert listed == [taken["snapshot"], None]
+    assert listed == [made["snapshot"], None]
     with refused(409, "SnapshotsPresent"):
         await done(blob.delete_blob())
     await done(blob.delete_blob(delete_snapshots="include"))

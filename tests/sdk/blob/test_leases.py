@@ -29,9 +29,13 @@ async def test_the_five_actions_on_a_blob(sdk: Sdk) -> None:
     await done(lease.renew())
     await done(lease.change(OTHER_ID))
     assert lease.id == OTHER_ID
-    shown = await done(blob.get_blob_properties())
-    assert (shown.lease.state, shown.lease.status, shown.lease.duration) == ("leased", "locked", "fixed")
-    assert shown.etag == etag
+    properties = await done(blob.get_blob_properties())
+    assert (properties.lease.state, properties.lease.status, properties.lease.duration) == (
+        "leased",
+        "locked",
+        "fixed",
+    )
+    assert properties.etag == etag
     await done(lease.release())
     assert (await done(blob.get_blob_properties())).lease.state == "available"
     await done(blob.acquire_lease(-1))
@@ -116,7 +120,7 @@ async def test_shared_write_exclusive_read(sdk: Sdk) -> None:
     assert await content(blob) == b"three"
 
 
-async def test_a_lease_is_shown_in_listings(sdk: Sdk) -> None:
+async def test_a_lease_is_part_of_listings(sdk: Sdk) -> None:
     blob = await new_blob(sdk)
     await done(blob.acquire_lease(-1))
     container = sdk.service().get_container_client(blob.container_name)

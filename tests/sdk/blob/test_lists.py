@@ -108,7 +108,7 @@ async def test_by_any_delimiter(sdk: Sdk, delimiter: str) -> None:
     assert sorted(item.name for item in found) == sorted({"a" + delimiter, "b", "c" + delimiter})
 
 
-async def test_folders_count_as_one_in_a_page_and_are_never_told_twice(sdk: Sdk) -> None:
+async def test_folders_count_as_one_in_a_page_and_are_never_listed_twice(sdk: Sdk) -> None:
     made = [f"folder{number}/{leaf:02}" for number in range(5) for leaf in range(12)] + ["file", "zz"]
     container = await _tree(sdk, [])
     for name in made:
@@ -123,7 +123,7 @@ async def test_folders_count_as_one_in_a_page_and_are_never_told_twice(sdk: Sdk)
 
 
 async def test_a_list_goes_on_where_it_was_whatever_others_write(sdk: Sdk) -> None:
-    """What was there throughout is told exactly once; what comes and goes may be told or not, once at most."""
+    """What was there throughout is listed exactly once; what comes and goes is listed at most once."""
     container = await _tree(sdk, [])
     stay = [f"stay-{number:03}" for number in range(0, 60, 2)]
     leave = [f"stay-{number:03}" for number in range(1, 60, 2)]
@@ -153,7 +153,7 @@ async def test_a_list_goes_on_where_it_was_whatever_others_write(sdk: Sdk) -> No
     assert not [name for name in found if name.startswith("aaa")]
 
 
-async def test_what_was_written_is_listed_at_once(sdk: Sdk) -> None:
+async def test_a_blob_is_listed_as_soon_as_it_is_written(sdk: Sdk) -> None:
     container = await sdk.new_container()
     for number in range(20):
         await done(container.upload_blob(f"{number:02}", b""))
@@ -163,14 +163,14 @@ async def test_what_was_written_is_listed_at_once(sdk: Sdk) -> None:
         assert f"{number:02}" not in await names(container.list_blobs())
 
 
-async def test_many_lists_at_once_see_the_same(sdk: Sdk) -> None:
+async def test_concurrent_lists_return_the_same(sdk: Sdk) -> None:
     container = await _tree(sdk)
 
-    def look_up() -> Any:
+    def list_names() -> Any:
         return [item.name for item in container.list_blobs()]
 
     if sdk.form == "sync":
-        found = await asyncio.gather(*(asyncio.to_thread(look_up) for _ in range(8)))
+        found = await asyncio.gather(*(asyncio.to_thread(list_names) for _ in range(8)))
     else:
         found = await asyncio.gather(*(names(container.list_blobs()) for _ in range(8)))
     assert found == [TREE] * 8

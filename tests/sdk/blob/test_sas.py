@@ -176,9 +176,9 @@ async def test_no_service_token_touches_the_container_itself(sdk: Sdk) -> None:
 
 async def test_a_token_is_good_for_its_own_blob_and_container_only(sdk: Sdk) -> None:
     container, other = await sdk.new_container(), await sdk.new_container()
-    for place in (container, other):
-        await done(place.upload_blob("mine", b"mine"))
-        await done(place.upload_blob("yours", b"yours"))
+    for each in (container, other):
+        await done(each.upload_blob("mine", b"mine"))
+        await done(each.upload_blob("yours", b"yours"))
     token = blob_sas(sdk, container.container_name, "mine", "r")
     assert await content(sdk.blob_at(f"{container.url}/mine?{token}")) == b"mine"
     for url in (f"{container.url}/yours", f"{other.url}/mine"):
@@ -285,7 +285,7 @@ async def test_a_token_as_a_credential(sdk: Sdk) -> None:
 # Stored access policies
 
 
-async def test_a_stored_policy_gives_a_token_its_terms_and_takes_them_away(sdk: Sdk) -> None:
+async def test_a_stored_policy_sets_the_terms_of_a_token_and_revokes_them(sdk: Sdk) -> None:
     container = await sdk.new_container()
     await done(container.upload_blob("blob", b"data"))
 

@@ -132,8 +132,8 @@ async def test_cors_rules_speak_to_browsers(sdk: Sdk, other_url: str) -> None:
     )
     await done(service.set_service_properties(cors=[rule]))
     url = f"{container.url}/page"
-    asks = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
-    preflight = fetch(url, "OPTIONS", {**asks, "Access-Control-Request-Headers": "x-ms-version"})
+    headers = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
+    preflight = fetch(url, "OPTIONS", {**headers, "Access-Control-Request-Headers": "x-ms-version"})
     assert preflight.status == 200
     assert preflight.headers["Access-Control-Allow-Origin"] == "https://app.example"
     assert preflight.headers["Access-Control-Max-Age"] == "60"
@@ -142,7 +142,7 @@ async def test_cors_rules_speak_to_browsers(sdk: Sdk, other_url: str) -> None:
         {"Access-Control-Request-Method": "PUT"},
         {"Access-Control-Request-Headers": "authorization"},
     ):
-        denied = fetch(url, "OPTIONS", {**asks, **changed})
+        denied = fetch(url, "OPTIONS", {**headers, **changed})
         assert (denied.status, denied.code) == (403, "CorsPreflightFailure")
     answer = fetch(url, headers={"Origin": "https://app.example"})
     assert (answer.status, answer.body) == (200, b"text")
@@ -153,7 +153,7 @@ async def test_cors_rules_speak_to_browsers(sdk: Sdk, other_url: str) -> None:
     assert (stranger.status, stranger.headers["Access-Control-Allow-Origin"]) == (200, None)
 
 
-async def test_the_secondary_tells_how_far_replication_is(sdk: Sdk) -> None:
+async def test_the_secondary_returns_how_far_replication_is(sdk: Sdk) -> None:
     owner = {"account_name": "devstoreaccount1", "account_key": sdk.key}
     url = f"{sdk.url}-secondary"
     service = sdk.service(url, credential=owner, secondary_hostname=sdk.host)
@@ -163,11 +163,11 @@ async def test_the_secondary_tells_how_far_replication_is(sdk: Sdk) -> None:
     assert abs(datetime.now(UTC) - last) < timedelta(minutes=1)
 
 
-async def test_account_information_is_told_at_every_level(sdk: Sdk) -> None:
+async def test_account_information_is_returned_at_every_level(sdk: Sdk) -> None:
     container = await sdk.new_container()
     for client in (sdk.service(), container, container.get_blob_client("any")):
-        told = await done(client.get_account_information())
-        assert (told["sku_name"], told["account_kind"]) == ("Standard_RAGRS", "StorageV2")
+        returned = await done(client.get_account_information())
+        assert (returned["sku_name"], returned["account_kind"]) == ("Standard_RAGRS", "StorageV2")
 
 
 async def test_containers_are_listed_by_prefix_in_order_with_metadata(sdk: Sdk) -> None:

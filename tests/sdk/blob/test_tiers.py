@@ -5,7 +5,7 @@ from azure.storage.blob import RehydratePriority, StandardBlobTier
 from tests.sdk.clients import Sdk, done, items, refused
 
 
-async def test_a_blob_goes_into_the_archive_and_is_asked_back(sdk: Sdk) -> None:
+async def test_a_blob_is_archived_and_rehydrated(sdk: Sdk) -> None:
     container = await sdk.new_container()
     blob = await done(container.upload_blob("blob", b"data"))
     found = await done(blob.get_blob_properties())

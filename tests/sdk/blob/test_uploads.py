@@ -204,7 +204,7 @@ async def test_a_hash_given_with_a_block_list_is_stored_as_it_is(sdk: Sdk) -> No
     assert (await done(blob.get_blob_properties())).content_settings.content_md5 == given
 
 
-async def test_what_exists_is_replaced_only_when_asked(sdk: Sdk) -> None:
+async def test_an_existing_blob_is_replaced_only_on_request(sdk: Sdk) -> None:
     container = await sdk.new_container()
     blob = await done(container.upload_blob("blob", b"first", metadata={"version": "1"}))
     first = await done(blob.get_blob_properties())

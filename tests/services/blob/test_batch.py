@@ -189,7 +189,7 @@ async def test_what_is_wrong_with_the_whole_does_nothing(
     assert (await blobs("HEAD", "/box/a")).status == 200
 
 
-async def test_nobody_sends_a_batch_without_a_key_or_a_token(blobs: Harness) -> None:
+async def test_a_batch_without_a_key_or_a_token_is_refused(blobs: Harness) -> None:
     await make(blobs, "a")
     body = batch(part("DELETE", f"/box/a?{token(blobs)}", 0))
     answer = await blobs("POST", BOX_SCOPE, {"Content-Type": MULTIPART}, body, sign=False)

@@ -43,7 +43,7 @@ async def test_what_was_put_is_got(box: Harness, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "body", "content_range"),
+    ("range_header", "status", "body", "content_range"),
     [
         ("bytes=0-", 206, b"hello world", "bytes 0-10/11"),
         ("bytes=6-8", 206, b"wor", "bytes 6-8/11"),
@@ -56,10 +56,10 @@ async def test_what_was_put_is_got(box: Harness, size: int) -> None:
     ],
 )
 async def test_ranges(
-    box: Harness, asked: str, status: int, body: bytes | None, content_range: str | None
+    box: Harness, range_header: str, status: int, body: bytes | None, content_range: str | None
 ) -> None:
     await put(box)
-    answer = await box("GET", "/box/b", {"x-ms-range": asked, "Range": "bytes=0-0"})
+    answer = await box("GET", "/box/b", {"x-ms-range": range_header, "Range": "bytes=0-0"})
     assert (answer.status, answer.headers.get("content-range")) == (status, content_range)
     if body is not None:
         assert answer.body == body
@@ -72,14 +72,14 @@ async def test_any_range_of_an_empty_blob_is_beyond_its_end(box: Harness) -> Non
 
 
 @pytest.mark.parametrize("size", [11, 400_000])
-async def test_a_range_comes_with_the_hash_that_was_asked_for(box: Harness, size: int) -> None:
+async def test_a_range_comes_with_the_requested_hash(box: Harness, size: int) -> None:
     data = bytes(i * 7 % 256 for i in range(size))
     await put(box, data)
     part = data[3:size]
-    asked = {"Range": f"bytes=3-{size - 1}"}
-    md5 = await box("GET", "/box/b", asked | {"x-ms-range-get-content-md5": "true"})
+    range_header = {"Range": f"bytes=3-{size - 1}"}
+    md5 = await box("GET", "/box/b", range_header | {"x-ms-range-get-content-md5": "true"})
     assert (md5.body, md5.headers["content-md5"]) == (part, md5_text(part))
-    crc = await box("GET", "/box/b", asked | {"x-ms-range-get-content-crc64": "true"})
+    crc = await box("GET", "/box/b", range_header | {"x-ms-range-get-content-crc64": "true"})
     assert crc.headers["x-ms-content-crc64"] == crc64.encode(crc64.compute(part))
 
 
@@ -104,8 +104,8 @@ async def test_hashes_are_checked_on_the_way_in(box: Harness) -> None:
 async def test_a_body_that_is_refused_leaves_no_bytes_behind(box: Harness, tmp_path: Path, size: int) -> None:
     data = bytes(size)
     await put(box, data)
-    settled = await box("PUT", "/box/b", BLOCK | {"If-None-Match": "*"}, data)
-    assert (settled.status, settled.code) == (409, "BlobAlreadyExists")
+    again = await box("PUT", "/box/b", BLOCK | {"If-None-Match": "*"}, data)
+    assert (again.status, again.code) == (409, "BlobAlreadyExists")
     wrong = await box("PUT", "/box/c", BLOCK | {"Content-MD5": md5_text(b"other")}, data)
     assert wrong.code == "Md5Mismatch"
     kept = sum(file.stat().st_blocks * 512 for file in tmp_path.glob("segments/*/*"))
@@ -121,8 +121,8 @@ async def test_content_headers_are_stored_and_cleared(box: Harness) -> None:
         "x-ms-blob-content-disposition": "inline",
     }
     before = await put(box, headers=given)
-    seen = await box("HEAD", "/box/b")
-    assert all(seen.headers[name.removeprefix("x-ms-blob-")] == value for name, value in given.items())
+    found = await box("HEAD", "/box/b")
+    assert all(found.headers[name.removeprefix("x-ms-blob-")] == value for name, value in given.items())
     changed = await box("PUT", "/box/b?comp=properties", {"x-ms-blob-content-type": "image/png"})
     assert changed.headers["etag"] != before
     after = await box("HEAD", "/box/b")
@@ -134,9 +134,9 @@ async def test_metadata_keeps_its_case_and_is_replaced_whole(box: Harness) -> No
     await put(box, headers={"x-ms-meta-Mood": "calm", "x-ms-meta-old": "1"})
     assert ("x-ms-meta-Mood", "calm") in (await box("GET", "/box/b")).raw_headers
     await box("PUT", "/box/b?comp=metadata", {"x-ms-meta-New": "2"})
-    seen = await box("GET", "/box/b?comp=metadata")
-    assert [pair for pair in seen.raw_headers if pair[0].startswith("x-ms-meta")] == [("x-ms-meta-New", "2")]
-    assert seen.body == b""
+    found = await box("GET", "/box/b?comp=metadata")
+    assert [pair for pair in found.raw_headers if pair[0].startswith("x-ms-meta")] == [("x-ms-meta-New", "2")]
+    assert found.body == b""
 
 
 async def test_delete(box: Harness) -> None:
@@ -251,8 +251,8 @@ async def test_overwriting_keeps_the_creation_time(box: Harness) -> None:
     created = (await box("HEAD", "/box/b")).headers["x-ms-creation-time"]
     box.clock.now = type(box.clock.now)(box.clock.now + 50_000_000)
     await put(box)
-    seen = await box("HEAD", "/box/b")
-    assert seen.headers["x-ms-creation-time"] == created != seen.headers["last-modified"]
+    found = await box("HEAD", "/box/b")
+    assert found.headers["x-ms-creation-time"] == created != found.headers["last-modified"]
 
 
 async def test_a_blob_of_the_root_container_needs_no_container_in_its_path(box: Harness) -> None:
@@ -263,11 +263,11 @@ async def test_a_blob_of_the_root_container_needs_no_container_in_its_path(box: 
 
 
 @pytest.mark.parametrize("size", [3, 16])
-async def test_a_hash_that_is_only_told_is_kept_whatever_it_is(box: Harness, size: int) -> None:
+async def test_a_hash_that_is_only_stored_is_not_checked(box: Harness, size: int) -> None:
     await put(box)
     digest = base64.b64encode(bytes(range(size))).decode()
-    told = await box("PUT", "/box/b?comp=properties", {"x-ms-blob-content-md5": digest})
-    assert told.status == 200
+    returned = await box("PUT", "/box/b?comp=properties", {"x-ms-blob-content-md5": digest})
+    assert returned.status == 200
     assert (await box("HEAD", "/box/b")).headers["content-md5"] == digest
 
 

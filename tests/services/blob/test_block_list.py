@@ -164,7 +164,7 @@ async def test_bad_blocks_and_lists(
     assert await lists(blobs) == ([], ["0000"])
 
 
-async def test_a_lease_guards_staging_and_committing(blobs: Harness) -> None:
+async def test_a_lease_is_needed_for_staging_and_committing(blobs: Harness) -> None:
     await stage(blobs, 0, b"zero")
     await commit(blobs, ("Latest", 0))
     acquire = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "15"}
@@ -206,9 +206,9 @@ async def test_what_is_only_staged_is_listed_on_request(blobs: Harness) -> None:
     await blobs("PUT", f"/box/a?comp=block&blockid={ident(0)}", {}, b"beside")
     plain = await blobs("GET", LIST)
     assert [name.text for name in plain.xml.iter("Name")] == ["a"]
-    shown = await blobs("GET", LIST + "&include=uncommittedblobs")
-    assert [name.text for name in shown.xml.iter("Name")] == ["a", "b"]
-    assert shown.xml.find("Blobs/Blob[2]/Properties/Etag") is None
+    listed = await blobs("GET", LIST + "&include=uncommittedblobs")
+    assert [name.text for name in listed.xml.iter("Name")] == ["a", "b"]
+    assert listed.xml.find("Blobs/Blob[2]/Properties/Etag") is None
 
 
 async def test_staged_blocks_expire_a_week_after_the_last(blobs: Harness) -> None:

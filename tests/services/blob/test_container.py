@@ -20,10 +20,13 @@ async def test_a_container_lives_and_dies(blobs: Harness) -> None:
     created = await blobs("PUT", "/box?restype=container", {"x-ms-meta-Mood": "calm"})
     assert created.status == 201
     assert created.headers["etag"].startswith('"0x8D')
-    seen = await blobs("HEAD", "/box?restype=container")
-    assert (seen.status, seen.headers["etag"]) == (200, created.headers["etag"])
-    assert ("x-ms-meta-Mood", "calm") in seen.raw_headers
-    assert (seen.headers["x-ms-lease-state"], seen.headers["x-ms-lease-status"]) == ("available", "unlocked")
+    found = await blobs("HEAD", "/box?restype=container")
+    assert (found.status, found.headers["etag"]) == (200, created.headers["etag"])
+    assert ("x-ms-meta-Mood", "calm") in found.raw_headers
+    assert (found.headers["x-ms-lease-state"], found.headers["x-ms-lease-status"]) == (
+        "available",
+        "unlocked",
+    )
     assert (await blobs("DELETE", "/box?restype=container")).status == 202
     assert (await blobs("GET", "/box?restype=container")).code == "ContainerNotFound"
     await create(blobs)
@@ -136,7 +139,7 @@ async def test_what_cannot_be_read_is_refused(
     assert (await blobs("GET", "/box?restype=container")).headers["etag"] == before.headers["etag"]
 
 
-async def test_time_conditions_guard_deletion(blobs: Harness) -> None:
+async def test_time_conditions_of_deletion(blobs: Harness) -> None:
     await create(blobs)
     modified = (await blobs("GET", "/box?restype=container")).headers["last-modified"]
     refused = await blobs("DELETE", "/box?restype=container", {"If-Modified-Since": modified})

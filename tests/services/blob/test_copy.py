@@ -121,8 +121,8 @@ async def test_a_signature_opens_the_source_for_another_account(blobs: Harness) 
     for sync in ({}, {"x-ms-requires-sync": "true"}):
         answer = await blobs("PUT", "/box/dst", signed | sync, account=OTHER)
         assert answer.status == 202, answer
-    told = (await blobs("HEAD", "/box/dst", account=OTHER)).headers["x-ms-copy-source"]
-    assert told == source_url()
+    returned = (await blobs("HEAD", "/box/dst", account=OTHER)).headers["x-ms-copy-source"]
+    assert returned == source_url()
     weak = {"x-ms-copy-source": source_url(query="?" + signature(blobs, "src", "w"))}
     refused = await blobs("PUT", "/box/dst", weak, account=OTHER)
     assert (refused.status, refused.code) == (403, "CannotVerifyCopySource")
@@ -161,10 +161,10 @@ async def test_a_copy_is_done_when_it_is_answered_so_none_can_be_aborted(blobs: 
     assert (other.status, other.code) == (409, "CopyIdMismatch")
 
 
-async def test_copies_are_shown_in_listings_on_request(blobs: Harness) -> None:
+async def test_copies_are_listed_on_request(blobs: Harness) -> None:
     await make(blobs)
     await blobs("PUT", "/box/dst", {"x-ms-copy-source": source_url()})
     plain = await blobs("GET", "/box?restype=container&comp=list")
-    shown = await blobs("GET", "/box?restype=container&comp=list&include=copy")
+    listed = await blobs("GET", "/box?restype=container&comp=list&include=copy")
     assert plain.xml.find(".//CopyId") is None
-    assert [element.text for element in shown.xml.iter("CopyStatus")] == ["success"]
+    assert [element.text for element in listed.xml.iter("CopyStatus")] == ["success"]

@@ -181,7 +181,7 @@ async def test_blocks_are_ranges_of_a_source(blobs: Harness, size: int) -> None:
     assert (await blobs("GET", "/box/dst")).body == data + data[1:2]
 
 
-async def test_the_hash_of_what_was_read_is_told(blobs: Harness) -> None:
+async def test_the_hash_of_what_was_read_is_returned(blobs: Harness) -> None:
     await make(blobs)
     ranged = signed(blobs) | {"x-ms-source-range": "bytes=2-4"}
     plain = await stage(blobs, "a", ranged)
@@ -356,7 +356,7 @@ async def test_nothing_cannot_be_a_block(blobs: Harness, target: str) -> None:
     assert (await blobs("PUT", path, own | signed(blobs))).code == "InvalidInput"
 
 
-async def test_a_leased_target_is_written_by_who_holds_the_lease(blobs: Harness) -> None:
+async def test_a_leased_target_is_written_with_its_lease_id(blobs: Harness) -> None:
     await make_targets(blobs)
     await blobs("PUT", "/box/dst", BLOCK, b"old")
     lease = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "15"}
@@ -364,8 +364,8 @@ async def test_a_leased_target_is_written_by_who_holds_the_lease(blobs: Harness)
     for target in ("block", "blob"):
         path, own = TARGETS[target]
         assert (await blobs("PUT", path, own | signed(blobs))).code == "LeaseIdMissing"
-        held = own | signed(blobs) | {"x-ms-lease-id": lease_id}
-        assert (await blobs("PUT", path, held)).status == 201
+        with_lease = own | signed(blobs) | {"x-ms-lease-id": lease_id}
+        assert (await blobs("PUT", path, with_lease)).status == 201
 
 
 async def test_a_snapshot_may_be_the_source(blobs: Harness) -> None:
@@ -412,7 +412,7 @@ async def make_file(blobs: Harness, files: Harness, data: bytes) -> None:
         assert (await files("PUT", "/docs/letter?comp=range", written, data)).status == 201
 
 
-def file_url(blobs: Harness, place: str = "http://localhost:10003/acme", name: str = "letter") -> str:
+def file_url(blobs: Harness, endpoint: str = "http://localhost:10003/acme", name: str = "letter") -> str:
     token = generate_account_sas(
         "acme",
         KEY,
@@ -421,15 +421,15 @@ def file_url(blobs: Harness, place: str = "http://localhost:10003/acme", name: s
         later(blobs),
         services=Services(fileshare=True),
     )
-    return f"{place}/docs/{name}?{token}"
+    return f"{endpoint}/docs/{name}?{token}"
 
 
-@pytest.mark.parametrize("place", ["http://localhost:10003/acme", "http://acme.file.example.org"])
-async def test_a_file_may_be_the_source(both: tuple[Harness, Harness], place: str) -> None:
+@pytest.mark.parametrize("endpoint", ["http://localhost:10003/acme", "http://acme.file.example.org"])
+async def test_a_file_may_be_the_source(both: tuple[Harness, Harness], endpoint: str) -> None:
     blobs, files = both
     data = some_bytes(100_000)
     await make_file(blobs, files, data)
-    source = {"x-ms-copy-source": file_url(blobs, place)}
+    source = {"x-ms-copy-source": file_url(blobs, endpoint)}
     assert (await blobs("PUT", "/box/put", BLOCK | source)).status == 201
     assert (await blobs("PUT", "/box/copied", source)).status == 202
     for name in ("put", "copied"):

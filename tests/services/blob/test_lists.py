@@ -48,7 +48,7 @@ async def test_prefix(blobs: Harness) -> None:
     assert await pages(blobs, "&prefix=ab") == [["ab", "abc"], ["abd"]]
 
 
-async def test_a_delimiter_shows_folders_once(blobs: Harness) -> None:
+async def test_a_delimiter_lists_folders_once(blobs: Harness) -> None:
     await fill(blobs, "a", "dir/1", "dir/2", "dir/sub/3", "dir0", "e/1", "f")
     answer = await blobs("GET", f"{LIST}&delimiter=/")
     assert names(answer) == ["a", "dir/", "dir0", "e/", "f"]
@@ -80,7 +80,7 @@ async def test_bounds_by_name(blobs: Harness) -> None:
     assert names(await blobs("GET", f"{LIST}&startFrom=b&endBefore=d")) == ["b", "c"]
 
 
-async def test_what_an_item_tells(blobs: Harness) -> None:
+async def test_the_properties_of_an_item(blobs: Harness) -> None:
     await fill(blobs)
     headers = BLOCK | {
         "x-ms-blob-content-type": "text/plain",
@@ -90,22 +90,22 @@ async def test_what_an_item_tells(blobs: Harness) -> None:
     put = await blobs("PUT", "/box/it", headers, b"12345")
     item = (await blobs("GET", f"{LIST}&include=metadata")).xml.find(".//Blob")
     assert item is not None
-    told = {element.tag: element.text for element in item.find("Properties") or ()}
-    assert told["Etag"] == put.headers["etag"].strip('"')
-    assert told["Last-Modified"] == put.headers["last-modified"]
-    assert told["Content-MD5"] == put.headers["content-md5"]
+    returned = {element.tag: element.text for element in item.find("Properties") or ()}
+    assert returned["Etag"] == put.headers["etag"].strip('"')
+    assert returned["Last-Modified"] == put.headers["last-modified"]
+    assert returned["Content-MD5"] == put.headers["content-md5"]
     expected = {
         "Content-Length": "5",
         "Content-Type": "text/plain",
         "BlobType": "BlockBlob",
         "AccessTier": "Cool",
     }
-    assert expected.items() <= told.items()
-    assert (told["LeaseStatus"], told["LeaseState"]) == ("unlocked", "available")
+    assert expected.items() <= returned.items()
+    assert (returned["LeaseStatus"], returned["LeaseState"]) == ("unlocked", "available")
     assert item.findtext("Metadata/Mood") == "a<b"
 
 
-async def test_names_that_xml_cannot_hold_are_encoded(blobs: Harness) -> None:
+async def test_names_that_xml_cannot_represent_are_encoded(blobs: Harness) -> None:
     await fill(blobs, "a\ufffeb", "<&>")
     answer = await blobs("GET", LIST)
     assert names(answer) == ["<&>", "a%EF%BF%BEb"]

@@ -52,7 +52,7 @@ async def test_pages_are_written_and_cleared_anywhere(blobs: Harness) -> None:
     assert await pages(blobs, headers={"Range": "bytes=0-1535"}) == [(1024, 1536)]
 
 
-async def test_ranges_come_in_pages_when_asked(blobs: Harness) -> None:
+async def test_ranges_come_in_pages_on_request(blobs: Harness) -> None:
     await make(blobs, 512 * 10)
     for number in range(0, 10, 2):
         await write(blobs, number * 512, b"x" * 512)

@@ -18,10 +18,10 @@ async def changes(blobs: Harness, query: str, headers: dict[str, str] | None = N
     """For example ``+0-511 -512-1023``, the plus for what was written and the minus for what was cleared."""
     answer = await blobs("GET", f"/box/disk?comp=pagelist{query}", headers)
     assert answer.status == 200, answer
-    return told(answer)
+    return ranges_in(answer)
 
 
-def told(answer: Answer) -> list[str]:
+def ranges_in(answer: Answer) -> list[str]:
     signs = {"PageRange": "+", "ClearRange": "-"}
     return [
         f"{signs[item.tag]}{item.findtext('Start')}-{item.findtext('End')}"
@@ -47,7 +47,7 @@ async def test_what_was_written_and_cleared_since_a_snapshot(blobs: Harness) -> 
     assert await changes(blobs, f"&prevsnapshot={first}", ranged) == ["-1024-1535", "+3072-3583"]
 
 
-async def test_what_came_and_went_is_told_where_a_snapshot_shows_it(blobs: Harness) -> None:
+async def test_pages_written_and_cleared_are_listed_if_a_snapshot_has_them(blobs: Harness) -> None:
     await make(blobs)
     first = await snapshot(blobs)
     await write(blobs, 0, b"a" * 1536)
@@ -73,7 +73,7 @@ async def test_the_snapshot_may_be_named_by_its_url(blobs: Harness) -> None:
         assert (answer.status, answer.code) == (400, "InvalidHeaderValue")
 
 
-async def test_changes_come_in_pages_when_asked(blobs: Harness) -> None:
+async def test_changes_come_in_pages_on_request(blobs: Harness) -> None:
     await make(blobs, 512 * 10)
     await write(blobs, 0, b"x" * 5120)
     first = await snapshot(blobs)
@@ -85,7 +85,7 @@ async def test_changes_come_in_pages_when_asked(blobs: Harness) -> None:
         answer = await blobs(
             "GET", f"/box/disk?comp=pagelist&prevsnapshot={first}&maxresults=2&marker={marker}"
         )
-        gathered += told(answer)
+        gathered += ranges_in(answer)
         marker = answer.xml.findtext("NextMarker") or ""
         if not marker:
             break

@@ -26,12 +26,12 @@ async def seal(blobs: Harness, headers: dict[str, str] | None = None) -> Answer:
 
 async def is_sealed(blobs: Harness, name: str = "log") -> bool:
     """What properties, bytes and listing say alike."""
-    seen = {
+    values = {
         (await blobs(method, f"/box/{name}")).headers.get("x-ms-blob-sealed") for method in ("HEAD", "GET")
     }
     listing = (await blobs("GET", f"/box?restype=container&comp=list&prefix={name}")).body
-    assert seen == ({"true"} if b"<Sealed>true</Sealed>" in listing else {None})
-    return seen == {"true"}
+    assert values == ({"true"} if b"<Sealed>true</Sealed>" in listing else {None})
+    return values == {"true"}
 
 
 async def test_nothing_is_appended_to_a_sealed_blob(blobs: Harness) -> None:
@@ -63,7 +63,7 @@ async def test_what_is_said_about_a_sealed_blob_can_change(blobs: Harness) -> No
 
 
 @pytest.mark.parametrize(
-    ("was_sealed", "asked", "becomes_sealed"),
+    ("was_sealed", "headers", "becomes_sealed"),
     [
         (True, {}, True),
         (False, {}, False),
@@ -71,13 +71,13 @@ async def test_what_is_said_about_a_sealed_blob_can_change(blobs: Harness) -> No
         (True, {"x-ms-seal-blob": "false"}, False),
     ],
 )
-async def test_a_copy_takes_the_seal_along_unless_told(
-    blobs: Harness, was_sealed: bool, asked: dict[str, str], becomes_sealed: bool
+async def test_a_copy_keeps_the_seal_unless_the_request_says_otherwise(
+    blobs: Harness, was_sealed: bool, headers: dict[str, str], becomes_sealed: bool
 ) -> None:
     await make(blobs)
     if was_sealed:
         await seal(blobs)
-    assert (await blobs("PUT", "/box/copy", SOURCE | asked)).status == 202
+    assert (await blobs("PUT", "/box/copy", SOURCE | headers)).status == 202
     assert await is_sealed(blobs, "copy") == becomes_sealed
     assert (await append(blobs, "copy")).status == (409 if becomes_sealed else 201)
 
@@ -102,7 +102,7 @@ async def test_a_seal_takes_conditions(
     assert await is_sealed(blobs) == (status == 200)
 
 
-async def test_a_leased_blob_is_sealed_by_its_holder(blobs: Harness) -> None:
+async def test_a_leased_blob_is_sealed_with_its_lease_id(blobs: Harness) -> None:
     await make(blobs)
     acquire = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1", "x-ms-proposed-lease-id": LEASE}
     await blobs("PUT", "/box/log?comp=lease", acquire)

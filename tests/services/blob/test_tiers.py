@@ -1,4 +1,4 @@
-"""Access tiers over REST: chosen at birth or later, told everywhere, and the archive."""
+"""Access tiers over REST: chosen at birth or later, returned everywhere, and the archive."""
 
 import re
 
@@ -25,10 +25,10 @@ async def set_tier(blobs: Harness, tier: str, target: str = "/box/b?comp=tier", 
     return await blobs("PUT", target, {"x-ms-access-tier": tier} | named)
 
 
-async def told(blobs: Harness, name: str = "b") -> dict[str, str]:
+async def tier_headers(blobs: Harness, name: str = "b") -> dict[str, str]:
     """What Get Blob Properties says, checked against the listing."""
     head = (await blobs("HEAD", f"/box/{name}")).headers
-    seen = {
+    headers = {
         key.removeprefix("x-ms-"): head[key]
         for key in head
         if "tier" in key or "archiv" in key or "rehy" in key
@@ -45,27 +45,27 @@ async def told(blobs: Harness, name: str = "b") -> dict[str, str]:
     listed = {
         key: found[1] for key, name in names.items() if (found := re.search(f"<{name}>([^<]*)", listing))
     }
-    assert listed == seen
-    return seen
+    assert listed == headers
+    return headers
 
 
 def pass_by(blobs: Harness, seconds: int) -> None:
     blobs.clock.now = type(blobs.clock.now)(blobs.clock.now + seconds * 10_000_000)
 
 
-async def test_a_tier_that_nobody_chose_is_inferred(blobs: Harness) -> None:
+async def test_a_tier_that_no_request_chose_is_inferred(blobs: Harness) -> None:
     await make(blobs)
-    assert await told(blobs) == {"access-tier": "Hot", "access-tier-inferred": "true"}
+    assert await tier_headers(blobs) == {"access-tier": "Hot", "access-tier-inferred": "true"}
 
 
 @pytest.mark.parametrize("tier", ["Hot", "Cool", "Cold", "Smart", "Archive"])
 async def test_a_tier_is_chosen_with_the_blob_or_later(blobs: Harness, tier: str) -> None:
     await make(blobs, tier)
-    at_birth = await told(blobs)
+    at_birth = await tier_headers(blobs)
     etag = await make(blobs) if tier != "Archive" else ""
     if etag:
         assert (await set_tier(blobs, tier.lower())).status == 200
-        later = await told(blobs)
+        later = await tier_headers(blobs)
         assert (await blobs("HEAD", "/box/b")).headers["etag"] == etag
         assert later.keys() == at_birth.keys()
     assert at_birth["access-tier"] == tier
@@ -73,7 +73,7 @@ async def test_a_tier_is_chosen_with_the_blob_or_later(blobs: Harness, tier: str
     assert at_birth.get("smart-access-tier") == ("Hot" if tier == "Smart" else None)
 
 
-async def test_newer_clients_are_told_with_the_bytes(blobs: Harness) -> None:
+async def test_newer_versions_return_the_tier_with_the_bytes(blobs: Harness) -> None:
     await make(blobs, "Cool")
     assert (await blobs("GET", "/box/b", {"x-ms-version": "2026-10-06"})).headers[
         "x-ms-access-tier"
@@ -87,14 +87,14 @@ async def test_a_blob_comes_out_of_the_archive_in_time(blobs: Harness, priority:
     assert (await set_tier(blobs, "Archive")).status == 200
     assert (await blobs("GET", "/box/b")).code == "BlobArchived"
     assert (await set_tier(blobs, "Cool", x_ms_rehydrate_priority=priority)).status == 202
-    coming = await told(blobs)
+    coming = await tier_headers(blobs)
     assert coming["access-tier"] == "Archive"
     assert coming["archive-status"] == "rehydrate-pending-to-cool"
     assert coming["rehydrate-priority"] == priority
     assert (await blobs("GET", "/box/b")).code == "BlobBeingRehydrated"
     assert (await set_tier(blobs, "Hot")).code == "BlobBeingRehydrated"
     pass_by(blobs, seconds + 1)
-    there = await told(blobs)
+    there = await tier_headers(blobs)
     assert there["access-tier"] == "Cool"
     assert there.keys() == {"access-tier", "access-tier-change-time"}
     assert (await blobs("GET", "/box/b")).body == b"data"
@@ -125,7 +125,7 @@ async def test_an_archived_blob_is_neither_read_nor_changed(
     assert (await blobs("HEAD", "/box/b")).headers["etag"] == etag
 
 
-async def test_an_archived_blob_is_told_about_leased_and_deleted(blobs: Harness) -> None:
+async def test_an_archived_blob_has_properties_and_can_be_leased_and_deleted(blobs: Harness) -> None:
     await make(blobs, "Archive")
     assert (await blobs("GET", "/box/b?comp=metadata")).status == 200
     acquire = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1", "x-ms-proposed-lease-id": LEASE}
@@ -139,20 +139,20 @@ async def test_an_archived_blob_is_copied_to_a_tier(blobs: Harness) -> None:
         "PUT", "/box/copy", SOURCE | {"x-ms-access-tier": "Hot", "x-ms-rehydrate-priority": "High"}
     )
     assert (copy.status, copy.headers["x-ms-copy-status"]) == (202, "success")
-    assert (await told(blobs, "copy"))["archive-status"] == "rehydrate-pending-to-hot"
+    assert (await tier_headers(blobs, "copy"))["archive-status"] == "rehydrate-pending-to-hot"
     pass_by(blobs, 11)
     assert (await blobs("GET", "/box/copy")).body == b"data"
     assert (await blobs("GET", "/box/b")).code == "BlobArchived"
     assert (await blobs("PUT", "/box/kept", SOURCE | {"x-ms-access-tier": "Archive"})).status == 202
-    assert (await told(blobs, "kept"))["access-tier"] == "Archive"
+    assert (await tier_headers(blobs, "kept"))["access-tier"] == "Archive"
 
 
 async def test_a_copy_does_not_take_over_the_tier(blobs: Harness) -> None:
     await make(blobs, "Cool")
     await blobs("PUT", "/box/copy", SOURCE)
-    assert (await told(blobs, "copy"))["access-tier-inferred"] == "true"
+    assert (await tier_headers(blobs, "copy"))["access-tier-inferred"] == "true"
     await blobs("PUT", "/box/cold", SOURCE | {"x-ms-access-tier": "Cold"})
-    assert (await told(blobs, "cold"))["access-tier"] == "Cold"
+    assert (await tier_headers(blobs, "cold"))["access-tier"] == "Cold"
 
 
 async def test_a_snapshot_has_a_tier_of_its_own_and_stays_archived(blobs: Harness) -> None:
@@ -160,7 +160,7 @@ async def test_a_snapshot_has_a_tier_of_its_own_and_stays_archived(blobs: Harnes
     at = (await blobs("PUT", "/box/b?comp=snapshot")).headers["x-ms-snapshot"]
     target = f"/box/b?comp=tier&snapshot={at}"
     assert (await set_tier(blobs, "Archive", target)).status == 200
-    assert (await told(blobs))["access-tier"] == "Hot"
+    assert (await tier_headers(blobs))["access-tier"] == "Hot"
     assert (await blobs("GET", f"/box/b?snapshot={at}")).code == "BlobArchived"
     assert (await set_tier(blobs, "Hot", target)).code == "BlobArchived"
 
@@ -246,5 +246,5 @@ async def test_what_is_refused(
     await blobs("PUT", "/box/log", {"x-ms-blob-type": "AppendBlob"})
     answer = await blobs(method, target, headers)
     assert (answer.status, answer.code) == (status, code)
-    assert (await told(blobs))["access-tier-inferred"] == "true"
+    assert (await tier_headers(blobs))["access-tier-inferred"] == "true"
     assert (await blobs("HEAD", "/box/new")).status == 404

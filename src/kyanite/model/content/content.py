@@ -31,6 +31,7 @@ __all__ = [
     "ReadPlan",
     "Zeros",
     "clear",
+    "covered",
     "create",
     "drop",
     "read_plan",
@@ -51,6 +52,8 @@ _SPLICE_ROWS_MAX = 8
 
 _PLAN_PARTS = 4096
 _PLAN_INLINE_BYTES = 4 * 1024 * 1024
+_PLAN_INTERVALS = 16_384
+"""A plan ends after this many intervals, holes included."""
 
 
 class Content(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -223,16 +226,20 @@ def _without_holes(intervals: list[Interval]) -> list[Interval]:
 # Reading
 
 
+def covered(snapshot: Snapshot, content: Content, start: int, end: int) -> Iterator[Interval]:
+    """The data and the stored holes in the range, clipped to it and in order. The gaps between are zeros too."""
+    if content.layer:
+        return LayerView(snapshot, content.layer).intervals(start, end)
+    return (
+        clip(interval, start, end)
+        for interval in short_list(snapshot, content)
+        if interval.offset < end and interval.end > start
+    )
+
+
 def visible(snapshot: Snapshot, content: Content, start: int, end: int) -> Iterator[Interval]:
     """The data in the range, clipped to it and in order. The gaps between are zeros."""
-    if content.layer:
-        for interval in LayerView(snapshot, content.layer).intervals(start, end):
-            if not interval.is_hole:
-                yield interval
-        return
-    for interval in short_list(snapshot, content):
-        if interval.offset < end and interval.end > start:
-            yield clip(interval, start, end)
+    return (interval for interval in covered(snapshot, content, start, end) if not interval.is_hole)
 
 
 def read_plan(snapshot: Snapshot, content: Content, offset: int, length: int) -> ReadPlan:
@@ -247,11 +254,14 @@ def read_plan(snapshot: Snapshot, content: Content, offset: int, length: int) ->
         )
     parts: list[PlanPart] = []
     at, end, inline_bytes = offset, offset + length, 0
-    for interval in visible(snapshot, content, offset, end):
-        if len(parts) >= _PLAN_PARTS or inline_bytes >= _PLAN_INLINE_BYTES:
-            return ReadPlan(parts, at)
+    for count, interval in enumerate(covered(snapshot, content, offset, end)):
+        is_full = count >= _PLAN_INTERVALS or len(parts) >= _PLAN_PARTS or inline_bytes >= _PLAN_INLINE_BYTES
+        if interval.is_hole and not is_full:
+            continue
         if interval.offset > at:
             parts.append(Zeros(interval.offset - at))
+        if is_full:
+            return ReadPlan(parts, interval.offset)
         at = interval.end
         if interval.extent is not None:
             parts.append(ExtentPart(interval.extent, interval.skip, interval.length))

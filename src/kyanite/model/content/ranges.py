@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from kyanite.engine.api import Snapshot
-from kyanite.model.content.content import Content, visible
+from kyanite.model.content.content import Content, covered
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layer_view import LayerView, layers
 
@@ -47,8 +47,8 @@ def data_ranges(
     snapshot: Snapshot, content: Content, start: int, end: int, *, limit: int, block: int = 1
 ) -> RangePage:
     """Where there is data."""
-    intervals = visible(snapshot, content, _floor(start, block), _ceiling(end, block))
-    parts = (_Compared(interval.offset, interval.end, False, True) for interval in intervals)
+    intervals = covered(snapshot, content, _floor(start, block), _ceiling(end, block))
+    parts = (_Compared(each.offset, each.end, each.is_hole, not each.is_hole) for each in intervals)
     return _page(_clipped(_by_blocks(parts, block), start, end), limit)
 
 
@@ -163,7 +163,7 @@ class _Side:
     """One of the contents that are compared, read from left to right."""
 
     def __init__(self, snapshot: Snapshot, content: Content, start: int, end: int) -> None:
-        self._intervals = visible(snapshot, content, start, end)
+        self._intervals = covered(snapshot, content, start, end)
         self._interval = next(self._intervals, None)
         self._end = end
 
@@ -175,7 +175,7 @@ class _Side:
             return None, self._end
         if self._interval.offset > offset:
             return None, self._interval.offset
-        return self._interval, self._interval.end
+        return None if self._interval.is_hole else self._interval, self._interval.end
 
 
 def _is_same(was: Interval | None, now: Interval | None) -> bool:

@@ -177,12 +177,15 @@ class Stream(Generic[R]):
         parts = self._opened.plan.parts
         if not parts:
             return b""
-        return parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else None
+        is_all = len(parts) == 1 and self._pinned_read is None
+        return parts[0] if is_all and isinstance(parts[0], bytes) else None
 
     async def read_short(self) -> bytes | None:
         """The bytes, if they are one part of an extent and short enough to be sent with the head."""
-        part = self._opened.plan.parts[0]
-        if len(self._opened.plan.parts) == 1 and isinstance(part, ExtentPart) and part.length <= _READ_MAX:
+        part, *more = self._opened.plan.parts
+        if more or self._pinned_read is not None:
+            return None
+        if isinstance(part, ExtentPart) and part.length <= _READ_MAX:
             return await self._store.extents.read(part.extent, part.offset, part.length)
         return None
 
