@@ -178,7 +178,7 @@ def test_a_blob_of_another_length_than_its_intervals(sound: Rows) -> None:
     assert f"its length is {record.length + 1}, but its content ends at {record.length}." in finding
 
 
-def test_content_in_two_places(sound: Rows) -> None:
+def test_content_stored_twice(sound: Rows) -> None:
     key, record = blob_with(sound, lambda record: bool(record.content.intervals))
     content = Content(intervals=record.content.intervals, layer=1)
     assert any(

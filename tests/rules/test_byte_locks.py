@@ -202,7 +202,7 @@ SHARED, EXCLUSIVE = False, True
 
 
 @pytest.mark.parametrize(
-    ("taken", "new", "reason"),
+    ("granted", "new", "reason"),
     [
         # description: no locks yet; two that do not overlap; a shared one over an exclusive one of the same request
         ([], [(0, 4, EXCLUSIVE)], None),
@@ -232,9 +232,9 @@ SHARED, EXCLUSIVE = False, True
     ],
 )
 def test_all_locks_of_a_request_are_granted_or_none(
-    taken: list[tuple[int, int, bool, int]], new: list[tuple[int, int, bool]], reason: Reason | None
+    granted: list[tuple[int, int, bool, int]], new: list[tuple[int, int, bool]], reason: Reason | None
 ) -> None:
-    locks, wanted = [Lock(*each) for each in taken], [Lock(*each, MINE) for each in new]
+    locks, wanted = [Lock(*each) for each in granted], [Lock(*each, MINE) for each in new]
     if reason is None:
         lock_all(locks, wanted)
         return

@@ -38,7 +38,7 @@ def test_neither_a_type_nor_a_length_is_named(
     check_bare(answer)
 
 
-def test_nor_to_who_may_not_ask(server: ServerProcess) -> None:
+def test_nor_to_a_caller_without_permission(server: ServerProcess) -> None:
     answer = fetch(f"{server.endpoints['blob']}/missing/blob", "HEAD", {"Authorization": "SharedKey a:b"})
     assert answer.status in {400, 403}
     check_bare(answer)

@@ -58,13 +58,13 @@ def lock_conflict(locks: Iterable[Lock], new: Lock) -> Lock | None:
 
 def lock_all(locks: Iterable[Lock], new: Sequence[Lock]) -> None:
     """Check that all the new locks of a request can be taken, one after the other; otherwise it takes none."""
-    taken = list(locks)
+    granted = list(locks)
     for lock in new:
         if lock.length and lock.start + lock.length > RANGE_END_MAX:
             raise Refused(Reason.INVALID_LOCK_RANGE)
-        if lock_conflict(taken, lock) is not None:
+        if lock_conflict(granted, lock) is not None:
             raise Refused(Reason.LOCK_NOT_GRANTED)
-        taken.append(lock)
+        granted.append(lock)
 
 
 def unlock(own: Sequence[Lock], ranges: Sequence[Range]) -> Unlocked:

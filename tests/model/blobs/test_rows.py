@@ -98,7 +98,7 @@ def test_hidden_snapshots_do_not_count_as_present(store: BlobStore) -> None:
     store.check_nothing_leaks()
 
 
-def test_a_second_mark_covers_the_snapshots_taken_since(store: BlobStore) -> None:
+def test_a_second_mark_covers_the_snapshots_since(store: BlobStore) -> None:
     store.put("b")
     for _ in range(MANY):
         store.snapshot("b")

@@ -64,13 +64,13 @@ def expected(kinds: list[str]) -> list[Range]:
     return found
 
 
-def pages(world: World, ask: Callable[[Snapshot, int], RangePage]) -> list[Range]:
+def pages(world: World, read: Callable[[Snapshot, int], RangePage]) -> list[Range]:
     """All pages one after the other, put together again where a page ended within a range."""
     found: list[Range] = []
     start: int | None = 0
     while start is not None:
         at = start
-        page = world.read(lambda snapshot: ask(snapshot, at))  # noqa: B023
+        page = world.read(lambda snapshot: read(snapshot, at))  # noqa: B023
         found += page.ranges
         assert page.next_start is None or page.next_start > start
         start = page.next_start
@@ -112,11 +112,11 @@ def test_what_has_changed(world: World, seed: int, steps: int) -> None:
     for old, old_steps in snapshots[:3]:
         for new, new_steps in snapshots[1:]:
 
-            def ask(snapshot: Snapshot, at: int, old: Content = old, new: Content = new) -> RangePage:
+            def read(snapshot: Snapshot, at: int, old: Content = old, new: Content = new) -> RangePage:
                 return ranges.changed_ranges(snapshot, (old, new), at, SPACE, limit=3)
 
             kinds = [kind_of(*steps) for steps in zip(old_steps, new_steps, strict=True)]
-            assert pages(world, ask) == expected(kinds)
+            assert pages(world, read) == expected(kinds)
 
 
 BLOCK = 16

@@ -104,7 +104,7 @@ def test_share_modes_forbid_to_rest_what_they_do_not_share(
 
 
 @pytest.mark.parametrize("shared", [NONE, R, W, D, R | W, R | D, W | D, EVERYTHING])
-def test_share_modes_are_settled_when_an_smb_client_opens(files: FileShare, shared: Rights) -> None:
+def test_share_modes_are_decided_when_an_smb_client_opens(files: FileShare, shared: Rights) -> None:
     """The other handle is there first; whatever the second was allowed to open, it may use."""
     files.open("f", NONE, NONE)
     files.open("f", R, shared)

@@ -23,7 +23,7 @@ def test_no_prefix_has_two_tasks() -> None:
     assert {keys.DELETED_CONTAINERS, keys.DELETED_SNAPSHOTS, keys.ABANDONED_STAGINGS} <= prefixes.keys()
 
 
-def test_marks_are_worked_on_in_turn() -> None:
+def test_marks_are_worked_on_one_after_the_other() -> None:
     engine = MemoryEngine()
     worked: list[bytes] = []
     left = {b"~a": 3, b"~b": 1, b"~c": 2}

@@ -105,7 +105,7 @@ async def test_streams_and_iterables(sdk: Sdk, tmp_path: Path) -> None:
         9 * MIB + 7,
     ],
 )
-async def test_sizes_around_the_places_where_bytes_are_kept(sdk: Sdk, length: int) -> None:
+async def test_sizes_around_the_limits_of_storage(sdk: Sdk, length: int) -> None:
     """Inline, packed or in a file of its own: nobody can tell."""
     container = await sdk.new_container()
     data = _bytes(length)

@@ -129,7 +129,7 @@ async def test_each_part_has_a_grant_and_conditions_of_its_own(blobs: Harness) -
     assert parts_of(answer)[4][1] == 202
 
 
-async def test_a_part_may_ask_for_nothing_else(blobs: Harness) -> None:
+async def test_a_part_may_request_nothing_else(blobs: Harness) -> None:
     await make(blobs, "a")
     sas = token(blobs, "rwdl")
     for method, target in (

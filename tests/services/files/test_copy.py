@@ -148,7 +148,7 @@ async def test_a_rename_replaces_only_if_requested(files: Harness) -> None:
     assert (await files("GET", "/box?restype=share&comp=stats")).xml.findtext("ShareUsageBytes") == "1"
 
 
-async def test_a_directory_may_take_the_place_of_a_file(files: Harness) -> None:
+async def test_a_directory_may_replace_a_file(files: Harness) -> None:
     await make(files, "f", b"123")
     await files("PUT", "/box/d?restype=directory")
     await files("PUT", "/box/e?restype=directory")
@@ -164,7 +164,7 @@ async def test_a_directory_may_take_the_place_of_a_file(files: Harness) -> None:
     assert (await files("GET", "/box?restype=share&comp=stats")).xml.findtext("ShareUsageBytes") == "0"
 
 
-async def test_leases_guard_both_ends_of_a_rename(files: Harness) -> None:
+async def test_leases_protect_both_ends_of_a_rename(files: Harness) -> None:
     await make(files, "a", b"a")
     await make(files, "b", b"b")
     replace = rename_from("a") | {"x-ms-file-rename-replace-if-exists": "true"}

@@ -31,8 +31,8 @@ async def test_a_write_is_answered_with_its_hashes_and_its_time(files: Harness) 
         written = await write(files, "f", b"abc", headers=sent)
         assert written.headers["content-md5"] == md5_text(b"abc")
         assert written.headers["x-ms-content-crc64"] == crc64.encode(crc64.compute(b"abc"))
-        seen = await files("HEAD", "/box/f")
-        assert written.headers["x-ms-file-last-write-time"] == seen.headers["x-ms-file-last-write-time"]
+        found = await files("HEAD", "/box/f")
+        assert written.headers["x-ms-file-last-write-time"] == found.headers["x-ms-file-last-write-time"]
 
 
 async def test_what_was_never_written_is_zeros_and_no_range(files: Harness) -> None:
@@ -235,16 +235,16 @@ async def test_content_headers_are_replaced_together(files: Harness) -> None:
     await files(
         "PUT", "/box/f?comp=properties", {"x-ms-content-language": "eo", "x-ms-content-md5": md5_text(b"")}
     )
-    seen = await files("HEAD", "/box/f")
-    assert seen.headers["content-language"] == "eo"
-    assert seen.headers["content-md5"] == md5_text(b"")
-    assert "cache-control" not in seen.headers
+    found = await files("HEAD", "/box/f")
+    assert found.headers["content-language"] == "eo"
+    assert found.headers["content-md5"] == md5_text(b"")
+    assert "cache-control" not in found.headers
     for kept in ("AAAA", md5_text(b"x")):
         assert (await files("PUT", "/box/f?comp=properties", {"x-ms-content-md5": kept})).status == 200
         assert (await files("HEAD", "/box/f")).headers["content-md5"] == kept
     await files("PUT", "/box/f?comp=properties", {"x-ms-file-attributes": "Hidden"})
-    seen = await files("HEAD", "/box/f")
-    assert not {"content-type", "content-language", "content-md5"} & seen.headers.keys()
+    found = await files("HEAD", "/box/f")
+    assert not {"content-type", "content-language", "content-md5"} & found.headers.keys()
     odd = await files("PUT", "/box/f?comp=properties", {"x-ms-content-md5": "?"})
     assert (odd.status, odd.code) == (400, "InvalidHeaderValue")
 
@@ -259,10 +259,10 @@ async def test_times_are_kept_as_given(files: Harness) -> None:
     made = await files("PUT", "/box/f", FILE | {"x-ms-content-length": "5"} | given)
     assert {name: made.headers[name] for name in given} == given
     await write(files, "f", b"abc", headers={"x-ms-file-last-write-time": "preserve"})
-    seen = await files("HEAD", "/box/f")
+    found = await files("HEAD", "/box/f")
     for name in ("x-ms-file-creation-time", "x-ms-file-last-write-time"):
-        assert seen.headers[name] == given[name]
-    assert seen.headers["x-ms-file-change-time"] > "2026"
+        assert found.headers[name] == given[name]
+    assert found.headers["x-ms-file-change-time"] > "2026"
     await write(files, "f", b"abc")
     assert (await files("HEAD", "/box/f")).headers["x-ms-file-last-write-time"] > "2026"
     set_again = {"x-ms-file-creation-time": "now", "x-ms-file-last-write-time": "2005-01-01T00:00:00Z"}
@@ -366,9 +366,9 @@ async def test_a_lease_keeps_others_from_writing(files: Harness) -> None:
     await make(files, data=b"123")
     etag = (await files("HEAD", "/box/f")).headers["etag"]
     assert (await files("PUT", "/box/f?comp=lease", ACQUIRE)).headers["x-ms-lease-id"] == ID
-    seen = await files("HEAD", "/box/f")
-    assert (seen.headers["etag"], seen.headers["x-ms-lease-state"]) == (etag, "leased")
-    assert seen.headers["x-ms-lease-duration"] == "infinite"
+    found = await files("HEAD", "/box/f")
+    assert (found.headers["etag"], found.headers["x-ms-lease-state"]) == (etag, "leased")
+    assert found.headers["x-ms-lease-duration"] == "infinite"
     create = FILE | {"x-ms-content-length": "3"}
     for lease, code in (
         ({}, "LeaseIdMissing"),

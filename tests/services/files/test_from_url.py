@@ -104,8 +104,8 @@ async def test_the_time_of_the_last_write_may_stay(files: Harness) -> None:
     assert (await fill(files, {WRITTEN_AT: "preserve"})).status == 201
     assert (await files("HEAD", "/box/target")).headers[WRITTEN_AT] == before
     filled = await fill(files, {WRITTEN_AT: "now"})
-    seen = await files("HEAD", "/box/target")
-    assert seen.headers[WRITTEN_AT] == filled.headers[WRITTEN_AT] > before
+    found = await files("HEAD", "/box/target")
+    assert found.headers[WRITTEN_AT] == filled.headers[WRITTEN_AT] > before
 
 
 async def test_a_leased_target_needs_its_lease(files: Harness) -> None:

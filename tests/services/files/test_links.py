@@ -66,12 +66,12 @@ async def test_a_copy_says_whose_its_owner_and_mode_are(files: Harness) -> None:
     for sent, expected in ((modes, given), ({}, usual), (override | own, own)):
         copied = await files("PUT", "/box/g", source("f") | sent)
         assert copied.status == 202
-        seen = (await files("HEAD", "/box/g")).headers
-        assert {name: seen[name] for name in usual} == expected
+        found = (await files("HEAD", "/box/g")).headers
+        assert {name: found[name] for name in usual} == expected
     mixed = source("f") | {"x-ms-file-mode-copy-mode": "source", "x-ms-owner": "9"}
     assert (await files("PUT", "/box/g", mixed)).status == 202
-    seen = (await files("HEAD", "/box/g")).headers
-    assert (seen["x-ms-mode"], seen["x-ms-owner"], seen["x-ms-group"]) == ("0111", "9", "0")
+    found = (await files("HEAD", "/box/g")).headers
+    assert (found["x-ms-mode"], found["x-ms-owner"], found["x-ms-group"]) == ("0111", "9", "0")
     for name in modes:
         refused = await files("PUT", "/box/g", source("f") | {name: "override"})
         assert (refused.status, refused.code) == (400, "MissingRequiredHeader")

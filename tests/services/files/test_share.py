@@ -29,12 +29,15 @@ async def test_a_share_is_made_once(files: Harness) -> None:
     await make(files, {"x-ms-meta-Color": "blue"})
     again = await files("PUT", "/box?restype=share")
     assert (again.status, again.code) == (409, "ShareAlreadyExists")
-    seen = await files("GET", "/box?restype=share")
-    assert seen.headers["x-ms-meta-color"] == "blue"
-    assert seen.headers["x-ms-share-quota"] == "5120"
-    assert seen.headers["x-ms-access-tier"] == "TransactionOptimized"
-    assert seen.headers["x-ms-enabled-protocols"] == "SMB"
-    assert (seen.headers["x-ms-lease-status"], seen.headers["x-ms-lease-state"]) == ("unlocked", "available")
+    found = await files("GET", "/box?restype=share")
+    assert found.headers["x-ms-meta-color"] == "blue"
+    assert found.headers["x-ms-share-quota"] == "5120"
+    assert found.headers["x-ms-access-tier"] == "TransactionOptimized"
+    assert found.headers["x-ms-enabled-protocols"] == "SMB"
+    assert (found.headers["x-ms-lease-status"], found.headers["x-ms-lease-state"]) == (
+        "unlocked",
+        "available",
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,10 +75,10 @@ async def test_settings_are_kept_and_changed(files: Harness) -> None:
     assert before.headers["x-ms-root-squash"] == "AllSquash"
     changed = await files("PUT", "/box?restype=share&comp=properties", {"x-ms-access-tier": "hot"})
     assert changed.status == 200
-    seen = await files("GET", "/box?restype=share")
-    assert (seen.headers["x-ms-share-quota"], seen.headers["x-ms-access-tier"]) == ("7", "Hot")
-    assert seen.headers["etag"] == changed.headers["etag"] != before.headers["etag"]
-    assert "x-ms-access-tier-change-time" in seen.headers
+    found = await files("GET", "/box?restype=share")
+    assert (found.headers["x-ms-share-quota"], found.headers["x-ms-access-tier"]) == ("7", "Hot")
+    assert found.headers["etag"] == changed.headers["etag"] != before.headers["etag"]
+    assert "x-ms-access-tier-change-time" in found.headers
 
 
 async def test_only_shares_that_speak_nfs_squash_a_root(files: Harness) -> None:
@@ -98,31 +101,31 @@ async def listed_share(files: Harness) -> Element:
     return found
 
 
-async def test_what_a_share_is_provisioned_with_is_shown_with_what_follows(files: Harness) -> None:
+async def test_what_a_share_is_provisioned_with_is_returned_with_what_follows(files: Harness) -> None:
     await make(files, {"x-ms-share-provisioned-iops": "600", "x-ms-share-provisioned-bandwidth-mibps": "150"})
-    seen, listed = (await files("GET", "/box?restype=share")).headers, await listed_share(files)
+    found, listed = (await files("GET", "/box?restype=share")).headers, await listed_share(files)
     for header, element, value in (
         ("provisioned-iops", "ProvisionedIops", "600"),
         ("provisioned-bandwidth-mibps", "ProvisionedBandwidthMiBps", "150"),
         ("included-burst-iops", "IncludedBurstIops", "5000"),
         ("max-burst-credits-for-iops", "MaxBurstCreditsForIops", str(4400 * 3600)),
     ):
-        assert seen[f"x-ms-share-{header}"] == listed.findtext(element) == value
+        assert found[f"x-ms-share-{header}"] == listed.findtext(element) == value
     for what in ("quota", "provisioned-iops", "provisioned-bandwidth"):
-        assert seen[f"x-ms-share-next-allowed-{what}-downgrade-time"] == seen["last-modified"]
+        assert found[f"x-ms-share-next-allowed-{what}-downgrade-time"] == found["last-modified"]
 
 
 async def test_the_quota_of_a_premium_share_says_how_fast_it_is(files: Harness) -> None:
     await make(files, {"x-ms-access-tier": "Premium", "x-ms-share-quota": "130"})
-    seen, listed = (await files("GET", "/box?restype=share")).headers, await listed_share(files)
+    found, listed = (await files("GET", "/box?restype=share")).headers, await listed_share(files)
     for header, element, value in (
         ("provisioned-iops", "ProvisionedIops", "3130"),
         ("provisioned-ingress-mbps", "ProvisionedIngressMBps", "46"),
         ("provisioned-egress-mbps", "ProvisionedEgressMBps", "68"),
         ("provisioned-bandwidth-mibps", "ProvisionedBandwidthMiBps", "114"),
     ):
-        assert seen[f"x-ms-share-{header}"] == listed.findtext(element) == value
-    assert listed.findtext("NextAllowedQuotaDowngradeTime") == seen["last-modified"]
+        assert found[f"x-ms-share-{header}"] == listed.findtext(element) == value
+    assert listed.findtext("NextAllowedQuotaDowngradeTime") == found["last-modified"]
 
 
 async def test_bursting_and_access_to_snapshots_are_kept_and_listed(files: Harness) -> None:
@@ -135,11 +138,13 @@ async def test_bursting_and_access_to_snapshots_are_kept_and_listed(files: Harne
     assert (await files("GET", "/box?restype=share")).headers[ACCESS] == "true"
     changed = await files("PUT", "/box?restype=share&comp=properties", {ACCESS: "False"})
     assert changed.status == 200
-    seen, listed = (await files("GET", "/box?restype=share")).headers, await listed_share(files)
-    assert seen[ACCESS] == listed.findtext("EnableSnapshotVirtualDirectoryAccess") == "false"
-    assert seen[f"{BURSTING}-enabled"] == listed.findtext("PaidBurstingEnabled") == "true"
-    assert seen[f"{BURSTING}-max-iops"] == listed.findtext("PaidBurstingMaxIops") == "10"
-    assert seen[f"{BURSTING}-max-bandwidth-mibps"] == listed.findtext("PaidBurstingMaxBandwidthMibps") == "20"
+    found, listed = (await files("GET", "/box?restype=share")).headers, await listed_share(files)
+    assert found[ACCESS] == listed.findtext("EnableSnapshotVirtualDirectoryAccess") == "false"
+    assert found[f"{BURSTING}-enabled"] == listed.findtext("PaidBurstingEnabled") == "true"
+    assert found[f"{BURSTING}-max-iops"] == listed.findtext("PaidBurstingMaxIops") == "10"
+    assert (
+        found[f"{BURSTING}-max-bandwidth-mibps"] == listed.findtext("PaidBurstingMaxBandwidthMibps") == "20"
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,8 +169,8 @@ async def test_what_no_share_can_be_provisioned_with(
 async def test_metadata_is_replaced(files: Harness) -> None:
     await make(files, {"x-ms-meta-a": "1"})
     assert (await files("PUT", "/box?restype=share&comp=metadata", {"x-ms-meta-b": "2"})).status == 200
-    seen = await files("GET", "/box?restype=share&comp=metadata")
-    assert (seen.headers.get("x-ms-meta-a"), seen.headers["x-ms-meta-b"]) == (None, "2")
+    found = await files("GET", "/box?restype=share&comp=metadata")
+    assert (found.headers.get("x-ms-meta-a"), found.headers["x-ms-meta-b"]) == (None, "2")
 
 
 async def test_policies_are_kept(files: Harness) -> None:
@@ -175,8 +180,8 @@ async def test_policies_are_kept(files: Harness) -> None:
         b"</AccessPolicy></SignedIdentifier></SignedIdentifiers>"
     )
     assert (await files("PUT", "/box?restype=share&comp=acl", body=body)).status == 200
-    seen = await files("GET", "/box?restype=share&comp=acl")
-    assert [each.findtext("Id") for each in seen.xml] == ["p"]
+    found = await files("GET", "/box?restype=share&comp=acl")
+    assert [each.findtext("Id") for each in found.xml] == ["p"]
 
 
 async def test_the_lengths_of_files_are_counted_and_limited(files: Harness) -> None:
@@ -249,16 +254,16 @@ async def test_shares_are_listed_with_their_snapshots_page_by_page(files: Harnes
     for name in ("aaa", "box", "boy"):
         await files("PUT", f"/{name}?restype=share", {"x-ms-meta-n": name})
     at = await snapshot(files)
-    seen, marker = [], ""
+    found, marker = [], ""
     while True:
         page = await files("GET", f"/?comp=list&include=snapshots,metadata&maxresults=1&marker={marker}")
         for each in page.xml.iter("Share"):
-            seen.append((each.findtext("Name"), each.findtext("Snapshot"), each.findtext("Metadata/n")))
+            found.append((each.findtext("Name"), each.findtext("Snapshot"), each.findtext("Metadata/n")))
         marker = quote(page.xml.findtext("NextMarker") or "")
         if not marker:
             break
     moment = at.replace("%3A", ":")
-    assert seen == [("aaa", None, "aaa"), ("box", moment, "box"), ("box", None, "box"), ("boy", None, "boy")]
+    assert found == [("aaa", None, "aaa"), ("box", moment, "box"), ("box", None, "box"), ("boy", None, "boy")]
     plain = await files("GET", "/?comp=list&prefix=bo")
     assert [each.findtext("Name") for each in plain.xml.iter("Share")] == ["box", "boy"]
     assert plain.xml.find("Shares/Share/Metadata") is None
@@ -283,8 +288,8 @@ async def test_nothing_is_written_to_a_snapshot(files: Harness) -> None:
 
 
 async def test_protocol_settings_are_there_from_the_start(files: Harness) -> None:
-    seen = (await files("GET", "/?restype=service&comp=properties")).xml
-    assert seen.findtext("ProtocolSettings/SMB/Multichannel/Enabled") == "false"
+    found = (await files("GET", "/?restype=service&comp=properties")).xml
+    assert found.findtext("ProtocolSettings/SMB/Multichannel/Enabled") == "false"
 
 
 async def test_protocol_settings_are_kept_beside_others(files: Harness) -> None:
@@ -297,10 +302,10 @@ async def test_protocol_settings_are_kept_beside_others(files: Harness) -> None:
     for settings in (smb, nfs):
         body = b"<StorageServiceProperties>" + settings + b"</StorageServiceProperties>"
         assert (await files("PUT", path, body=body)).status == 202
-    seen = (await files("GET", path)).xml
-    assert seen.findtext("ProtocolSettings/SMB/Multichannel/Enabled") == "true"
-    assert seen.findtext("ProtocolSettings/NFS/EncryptionInTransit/Required") == "false"
-    assert seen.find("Logging") is None
+    found = (await files("GET", path)).xml
+    assert found.findtext("ProtocolSettings/SMB/Multichannel/Enabled") == "true"
+    assert found.findtext("ProtocolSettings/NFS/EncryptionInTransit/Required") == "false"
+    assert found.find("Logging") is None
     logging = b"<StorageServiceProperties><Logging /></StorageServiceProperties>"
     assert (await files("PUT", path, body=logging)).code == "UnsupportedXmlNode"
 
