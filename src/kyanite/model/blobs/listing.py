@@ -8,6 +8,8 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
+
 from kyanite.engine.api import Engine, Snapshot
 from kyanite.model import keys
 from kyanite.model.blobs import container, rows
@@ -19,7 +21,7 @@ ROWS_MAX = 20_000
 """A page with snapshots or uncommitted blobs ends after reading this many rows: some of them may not be listed."""
 
 
-class BlobItem(NamedTuple):
+class BlobItem(msgspec.Struct, frozen=True, gc=False):
     name: str
     record: BlobRecord | None
     """None for a folder, which is a name up to the delimiter, and for an uncommitted blob."""

@@ -230,11 +230,8 @@ def covered(snapshot: Snapshot, content: Content, start: int, end: int) -> Itera
     """The data and the stored holes in the range, clipped to it and in order. The gaps between are zeros too."""
     if content.layer:
         return LayerView(snapshot, content.layer).intervals(start, end)
-    return (
-        clip(interval, start, end)
-        for interval in short_list(snapshot, content)
-        if interval.offset < end and interval.end > start
-    )
+    short = short_list(snapshot, content)
+    return iter([clip(each, start, end) for each in short if each.offset < end and each.end > start])
 
 
 def visible(snapshot: Snapshot, content: Content, start: int, end: int) -> Iterator[Interval]:
@@ -256,8 +253,8 @@ def read_plan(snapshot: Snapshot, content: Content, offset: int, length: int) ->
     at, end, inline_bytes = offset, offset + length, 0
     for count, interval in enumerate(covered(snapshot, content, offset, end)):
         is_full = count >= _PLAN_INTERVALS or len(parts) >= _PLAN_PARTS or inline_bytes >= _PLAN_INLINE_BYTES
-        if interval.is_hole and not is_full:
-            continue
+        if interval.extent is None and not interval.body and not is_full:
+            continue  # A hole.
         if interval.offset > at:
             parts.append(Zeros(interval.offset - at))
         if is_full:

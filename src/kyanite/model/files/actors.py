@@ -4,7 +4,7 @@ Operations take what was found and an actor. They state the access that they nee
 handles, locks or a lease forbid it to this caller.
 """
 
-from typing import NamedTuple
+import msgspec
 
 from kyanite.engine.api import Snapshot
 from kyanite.model.files import handles
@@ -15,7 +15,7 @@ from kyanite.rules.share_modes import EVERYTHING, Open, Rights
 from kyanite.values import Instant, LeaseId
 
 
-class RestActor(NamedTuple):
+class RestActor(msgspec.Struct, frozen=True, gc=False):
     """A REST request. It opens the file for the time of its transaction, as it were, and shares everything; so every
     open handle can forbid it, by a pending delete, its share mode, or a lock on the range."""
 
@@ -32,7 +32,7 @@ class RestActor(NamedTuple):
         length: int = 0,
         share: Rights = EVERYTHING,
     ) -> None:
-        if not access:
+        if access is Rights.NONE:
             handles.check_not_pending(snap, share_id, file_id)
             return
         present = handles.load(snap, share_id, file_id)
@@ -53,7 +53,7 @@ class RestActor(NamedTuple):
         return leases.check_write(lease, self.lease_id, now)
 
 
-class SmbActor(NamedTuple):
+class SmbActor(msgspec.Struct, frozen=True, gc=False):
     """An SMB client, by its handle. Opening it has checked share modes, the lease and a pending delete, so only the
     locks of other handles forbid what it does now. The SMB service checks the access that the handle was granted."""
 

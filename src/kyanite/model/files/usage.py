@@ -33,7 +33,8 @@ def get_stats(engine: Engine, key: ShareKey, lease_id: LeaseId | None) -> Awaita
 
 def used_bytes(snap: Snapshot, share_id: int) -> int:
     base = keys.usages(share_id)
-    return sum(int.from_bytes(value, "big", signed=True) for _, value in snap.scan(base, keys.after(base)))
+    rows = snap.scan(base, keys.after(base), limit=SHARDS)
+    return sum([int.from_bytes(value, "big", signed=True) for _, value in rows])
 
 
 def change(tx: Transaction, record: ShareRecord, file_id: int, difference: int) -> None:

@@ -142,12 +142,12 @@ def _container_item(name: str, record: ContainerRecord, now: Instant, parts: fro
 
 
 def _item(item: BlobItem, now: Instant, with_metadata: bool, with_copy: bool) -> str:
-    name, record, snapshot, is_uncommitted = item
+    name, record, snapshot = item.name, item.record, item.snapshot
     element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
     if record is None:
         return (
             f"<Blob>{element}{_UNCOMMITTED}</Blob>"
-            if is_uncommitted
+            if item.is_uncommitted
             else f"<BlobPrefix>{element}</BlobPrefix>"
         )
     http = record.http
