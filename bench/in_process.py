@@ -59,6 +59,7 @@ class InProcess:
         environment = Environment(
             accounts={ACCOUNT: Account(ACCOUNT, (KEY,), store)},
             clock=now,
+            wall_clock=now,
             fresh_guid=lambda: str(UUID(bytes=os.urandom(16), version=4)),
         )
         builders = {

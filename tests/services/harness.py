@@ -96,6 +96,7 @@ class Harness:
         self.environment = Environment(
             accounts=_accounts(Store(self.engine, self.extents, self.membership)),
             clock=self.clock,
+            wall_clock=self.clock,
             fresh_guid=self._guid,
         )
         self.service = build(self.environment)

@@ -102,8 +102,11 @@ def whole(snap: Snapshot, table_id: int, row: bytes) -> bytes:
     """The whole text of an entity, given its row."""
     if row[0] == _BRACE:
         return row
-    parts = snap.get_many(part_keys(table_id, row))
-    return b"".join((row[_DIVIDED_HEAD_BYTES:], *[part or b"" for part in parts]))
+    text = [row[_DIVIDED_HEAD_BYTES:]]
+    for part in snap.get_many(part_keys(table_id, row)):
+        assert part is not None, "A part of a large entity is not there."
+        text.append(part)
+    return b"".join(text)
 
 
 def drop(tx: Transaction, table_id: int, row: bytes) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import uvloop
 
+from kyanite.engine.clock import wall_clock
 from kyanite.model import accounts
 from kyanite.server.config import Config
 from kyanite.server.dispatch import Dispatcher
@@ -98,6 +99,7 @@ class Worker:
                 for account in self.config.accounts
             },
             clock=self.clock,
+            wall_clock=wall_clock,
             fresh_guid=FreshGuids(),
             services_by_port=ports,
         )

@@ -110,7 +110,7 @@ def _check_date(context: RequestContext) -> None:
     sent_at = http_date.decode(text)
     if sent_at is None:
         raise _failed("x-ms-date or Date header is missing or is not a valid date.")
-    if abs(context.environment.clock() - sent_at) > _CLOCK_SKEW:
+    if abs(context.environment.wall_clock() - sent_at) > _CLOCK_SKEW:
         raise _failed(f"Request date header too old: '{text}'")
 
 

@@ -11,7 +11,9 @@ from kyanite.values import Instant
 class Environment:
     accounts: Mapping[str, Account]
     clock: Callable[[], Instant]
-    """The wall clock, for dates in requests; stored times are those of the transaction."""
+    """The time for what expires, such as a SAS; stored times are those of the transaction."""
+    wall_clock: Callable[[], Instant]
+    """The time that dates in requests are compared with. The clock of a testing server may be ahead of it."""
     fresh_guid: Callable[[], str]
     """A new random GUID in its canonical spelling."""
     services_by_port: Mapping[int, str] = field(default_factory=dict)
