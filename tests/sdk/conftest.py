@@ -3,19 +3,15 @@
 Each test works in containers of its own, so that nothing a test does is seen by another.
 """
 
-import base64
 import inspect
 from collections.abc import Iterator
 
 import pytest
 import uvloop
 
+from tests.sdk.accounts import OTHER_ACCOUNT, OTHER_KEY, SECOND_KEY
 from tests.sdk.clients import ASYNC, SYNC, Sdk, resolve_localhost
 from tests.server_process import DEVELOPMENT_KEY, ServerProcess
-
-SECOND_KEY = base64.b64encode(b"the second key of the account").decode()
-OTHER_ACCOUNT = "otheraccount"
-OTHER_KEY = base64.b64encode(b"the key of the other account").decode()
 
 
 @pytest.fixture(scope="session")

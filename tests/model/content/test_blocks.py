@@ -7,8 +7,7 @@ import pytest
 from kyanite.model.content import blocks, content
 from kyanite.model.content.blocks import Block
 from kyanite.model.content.content import NO_CONTENT, Content
-from tests.model.content.test_content import counting, extent
-from tests.model.content.world import World
+from tests.model.content.world import World, counting, extent
 
 
 @pytest.fixture

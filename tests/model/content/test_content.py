@@ -10,7 +10,7 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model.content import content, ranges, reading
 from kyanite.model.content.content import INLINE_MAX, NO_CONTENT, Content, ExtentPart, ReadPlan, Zeros
-from tests.model.content.world import OWNER, World
+from tests.model.content.world import OWNER, SEGMENT, World, counting, extent
 from tests.model.counted import Counted
 
 T = TypeVar("T")
@@ -18,24 +18,11 @@ T = TypeVar("T")
 KIB = 1024
 GIB = 1024**3
 SPARSE_STEP = 50 * 1024 * KIB
-SEGMENT = bytes(range(16))
 
 
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def extent(start: int, length: int) -> Extent:
-    return Extent(SEGMENT, start, length, 0)
-
-
-def counting(world: World, body: Callable[[Transaction], T]) -> tuple[T, int]:
-    def run(tx: Transaction) -> tuple[T, int]:
-        counted = Counted(tx)
-        return body(counted), counted.rows
-
-    return world.run(run)
 
 
 def plan(world: World, stored: Content, offset: int, length: int) -> ReadPlan:

@@ -20,6 +20,7 @@ from kyanite.model.content.content import Content, ExtentPart, Zeros, read_plan
 from kyanite.model.content.interval_rows import scan
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.references import decode_extent
+from tests.model.counted import Counted
 from tests.model.maintenance.garbage_collection import GarbageCollector
 
 T = TypeVar("T")
@@ -211,3 +212,18 @@ def _checked_intervals(snapshot: Snapshot, layer_id: int) -> list[Interval]:
     for left, right in pairwise(intervals):
         assert left.end <= right.offset
     return intervals
+
+
+SEGMENT = bytes(range(16))
+
+
+def extent(start: int, length: int) -> Extent:
+    return Extent(SEGMENT, start, length, 0)
+
+
+def counting(world: World, body: Callable[[Transaction], T]) -> tuple[T, int]:
+    def run(tx: Transaction) -> tuple[T, int]:
+        counted = Counted(tx)
+        return body(counted), counted.rows
+
+    return world.run(run)

@@ -8,8 +8,8 @@ from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
 from azure.storage.blob._shared import parser
 
+from tests.sdk.accounts import OTHER_ACCOUNT, OTHER_KEY, SECOND_KEY
 from tests.sdk.clients import Sdk, content, done, fresh_name, names, refused
-from tests.sdk.conftest import OTHER_ACCOUNT, OTHER_KEY, SECOND_KEY
 from tests.sdk.raw_http import fetch, signed_lite
 
 ACCOUNT = "devstoreaccount1"

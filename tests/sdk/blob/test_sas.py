@@ -20,8 +20,8 @@ from azure.storage.blob import (
     generate_container_sas,
 )
 
+from tests.sdk.accounts import OTHER_KEY, SECOND_KEY
 from tests.sdk.clients import Sdk, content, done, fresh_name, items, names, refused
-from tests.sdk.conftest import OTHER_KEY, SECOND_KEY
 
 ACCOUNT = "devstoreaccount1"
 LETTERS = "racwdxyltfmeopi"

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.storage.blob import BlobAnalyticsLogging, CorsRule, Metrics, RetentionPolicy, StaticWebsite
 
+from tests.sdk.accounts import OTHER_ACCOUNT, OTHER_KEY
 from tests.sdk.clients import Sdk, done, fresh_name, items, names, pages, refused
-from tests.sdk.conftest import OTHER_ACCOUNT, OTHER_KEY
 from tests.sdk.raw_http import fetch
 
 ALL_OFF = {

@@ -15,8 +15,8 @@ from azure.storage.queue import (
     generate_queue_sas,
 )
 
+from tests.sdk.accounts import OTHER_ACCOUNT, OTHER_KEY
 from tests.sdk.clients import Sdk, done, fresh_name, items, names, pages, refused
-from tests.sdk.conftest import OTHER_ACCOUNT, OTHER_KEY
 from tests.sdk.raw_http import fetch
 
 HOUR = timedelta(hours=1)

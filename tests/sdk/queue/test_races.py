@@ -9,8 +9,8 @@ from typing import Any
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.queue import AccessPolicy, CorsRule, Metrics, QueueSasPermissions, RetentionPolicy
 
+from tests.sdk.accounts import OTHER_ACCOUNT, OTHER_KEY
 from tests.sdk.clients import Sdk, at_once, done, items
-from tests.sdk.conftest import OTHER_ACCOUNT, OTHER_KEY
 
 WRITERS = 12
 START = datetime(2030, 1, 1, tzinfo=UTC)

@@ -23,8 +23,8 @@ from azure.data.tables import (
     generate_table_sas,
 )
 
+from tests.sdk.accounts import SECOND_KEY
 from tests.sdk.clients import Sdk, done, items, refused
-from tests.sdk.conftest import SECOND_KEY
 from tests.sdk.raw_http import fetch
 
 

@@ -5,22 +5,7 @@ import pytest
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.request_parser import SLICE_BYTES, RequestReader
 from kyanite.wire.http import BodyError
-
-
-class StillFlow:
-    """A connection that records the calls of its bodies."""
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-
-    def body_wanted(self) -> None:
-        self.calls.append("wanted")
-
-    def pause_body(self) -> None:
-        self.calls.append("pause")
-
-    def resume_body(self) -> None:
-        self.calls.append("resume")
+from tests.server.http.flow import StillFlow
 
 
 def reader_with(flow: StillFlow | None = None, limits: Limits | None = None) -> RequestReader:

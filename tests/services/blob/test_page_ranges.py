@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 
 from kyanite.values import later
-from tests.services.blob.test_page_blob import clear, make, write
+from tests.services.blob.page_requests import clear, make, write
 from tests.services.harness import Answer, Harness
 
 
