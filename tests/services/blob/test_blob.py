@@ -2,11 +2,14 @@
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import pytest
+from azure.storage.blob import generate_blob_sas
 
 from kyanite.wire import crc64
 from tests.services.harness import Harness, md5_text
+from tests.services.tokens import KEY, in_an_hour
 
 BLOCK = {"x-ms-blob-type": "BlockBlob"}
 LEASE = "11111111-1111-1111-1111-111111111111"
@@ -293,3 +296,26 @@ async def test_a_time_limit_is_a_number_of_seconds(blobs: Harness, text: str, st
     await blobs("PUT", "/box?restype=container")
     answer = await blobs("GET", f"/box?restype=container&timeout={text}")
     assert (answer.status, answer.code) == (status, "" if status == 200 else "InvalidQueryParameterValue")
+
+
+@pytest.mark.parametrize("value", ["文.txt", "a\rb", "a\0b", "€"])
+@pytest.mark.parametrize("option", ["cache_control", "content_disposition", "content_type"])
+async def test_a_token_cannot_replace_a_header_with_what_no_header_can_have(
+    box: Harness, option: str, value: str
+) -> None:
+    await put(box)
+    override: dict[str, Any] = {option: value}
+    token = generate_blob_sas(
+        "acme", "box", "b", account_key=KEY, permission="r", expiry=in_an_hour(box), **override
+    )
+    answer = await box("GET", f"/box/b?{token}", sign=False)
+    assert (answer.status, answer.code) == (400, "InvalidQueryParameterValue")
+
+
+async def test_a_token_may_replace_a_header_with_any_character_of_latin_1(box: Harness) -> None:
+    await put(box)
+    token = generate_blob_sas(
+        "acme", "box", "b", account_key=KEY, permission="r", expiry=in_an_hour(box), content_language="é\tè"
+    )
+    answer = await box("GET", f"/box/b?{token}", sign=False)
+    assert (answer.status, answer.headers["content-language"]) == (200, "é\tè")
