@@ -132,10 +132,11 @@ def test_not_modified_has_no_body() -> None:
     assert "Content-Type" not in dict(response.headers)
 
 
-def test_a_response_to_head_has_the_length_of_the_body_that_it_lacks() -> None:
-    whole, head = (respond(Refused(Reason.BLOB_NOT_FOUND), method=method) for method in ("GET", "HEAD"))
-    assert isinstance(whole.body, bytes)
-    assert (head.body, head.length) == (b"", len(whole.body))
+def test_a_response_to_head_names_neither_a_type_nor_a_length() -> None:
+    response = respond(Refused(Reason.BLOB_NOT_FOUND), method="HEAD")
+    assert not isinstance(response.body, bytes)
+    assert response.length is None
+    assert "Content-Type" not in dict(response.headers)
 
 
 def test_refusals_about_leases_name_the_resource() -> None:
