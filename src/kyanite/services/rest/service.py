@@ -79,6 +79,14 @@ class Service:
         self._finish(request, version, response)
         return response
 
+    def refuse(self, request: Request, error: Exception) -> Response:
+        """The response to a request that cannot be served, for a reason that only its caller knows."""
+        request.request_id = self._environment.fresh_guid()
+        now = self._environment.clock()
+        response = error_response(self._definition, request, error, Resource.SERVICE, now)
+        self._finish(request, self._default_version, response)
+        return response
+
     async def _decorate_error(self, request: Request, account: Account, response: Response) -> None:
         """A browser shows an error to its page only with these headers. If they cannot be read, it goes without."""
         with suppress(EngineError):
