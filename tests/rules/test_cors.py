@@ -19,6 +19,7 @@ EXACT = rule(
     ("http://a.com", "http://b.com"), ("GET", "PUT"), ("x-ms-blob-type", "x-ms-meta-a*"), ("x-ms-*",)
 )
 ANYONE = rule(("*",), ("GET",), ("*",), ("*",), 60)
+SUBDOMAINS = rule(("http://*.a.com", "https://*.b.com:8080"), ("GET",))
 NO_HEADERS = rule(("http://a.com",), ("GET",))
 
 CONSENT_A = Consent("http://a.com", True, ("x-ms-*",), 5)
@@ -44,6 +45,19 @@ PREFLIGHTS = [
     ("first match decides the other way", [ANYONE, EXACT], "http://a.com", "GET", [], CONSENT_ANY),
     ("later rules are not tried for headers", [NO_HEADERS, ANYONE], "http://a.com", "GET", ["x-ms-date"], None),
     ("later rules are tried for origins", [EXACT, ANYONE], "http://x.com", "GET", [], CONSENT_ANY),
+    ("subdomain", [SUBDOMAINS], "http://x.a.com", "GET", [], Consent("http://x.a.com", True, (), 5)),
+    ("subdomain with a port", [SUBDOMAINS], "https://x.b.com:8080", "GET", [],
+     Consent("https://x.b.com:8080", True, (), 5)),
+    ("deep subdomain", [SUBDOMAINS], "http://x.y-1.a.com", "GET", [], Consent("http://x.y-1.a.com", True, (), 5)),
+    ("the domain is no subdomain", [SUBDOMAINS], "http://a.com", "GET", [], None),
+    ("nor is an empty name", [SUBDOMAINS], "http://.a.com", "GET", [], None),
+    ("nor is a longer name", [SUBDOMAINS], "http://xa.com", "GET", [], None),
+    ("nor is a path", [SUBDOMAINS], "http://evil.com/x.a.com", "GET", [], None),
+    ("nor is a user", [SUBDOMAINS], "http://evil.com@x.a.com", "GET", [], None),
+    ("subdomain of another scheme", [SUBDOMAINS], "https://x.a.com", "GET", [], None),
+    ("subdomain of another port", [SUBDOMAINS], "https://x.b.com", "GET", [], None),
+    ("subdomain in another case", [SUBDOMAINS], "http://x.A.com", "GET", [], None),
+    ("the wildcard itself", [rule(("*.a.com",), ("GET",))], "http://x.a.com", "GET", [], None),
     ("later rules are tried for methods", [NO_HEADERS, EXACT], "http://a.com", "PUT", [], CONSENT_A),
 ]  # fmt: skip
 

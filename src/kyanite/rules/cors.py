@@ -1,16 +1,19 @@
 """Cross-origin requests: which of a service's rules applies, and what it allows.
 
 The first rule whose origin and method match decides: if it does not allow the headers, the request fails, and later
-rules are not tried. Origins compare exactly, case included. A preflight concerns the service; the resource need not
-exist.
+rules are not tried. Origins compare exactly, case included; ``http://*.contoso.com`` matches subdomains of any depth,
+but not the domain itself. A preflight concerns the service; the resource need not exist.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kyanite.service_properties import CorsRule
 
 ANY = "*"
+_ANY_SUBDOMAIN = "*."
+_NAME = re.compile(r"(?:[A-Za-z0-9_-]+\.)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,22 @@ def varies_by_origin(rules: Sequence[CorsRule], *, origin: str | None, method: s
 
 def _first_match(rules: Sequence[CorsRule], origin: str, method: str) -> CorsRule | None:
     for rule in rules:
-        if method in rule.allowed_methods and (ANY in rule.allowed_origins or origin in rule.allowed_origins):
+        if method in rule.allowed_methods and _allows_origin(rule, origin):
             return rule
     return None
+
+
+def _allows_origin(rule: CorsRule, origin: str) -> bool:
+    allowed = rule.allowed_origins
+    return ANY in allowed or origin in allowed or any(_is_subdomain(origin, each) for each in allowed)
+
+
+def _is_subdomain(origin: str, allowed: str) -> bool:
+    before, wildcard, domain = allowed.partition(_ANY_SUBDOMAIN)
+    if not (wildcard and before.endswith("://") and origin.startswith(before) and origin.endswith(domain)):
+        return False
+    name = origin[len(before) : -len(domain)] if domain else ""
+    return name.endswith(".") and _NAME.fullmatch(name) is not None
 
 
 def _allows_header(rule: CorsRule, header: str) -> bool:

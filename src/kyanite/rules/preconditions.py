@@ -94,6 +94,12 @@ def check_write(
         raise Refused(Reason.CONDITION_NOT_MET)
 
 
+def check_delete(c: Conditions, etag: ETag, modified_at: Instant) -> None:
+    """Like another write, but ``If-None-Match: *`` does not hinder it: Azure deletes the blob."""
+    if c.if_none_match != (ANY,) or not _may_combine(c):
+        check_write(c, etag, modified_at, creates=False)
+
+
 def check_time_write(c: Conditions, modified_at: Instant) -> None:
     """For operations with a time condition only: on containers, and on the time of a blob's last change of tier."""
     if c is NONE:

@@ -19,6 +19,13 @@ _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+)(?: HTTP/1\.[01])?", re.ASCII)
 
 
+class NoBoundary(Malformed):
+    """The content type names no boundary, or one that is nowhere in the body."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__("InvalidInput", Reason=sentence)
+
+
 class ParsedTexts:
     """Parsed request lines and headers by their text: the parts of a batch repeat each other."""
 
@@ -59,8 +66,10 @@ def decode_parts(content_type: str, body: bytes) -> list[Part]:
     """The parts of a body of this content type, in order. Raises Malformed; there is at least one."""
     found = _BOUNDARY.search(content_type)
     if found is None or not is_multipart(content_type):
-        raise _invalid(f"The content type must be {MULTIPART} with a boundary, and not '{content_type}'.")
+        raise NoBoundary(f"The content type must be {MULTIPART} with a boundary, and not '{content_type}'.")
     delimiter = b"--" + (found[1] or found[2]).encode("latin-1")
+    if delimiter not in body:
+        raise NoBoundary("The body does not begin with its boundary.")
     texts = _between(delimiter, body)
     if not texts:
         raise _invalid("The body does not begin with its boundary, or has no part.")

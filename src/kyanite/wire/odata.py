@@ -10,8 +10,8 @@ One operand of a comparison is a property and the other a constant; the referenc
 Azure accepts either order. A property alone is a comparison with true. Words are case-sensitive. There are no
 functions, for which Azure returns NotImplemented, no arithmetic and no null.
 
-The documentation allows 15 comparisons; Azure is known to accept more, so they are not counted here. The depth is
-bounded, and the length of a URL bounds the rest.
+The documentation allows 15 comparisons; Azure is known to accept more, so they are not counted here. The depth and the
+length are bounded: in a batch a filter may be no longer than in a URL.
 """
 
 import re
@@ -22,6 +22,8 @@ from kyanite.wire import edm
 from kyanite.wire.malformed import Malformed
 
 MAX_DEPTH = 100
+MAX_CHARACTERS = 64 * 1024
+"""As many as the HTTP front end accepts in a URL."""
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -50,6 +52,8 @@ _WHITE_SPACE_AHEAD = re.compile(r"\s*")
 
 def decode_filter(text: str) -> Filter | None:
     """The filter, or None when the text is blank: some clients send an empty one."""
+    if len(text) > MAX_CHARACTERS:
+        raise _invalid(f"A filter may have {MAX_CHARACTERS} characters at the most.")
     return _Reader(text).read() if text.strip() else None
 
 

@@ -180,7 +180,7 @@ class _Reader:
         parser.EntityDeclHandler = self._refuse
         try:
             parser.Parse(document, True)
-        except (expat.ExpatError, LookupError, UnicodeError):
+        except (expat.ExpatError, LookupError, ValueError):  # The last two are about its encoding.
             raise invalid_document() from None
         if self._root is None:
             raise invalid_document()

@@ -161,14 +161,9 @@ async def test_so_many_parts_are_allowed_and_no_more(blobs: Harness) -> None:
 @pytest.mark.parametrize(
     ("scope", "content_type", "body", "status", "code"),
     [
-        (BOX_SCOPE, MULTIPART, b"", 400, "InvalidInput"),
         (BOX_SCOPE, MULTIPART, b"--batch_b--\r\n", 400, "InvalidInput"),
-        (BOX_SCOPE, MULTIPART, b"nonsense", 400, "InvalidInput"),
-        (BOX_SCOPE, "application/json", b"{}", 400, "InvalidInput"),
         (BOX_SCOPE, MULTIPART, b"--batch_b\r\n\r\nDELETE /box/a\r\n--batch_b--\r\n", 400, "InvalidInput"),
         (BOX_SCOPE, MULTIPART, b"x" * (4 * 1024 * 1024 + 1), 413, "RequestBodyTooLarge"),
-        ("/none?restype=container&comp=batch", MULTIPART, "DELETE /box/a", 400, "InvalidInput"),
-        (BOX_SCOPE, MULTIPART, "DELETE /acme/other/a", 400, "InvalidInput"),
         (BOX_SCOPE, MULTIPART, "DELETE /box/%zz", 400, "InvalidUri"),
         (ACCOUNT_SCOPE, MULTIPART, "mixed", 400, "InvalidInput"),
     ],
@@ -187,6 +182,42 @@ async def test_what_is_wrong_with_the_whole_does_nothing(
     answer = await blobs("POST", scope, {"Content-Type": content_type}, body)
     assert (answer.status, answer.code) == (status, code)
     assert (await blobs("HEAD", "/box/a")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        (MULTIPART, b""),
+        (MULTIPART, b"nonsense"),
+        ("multipart/mixed; boundary=other", None),
+        ("multipart/mixed", None),
+        ("multipart/mixed; boundary=", None),
+        ("application/json", b"{}"),
+        ("(absent)", None),
+    ],
+)
+async def test_a_batch_without_a_usable_boundary_is_one_failing_part(
+    blobs: Harness, content_type: str, body: bytes | None
+) -> None:
+    await make(blobs, "a")
+    if body is None:
+        body = batch(part("DELETE", f"/box/a?{token(blobs)}", 0))
+    answer = await blobs("POST", BOX_SCOPE, {"Content-Type": content_type}, body)
+    assert answer.status == 202
+    assert parts_of(answer) == [("None", 400, "InvalidInput")]
+    assert (await blobs("HEAD", "/box/a")).status == 200
+
+
+async def test_a_part_for_another_container_fails_alone(blobs: Harness) -> None:
+    await make(blobs, "a")
+    await blobs("PUT", "/other?restype=container")
+    await blobs("PUT", "/other/a", BLOCK, b"data")
+    sas = token(blobs)
+    body = batch(part("DELETE", f"/other/a?{sas}", 0), part("DELETE", f"/acme/box/a?{sas}", 1))
+    answer = await send(blobs, BOX_SCOPE, body)
+    assert parts_of(answer) == [("0", 400, "InvalidInput"), ("1", 202, "")]
+    assert (await blobs("HEAD", "/box/a")).status == 404
+    assert (await blobs("HEAD", "/other/a")).status == 200
 
 
 async def test_a_batch_without_a_key_or_a_token_is_refused(blobs: Harness) -> None:

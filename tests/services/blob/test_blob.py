@@ -2,11 +2,14 @@
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import pytest
+from azure.storage.blob import generate_blob_sas
 
 from kyanite.wire import crc64
 from tests.services.harness import Harness, md5_text
+from tests.services.tokens import KEY, in_an_hour
 
 BLOCK = {"x-ms-blob-type": "BlockBlob"}
 LEASE = "11111111-1111-1111-1111-111111111111"
@@ -192,7 +195,7 @@ async def test_conditions(
         ("PUT", "/box/b", {"x-ms-blob-type": "(absent)"}, 400, "MissingRequiredHeader"),
         ("PUT", "/box/b", {"x-ms-blob-type": "Blob"}, 400, "InvalidHeaderValue"),
         ("PUT", "/box/b", {"x-ms-access-tier": "Lukewarm"}, 400, "InvalidHeaderValue"),
-        ("PUT", "/box/b", {"x-ms-blob-content-md5": "x"}, 400, "InvalidHeaderValue"),
+        ("PUT", "/box/b", {"x-ms-blob-content-md5": "x"}, 400, "InvalidMd5"),
         ("PUT", "/none/b", {}, 404, "ContainerNotFound"),
         ("PUT", "/box/" + "x" * 1025, {}, 400, "OutOfRangeInput"),
         ("PUT", "/box/a%00b", {}, 400, "InvalidResourceName"),
@@ -281,11 +284,33 @@ async def test_the_hash_of_a_blob_that_is_put_whole_must_be_right(box: Harness, 
     for headers in (
         {"x-ms-blob-content-md5": wrong},
         {"x-ms-blob-content-md5": wrong, "Content-MD5": right},
-        {"x-ms-blob-content-md5": right, "Content-MD5": wrong},
     ):
         answer = await box("PUT", "/box/c", BLOCK | headers, data)
         assert (answer.status, answer.code) == (400, "Md5Mismatch")
     assert (await box("HEAD", "/box/c")).headers["etag"] == kept.headers["etag"]
+    # The hash of the blob takes precedence over that of the body.
+    both = BLOCK | {"x-ms-blob-content-md5": right, "Content-MD5": wrong}
+    assert (await box("PUT", "/box/c", both, data)).status == 201
+    assert (await box("HEAD", "/box/c")).headers["content-md5"] == right
+
+
+@pytest.mark.parametrize("text", ["short", "AAAA", "@@@@"])
+async def test_a_malformed_hash_of_a_blob(box: Harness, text: str) -> None:
+    await put(box)
+    malformed = {"x-ms-blob-content-md5": text}
+    answer = await box("PUT", "/box/b", BLOCK | malformed, b"data")
+    assert (answer.status, answer.code) == (400, "InvalidMd5")
+    if text != "AAAA":  # A hash that is only stored may have any length.
+        answer = await box("PUT", "/box/b?comp=properties", malformed)
+        assert (answer.status, answer.code) == (400, "InvalidMd5")
+
+
+async def test_a_blob_is_deleted_if_none_matches(box: Harness) -> None:
+    etag = await put(box)
+    refused = await box("DELETE", "/box/b", {"If-None-Match": etag})
+    assert (refused.status, refused.code) == (412, "ConditionNotMet")
+    assert (await box("DELETE", "/box/b", {"If-None-Match": "*"})).status == 202
+    assert (await box("DELETE", "/box/b", {"If-None-Match": "*"})).status == 404
 
 
 @pytest.mark.parametrize(("text", "status"), [("30", 200), ("0", 200), ("-1", 400), ("soon", 400), ("", 400)])
@@ -293,3 +318,26 @@ async def test_a_time_limit_is_a_number_of_seconds(blobs: Harness, text: str, st
     await blobs("PUT", "/box?restype=container")
     answer = await blobs("GET", f"/box?restype=container&timeout={text}")
     assert (answer.status, answer.code) == (status, "" if status == 200 else "InvalidQueryParameterValue")
+
+
+@pytest.mark.parametrize("value", ["文.txt", "a\rb", "a\0b", "€"])
+@pytest.mark.parametrize("option", ["cache_control", "content_disposition", "content_type"])
+async def test_a_token_cannot_replace_a_header_with_what_no_header_can_have(
+    box: Harness, option: str, value: str
+) -> None:
+    await put(box)
+    override: dict[str, Any] = {option: value}
+    token = generate_blob_sas(
+        "acme", "box", "b", account_key=KEY, permission="r", expiry=in_an_hour(box), **override
+    )
+    answer = await box("GET", f"/box/b?{token}", sign=False)
+    assert (answer.status, answer.code) == (400, "InvalidQueryParameterValue")
+
+
+async def test_a_token_may_replace_a_header_with_any_character_of_latin_1(box: Harness) -> None:
+    await put(box)
+    token = generate_blob_sas(
+        "acme", "box", "b", account_key=KEY, permission="r", expiry=in_an_hour(box), content_language="é\tè"
+    )
+    answer = await box("GET", f"/box/b?{token}", sign=False)
+    assert (answer.status, answer.headers["content-language"]) == (200, "é\tè")

@@ -114,6 +114,17 @@ async def test_the_source_may_have_to_be_leased(blobs: Harness) -> None:
     assert await copied(lease) == (202, "")
 
 
+async def test_an_archived_source_is_copied_within_its_account_only(blobs: Harness) -> None:
+    await make(blobs)
+    await blobs("PUT", "/box?restype=container", account=OTHER)
+    assert (await blobs("PUT", "/box/src?comp=tier", {"x-ms-access-tier": "Archive"})).status == 200
+    signed = {"x-ms-copy-source": source_url(query="?" + signature(blobs, "src"))}
+    for tier in ({}, {"x-ms-access-tier": "Hot"}):
+        refused = await blobs("PUT", "/box/dst", signed | tier, account=OTHER)
+        assert (refused.status, refused.code) == (409, "CannotVerifyCopySource")
+    assert (await blobs("PUT", "/box/dst", signed | {"x-ms-access-tier": "Hot"})).status == 202
+
+
 async def test_a_signature_opens_the_source_for_another_account(blobs: Harness) -> None:
     await make(blobs)
     await blobs("PUT", "/box?restype=container", account=OTHER)

@@ -454,3 +454,52 @@ async def test_a_file_needs_a_signature_of_its_own(both: tuple[Harness, Harness]
         for kind in ({}, BLOCK):
             answer = await blobs("PUT", "/box/dst", kind | {"x-ms-copy-source": url})
             assert (answer.status, answer.code) == (status, "CannotVerifyCopySource"), (url, answer)
+
+
+# Copy Blob From URL
+
+SYNCHRONOUS = {"x-ms-requires-sync": "true"}
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_copy_returns_the_hash_that_its_source_must_have(blobs: Harness, size: int) -> None:
+    data = some_bytes(size)
+    await make(blobs, data)
+    plain = await blobs("PUT", "/box/plain", SYNCHRONOUS | signed(blobs))
+    assert plain.status == 202
+    assert not {"content-md5", "x-ms-content-crc64"} & set(plain.headers)
+    for name, value, returned in (
+        ("x-ms-source-content-md5", md5_text(data), "content-md5"),
+        ("x-ms-source-content-crc64", crc64.encode(crc64.compute(data)), "x-ms-content-crc64"),
+    ):
+        answer = await blobs("PUT", "/box/dst", SYNCHRONOUS | signed(blobs) | {name: value})
+        assert (answer.status, answer.headers[returned]) == (202, value)
+    got = await blobs("GET", "/box/dst")
+    assert (got.body, got.headers["x-ms-copy-status"]) == (data, "success")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "code"),
+    [
+        ({"x-ms-source-content-md5": md5_text(b"else")}, 400, "Md5Mismatch"),
+        ({"x-ms-source-content-crc64": crc64.encode(1)}, 400, "Crc64Mismatch"),
+        (
+            {"x-ms-source-content-md5": md5_text(b"0123456789"), "x-ms-source-if-match": "x"},
+            412,
+            "CannotVerifyCopySource",
+        ),
+        (
+            {"x-ms-source-content-md5": md5_text(b"0123456789"), "If-None-Match": "*"},
+            409,
+            "BlobAlreadyExists",
+        ),
+    ],
+)
+async def test_a_copy_whose_source_has_another_hash(
+    blobs: Harness, headers: dict[str, str], status: int, code: str
+) -> None:
+    await make(blobs)
+    await blobs("PUT", "/box/dst", BLOCK, b"before")
+    answer = await blobs("PUT", "/box/dst", SYNCHRONOUS | signed(blobs) | headers)
+    assert (answer.status, answer.code) == (status, code)
+    assert (await blobs("GET", "/box/dst")).body == b"before"

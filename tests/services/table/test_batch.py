@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -331,3 +332,20 @@ async def on_secondary(
     request = Request(method, target, "", lower, (), BytesBody(body), "127.0.0.1", False, 10000)
     response = await tables.service(request)
     return response.status, dict(response.headers).get("x-ms-error-code", "")
+
+
+async def test_the_path_of_a_batch_may_end_in_a_slash(tables: Harness) -> None:
+    await create(tables)
+    body = batch_of(change_set([inserting("a")]))
+    answer = await tables("POST", "/$batch/", BATCH_TYPE, body)
+    assert [status for status, _, _ in answers(answer)] == [204]
+    assert (await tables("POST", "/$batch/more", BATCH_TYPE, body)).code == "InvalidResourceName"
+
+
+async def test_a_filter_in_a_batch_may_be_no_longer_than_in_a_url(tables: Harness) -> None:
+    await create(tables)
+    text = quote(" or ".join(["PartitionKey eq 'p'"] * 4000))
+    body = batch_of(part("GET", f"/things()?$filter={text}"))
+    ((status, _, content),) = answers(await tables("POST", "/$batch", BATCH_TYPE, body))
+    assert status == 400
+    assert json.loads(content)["odata.error"]["code"] == "InvalidInput"

@@ -104,6 +104,8 @@ async def test_levels_of_metadata(tables: Harness, accept: str, expected: dict[s
         ("$filter=TableName%20eq%20'x'%20or%20TableName%20eq%20'aaa'", ["aaa"]),
         ("$filter=", ["aaa", "Bbb", "bbc", "ccc"]),
         ("$filter=Other%20eq%20'x'", []),
+        ("$filter=Timestamp%20ge%20datetime'2020-01-01T00:00:00Z'", []),
+        ("$filter=not%20(Timestamp%20eq%20datetime'2020-01-01T00:00:00Z')", ["aaa", "Bbb", "bbc", "ccc"]),
         ("$top=2", ["aaa", "Bbb"]),
     ],
 )

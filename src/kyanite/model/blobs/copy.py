@@ -71,9 +71,10 @@ def copy(
 ) -> Awaitable[BlobRecord]:
     check_lease = leases.check_write if request.is_synchronous else leases.check_copy_onto
     check_source = preconditions.check_source_read if request.is_synchronous else preconditions.check_source
+    may_be_archived = not request.is_synchronous and _is_in_account(request.source, blob.container.account)
 
     def body(tx: Transaction) -> BlobRecord:
-        source = _load(tx, request, check_source, may_be_archived=not request.is_synchronous)
+        source = _load(tx, request, check_source, may_be_archived=may_be_archived)
         leases.check_read(source.lease, request.source_lease_id, tx.now)
         if request.tier and source.kind != BLOCK_BLOB:
             raise Refused(Reason.TIER_NOT_SUPPORTED)
@@ -146,6 +147,11 @@ def headers_of_copy(request: PutFromRequest, source: BlobRecord) -> HttpHeaders:
     otherwise = source.http if request.copies_headers else _DEFAULT_HEADERS
     pairs = zip(astuple(request.http), astuple(otherwise), strict=True)
     return HttpHeaders(*(own or other for own, other in pairs))
+
+
+def _is_in_account(source: SourceKey, account: str) -> bool:
+    """An archived blob can be copied within its account only."""
+    return isinstance(source, BlobKey) and source.container.account == account
 
 
 def _load(

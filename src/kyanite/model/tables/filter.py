@@ -209,8 +209,8 @@ def _read_time(value: Any, annotation: Any) -> Any:
 
 
 def _read_own_time(value: Any, _: Any) -> Any:
-    """The time of the last change has no annotation, and always seven decimals."""
-    return value[:-1].rstrip("0").rstrip(".")
+    """The time of the last change has no annotation, and always seven decimals. Tables have none."""
+    return None if value is UNSET else value[:-1].rstrip("0").rstrip(".")
 
 
 def _read_guid(value: Any, annotation: Any) -> Any:

@@ -7,6 +7,9 @@ intersection and complement of regions are regions, so a filter over keys alone,
 
 Comparisons with other properties allow every key. A region is *exact* if it says all that the filter says: then the
 entities in it need not be tested.
+
+Making a region is bounded, however long the filter: a region may have so many intervals, and combining regions may take
+so many steps. Beyond that it is widened, to one that contains it and costs nothing to find.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +39,10 @@ ALL: Set = ((BOTTOM, TOP),)
 NONE: Set = ()
 
 MAX_INTERVALS = 2000
-"""A region of more intervals costs more than it saves: then all entities are tested."""
+"""Of a region. One of more intervals costs more than it saves."""
+MAX_STEPS = 50_000
+"""Of combining all regions of a filter: well above what a filter of MAX_INTERVALS keys takes, and some tens of
+milliseconds."""
 
 
 class Rectangle(NamedTuple):
@@ -68,20 +74,23 @@ class KeyRange(NamedTuple):
     rows: Set
 
 
-def region_of(wanted: Filter) -> Region:
-    """The smallest region known to contain every key that the filter allows."""
-    match wanted:
-        case Comparison():
-            return _comparison(wanted)
-        case Constant():
-            return EVERYTHING if wanted.value else NOTHING
-        case Not():
-            inner = region_of(wanted.inner)
-            return Region(_complement(inner.rectangles), True) if inner.exact else UNKNOWN
-        case And():
-            return _joined([region_of(part) for part in wanted.parts], _intersection)
-        case Or():
-            return _joined([region_of(part) for part in wanted.parts], _union)
+def region_of(wanted: Filter) -> tuple[Region, Filter | None]:
+    """The smallest region known to contain every key that the filter allows, and the test that is left for entities.
+
+    Of a conjunction only the parts are left that are not about keys alone, unless the region had to be widened.
+    """
+    builder = _Builder()
+    if not isinstance(wanted, And):
+        region = builder.region_of(wanted)
+        return region, None if region.exact else wanted
+    regions = [builder.region_of(part) for part in wanted.parts]
+    region = builder.joined(regions, INTERSECTION)
+    if region.exact:
+        return region, None
+    if builder.is_widened:
+        return region, wanted
+    parts = tuple(part for part, each in zip(wanted.parts, regions, strict=True) if not each.exact)
+    return region, parts[0] if len(parts) == 1 else And(parts)
 
 
 def key_ranges_of(rectangles: Rectangles) -> list[KeyRange]:
@@ -159,66 +168,130 @@ _SETS: dict[Operator, Callable[[bytes], Set]] = {
     Operator.LE: lambda text: _between(BOTTOM, text + b"\0"),
 }
 
-Operation = Callable[[bool, bool], bool]
+
+class Operation(NamedTuple):
+    """On sets: what one item in either yields, and the results that need no look at the items."""
+
+    of_items: Callable[[bool, bool], bool]
+    at_once: Callable[[Set, Set], Set | None]
 
 
-def _intersection(one: bool, other: bool) -> bool:
-    return one and other
+def _intersected(one: Set, other: Set) -> Set | None:
+    if not one or other == ALL or one is other:
+        return one
+    return other if not other or one == ALL else None
 
 
-def _union(one: bool, other: bool) -> bool:
-    return one or other
+def _united(one: Set, other: Set) -> Set | None:
+    if not other or one == ALL or one is other:
+        return one
+    return other if not one or other == ALL else None
 
 
-def _without(one: bool, other: bool) -> bool:
-    return one and not other
+def _subtracted(one: Set, other: Set) -> Set | None:
+    if not one or not other:
+        return one
+    return NONE if other == ALL or one is other else None
 
 
-def _complement(rectangles: Rectangles) -> Rectangles:
-    return _combined(EVERYTHING.rectangles, rectangles, _without)
+INTERSECTION = Operation(lambda one, other: one and other, _intersected)
+UNION = Operation(lambda one, other: one or other, _united)
+DIFFERENCE = Operation(lambda one, other: one and not other, _subtracted)
 
 
-def _joined(regions: list[Region], operation: Operation) -> Region:
-    """Combine neighbours, then the results, and so on: the cost must not grow with the square of a filter's length."""
-    while len(regions) > 1:
-        pairs = [_pair(*two, operation) for two in zip(regions[::2], regions[1::2], strict=False)]
-        regions = pairs + regions[len(pairs) * 2 :]
-    return regions[0]
+class _TooLarge(Exception):
+    """A region has too many intervals, or making regions has taken too many steps."""
 
 
-def _pair(one: Region, other: Region, operation: Operation) -> Region:
-    rectangles = _combined(one.rectangles, other.rectangles, operation)
-    if sum(len(rectangle.rows) for rectangle in rectangles) > MAX_INTERVALS:
-        return UNKNOWN
-    return Region(rectangles, one.exact and other.exact)
+class _Builder:
+    """Makes the regions of one filter, in MAX_STEPS steps at the most."""
+
+    def __init__(self) -> None:
+        self._steps_left = MAX_STEPS
+        self.is_widened = False
+        """Whether a region is larger than its parts say."""
+
+    def region_of(self, wanted: Filter) -> Region:
+        match wanted:
+            case Comparison():
+                return _comparison(wanted)
+            case Constant():
+                return EVERYTHING if wanted.value else NOTHING
+            case Not():
+                inner = self.region_of(wanted.inner)
+                return self._pair(EVERYTHING, inner, DIFFERENCE) if inner.exact else UNKNOWN
+            case And():
+                return self.joined([self.region_of(part) for part in wanted.parts], INTERSECTION)
+            case Or():
+                return self.joined([self.region_of(part) for part in wanted.parts], UNION)
+
+    def joined(self, regions: list[Region], operation: Operation) -> Region:
+        """Combine neighbours, then the results, and so on: the regions grow evenly."""
+        while len(regions) > 1:
+            pairs = [self._pair(*two, operation) for two in zip(regions[::2], regions[1::2], strict=False)]
+            regions = pairs + regions[len(pairs) * 2 :]
+        return regions[0]
+
+    def _pair(self, one: Region, other: Region, operation: Operation) -> Region:
+        try:
+            rectangles = self._combined(one.rectangles, other.rectangles, operation)
+        except _TooLarge:
+            self.is_widened = True
+            return Region(_widened(one.rectangles, other.rectangles, operation), False)
+        return Region(rectangles, one.exact and other.exact)
+
+    def _combined(self, one: Rectangles, other: Rectangles, operation: Operation) -> Rectangles:
+        """Cut the partition keys wherever a rectangle begins or ends, and combine the row keys in between."""
+        self._take_steps(len(one) + len(other))
+        found: list[Rectangle] = []
+        intervals = 0
+        for low, high, rectangle, other_rectangle in _cut(one, other):
+            rows = self._combined_sets(
+                rectangle.rows if rectangle else NONE,
+                other_rectangle.rows if other_rectangle else NONE,
+                operation,
+            )
+            if rows and found and found[-1].high == low and found[-1].rows == rows:
+                found[-1] = Rectangle(found[-1].low, high, rows)
+            elif rows:
+                found.append(Rectangle(low, high, rows))
+                intervals += len(rows)
+                if intervals > MAX_INTERVALS:
+                    raise _TooLarge
+        return tuple(found)
+
+    def _combined_sets(self, one: Set, other: Set, operation: Operation) -> Set:
+        at_once = operation.at_once(one, other)
+        if at_once is not None:
+            return at_once
+        self._take_steps(len(one) + len(other))
+        found: list[Interval] = []
+        for low, high, interval, other_interval in _cut(one, other):
+            if not operation.of_items(interval is not None, other_interval is not None):
+                continue
+            if found and found[-1][1] == low:
+                found[-1] = (found[-1][0], high)
+            else:
+                found.append((low, high))
+        return tuple(found)
+
+    def _take_steps(self, steps: int) -> None:
+        self._steps_left -= steps
+        if self._steps_left < 0:
+            raise _TooLarge
 
 
-def _combined(one: Rectangles, other: Rectangles, operation: Operation) -> Rectangles:
-    """Cut the partition keys wherever a rectangle begins or ends, and combine the row keys in between."""
-    found: list[Rectangle] = []
-    for low, high, rectangle, other_rectangle in _cut(one, other):
-        rows = _combined_sets(
-            rectangle.rows if rectangle else NONE,
-            other_rectangle.rows if other_rectangle else NONE,
-            operation,
-        )
-        if rows and found and found[-1].high == low and found[-1].rows == rows:
-            found[-1] = Rectangle(found[-1].low, high, rows)
-        elif rows:
-            found.append(Rectangle(low, high, rows))
-    return tuple(found)
+def _widened(one: Rectangles, other: Rectangles, operation: Operation) -> Rectangles:
+    """A region that contains the result of an operation: for an intersection, an operand that bounds the partitions."""
+    if operation is UNION:
+        ends = [(each[0].low, each[-1].high) for each in (one, other) if each]
+        return (Rectangle(min(ends)[0], max(high for _, high in ends), ALL),) if ends else ()
+    is_other_better = operation is INTERSECTION and _bounds_partitions(other) and not _bounds_partitions(one)
+    return other if is_other_better else one
 
 
-def _combined_sets(one: Set, other: Set, operation: Operation) -> Set:
-    found: list[Interval] = []
-    for low, high, interval, other_interval in _cut(one, other):
-        if not operation(interval is not None, other_interval is not None):
-            continue
-        if found and found[-1][1] == low:
-            found[-1] = (found[-1][0], high)
-        else:
-            found.append((low, high))
-    return tuple(found)
+def _bounds_partitions(rectangles: Rectangles) -> bool:
+    return not rectangles or rectangles[0].low != BOTTOM or rectangles[-1].high != TOP
 
 
 def _cut(one: Sequence[P], other: Sequence[P]) -> Iterator[tuple[bytes, bytes, P | None, P | None]]:

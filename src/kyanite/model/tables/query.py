@@ -70,20 +70,11 @@ class EntityPage:
 def plan(wanted: Filter | None) -> Plan:
     if wanted is None:
         return Plan(tuple(key_ranges_of(EVERYTHING.rectangles)), None)
-    region = region_of(wanted)
+    region, remaining = region_of(wanted)
     key_ranges = tuple(key_ranges_of(region.rectangles))
-    if region.exact:
+    if remaining is None:
         return Plan(key_ranges, None)
-    remaining = _remaining_test(wanted)
     return Plan(key_ranges, compile_filter(remaining), 1 + _comparisons(remaining) // _COMPARISONS_PER_COST)
-
-
-def _remaining_test(wanted: Filter) -> Filter:
-    """The filter without what the region says: of a conjunction, the parts that are not about keys alone."""
-    if not isinstance(wanted, And) or region_of(wanted).rectangles == EVERYTHING.rectangles:
-        return wanted
-    parts = tuple(part for part in wanted.parts if not region_of(part).exact)
-    return parts[0] if len(parts) == 1 else And(parts)
 
 
 def _comparisons(wanted: Filter) -> int:

@@ -1,7 +1,8 @@
 """Blob Batch: up to 256 deletes, or as many changes of tier, in one request.
 
 Each part is a request of its own, with its own signature, its own refusal and its own commit, in any order. Only what
-is wrong with the batch as a whole is refused as a whole, before any part is done.
+is wrong with the batch as a whole is refused as a whole, before any part is done. But a batch in which no boundary is
+found is answered like one part that fails.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from kyanite.wire import uri
 from kyanite.wire.batch import (
     MULTIPART,
     EmbeddedRequest,
+    NoBoundary,
     decode_parts,
     decode_requests,
     encode_parts,
@@ -40,13 +42,18 @@ _ANY_TOKEN = Access(account="* *", service="*", writes=True)
 class _Part(NamedTuple):
     request: Request
     content_id: str | None
+    error: Malformed | None = None
+    """Why it is refused, whatever it says."""
 
 
 async def blob_batch(context: RequestContext) -> Response:
     body = await context.request.body.read_all(_BODY_MAX_BYTES)
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_BODY_MAX_BYTES))
-    parts = _read(context, body)
+    try:
+        parts = _read(context, body)
+    except NoBoundary as error:
+        parts = [_Part(subrequest(context, "POST", "/", "", {}), None, error)]
     service = Service(context.environment, _PARTS, context.version)
     responses = await asyncio.gather(*(_respond(service, part) for part in parts))
     boundary = f"batchresponse_{context.environment.fresh_guid()}"
@@ -62,7 +69,7 @@ def _read(context: RequestContext, body: bytes) -> list[_Part]:
     requests = decode_requests(found)
     _check_kind(requests)
     return [
-        _Part(_request(context, request), part.headers.get("content-id"))
+        _part(context, request, part.headers.get("content-id"))
         for request, part in zip(requests, found, strict=True)
     ]
 
@@ -73,7 +80,7 @@ def _check_kind(requests: Sequence[EmbeddedRequest]) -> None:
         raise _invalid("All requests of a batch must be of one kind.")
 
 
-def _request(context: RequestContext, part: EmbeddedRequest) -> Request:
+def _part(context: RequestContext, part: EmbeddedRequest, content_id: str | None) -> _Part:
     path, parameters = path_and_query(part.target)
     host = context.headers.get("host", "")
     if context.target.path_style and not path.startswith(f"/{context.account.name}/"):
@@ -81,13 +88,14 @@ def _request(context: RequestContext, part: EmbeddedRequest) -> Request:
     target = uri.decode_target(host, path, "blob")
     if target.account != context.account.name:
         raise _invalid("A request of the batch is for another account.")
-    if context.resource is Resource.CONTAINER and target.first != context.container:
-        raise _invalid("A request of the batch is for another container.")
-    return subrequest(context, part.method, path, parameters, {**part.headers, "host": host})
+    request = subrequest(context, part.method, path, parameters, {**part.headers, "host": host})
+    is_foreign = context.resource is Resource.CONTAINER and target.first != context.container
+    error = _invalid("A request of the batch is for another container.") if is_foreign else None
+    return _Part(request, content_id, error)
 
 
 async def _respond(service: Service, part: _Part) -> bytes:
-    response = await service(part.request)
+    response = await service(part.request) if part.error is None else service.refuse(part.request, part.error)
     body = response.body if isinstance(response.body, bytes) else b""  # A refused HEAD streams nothing.
     return encode_response(response.status, header_lines(response.headers), body, part.content_id)
 

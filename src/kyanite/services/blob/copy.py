@@ -21,6 +21,7 @@ from kyanite.services.blob.blob import (
 from kyanite.services.blob.block_blob import MIB
 from kyanite.services.blob.source import (
     check_no_body,
+    check_source,
     expected_hashes_of,
     find_source,
     source_hash_headers,
@@ -28,8 +29,9 @@ from kyanite.services.blob.source import (
 )
 from kyanite.services.blob.tiering import priority_of, tier_of
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.headers import flag_of, lease_id_of, metadata_of, required
-from kyanite.services.rest.uploads import ReceivedBody
+from kyanite.services.rest.headers import base64_text, flag_of, lease_id_of, metadata_of, required
+from kyanite.services.rest.uploads import NO_HASHES, Expected, ReceivedBody
+from kyanite.wire import crc64
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header
 
@@ -47,8 +49,17 @@ async def copy_blob(context: RequestContext) -> Response:
 
 
 async def copy_blob_from_url(context: RequestContext) -> Response:
-    record = await _copy(context, with_own_key=False, is_synchronous=True, max_length=_COPY_FROM_MAX_BYTES)
-    return Response(202, _copy_answer(record))
+    """By reference. Only if there is a hash to check, the bytes are read first; the answer repeats that hash."""
+    expected = expected_hashes_of(context.headers)
+    record = await _copy(
+        context, with_own_key=False, is_synchronous=True, max_length=_COPY_FROM_MAX_BYTES, expected=expected
+    )
+    hashes: Headers = []
+    if expected.md5 is not None:
+        hashes.append(("Content-MD5", base64_text(expected.md5)))
+    if expected.crc64 is not None:
+        hashes.append(("x-ms-content-crc64", crc64.encode(expected.crc64)))
+    return Response(202, _copy_answer(record) + hashes)
 
 
 async def abort_copy_blob(context: RequestContext) -> Response:
@@ -81,7 +92,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
         max_length=_PUT_FROM_MAX_BYTES,
     )
     hashes: Headers = []
-    if expected.md5 is None and expected.crc64 is None:
+    if expected == NO_HASHES:
         record = await copy.put_from(*_onto(context, request), may_overwrite=may_overwrite(context.principal))
     else:
 
@@ -103,9 +114,16 @@ async def put_blob_from_url(context: RequestContext) -> Response:
 
 
 async def _copy(
-    context: RequestContext, *, with_own_key: bool, is_synchronous: bool, max_length: int
+    context: RequestContext,
+    *,
+    with_own_key: bool,
+    is_synchronous: bool,
+    max_length: int,
+    expected: Expected = NO_HASHES,
 ) -> BlobRecord:
     source = await find_source(context, with_own_key=with_own_key)
+    if expected != NO_HASHES:
+        source = await check_source(context, source, max_length, expected)
     request = CopyRequest(
         source=source.key,
         source_url=source.url,

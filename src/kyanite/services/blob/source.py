@@ -29,6 +29,7 @@ from kyanite.services.rest.uploads import (
     PiecedBody,
     ReceivedBody,
     Transaction,
+    check_pieces,
     expected_of,
     hash_headers,
     max_length_of,
@@ -105,6 +106,20 @@ async def store_source(
             return await store_body(
                 context.store, body, opened.length, expected, partial(transaction, opened.record)
             )
+    finally:
+        stream.release()
+
+
+async def check_source(context: RequestContext, source: Source, most: int, expected: Expected) -> Source:
+    """Read a source to check its hashes. Returns it with the condition that it is still the one that was read."""
+    stream: Stream[BlobRecord] = Stream(context.store)
+    try:
+        opened = await _open(stream, _reading_of(source, None))
+        if opened.length > most:
+            raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
+        async with aclosing(stream.data()) as pieces:
+            await check_pieces(pieces, expected)
+        return source._replace(conditions=Conditions(if_match=(opened.record.etag,)))
     finally:
         stream.release()
 

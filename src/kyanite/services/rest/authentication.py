@@ -5,6 +5,7 @@ Signatures are checked here, over the strings to sign of the wire formats. What 
 change is in force for the next request.
 """
 
+import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -26,6 +27,7 @@ from kyanite.rules.sas_terms import Policy
 from kyanite.services.rest.context import RequestContext
 from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import http_date, sas, shared_key
+from kyanite.wire.malformed import bad_parameter
 from kyanite.wire.sas import AccountSas, ServiceSas, Terms
 from kyanite.wire.shared_key import Bearer, SharedKey, Signable
 from kyanite.wire.uri import Query
@@ -33,6 +35,9 @@ from kyanite.wire.uri import Query
 _CLOCK_SKEW = 15 * 60 * TICKS_PER_SECOND
 _UNVERSIONED = "2009-09-19"
 """The version whose rules a Shared Key signature follows when the request names none."""
+
+_NOT_IN_HEADERS = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
+"""Characters that a header of a response cannot have."""
 
 _replace = msgspec.structs.replace
 
@@ -184,14 +189,17 @@ def _overrides(token: ServiceSas) -> Mapping[str, str]:
     given = token.overrides
     if given is None:
         return {}
-    values = {
-        "cache-control": given.cache_control,
-        "content-disposition": given.content_disposition,
-        "content-encoding": given.content_encoding,
-        "content-language": given.content_language,
-        "content-type": given.content_type,
-    }
-    return {name: value for name, value in values.items() if value is not None}
+    values = (
+        ("cache-control", "rscc", given.cache_control),
+        ("content-disposition", "rscd", given.content_disposition),
+        ("content-encoding", "rsce", given.content_encoding),
+        ("content-language", "rscl", given.content_language),
+        ("content-type", "rsct", given.content_type),
+    )
+    for _, parameter, value in values:
+        if value is not None and _NOT_IN_HEADERS.search(value):
+            raise bad_parameter(parameter, value, "HTTP query parameter values contain invalid characters.")
+    return {name: value for name, _, value in values if value is not None}
 
 
 def _failed(sentence: str) -> Refused:

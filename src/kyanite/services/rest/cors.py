@@ -4,15 +4,18 @@ Rules belong to a service of an account and are read for each request that names
 get ``Vary: Origin`` is cached for a second, because it concerns every read and decides nothing about access.
 """
 
+from collections.abc import Callable, Mapping
+
 from kyanite.model import settings
+from kyanite.model.accounts import Account
 from kyanite.rules import cors
 from kyanite.service_properties import CorsRule
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.headers import required
 from kyanite.values import TICKS_PER_SECOND, Instant
-from kyanite.wire.http import Response
+from kyanite.wire.http import Request, Response
 from kyanite.wire.malformed import Malformed
 
+Clock = Callable[[], Instant]
 _READS = frozenset(("GET", "HEAD"))
 _UNKNOWN = (Instant(0), False)
 
@@ -20,11 +23,11 @@ _UNKNOWN = (Instant(0), False)
 async def preflight(context: RequestContext, service: str) -> Response:
     """OPTIONS. Not authenticated, and judged against the service: the resource need not exist."""
     headers = context.headers
-    origin = required(headers, "origin")
-    method = required(headers, "access-control-request-method")
+    origin = _required(headers, "Origin")
+    method = _required(headers, "Access-Control-Request-Method")
     wanted = headers.get("access-control-request-headers", "")
     names = [name.strip() for name in wanted.split(",") if name.strip()]
-    rules = await _rules(context, service)
+    rules = await _rules(context.account, service)
     consent = cors.preflight(rules, origin=origin, method=method, headers=names)
     if consent is None:
         raise Malformed("CorsPreflightFailure")
@@ -40,29 +43,39 @@ async def preflight(context: RequestContext, service: str) -> Response:
     return Response(200, answer)
 
 
-class Decorator:
-    """Adds the CORS headers to the responses of one service."""
+def _required(headers: Mapping[str, str], name: str) -> str:
+    value = headers.get(name.lower())
+    if not value:
+        raise Malformed(
+            "InvalidHeaderValue", HeaderName=name, Reason="A required CORS header is not present."
+        )
+    return value
 
-    def __init__(self, service: str) -> None:
+
+class Decorator:
+    """Adds the CORS headers to the responses of one service, errors included."""
+
+    def __init__(self, service: str, clock: Clock) -> None:
         self._service = service
+        self._clock = clock
         self._varies: dict[str, tuple[Instant, bool]] = {}
 
-    def is_needed(self, context: RequestContext) -> bool:
+    def is_needed(self, request: Request, account: Account) -> bool:
         """Whether there may be headers to add. The common case, no origin and no rules, reads nothing."""
-        if "origin" in context.headers:
+        if "origin" in request.headers:
             return True
-        if context.request.method not in _READS:
+        if request.method not in _READS:
             return False
-        until, varies = self._varies.get(context.account.name, _UNKNOWN)
-        return varies or context.environment.clock() >= until
+        until, varies = self._varies.get(account.name, _UNKNOWN)
+        return varies or self._clock() >= until
 
-    async def __call__(self, context: RequestContext, response: Response) -> None:
-        origin, method = context.headers.get("origin"), context.request.method
+    async def __call__(self, request: Request, account: Account, response: Response) -> None:
+        origin, method = request.headers.get("origin"), request.method
         if origin is None:
-            if await self._varies_without_origin(context):
+            if await self._varies_without_origin(account):
                 response.headers.append(("Vary", "Origin"))
             return
-        rules = await _rules(context, self._service)
+        rules = await _rules(account, self._service)
         if not rules:
             return
         consent = cors.actual(rules, origin=origin, method=method)
@@ -76,15 +89,15 @@ class Decorator:
         if method in _READS and cors.varies_by_origin(rules, origin=origin, method=method):
             response.headers.append(("Vary", "Origin"))
 
-    async def _varies_without_origin(self, context: RequestContext) -> bool:
-        now, account = context.environment.clock(), context.account.name
-        until, varies = self._varies.get(account, _UNKNOWN)
+    async def _varies_without_origin(self, account: Account) -> bool:
+        now = self._clock()
+        until, varies = self._varies.get(account.name, _UNKNOWN)
         if now >= until:
-            rules = await _rules(context, self._service)
+            rules = await _rules(account, self._service)
             varies = cors.varies_by_origin(rules, origin=None, method="GET")
-            self._varies[account] = (Instant(now + TICKS_PER_SECOND), varies)
+            self._varies[account.name] = (Instant(now + TICKS_PER_SECOND), varies)
         return varies
 
 
-async def _rules(context: RequestContext, service: str) -> tuple[CorsRule, ...]:
-    return (await settings.get(context.store.engine, context.account.name, service)).cors or ()
+async def _rules(account: Account, service: str) -> tuple[CorsRule, ...]:
+    return (await settings.get(account.store.engine, account.name, service)).cors or ()

@@ -12,6 +12,8 @@ from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed, bad_header, missing_header
 
 METADATA_PREFIX = b"x-ms-meta-"
+_OWN_MD5 = frozenset(("content-md5", "x-ms-blob-content-md5"))
+"""The hashes that have an error code of their own."""
 _GUID_DIGITS = frozenset("0123456789abcdef")
 
 
@@ -88,7 +90,7 @@ def md5_of(headers: Mapping[str, str], name: str) -> bytes | None:
         return None
     digest = _base64(text)
     if digest is None or len(digest) != 16:
-        raise Malformed("InvalidMd5") if name == "content-md5" else bad_header(name, text)
+        raise _bad_md5(name, text)
     return digest
 
 
@@ -99,8 +101,12 @@ def stored_md5_of(headers: Mapping[str, str], name: str = "x-ms-blob-content-md5
         return None
     digest = _base64(text)
     if digest is None:
-        raise bad_header(name, text)
+        raise _bad_md5(name, text)
     return digest
+
+
+def _bad_md5(name: str, text: str) -> Malformed:
+    return Malformed("InvalidMd5") if name in _OWN_MD5 else bad_header(name, text)
 
 
 def crc64_of(headers: Mapping[str, str], name: str = "x-ms-content-crc64") -> int | None:

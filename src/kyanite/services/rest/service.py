@@ -5,6 +5,10 @@ Handlers neither catch nor build errors. A refusal or a request that cannot be r
 tables of the service.
 """
 
+from contextlib import suppress
+
+from kyanite.engine.api import EngineError
+from kyanite.model.accounts import Account
 from kyanite.rules.authorization import AccessedResource, authorize
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest import cors
@@ -36,12 +40,13 @@ class Service:
         self._accessed = {
             secondary: AccessedResource(definition.word, secondary) for secondary in (False, True)
         }
-        self._cors = cors.Decorator(definition.word)
+        self._cors = cors.Decorator(definition.word, environment.clock)
 
     async def __call__(self, request: Request) -> Response:
         environment, definition = self._environment, self._definition
         request.request_id = environment.fresh_guid()
         version, resource = request.headers.get("x-ms-version", ""), Resource.SERVICE
+        account: Account | None = None
         try:
             target = uri.decode_target(request.headers.get("host", ""), request.path, definition.word)
             account = environment.accounts.get(target.account)
@@ -65,12 +70,28 @@ class Service:
                 context = await authenticate(context, query, definition.word, definition.acl_lookup)
                 authorize(context.principal, op.access, self._accessed[target.secondary])
                 response = await op.handle(context)
-                if self._cors.is_needed(context):
-                    await self._cors(context, response)
+                if self._cors.is_needed(request, account):
+                    await self._cors(request, account, response)
         except Exception as error:
             response = error_response(definition, request, error, resource, environment.clock())
+            if account is not None and request.method != "OPTIONS":
+                await self._decorate_error(request, account, response)
         self._finish(request, version, response)
         return response
+
+    def refuse(self, request: Request, error: Exception) -> Response:
+        """The response to a request that cannot be served, for a reason that only its caller knows."""
+        request.request_id = self._environment.fresh_guid()
+        now = self._environment.clock()
+        response = error_response(self._definition, request, error, Resource.SERVICE, now)
+        self._finish(request, self._default_version, response)
+        return response
+
+    async def _decorate_error(self, request: Request, account: Account, response: Response) -> None:
+        """A browser shows an error to its page only with these headers. If they cannot be read, it goes without."""
+        with suppress(EngineError):
+            if self._cors.is_needed(request, account):
+                await self._cors(request, account, response)
 
     def _finish(self, request: Request, version: str, response: Response) -> None:
         """Add the headers that every response has."""

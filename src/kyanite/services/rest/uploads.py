@@ -81,6 +81,9 @@ class Expected(NamedTuple):
     crc64: int | None
 
 
+NO_HASHES = Expected(None, None)
+
+
 def expected_of(headers: Mapping[str, str], md5_header: str, crc64_header: str) -> Expected:
     expected = Expected(md5_of(headers, md5_header), crc64_of(headers, crc64_header))
     if expected.md5 is not None and expected.crc64 is not None:
@@ -122,7 +125,7 @@ def store(
 ) -> Awaitable[tuple[ReceivedBody, T]]:
     """Store the body of the request, ``length`` bytes of data, and return it with what the transaction returned.
 
-    The body must have the hashes that its headers announce, and ``md5`` if that is given.
+    The body must have the hashes that its headers announce. If ``md5`` is given, it takes precedence over Content-MD5.
     """
     request = context.request
     expected = expected_of(request.headers, "content-md5", "x-ms-content-crc64")
@@ -130,9 +133,7 @@ def store(
         structured.check_no_hashes(context, expected.md5, expected.crc64)
         body: Body = PiecedBody(structured.data_of(context, length), length)
         return store_body(context.store, body, length, Expected(md5, None), transaction)
-    if md5 is not None and expected.md5 != md5:
-        if expected.md5 is not None:
-            raise Malformed("Md5Mismatch", UserSpecifiedMd5=base64_text(md5))
+    if md5 is not None:
         expected = expected._replace(md5=md5)
     return store_body(context.store, request.body, length, expected, transaction)
 
@@ -153,6 +154,16 @@ async def store_body(
     else:
         received = await _receive_streaming(store.extents, body, length, expected)
     return received, await _commit(store.extents, received, transaction)
+
+
+async def check_pieces(pieces: AsyncIterator[bytes], expected: Expected) -> bytes:
+    """Check bytes that are not to be stored against the hashes; returns their MD5."""
+    digest, checksum = hashlib.md5(usedforsecurity=False), crc64.EMPTY
+    async for piece in pieces:
+        await asyncio.to_thread(digest.update, piece)
+        checksum = crc64.combine(checksum, crc64.compute(piece), len(piece))
+    _check(digest.digest(), checksum, expected)
+    return digest.digest()
 
 
 async def store_data(store: Store, data: bytes, transaction: Transaction[T]) -> tuple[ReceivedBody, T]:

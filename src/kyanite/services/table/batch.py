@@ -166,7 +166,7 @@ def _change_of(request: EmbeddedRequest, location: Location) -> Change:
 def _locate(context: RequestContext, target: str) -> Location:
     """What a request names by a path or by a URL with any host."""
     path, _ = path_and_query(target)
-    root = context.request.path.removesuffix("$batch")
+    root = context.request.path.removesuffix("/").removesuffix("$batch")
     if not path.startswith(root):
         raise Malformed("InvalidUri")
     return read_path(uri.decode_percent(path[len(root) :]))

@@ -45,7 +45,7 @@ def locate(request: Request, target: Target, parameters: Mapping[str, str]) -> L
         check_tunnel(request.method, request.headers)
     if not target.first:
         return Location(Resource.SERVICE)
-    if target.first == _BATCH:
+    if target.first == _BATCH and not target.rest:
         # A shared access signature for one table names it, and all requests of the batch must be for that table.
         return Location(Resource.BATCH, parameters.get("tn", ""))
     location = read_path(target.first)
