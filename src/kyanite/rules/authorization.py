@@ -141,6 +141,11 @@ def may_overwrite(principal: Principal) -> bool:
             assert_never(principal)
 
 
+def may_read_uncommitted(principal: Principal) -> bool:
+    """Whether blocks that no list has committed may be listed: public access is to what was published."""
+    return not isinstance(principal, AnonymousPrincipal)
+
+
 def shared_keys(principal: Principal) -> SasKeyRange | None:
     """The entities that a token is limited to; None when there is no limit."""
     return principal.keys if isinstance(principal, ServiceSasPrincipal) else None
