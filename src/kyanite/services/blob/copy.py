@@ -41,13 +41,13 @@ _PUT_FROM_MAX_BYTES = 5000 * MIB
 
 
 async def copy_blob(context: RequestContext) -> Response:
-    """The asynchronous copy, which is complete with the answer. A source in the same account needs no signature."""
-    record = await _copy(context, with_own_key=True, is_synchronous=False, max_length=ENDLESS)
+    """The asynchronous copy, which is complete with the answer."""
+    record = await _copy(context, is_synchronous=False, max_length=ENDLESS)
     return Response(202, _copy_answer(record))
 
 
 async def copy_blob_from_url(context: RequestContext) -> Response:
-    record = await _copy(context, with_own_key=False, is_synchronous=True, max_length=_COPY_FROM_MAX_BYTES)
+    record = await _copy(context, is_synchronous=True, max_length=_COPY_FROM_MAX_BYTES)
     return Response(202, _copy_answer(record))
 
 
@@ -70,7 +70,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
         raise bad_header("x-ms-blob-type", headers["x-ms-blob-type"])
     check_no_body(context)
     expected = expected_hashes_of(headers)
-    source = await find_source(context, with_own_key=False)
+    source = await find_source(context)
     request = PutFromRequest(
         source=source.key,
         source_conditions=source.conditions,
@@ -102,10 +102,8 @@ async def put_blob_from_url(context: RequestContext) -> Response:
     return Response(201, [*version_headers(record), *hashes, ("x-ms-request-server-encrypted", "true")])
 
 
-async def _copy(
-    context: RequestContext, *, with_own_key: bool, is_synchronous: bool, max_length: int
-) -> BlobRecord:
-    source = await find_source(context, with_own_key=with_own_key)
+async def _copy(context: RequestContext, *, is_synchronous: bool, max_length: int) -> BlobRecord:
+    source = await find_source(context)
     request = CopyRequest(
         source=source.key,
         source_url=source.url,
