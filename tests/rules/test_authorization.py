@@ -18,6 +18,7 @@ from kyanite.rules.authorization import (
     ServiceSasPrincipal,
     authorize,
     may_overwrite,
+    may_read_uncommitted,
     refusal_without_credentials,
     shared_keys,
 )
@@ -399,3 +400,9 @@ def test_the_tables_speak_of_the_same_operations() -> None:
     assert names == set(NEEDS) | KEY_ONLY | ANY_TOKEN
     assert names >= NEVER_BY_SERVICE_SAS | PUBLIC_BLOB | PUBLIC_CONTAINER
     assert authorization.ANY == "*"
+
+
+def test_who_may_list_blocks_that_are_not_committed() -> None:
+    principals = (ACCOUNT_KEY, AccountSasPrincipal("b", "o", "r"), ServiceSasPrincipal("b", "r"))
+    assert all(may_read_uncommitted(principal) for principal in principals)
+    assert not may_read_uncommitted(AnonymousPrincipal("container"))

@@ -305,6 +305,18 @@ def test_the_string_to_sign_of_every_version(service: str, version: str, resourc
     assert found.string_to_sign("acc", "Cont" if service == "table" else "cont", "b") == expected
 
 
+@pytest.mark.parametrize(("service", "version", "resource", "lines"), LAYOUTS)
+def test_only_signed_overrides_count(service: str, version: str, resource: str, lines: str) -> None:
+    """What the signature does not cover, anyone can add to the URL."""
+    fields = {**LINES, "sv": version, "sig": "c2ln", "tn": "Cont", "sr": "f" if service == "file" else "b"}
+    if service in {"queue", "table"}:
+        del fields["sr"]
+    if not version:
+        del fields["sv"]
+    signed = ResponseOverrides("cc", "cd", "ce", "cl", "ct") if "rsct" in lines else None
+    assert read_service(urlencode(fields), service).overrides == signed
+
+
 def test_absent_fields_are_empty_lines() -> None:
     found = read_service("sv=2020-12-06&sr=c&sp=r&se=2030-01-01&sig=c2ln")
     expected = "r\n\n2030-01-01\n/blob/acc/cont\n\n\n\n2020-12-06\nc\n\n\n\n\n\n\n"

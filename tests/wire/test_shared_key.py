@@ -279,7 +279,19 @@ def test_authorization_both_ways(lite: bool) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "SharedKey", "SharedKey acc", "SharedKey acc:", "SharedKey :sig", "Basic dTpw", "Bearer", "Bearer "],
+    [
+        "",
+        "SharedKey",
+        "SharedKey acc",
+        "SharedKey acc:",
+        "SharedKey :sig",
+        "Basic dTpw",
+        "Bearer",
+        "Bearer ",
+        "SharedKey acc:c2ln,SharedKey acc:c2ln",
+        "SharedKey acc:c2ln,",
+        "Bearer abc.def,SharedKey acc:c2ln",
+    ],
 )
 def test_authorization_headers_that_cannot_be_read(text: str) -> None:
     with pytest.raises(Malformed) as caught:
@@ -290,6 +302,18 @@ def test_authorization_headers_that_cannot_be_read(text: str) -> None:
 @pytest.mark.parametrize("signature", ["", "!", "AAAA", "\u20ac", "c2ln", "="])
 def test_signatures_that_are_none(signature: str) -> None:
     assert not shared_key.matches((KEY,), "text", signature)
+
+
+@pytest.mark.parametrize("key", [KEY, OTHER_KEY])
+def test_a_signature_has_one_spelling(key: bytes) -> None:
+    right = shared_key.sign(key, "text")
+    assert len(right) == 44
+    assert shared_key.matches((OTHER_KEY, KEY), "text", right)
+    unused_bits = right[:42] + chr(ord(right[42]) + 1) + right[43:]
+    spellings = [right[:-1], f"{right}=", f"{right}AAAA", f"{right}!", f"{right}\n", f" {right}"]
+    spellings += [f"{right[:9]}{junk}{right[9:]}" for junk in ("!", "\n", " ", "-", "=", "\u00e9")]
+    for spelling in [*spellings, unused_bits, right.lower()]:
+        assert not shared_key.matches((OTHER_KEY, KEY), "text", spelling), spelling
 
 
 @pytest.mark.parametrize("length", [0, 1, 20, 63, 64, 65, 100, 128, 131])

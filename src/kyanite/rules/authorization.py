@@ -52,6 +52,8 @@ class Access:
     """The least public access level at which an anonymous caller may: ``blob`` or ``container``."""
     writes: bool = False
     """Not on the read-only secondary."""
+    whole_container: bool = False
+    """A service SAS must be for the whole container, queue, table or share."""
 
     @cached_property
     def account_need(self) -> tuple[str, str]:
@@ -141,6 +143,11 @@ def may_overwrite(principal: Principal) -> bool:
             assert_never(principal)
 
 
+def may_read_uncommitted(principal: Principal) -> bool:
+    """Whether blocks that no list has committed may be listed: public access is to what was published."""
+    return not isinstance(principal, AnonymousPrincipal)
+
+
 def shared_keys(principal: Principal) -> SasKeyRange | None:
     """The entities that a token is limited to; None when there is no limit."""
     return principal.keys if isinstance(principal, ServiceSasPrincipal) else None
@@ -168,7 +175,7 @@ def _check_service_sas(principal: ServiceSasPrincipal, operation: Access) -> Non
     if operation.service is None:
         raise Refused(Reason.AUTHORIZATION_FAILURE)
     on_container = operation.account is not None and operation.account[0] == "c"
-    if on_container and principal.resource not in _WHOLE_CONTAINERS:
+    if (on_container or operation.whole_container) and principal.resource not in _WHOLE_CONTAINERS:
         raise Refused(
             Reason.AUTHENTICATION_FAILED,
             AuthenticationProblem("The specified signed resource is not allowed for this resource level"),

@@ -18,7 +18,7 @@ from kyanite.edm import SasKeyRange
 from kyanite.values import Instant
 from kyanite.wire import iso_time, shared_key
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.sas_layouts import OVERRIDES, SIGNED_FIELDS, string_to_sign_parts
+from kyanite.wire.sas_layouts import OVERRIDES, SIGNED_FIELDS, signs_overrides, string_to_sign_parts
 from kyanite.wire.uri import CACHED_QUERY_LENGTH, Query
 
 _MOMENTARY = frozenset(("bs", "bv"))
@@ -101,6 +101,7 @@ class ServiceSas:
     """None when the stored access policy has them."""
     identifier: str | None
     overrides: ResponseOverrides | None
+    """None also when the signature does not cover them: anyone could have added them to the URL."""
     table: str | None
     keys: SasKeyRange | None
     directory_depth: int | None
@@ -242,7 +243,7 @@ def _service_sas(fields: Mapping[str, str], version: str, service: str) -> Servi
         resource=resource,
         permissions=permissions,
         identifier=identifier,
-        overrides=_overrides(fields),
+        overrides=_overrides(fields) if signs_overrides(service, version) else None,
         table=fields.get("tn"),
         keys=_key_range(fields) if service == "table" else None,
         directory_depth=_depth(fields) if resource == "d" else None,

@@ -52,10 +52,19 @@ SIGNED_FIELDS = (
 )
 
 
+def signs_overrides(service: str, version: str) -> bool:
+    """Whether the signature of such a token covers the headers of the response that it replaces."""
+    return OVERRIDES[0] in _signed_names(service, version)
+
+
 def string_to_sign_parts(service: str, version: str, fields: Mapping[str, str]) -> tuple[str, ...]:
     """The text, cut where the request fills in the resource and, in rows that have it, the moment."""
-    names = next(names for since, names in _LAYOUTS[service] if version >= since)
+    names = _signed_names(service, version)
     text = "\n".join(name if name in _FILLED_IN else fields.get(name, "") for name in names)
     before, _, after = text.partition(_RESOURCE)
     between, has_moment, after = after.partition(_MOMENT)
     return (before, between, after) if has_moment else (before, between)
+
+
+def _signed_names(service: str, version: str) -> tuple[str, ...]:
+    return next(names for since, names in _LAYOUTS[service] if version >= since)

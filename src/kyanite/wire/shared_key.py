@@ -11,9 +11,7 @@ A plain request needs one attempt.
 """
 
 import re
-from base64 import b64encode
-from binascii import Error as Base64Error
-from binascii import a2b_base64
+from binascii import b2a_base64
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -56,13 +54,14 @@ class Bearer(NamedTuple):
 
 
 def decode_authorization(value: str) -> SharedKey | Bearer:
+    """Exactly one credential: the values of a repeated header arrive joined by commas, which no credential has."""
     scheme, _, credentials = value.strip().partition(" ")
     scheme, credentials = scheme.lower(), credentials.strip()
     if scheme in _SCHEMES:
         account, _, signature = credentials.partition(":")
-        if account and signature:
+        if account and signature and "," not in credentials:
             return SharedKey(_SCHEMES[scheme], account, signature)
-    elif scheme == "bearer" and credentials:
+    elif scheme == "bearer" and credentials and "," not in credentials:
         return Bearer(credentials)
     raise Malformed("InvalidAuthenticationInfo")
 
@@ -73,18 +72,21 @@ def encode_authorization(authorization: SharedKey) -> str:
 
 
 def sign(key: bytes, text: str) -> str:
-    return b64encode(_hmac(key, text.encode("utf-8"))).decode("ascii")
+    return b2a_base64(_hmac(key, text.encode("utf-8")), newline=False).decode("ascii")
 
 
 def matches(keys: Sequence[bytes], text: str, signature: str) -> bool:
-    """Whether the signature is that of the text under any of the keys, compared in constant time."""
-    try:
-        given = a2b_base64(signature)
-    except (Base64Error, ValueError):
+    """Whether the signature is that of the text under any of the keys, compared in constant time.
+
+    The base64 texts are compared, not what they decode to: a signature has one spelling, and nothing inside, behind or
+    instead of it is ignored.
+    """
+    if not signature.isascii():
         return False
+    given = signature.encode("ascii")
     octets = text.encode("utf-8")
     for key in keys:  # noqa: SIM110  # Written out, because it runs for every request.
-        if compare_digest(_hmac(key, octets), given):
+        if compare_digest(b2a_base64(_hmac(key, octets), newline=False), given):
             return True
     return False
 

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
+from azure.core.exceptions import ClientAuthenticationError, ResourceExistsError, ResourceNotFoundError
+from azure.storage.blob import BlobSasPermissions, generate_blob_sas
 from azure.storage.fileshare import ContentSettings, FileSasPermissions, NTFSAttributes, generate_file_sas
 
 from tests.sdk.clients import Sdk, done, items, names, pages, refused
@@ -185,7 +186,17 @@ async def test_copies_from_files_and_blobs(sdk: Sdk) -> None:
     assert await downloaded(target) == b"x" * 100_000
     container = await sdk.new_container()
     blob = await done(container.upload_blob("b", b"blob" * 50_000))
-    await done(target.start_copy_from_url(blob.url))
+    with refused(401, "CannotVerifyCopySource", ClientAuthenticationError):
+        await done(target.start_copy_from_url(blob.url))
+    signed = generate_blob_sas(
+        sdk.server.account,
+        container.container_name,
+        "b",
+        account_key=sdk.key,
+        permission=BlobSasPermissions(read=True),
+        expiry=datetime.now(UTC) + timedelta(hours=1),
+    )
+    await done(target.start_copy_from_url(f"{blob.url}?{signed}"))
     assert await downloaded(target) == b"blob" * 50_000
     with refused(404, "ResourceNotFound", ResourceNotFoundError):
         await done(target.start_copy_from_url(share.get_file_client("no").url))

@@ -42,6 +42,23 @@ def test_everything_a_request_holds() -> None:
     assert request.keep_alive
 
 
+@pytest.mark.parametrize(
+    ("head", "host"),
+    [
+        (b"GET /p HTTP/1.1\r\nHost: h:1\r\n\r\n", "h:1"),
+        (b"GET http://other:2/p HTTP/1.1\r\nHost: h:1\r\n\r\n", "other:2"),
+        (b"GET HTTPS://other?q HTTP/1.1\r\nHost: h:1\r\n\r\n", "other"),
+        (b"GET http://[::1]:2/p HTTP/1.0\r\n\r\n", "[::1]:2"),
+        (b"OPTIONS * HTTP/1.1\r\nHost: h:1\r\n\r\n", "h:1"),
+    ],
+)
+def test_the_host_of_a_url_wins_over_the_header(head: bytes, host: str) -> None:
+    reader = reader_with()
+    reader.feed(head)
+    (request,) = reader.requests
+    assert request.headers["host"] == host
+
+
 KEEP_ALIVE = {
     (b"1.1", b""): True,
     (b"1.1", b"Connection: close\r\n"): False,

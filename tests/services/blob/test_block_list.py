@@ -246,3 +246,20 @@ async def test_who_may_only_create_may_put_blocks_since_a_version(
         assert (await blobs("GET", "/box/b")).body == b"new"
     else:
         assert listed.code == "AuthorizationPermissionMismatch"
+
+
+async def test_public_access_is_to_committed_blocks_only(blobs: Harness) -> None:
+    await stage(blobs, 1, b"one")
+    await blobs("PUT", "/box?restype=container&comp=acl", {"x-ms-blob-public-access": "container"})
+    target = "/box/b?comp=blocklist&blocklisttype="
+    for kind in ("committed", "uncommitted", "all"):
+        missing = await blobs("GET", target + kind, sign=False)
+        assert (missing.status, missing.code) == (404, "BlobNotFound"), kind
+    await commit(blobs, ("Latest", 1))
+    await stage(blobs, 2, b"two")
+    assert await lists(blobs) == (["0001"], ["0002"])
+    for kind, committed in (("committed", 1), ("uncommitted", 0), ("all", 1)):
+        public = await blobs("GET", target + kind, sign=False)
+        assert public.status == 200
+        assert len(public.xml.findall("CommittedBlocks/Block")) == committed
+        assert not public.xml.findall("UncommittedBlocks/Block")

@@ -137,10 +137,15 @@ async def test_who_may_only_create_does_not_overwrite(files: Harness) -> None:
 
 async def test_a_rename_needs_a_signature_at_both_ends(files: Harness) -> None:
     await furnish(files)
-    write, read = share_token(files, "w"), share_token(files, "r")
-    for token, source, status in ((write, "", 401), (read, write, 403), (write, read, 403)):
+    write, read, both_letters = (share_token(files, letters) for letters in ("w", "r", "rw"))
+    for token, source, status in (
+        (write, "", 401),
+        (read, both_letters, 403),
+        (write, read, 403),
+        (write, write, 403),
+    ):
         moved = {"x-ms-file-rename-source": f"{HERE}/box/f?{source}"}
         refused = await files("PUT", f"/box/g?comp=rename&{token}", moved, sign=False)
         assert refused.status == status, refused.code
-    both = {"x-ms-file-rename-source": f"{HERE}/box/f?{write}"}
+    both = {"x-ms-file-rename-source": f"{HERE}/box/f?{both_letters}"}
     assert (await files("PUT", f"/box/g?comp=rename&{write}", both, sign=False)).status == 200

@@ -1,13 +1,16 @@
 """The life of a request: what is refused in which order, and the headers that every response has."""
 
+from urllib.parse import quote
+
 import pytest
 
 from kyanite.rules.authorization import AnonymousPrincipal
 from kyanite.server.config import AccountKeys
 from kyanite.services.rest.context import Location, Resource, new_context
+from kyanite.wire import shared_key
 from kyanite.wire.http import Request
 from kyanite.wire.uri import decode_target
-from tests.services.harness import OTHER, VERSION, BytesBody, Harness
+from tests.services.harness import ACCOUNT, OTHER, VERSION, BytesBody, Harness
 from tests.services.tokens import blob_token
 
 ABSENT = {"x-ms-version": "(absent)"}
@@ -98,3 +101,27 @@ def test_a_context_is_anonymous_at_first_and_never_changes(blobs: Harness) -> No
     assert (context.container, context.object_name, context.keys) == ("box", "", ("", ""))
     with pytest.raises(AttributeError):
         context.version = "2009-09-19"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("junk", ["!", " ", "%0A", "AAAA", "="])
+async def test_nothing_in_or_behind_a_signature_is_ignored(blobs: Harness, junk: str) -> None:
+    await blobs("PUT", "/box?restype=container")
+    await blobs("PUT", "/box/blob", {"x-ms-blob-type": "BlockBlob"}, b"data")
+    token = blob_token(blobs, "blob")
+    assert (await blobs("GET", f"/box/blob?{token}", sign=False)).status == 200
+    for changed in (token.replace("sig=", f"sig={junk}"), token + junk):
+        answer = await blobs("GET", f"/box/blob?{changed}", sign=False)
+        assert (answer.status, answer.code) == (403, "AuthenticationFailed"), changed
+
+
+async def test_unsigned_overrides_are_ignored(blobs: Harness) -> None:
+    """A token without ``sv`` signs five fields; whoever passes its URL on can add others."""
+    await blobs("PUT", "/box?restype=container")
+    await blobs("PUT", "/box/blob", {"x-ms-blob-type": "BlockBlob"}, b"data")
+    for version in ("", "2012-02-12"):
+        lines = ["r", "", "2100-01-01", "/acme/box/blob", ""] + [version] * bool(version)
+        signature = quote(shared_key.sign(ACCOUNT.keys[0], "\n".join(lines)), safe="")
+        token = f"sr=b&sp=r&se=2100-01-01&sig={signature}" + f"&sv={version}" * bool(version)
+        answer = await blobs("GET", f"/box/blob?{token}&rsct=text/html&rscd=inline", ABSENT, sign=False)
+        assert (answer.status, answer.headers["content-type"]) == (200, "application/octet-stream")
+        assert "content-disposition" not in answer.headers

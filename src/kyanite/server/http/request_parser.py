@@ -27,6 +27,9 @@ _known_names: dict[bytes, str] = {}
 the names.
 """
 
+_NOT_IN_HOSTS = frozenset(",@\\")
+"""A list of hosts, a user's name before the host, and what some programs take for a slash."""
+
 
 class RequestError(Exception):
     """Bytes that are not an acceptable request. The connection ends with this status."""
@@ -283,7 +286,9 @@ class RequestReader:
         method = self._parser.get_method().decode("ascii")
         headers = headers_from(raw_headers)
         check_head(method, version, headers)
-        path, query = split_target(method, url.decode("ascii"))
+        host, path, query = split_target(method, url.decode("ascii"))
+        if host:
+            headers["host"] = host
         incoming = self._body_of(headers)
         body: Body = NO_BODY if incoming is None else incoming
         request = IncomingRequest(
@@ -343,6 +348,8 @@ def check_head(method: str, version: str, headers: dict[str, str]) -> None:
         raise RequestError(505, "HTTP/1.1 or 1.0, please")
     elif "transfer-encoding" in headers:
         raise RequestError(400, "HTTP/1.0 knows no Transfer-Encoding")
+    if "," in headers.get("host", ""):
+        raise RequestError(400, "more than one host in the Host header")
     if method == "CONNECT":
         raise RequestError(501, "no tunnels here")
     if headers.get("transfer-encoding", "chunked").lower() != "chunked":
@@ -351,24 +358,31 @@ def check_head(method: str, version: str, headers: dict[str, str]) -> None:
         raise RequestError(417, "no expectation other than 100-continue")
 
 
-def split_target(method: str, target: str) -> tuple[str, str]:
-    """Path and query of any form of request target, as they came."""
+def split_target(method: str, target: str) -> tuple[str, str, str]:
+    """Host, path and query of any form of request target, as they came. Only a URL has a host, and it wins over the
+    Host header (RFC 9112, 3.2.2).
+    """
     if "#" in target:
         raise RequestError(400, "a request target has no fragment")
+    host = ""
     if not target.startswith("/"):
         if target == "*" and method == "OPTIONS":
-            return "*", ""
-        target = path_of_absolute(target)
+            return "", "*", ""
+        host, target = split_url(target)
     path, _, query = target.partition("?")
-    return path, query
+    return host, path, query
 
 
-def path_of_absolute(target: str) -> str:
+def split_url(target: str) -> tuple[str, str]:
+    """The host of a URL, and what follows it."""
     scheme, separator, rest = target.partition("://")
     if not separator or scheme.lower() not in {"http", "https"}:
         raise RequestError(400, "a request target is a path or a URL")
     ends = [at for at in (rest.find("/"), rest.find("?")) if at >= 0]
     start = min(ends, default=len(rest))
-    if start == 0:
+    host = rest[:start]
+    if not host:
         raise RequestError(400, "a URL without a host")
-    return rest[start:] if rest[start : start + 1] == "/" else "/" + rest[start:]
+    if not _NOT_IN_HOSTS.isdisjoint(host):
+        raise RequestError(400, "a URL whose host is none")
+    return host, rest[start:] if rest[start : start + 1] == "/" else "/" + rest[start:]

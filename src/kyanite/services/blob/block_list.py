@@ -9,7 +9,7 @@ from kyanite.model.blobs import block_list, staged_blocks
 from kyanite.model.blobs.block_list import From, NewBlockList
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.blobs.staged_blocks import NewBlock
-from kyanite.rules.authorization import may_overwrite
+from kyanite.rules.authorization import may_overwrite, may_read_uncommitted
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, found_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
@@ -106,8 +106,13 @@ async def get_block_list(context: RequestContext) -> Response:
     lists = await block_list.get_block_list(
         context.store.engine, found_key_of(context), access_conditions_of(context.headers)
     )
+    waiting = lists.uncommitted
+    if not may_read_uncommitted(context.principal):
+        if lists.record is None:
+            raise Refused(Reason.BLOB_NOT_FOUND)
+        waiting = []
     committed = _list_text("CommittedBlocks", lists.committed) if wanted != "uncommitted" else ""
-    uncommitted = _list_text("UncommittedBlocks", lists.uncommitted) if wanted != "committed" else ""
+    uncommitted = _list_text("UncommittedBlocks", waiting) if wanted != "committed" else ""
     headers = [("Content-Type", "application/xml")]
     if lists.record is not None:
         headers += version_headers(lists.record)

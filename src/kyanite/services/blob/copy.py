@@ -43,17 +43,15 @@ _PUT_FROM_MAX_BYTES = 5000 * MIB
 
 
 async def copy_blob(context: RequestContext) -> Response:
-    """The asynchronous copy, which is complete with the answer. A source in the same account needs no signature."""
-    record = await _copy(context, with_own_key=True, is_synchronous=False, max_length=ENDLESS)
+    """The asynchronous copy, which is complete with the answer."""
+    record = await _copy(context, is_synchronous=False, max_length=ENDLESS)
     return Response(202, _copy_answer(record))
 
 
 async def copy_blob_from_url(context: RequestContext) -> Response:
     """By reference. Only if there is a hash to check, the bytes are read first; the answer repeats that hash."""
     expected = expected_hashes_of(context.headers)
-    record = await _copy(
-        context, with_own_key=False, is_synchronous=True, max_length=_COPY_FROM_MAX_BYTES, expected=expected
-    )
+    record = await _copy(context, is_synchronous=True, max_length=_COPY_FROM_MAX_BYTES, expected=expected)
     hashes: Headers = []
     if expected.md5 is not None:
         hashes.append(("Content-MD5", base64_text(expected.md5)))
@@ -81,7 +79,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
         raise bad_header("x-ms-blob-type", headers["x-ms-blob-type"])
     check_no_body(context)
     expected = expected_hashes_of(headers)
-    source = await find_source(context, with_own_key=False)
+    source = await find_source(context)
     request = PutFromRequest(
         source=source.key,
         source_conditions=source.conditions,
@@ -116,12 +114,11 @@ async def put_blob_from_url(context: RequestContext) -> Response:
 async def _copy(
     context: RequestContext,
     *,
-    with_own_key: bool,
     is_synchronous: bool,
     max_length: int,
     expected: Expected = NO_HASHES,
 ) -> BlobRecord:
-    source = await find_source(context, with_own_key=with_own_key)
+    source = await find_source(context)
     if expected != NO_HASHES:
         source = await check_source(context, source, max_length, expected)
     request = CopyRequest(

@@ -53,11 +53,11 @@ class Source(NamedTuple):
     conditions: Conditions
 
 
-async def find_source(context: RequestContext, *, with_own_key: bool) -> Source:
-    """The source that the request names, if it may read that. The URL of a file always needs its own signature."""
+async def find_source(context: RequestContext) -> Source:
+    """The source that the request names, if it may read that."""
     kind = kind_of(context, (BLOB_SOURCE, FILE_SOURCE))
     is_blob = kind is BLOB_SOURCE
-    found = await source_of(context, kind, with_own_key=with_own_key and is_blob)
+    found = await source_of(context, kind)
     try:
         key = blob_paths.readable_key_of(found) if is_blob else file_paths.readable_path_of(found)
     except Refused as cause:
@@ -71,7 +71,7 @@ async def store_range(
     """Read the range of the source that is to be written and store it anew. It may not be empty."""
     check_no_body(context)
     wanted = source_range_of(context.headers)
-    source = await find_source(context, with_own_key=False)
+    source = await find_source(context)
     expected = expected_hashes_of(context.headers)
 
     def of_range(_: BlobRecord, received: ReceivedBody) -> Awaitable[T]:

@@ -54,9 +54,9 @@ _COPY_MODES = {
 
 
 async def copy_file(context: RequestContext) -> Response:
-    """The copy is complete when the response is sent. A source in the same account needs no signature."""
+    """The copy is complete when the response is sent."""
     headers = context.headers
-    source = await _source_of(context, with_own_key=True)
+    source = await _source_of(context)
     own, copied = _properties_of(headers)
     request = FileCopy(
         source=source,
@@ -106,7 +106,7 @@ async def put_range_from_url(context: RequestContext) -> Response:
         raise bad_header("x-ms-source-range", headers["x-ms-source-range"])
     keeps = one_of(headers, "x-ms-file-last-write-time", ("now", "preserve")) == "preserve"
     path, lease_id = path_of(context), lease_id_of(headers)
-    source = await _source_of(context, with_own_key=False)
+    source = await _source_of(context)
     data = await _read(context, source, from_source.first, length)
     checksum = _check_source(headers, data)
 
@@ -119,9 +119,9 @@ async def put_range_from_url(context: RequestContext) -> Response:
     return Response(201, written_headers(entry) + answer)
 
 
-async def _source_of(context: RequestContext, *, with_own_key: bool) -> FilePath | BlobKey:
+async def _source_of(context: RequestContext) -> FilePath | BlobKey:
     kind = kind_of(context, _KINDS)
-    source = await source_of(context, kind, with_own_key=with_own_key)
+    source = await source_of(context, kind)
     if kind is BLOB_SOURCE:
         return blob_paths.readable_key_of(source)
     names = file_paths.names_of(context, source.object_name, "x-ms-source-allow-trailing-dot")

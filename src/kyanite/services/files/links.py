@@ -10,6 +10,7 @@ from kyanite.services.files.properties import smb_headers, smb_properties_of, ve
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import names_of, path_of, readable_path_of
 from kyanite.services.rest.headers import lease_id_of, metadata_of, required
+from kyanite.services.rest.sources import FILE_SOURCE, neighbour_of, source_of
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header
 from kyanite.wire.uri import decode_percent
@@ -39,12 +40,25 @@ async def read_symbolic_link(context: RequestContext) -> Response:
 
 
 async def create_hard_link(context: RequestContext) -> Response:
-    path, target = path_of(context), required(context.headers, _TARGET)
-    names = names_of(context, _decoded(target).removeprefix("/"))
+    path, names = path_of(context), await _target_of(context)
     entry, parent_id = await links.create_hard_link(
         context.store.engine, path, FilePath(path.share, names), lease_id_of(context.headers)
     )
     return Response(201, version_headers(entry) + smb_headers(entry, parent_id))
+
+
+async def _target_of(context: RequestContext) -> tuple[str, ...]:
+    """The file that gets a further name, if the caller may read and write it: a path in the share, or a URL."""
+    text = required(context.headers, _TARGET)
+    if text.startswith(("http://", "https://")):
+        target = await source_of(context, FILE_SOURCE, header=_TARGET)
+        if (target.account, target.container) != (context.account, context.container):
+            raise bad_header(_TARGET, text)
+        return names_of(context, target.object_name)
+    name = _decoded(text).removeprefix("/")
+    names = names_of(context, name)
+    await neighbour_of(context, FILE_SOURCE, name)
+    return names
 
 
 def _decoded(path: str) -> str:

@@ -4,7 +4,6 @@ from kyanite.model.files import rename
 from kyanite.model.files.entry import DIRECTORY, FILE
 from kyanite.model.files.rename import Rename
 from kyanite.model.files.tree import FilePath
-from kyanite.rules.authorization import Access
 from kyanite.services.files.properties import smb_headers, smb_properties_of, version_headers
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import names_of, path_of, share_of
@@ -14,8 +13,6 @@ from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
 
 _SOURCE = "x-ms-file-rename-source"
-_MOVED = FILE_SOURCE._replace(access=Access(account="o w", service="w"))
-"""A move writes to its source, so reading it is not enough."""
 
 
 async def rename_file(context: RequestContext) -> Response:
@@ -28,7 +25,7 @@ async def rename_directory(context: RequestContext) -> Response:
 
 async def _rename(context: RequestContext, kind: int) -> Response:
     headers = context.headers
-    source = await source_of(context, _MOVED, with_own_key=True, header=_SOURCE)
+    source = await source_of(context, FILE_SOURCE, header=_SOURCE)
     if (source.account, source.container) != (context.account, context.container):
         raise bad_header(_SOURCE, headers[_SOURCE])
     names = names_of(context, source.object_name, "x-ms-source-allow-trailing-dot")

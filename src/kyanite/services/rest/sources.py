@@ -1,7 +1,7 @@
-"""Sources of copies and renames: a URL in a header that names something of this server.
+"""The second resource of a request: the source of a copy or a rename, a URL of this server; or the target of a link.
 
-It is read without leaving the process, as a sub-request: with the signature that the URL has, by public access, or,
-where the operation allows that, with the account key that signed the request itself. What is wrong with the source is
+It is reached without leaving the process, as a sub-request that is authenticated and authorised on its own;
+``rules/second_resources.py`` says with which credentials, and what they must allow. What is wrong with a URL is
 answered as ``CannotVerifyCopySource`` with the source's own status.
 """
 
@@ -9,23 +9,23 @@ from collections.abc import Sequence
 from urllib.parse import SplitResult, urlsplit
 
 from kyanite.model.accounts import Account
-from kyanite.rules.authorization import ACCOUNT_KEY, Access
+from kyanite.rules.authorization import ACCOUNT_KEY, KeyPrincipal
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.second_resources import SECOND_RESOURCES, Credentials
 from kyanite.services.rest import blob_paths, file_paths
-from kyanite.services.rest.context import RequestContext, Resource
+from kyanite.services.rest.context import Location, RequestContext, Resource
 from kyanite.services.rest.headers import required
 from kyanite.services.rest.subrequests import SourceKind, admit, subrequest
 from kyanite.wire import uri
+from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed, bad_header
 
 COPY_SOURCE = "x-ms-copy-source"
 _URL_MAX_CHARACTERS = 2048
 _NOT_SECRET = ("snapshot=", "versionid=", "sharesnapshot=")
 
-BLOB_SOURCE = SourceKind(
-    "blob", blob_paths.locate, blob_paths.acl_lookup, Access(account="o r", service="r", public="blob")
-)
-FILE_SOURCE = SourceKind("file", file_paths.locate, file_paths.acl_lookup, Access(account="o r", service="r"))
+BLOB_SOURCE = SourceKind("blob", blob_paths.locate, blob_paths.acl_lookup)
+FILE_SOURCE = SourceKind("file", file_paths.locate, file_paths.acl_lookup)
 
 
 class CannotVerifySource(Exception):
@@ -45,12 +45,9 @@ def kind_of(context: RequestContext, kinds: Sequence[SourceKind]) -> SourceKind:
 
 
 async def source_of(
-    context: RequestContext, kind: SourceKind, *, with_own_key: bool, header: str = COPY_SOURCE
+    context: RequestContext, kind: SourceKind, *, header: str = COPY_SOURCE
 ) -> RequestContext:
-    """The context of a request for the source. Refused when that request would be.
-
-    ``with_own_key``: a source in the same account may be read with the account key that signed the request.
-    """
+    """The context of a request for the source. Refused when the caller may not do to it what the operation does."""
     text = required(context.headers, header)
     if len(text) > _URL_MAX_CHARACTERS:
         raise bad_header(header, text)
@@ -64,18 +61,36 @@ async def source_of(
         location = kind.locate(request, target, uri.decode_query(url.query).first)
         if location.resource is not Resource.OBJECT:
             raise Malformed("InvalidUri")
-        own_key = with_own_key and context.principal == ACCOUNT_KEY and account == context.account
-        return await admit(
-            context,
-            request,
-            target,
-            account,
-            location,
-            kind,
-            without_signature=ACCOUNT_KEY if own_key else None,
-        )
+        return await _admit(context, kind, request, target, account, location)
     except (Refused, Malformed) as cause:
         raise CannotVerifySource(cause) from cause
+
+
+async def neighbour_of(context: RequestContext, kind: SourceKind, name: str) -> RequestContext:
+    """The context of a request for another object of the same container, which the request names by its path."""
+    location = Location(Resource.OBJECT, context.container, name)
+    request = subrequest(context, "GET", context.request.path, "", {"host": context.headers.get("host", "")})
+    return await _admit(context, kind, request, context.target, context.account, location)
+
+
+async def _admit(
+    context: RequestContext,
+    kind: SourceKind,
+    request: Request,
+    target: uri.Target,
+    account: Account,
+    location: Location,
+) -> RequestContext:
+    """Authenticate and authorise the second resource as the table says."""
+    credentials, access = SECOND_RESOURCES[context.request.operation, kind.word]
+    assert access is not None
+    lent: KeyPrincipal | None = None
+    if credentials is not Credentials.OWN and account == context.account:
+        if context.principal == ACCOUNT_KEY:
+            lent = ACCOUNT_KEY
+        elif credentials is Credentials.OF_REQUEST and "sig" not in uri.decode_query(request.query).first:
+            request.query = context.request.query  # Its token is checked again, for this resource.
+    return await admit(context, request, target, account, location, kind, access, without_signature=lent)
 
 
 def without_signature(url: str) -> str:

@@ -20,12 +20,11 @@ from kyanite.wire.uri import Target
 
 
 class SourceKind(NamedTuple):
-    """A service whose resources a sub-request may name, and what it does with them."""
+    """A service whose resources a sub-request may name."""
 
     word: str
     locate: Locate
     acl_lookup: AclLookup
-    access: Access
 
 
 def path_and_query(text: str) -> tuple[str, str]:
@@ -61,6 +60,7 @@ async def admit(
     account: Account,
     location: Location,
     kind: SourceKind,
+    access: Access,
     *,
     without_signature: Principal | None = None,
 ) -> RequestContext:
@@ -74,7 +74,7 @@ async def admit(
         context = msgspec.structs.replace(context, principal=without_signature)
     else:
         context = await authenticate(context, query, kind.word, kind.acl_lookup)
-    authorize(context.principal, kind.access, AccessedResource(kind.word, target.secondary))
+    authorize(context.principal, access, AccessedResource(kind.word, target.secondary))
     return context
 
 
