@@ -4,18 +4,16 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import NamedTuple
 
-from kyanite.model.blobs import append_blob, put
+from kyanite.model.blobs import append_blob
 from kyanite.model.blobs.append_blob import NewAppendBlock
 from kyanite.model.blobs.blob import AccessConditions
-from kyanite.model.blobs.put import NewBlob
 from kyanite.model.blobs.rows import APPEND_BLOB, BlobKey, BlobRecord
-from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import SEALED, Headers, access_conditions_of, blob_key_of, version_headers
-from kyanite.services.blob.block_blob import MIB, http_headers_of
+from kyanite.services.blob.block_blob import MIB
+from kyanite.services.blob.put_empty import check_empty, put_empty
 from kyanite.services.blob.source import source_hash_headers, store_range
-from kyanite.services.blob.tiering import check_no_tier
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.headers import content_length_of, metadata_of, number_of, stored_md5_of
+from kyanite.services.rest.headers import number_of
 from kyanite.services.rest.structured import data_length_of, structured_headers
 from kyanite.services.rest.uploads import ReceivedBody, check_body_length, hash_headers, store
 from kyanite.wire.http import Response
@@ -25,25 +23,8 @@ _BLOCK_MAX_BYTES = (("2022-11-02", 100 * MIB), ("", 4 * MIB))
 
 
 async def put_append_blob(context: RequestContext) -> Response:
-    headers = context.headers
-    check_no_tier(headers)
-    if content_length_of(context.request) != 0:
-        raise bad_header("Content-Length", headers.get("content-length", ""))
-    new_blob = NewBlob(
-        payload=b"",
-        length=0,
-        http=http_headers_of(headers, stored_md5_of(headers) or b""),
-        metadata=metadata_of(context.request),
-        kind=APPEND_BLOB,
-    )
-    record = await put.put(
-        context.store.engine,
-        blob_key_of(context),
-        new_blob,
-        access_conditions_of(headers),
-        may_overwrite=may_overwrite(context.principal),
-    )
-    return Response(201, [*version_headers(record), ("x-ms-request-server-encrypted", "true")])
+    check_empty(context)
+    return await put_empty(context, APPEND_BLOB)
 
 
 async def append_block(context: RequestContext) -> Response:

@@ -10,9 +10,7 @@ from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.delete import Snapshots
 from kyanite.model.blobs.rows import APPEND_BLOB, PAGE_BLOB, BlobKey, BlobRecord
 from kyanite.model.content.reading import Opened, Reading
-from kyanite.model.records import CopyState, HttpHeaders
-from kyanite.rules import leases
-from kyanite.rules.leases import Lease
+from kyanite.model.records import HttpHeaders
 from kyanite.rules.preconditions import NONE
 from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
@@ -24,19 +22,20 @@ from kyanite.services.rest.downloads import download, download_structured
 from kyanite.services.rest.headers import (
     base64_text,
     conditions_of,
+    copy_headers,
+    delete_snapshots_of,
     lease_id_of,
     metadata_headers,
     metadata_of,
-    one_of,
     required,
     stored_md5_of,
 )
-from kyanite.services.rest.leases import lease_answer, lease_request_of
+from kyanite.services.rest.leases import lease_answer, lease_headers, lease_request_of
 from kyanite.services.rest.structured import is_structured
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, ranges
 from kyanite.wire.http import Response
-from kyanite.wire.malformed import bad_header, bad_parameter
+from kyanite.wire.malformed import bad_parameter
 
 Headers = list[tuple[str, str]]
 
@@ -190,9 +189,7 @@ async def snapshot_blob(context: RequestContext) -> Response:
 
 async def delete_blob(context: RequestContext) -> Response:
     key = found_key_of(context)
-    wish = one_of(context.headers, "x-ms-delete-snapshots", ("include", "only"))
-    if wish and key.snapshot is not None:
-        raise bad_header("x-ms-delete-snapshots", wish)
+    wish = delete_snapshots_of(context.headers, ("include", "only"), key.snapshot)
     await delete.delete(
         context.store.engine,
         key,
@@ -226,7 +223,7 @@ def property_headers(context: RequestContext, record: BlobRecord, now: Instant) 
         ("x-ms-server-encrypted", "true"),
     )
     if "snapshot" not in context.parameters:
-        headers += _lease_headers(record.lease, now)
+        headers += lease_headers(record.lease, now)
     if record.kind == PAGE_BLOB:
         headers.append(("x-ms-blob-sequence-number", str(record.sequence_number)))
     elif record.kind == APPEND_BLOB:
@@ -234,25 +231,7 @@ def property_headers(context: RequestContext, record: BlobRecord, now: Instant) 
         if record.is_sealed:
             headers.append(SEALED)
     if record.copy is not None:
-        headers += _copy_headers(record.copy)
+        headers += copy_headers(record.copy)
     if record.metadata:
         headers += metadata_headers(record.metadata)
-    return headers
-
-
-def _copy_headers(state: CopyState) -> Headers:
-    return [
-        ("x-ms-copy-id", state.id),
-        ("x-ms-copy-source", state.source),
-        ("x-ms-copy-status", "success"),
-        ("x-ms-copy-progress", f"{state.length}/{state.length}"),
-        ("x-ms-copy-completion-time", http_date.encode(state.completed_at)),
-    ]
-
-
-def _lease_headers(lease: Lease, now: Instant) -> Headers:
-    status, state, duration = leases.properties_of(lease, now)
-    headers = [("x-ms-lease-status", status), ("x-ms-lease-state", state)]
-    if duration:
-        headers.append(("x-ms-lease-duration", duration))
     return headers

@@ -29,11 +29,18 @@ from kyanite.services.blob.source import (
 )
 from kyanite.services.blob.tiering import priority_of, tier_of
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.headers import base64_text, flag_of, lease_id_of, metadata_of, required
+from kyanite.services.rest.headers import (
+    aborted_copy_of,
+    base64_text,
+    flag_of,
+    lease_id_of,
+    metadata_of,
+    required,
+)
 from kyanite.services.rest.uploads import NO_HASHES, Expected, ReceivedBody
 from kyanite.wire import crc64
 from kyanite.wire.http import Response
-from kyanite.wire.malformed import Malformed, bad_header
+from kyanite.wire.malformed import bad_header
 
 A = TypeVar("A")
 
@@ -61,11 +68,7 @@ async def copy_blob_from_url(context: RequestContext) -> Response:
 
 
 async def abort_copy_blob(context: RequestContext) -> Response:
-    if required(context.headers, "x-ms-copy-action").lower() != "abort":
-        raise bad_header("x-ms-copy-action", context.headers["x-ms-copy-action"])
-    copy_id = context.parameters.get("copyid")
-    if not copy_id:
-        raise Malformed("MissingRequiredQueryParameter", QueryParameterName="copyid")
+    copy_id = aborted_copy_of(context.headers, context.parameters)
     await copy.abort(
         context.store.engine, blob_key_of(context), copy_id, access_conditions_of(context.headers)
     )

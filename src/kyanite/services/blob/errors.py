@@ -10,6 +10,7 @@ from kyanite.services.rest.errors import WireError
 _ANYWHERE: Mapping[Reason, WireError] = {
     **common.REASONS,
     **common.LEASE_ACTIONS,
+    **common.COPIES,
     Reason.CONTAINER_ALREADY_EXISTS: WireError(
         409, "ContainerAlreadyExists", "The specified container already exists."
     ),
@@ -67,11 +68,6 @@ _ANYWHERE: Mapping[Reason, WireError] = {
         "BlockCountExceedsLimit",
         "The block count cannot exceed the maximum limit: 100,000 uncommitted or 50,000 committed blocks.",
     ),
-    Reason.COPY_ID_MISMATCH: WireError(
-        409,
-        "CopyIdMismatch",
-        "The specified copy ID did not match the copy ID for the pending copy operation.",
-    ),
     Reason.COPY_SOURCE_CONDITION_NOT_MET: WireError(
         412,
         "CannotVerifyCopySource",
@@ -92,14 +88,6 @@ _ANYWHERE: Mapping[Reason, WireError] = {
         409,
         "CannotVerifyCopySource",
         "The source request body for copy source is too large and exceeds the maximum permissible limit.",
-    ),
-    Reason.NO_PENDING_COPY_OPERATION: WireError(
-        409, "NoPendingCopyOperation", "There is currently no pending copy operation."
-    ),
-    Reason.SOURCE_CONDITION_NOT_MET: WireError(
-        412,
-        "SourceConditionNotMet",
-        "The source condition specified using HTTP conditional header(s) is not met.",
     ),
     Reason.APPEND_POSITION_CONDITION_NOT_MET: WireError(
         412, "AppendPositionConditionNotMet", "The append position condition specified was not met."

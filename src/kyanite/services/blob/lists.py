@@ -19,15 +19,7 @@ from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.paging import (
-    echo_of,
-    encode_marker,
-    enumeration,
-    includes_of,
-    marker_of,
-    max_results_of,
-    metadata_element,
-)
+from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
@@ -53,36 +45,23 @@ _UNLEASED = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseStat
 
 
 async def list_containers(context: RequestContext) -> Response:
-    parameters = context.parameters
-    parts = includes_of(parameters, _CONTAINER_PARTS)
-    prefix = parameters.get("prefix", "")
-    limit = max_results_of(parameters)
+    prefix, first, limit, parts = list_request_of(context.parameters, _CONTAINER_PARTS)
     page = await container.list_containers(
-        context.store.engine,
-        context.account.name,
-        prefix=prefix,
-        first=marker_of(parameters),
-        limit=limit,
+        context.store.engine, context.account.name, prefix=prefix, first=first, limit=limit
     )
     items = "".join(_container_item(name, record, page.at, parts) for name, record in page.items)
-    return enumeration(
-        context,
-        echo=echo_of(context, limit),
-        items=f"<Containers>{items}</Containers>",
-        next_marker=encode_marker(page.next_name),
-    )
+    return list_page(context, limit, f"<Containers>{items}</Containers>", page.next_name)
 
 
 async def list_blobs(context: RequestContext) -> Response:
     parameters = context.parameters
-    parts = includes_of(parameters, _BLOB_PARTS)
+    prefix, first, limit, parts = list_request_of(parameters, _BLOB_PARTS)
     features.check_listing(parts)
-    limit = max_results_of(parameters)
     request = BlobListing(
-        prefix=parameters.get("prefix", ""),
+        prefix=prefix,
         delimiter=parameters.get("delimiter", ""),
         first=max(
-            _start_of(parameters),
+            _start_of(first, parameters),
             BlobPageStart(parameters.get("startfrom", "")),
             key=lambda start: start.name,
         ),
@@ -98,21 +77,20 @@ async def list_blobs(context: RequestContext) -> Response:
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
     with_metadata, with_copy = "metadata" in parts, "copy" in parts
     items = [_item(item, page.at, with_metadata, with_copy) for item in page.items]
-    echo = echo_of(context, limit)
-    if request.delimiter:
-        echo += f"<Delimiter>{escape(valid_text(request.delimiter))}</Delimiter>"
-    return enumeration(
+    delimiter = request.delimiter
+    return list_page(
         context,
+        limit,
+        f"<Blobs>{''.join(items)}</Blobs>",
+        _name_of(page.next_start),
         attributes=f' ContainerName="{escape(context.container)}"',
-        echo=echo,
-        items=f"<Blobs>{''.join(items)}</Blobs>",
-        next_marker=_marker(page.next_start),
+        echo=f"<Delimiter>{escape(valid_text(delimiter))}</Delimiter>" if delimiter else "",
     )
 
 
-def _start_of(parameters: Mapping[str, str]) -> BlobPageStart:
+def _start_of(marked: str, parameters: Mapping[str, str]) -> BlobPageStart:
     """A marker inside the rows of one name has their order after the name and a zero byte, which no name has."""
-    name, _, text = marker_of(parameters).partition("\0")
+    name, _, text = marked.partition("\0")
     if not text:
         return BlobPageStart(name)
     if not (text.isascii() and text.isdecimal() and int(text) <= STAGING_AREA):
@@ -120,10 +98,11 @@ def _start_of(parameters: Mapping[str, str]) -> BlobPageStart:
     return BlobPageStart(name, int(text))
 
 
-def _marker(start: BlobPageStart | None) -> str:
+def _name_of(start: BlobPageStart | None) -> str | None:
+    """The name in the marker of the next page."""
     if start is None:
-        return ""
-    return encode_marker(f"{start.name}\0{start.order}" if start.order else start.name)
+        return None
+    return f"{start.name}\0{start.order}" if start.order else start.name
 
 
 def _container_item(name: str, record: ContainerRecord, now: Instant, parts: frozenset[str]) -> str:

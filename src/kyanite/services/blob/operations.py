@@ -18,13 +18,12 @@ from kyanite.services.blob import (
     page_ranges,
 )
 from kyanite.services.rest.context import Resource
-from kyanite.services.rest.operations import Op, not_yet, query
+from kyanite.services.rest.operations import ANY_TOKEN, BREAKS, KEY_ONLY, KEY_ONLY_WRITE, Op, not_yet, query
+from kyanite.services.rest.service_properties import properties_operations, stats_operation
+from kyanite.wire.service_properties import BLOB_ELEMENTS
 
 SERVICE, CONTAINER, BLOB = Resource.SERVICE, Resource.CONTAINER, Resource.OBJECT
 
-KEY_ONLY = Access()
-KEY_ONLY_WRITE = Access(writes=True)
-ANY_TOKEN = Access(account="* *", service="*")
 READ = Access(account="o r", service="r", public="blob")
 WRITE = Access(account="o w", service="w", writes=True)
 CREATE_OR_WRITE = Access(account="o cw", service="cw", writes=True)
@@ -38,16 +37,12 @@ READ_CONTAINER = Access(account="c r", public="container")
 WRITE_CONTAINER = Access(account="c w", writes=True)
 
 
-BREAKS = "x-ms-lease-action: break"
-
-
 # fmt: off
 OPERATIONS = (
     # The service
     Op("List Containers", "GET", SERVICE, query(comp="list"), lists.list_containers, Access(account="s l")),
-    Op("Get Blob Service Properties", "GET", SERVICE, query("service", "properties"), account.get_properties, Access(account="s r")),
-    Op("Set Blob Service Properties", "PUT", SERVICE, query("service", "properties"), account.set_properties, Access(account="s w", writes=True)),
-    Op("Get Blob Service Stats", "GET", SERVICE, query("service", "stats"), account.get_stats, Access(account="s r")),
+    *properties_operations("Blob", BLOB_ELEMENTS),
+    stats_operation("Blob"),
     Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), not_yet, KEY_ONLY),
     Op("Get Account Information", "GET HEAD", SERVICE, query("account", "properties"), account.get_information, ANY_TOKEN),
     Op("Get Account Information", "GET HEAD", CONTAINER, query("account", "properties"), account.get_information, ANY_TOKEN),

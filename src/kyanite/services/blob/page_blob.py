@@ -4,12 +4,10 @@ from collections.abc import Awaitable, Mapping
 from typing import NamedTuple
 
 from kyanite.extents.api import Extent
-from kyanite.model.blobs import page_blob, put
+from kyanite.model.blobs import page_blob
 from kyanite.model.blobs.blob import AccessConditions
 from kyanite.model.blobs.page_blob import PageBlobChange, PageWrite, SequenceCondition
-from kyanite.model.blobs.put import NewBlob
 from kyanite.model.blobs.rows import PAGE_BLOB, BlobKey, BlobRecord
-from kyanite.rules.authorization import may_overwrite
 from kyanite.rules.sequence_numbers import LARGEST, Action, Change
 from kyanite.services.blob.blob import (
     Headers,
@@ -18,21 +16,18 @@ from kyanite.services.blob.blob import (
     set_http_headers_of,
     version_headers,
 )
-from kyanite.services.blob.block_blob import MIB, http_headers_of
+from kyanite.services.blob.block_blob import MIB
+from kyanite.services.blob.put_empty import check_empty, put_empty
 from kyanite.services.blob.source import RANGE, source_hash_headers, source_range_of, store_range
-from kyanite.services.blob.tiering import check_no_tier
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import (
-    content_length_of,
-    metadata_of,
     number_of,
     one_of,
     required,
-    stored_md5_of,
+    written_range_of,
 )
 from kyanite.services.rest.structured import data_length_of, structured_headers
 from kyanite.services.rest.uploads import ReceivedBody, hash_headers, store
-from kyanite.wire import ranges
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, missing_header
 from kyanite.wire.ranges import ByteRange
@@ -44,26 +39,11 @@ _WRITE_MAX_BYTES = 4 * MIB
 
 async def put_page_blob(context: RequestContext) -> Response:
     headers = context.headers
-    check_no_tier(headers)
-    if content_length_of(context.request) != 0:
-        raise bad_header("Content-Length", headers.get("content-length", ""))
+    check_empty(context)
     required(headers, "x-ms-blob-content-length")
-    new_blob = NewBlob(
-        payload=b"",
-        length=_size_of(headers) or 0,
-        http=http_headers_of(headers, stored_md5_of(headers) or b""),
-        metadata=metadata_of(context.request),
-        kind=PAGE_BLOB,
-        sequence_number=number_of(headers, "x-ms-blob-sequence-number", LARGEST) or 0,
-    )
-    record = await put.put(
-        context.store.engine,
-        blob_key_of(context),
-        new_blob,
-        access_conditions_of(headers),
-        may_overwrite=may_overwrite(context.principal),
-    )
-    return Response(201, [*version_headers(record), ("x-ms-request-server-encrypted", "true")])
+    length = _size_of(headers) or 0
+    sequence_number = number_of(headers, "x-ms-blob-sequence-number", LARGEST) or 0
+    return await put_empty(context, PAGE_BLOB, length=length, sequence_number=sequence_number)
 
 
 async def put_page(context: RequestContext) -> Response:
@@ -196,12 +176,7 @@ def _sequence_change_of(headers: Mapping[str, str]) -> Change | None:
 
 def _pages_of(headers: Mapping[str, str]) -> ByteRange:
     """The range of a write. It is required, and consists of whole pages."""
-    text = headers.get("x-ms-range") or headers.get("range")
-    if not text:
-        raise missing_header("x-ms-range")
-    wanted = ranges.decode(text)
-    if wanted is None or wanted.last is None:
-        raise bad_header("x-ms-range", text)
-    if wanted.first % PAGE or (wanted.last + 1) % PAGE:
+    wanted = written_range_of(headers)
+    if wanted.first % PAGE or (wanted.length or 0) % PAGE:
         raise Malformed("InvalidPageRange")
     return wanted

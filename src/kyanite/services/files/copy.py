@@ -16,18 +16,20 @@ from kyanite.rules.authorization import may_overwrite
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.files.file import MIB
 from kyanite.services.files.properties import smb_properties_of, version_headers
-from kyanite.services.files.ranges import range_of, written_headers
+from kyanite.services.files.ranges import written_headers
 from kyanite.services.rest import blob_paths, file_paths, uploads
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.downloads import read_bytes
 from kyanite.services.rest.file_paths import path_of
 from kyanite.services.rest.headers import (
+    aborted_copy_of,
     content_length_of,
     flag_of,
     lease_id_of,
     metadata_of,
     one_of,
     required,
+    written_range_of,
 )
 from kyanite.services.rest.sources import BLOB_SOURCE, FILE_SOURCE, kind_of, source_of, without_signature
 from kyanite.wire import crc64, ranges
@@ -80,11 +82,7 @@ async def copy_file(context: RequestContext) -> Response:
 
 
 async def abort_copy_file(context: RequestContext) -> Response:
-    if required(context.headers, "x-ms-copy-action").lower() != "abort":
-        raise bad_header("x-ms-copy-action", context.headers["x-ms-copy-action"])
-    copy_id = context.parameters.get("copyid")
-    if not copy_id:
-        raise Malformed("MissingRequiredQueryParameter", QueryParameterName="copyid")
+    copy_id = aborted_copy_of(context.headers, context.parameters)
     if not _COPY_ID.fullmatch(copy_id):
         raise bad_parameter("copyid", copy_id)
     await copy.abort(context.store.engine, path_of(context), copy_id, lease_id_of(context.headers))
@@ -97,7 +95,7 @@ async def put_range_from_url(context: RequestContext) -> Response:
         raise bad_header("x-ms-write", headers.get("x-ms-write", ""))
     if content_length_of(context.request):
         raise bad_header("Content-Length", headers.get("content-length", ""))
-    wanted = range_of(headers)
+    wanted = written_range_of(headers)
     length = wanted.length or 0
     from_source = ranges.decode(required(headers, "x-ms-source-range"))
     if from_source is None or from_source.length != length:

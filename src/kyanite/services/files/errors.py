@@ -10,6 +10,7 @@ from kyanite.services.rest.errors import WireError
 _ANYWHERE: Mapping[Reason, WireError] = {
     **common.REASONS,
     **common.LEASE_ACTIONS,
+    **common.COPIES,
     Reason.SHARE_ALREADY_EXISTS: WireError(409, "ShareAlreadyExists", "The specified share already exists."),
     Reason.SHARE_NOT_FOUND: WireError(404, "ShareNotFound", "The specified share does not exist."),
     Reason.SHARE_SNAPSHOT_NOT_FOUND: WireError(
@@ -88,21 +89,8 @@ _ANYWHERE: Mapping[Reason, WireError] = {
     Reason.INVALID_RANGE: WireError(
         416, "InvalidRange", "The range specified is invalid for the current size of the resource."
     ),
-    Reason.COPY_ID_MISMATCH: WireError(
-        409,
-        "CopyIdMismatch",
-        "The specified copy ID did not match the copy ID for the pending copy operation.",
-    ),
     Reason.COPY_SOURCE_NOT_FOUND: WireError(
         404, "CannotVerifyCopySource", "The specified resource does not exist."
-    ),
-    Reason.NO_PENDING_COPY_OPERATION: WireError(
-        409, "NoPendingCopyOperation", "There is currently no pending copy operation."
-    ),
-    Reason.SOURCE_CONDITION_NOT_MET: WireError(
-        412,
-        "SourceConditionNotMet",
-        "The source condition specified using HTTP conditional header(s) is not met.",
     ),
 }
 

@@ -6,11 +6,10 @@ from functools import partial
 from kyanite.model.files import file
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.file import FileChange, NewFile
-from kyanite.model.records import CopyState, HttpHeaders
+from kyanite.model.records import HttpHeaders
 from kyanite.rules.authorization import may_overwrite
 from kyanite.services.files.properties import (
     Headers,
-    lease_headers,
     new_file_properties_of,
     smb_headers,
     smb_properties_of,
@@ -20,6 +19,7 @@ from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import path_of, readable_path_of
 from kyanite.services.rest.headers import (
     base64_text,
+    copy_headers,
     lease_id_of,
     metadata_headers,
     metadata_of,
@@ -27,11 +27,10 @@ from kyanite.services.rest.headers import (
     required,
     stored_md5_of,
 )
-from kyanite.services.rest.leases import lease_answer, lease_request_of
+from kyanite.services.rest.leases import lease_answer, lease_headers, lease_request_of
 from kyanite.services.rest.structured import data_length_of, structured_headers
 from kyanite.services.rest.uploads import check_body_length, hash_headers, store
 from kyanite.values import Instant
-from kyanite.wire import http_date
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header
 
@@ -160,18 +159,8 @@ def property_headers(context: RequestContext, entry: Entry, parent_id: int, now:
     if "sharesnapshot" not in context.parameters:
         headers += lease_headers(entry.lease, now)
     if entry.copy is not None:
-        headers += _copy_headers(entry.copy)
+        headers += copy_headers(entry.copy)
     return headers + metadata_headers(entry.metadata)
-
-
-def _copy_headers(state: CopyState) -> Headers:
-    return [
-        ("x-ms-copy-id", state.id),
-        ("x-ms-copy-source", state.source),
-        ("x-ms-copy-status", "success"),
-        ("x-ms-copy-progress", f"{state.length}/{state.length}"),
-        ("x-ms-copy-completion-time", http_date.encode(state.completed_at)),
-    ]
 
 
 def _length_of(headers: Mapping[str, str]) -> int | None:

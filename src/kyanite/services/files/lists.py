@@ -13,15 +13,7 @@ from kyanite.services.files.share import TIERS, encode_version
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import readable_path_of
 from kyanite.services.rest.headers import flag_of
-from kyanite.services.rest.paging import (
-    echo_of,
-    encode_marker,
-    enumeration,
-    includes_of,
-    marker_of,
-    max_results_of,
-    metadata_element,
-)
+from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
@@ -34,29 +26,24 @@ _ENTRY_PARTS = frozenset({"timestamps", "etag", "attributes", "permissionkey"})
 
 
 async def list_shares(context: RequestContext) -> Response:
-    parameters = context.parameters
-    parts = includes_of(parameters, _SHARE_PARTS)
+    prefix, first, limit, parts = list_request_of(context.parameters, _SHARE_PARTS)
     request = share_listing.ShareListing(
-        prefix=parameters.get("prefix", ""),
-        first=_start_of(parameters),
-        limit=max_results_of(parameters),
+        prefix=prefix,
+        first=_start_of(first, context.parameters),
+        limit=limit,
         snapshots="snapshots" in parts,
         deleted="deleted" in parts,
     )
     page = await share_listing.list_shares(context.store.engine, context.account.name, request)
     items = "".join(_share_item(item, page.at, "metadata" in parts) for item in page.items)
     start = page.next_start
-    return enumeration(
-        context,
-        echo=echo_of(context, request.limit),
-        items=f"<Shares>{items}</Shares>",
-        next_marker="" if start is None else encode_marker(f"{start.name}\0{start.position}"),
-    )
+    next_name = None if start is None else f"{start.name}\0{start.position}"
+    return list_page(context, limit, f"<Shares>{items}</Shares>", next_name)
 
 
-def _start_of(parameters: Mapping[str, str]) -> SharePosition:
+def _start_of(marked: str, parameters: Mapping[str, str]) -> SharePosition:
     """A marker has a name, a zero byte, which no name contains, and a position."""
-    name, _, position = marker_of(parameters).partition("\0")
+    name, _, position = marked.partition("\0")
     if position and not (position.isascii() and position.isdecimal()):
         raise bad_parameter("marker", parameters["marker"])
     return SharePosition(name, int(position or 0))
@@ -99,9 +86,8 @@ def _share_item(item: ShareItem, now: Instant, with_metadata: bool) -> str:
 
 async def list_directories_and_files(context: RequestContext) -> Response:
     parameters = context.parameters
-    parts = includes_of(parameters, _ENTRY_PARTS)
-    limit = max_results_of(parameters)
-    request = DirectoryListing(prefix=parameters.get("prefix", ""), first=marker_of(parameters), limit=limit)
+    prefix, first, limit, parts = list_request_of(parameters, _ENTRY_PARTS)
+    request = DirectoryListing(prefix=prefix, first=first, limit=limit)
     page = await listing.list_directory(context.store.engine, readable_path_of(context), request)
     flag_of(context.headers, "x-ms-file-extended-info")
     with_ids = context.version >= _IDS_SINCE
@@ -110,12 +96,12 @@ async def list_directories_and_files(context: RequestContext) -> Response:
     snapshot = parameters.get("sharesnapshot")
     received = f' ShareSnapshot="{escape_attribute(snapshot)}"' if snapshot else ""
     directory_path = escape_attribute(valid_text(context.object_name.removesuffix("/")))
-    return enumeration(
+    return list_page(
         context,
+        limit,
+        f"<Entries>{''.join([item(entry) for entry in page.entries])}</Entries>",
+        page.next_name,
         attributes=f' ShareName="{context.container}"{received} DirectoryPath="{directory_path}"',
-        echo=echo_of(context, limit),
-        items=f"<Entries>{''.join([item(entry) for entry in page.entries])}</Entries>",
-        next_marker=encode_marker(page.next_name),
         behind=directory_id,
     )
 

@@ -6,7 +6,6 @@ differ only by a header the first that fits the request counts.
 
 from kyanite.rules.authorization import Access
 from kyanite.services.files import (
-    account,
     copy,
     directory,
     file,
@@ -19,12 +18,12 @@ from kyanite.services.files import (
     share,
 )
 from kyanite.services.rest.context import Resource
-from kyanite.services.rest.operations import Op, not_yet, query
+from kyanite.services.rest.operations import BREAKS, KEY_ONLY, KEY_ONLY_WRITE, Op, not_yet, query
+from kyanite.services.rest.service_properties import properties_operations
+from kyanite.wire.service_properties import FILE_ELEMENTS
 
 SERVICE, SHARE, PATH = Resource.SERVICE, Resource.CONTAINER, Resource.OBJECT
 
-KEY_ONLY = Access()
-KEY_ONLY_WRITE = Access(writes=True)
 READ_SHARE = Access(account="c r")
 WRITE_SHARE = Access(account="c w", writes=True)
 CREATE_SHARE = Access(account="c cw", writes=True)
@@ -34,15 +33,12 @@ WRITE = Access(account="o w", service="w", writes=True)
 CREATE = Access(account="o cw", service="cw", writes=True)
 DELETE = Access(account="o d", service="d", writes=True)
 
-BREAKS = "x-ms-lease-action: break"
-
 
 # fmt: off
 OPERATIONS = (
     # The service
     Op("List Shares", "GET", SERVICE, query(comp="list"), lists.list_shares, Access(account="s l")),
-    Op("Get File Service Properties", "GET", SERVICE, query("service", "properties"), account.get_properties, Access(account="s r")),
-    Op("Set File Service Properties", "PUT", SERVICE, query("service", "properties"), account.set_properties, Access(account="s w", writes=True)),
+    *properties_operations("File", FILE_ELEMENTS),
     Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), not_yet, KEY_ONLY),
 
     # Shares

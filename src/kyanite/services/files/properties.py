@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from kyanite.model.files.entry import DIRECTORY, FILE, SYMBOLIC_LINK, Entry, Posix
 from kyanite.model.files.properties import NOW, SmbProperties
 from kyanite.model.files.security_descriptors import KEY_BYTES, PermissionRequest
-from kyanite.rules import file_attributes, leases, sddl
-from kyanite.rules.leases import Lease
+from kyanite.rules import file_attributes, sddl
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest.headers import one_of
 from kyanite.values import Instant
@@ -78,14 +77,6 @@ def smb_headers(entry: Entry, parent_id: int) -> Headers:
         ]
         if entry.kind == FILE:
             headers.append(("x-ms-link-count", str(entry.links)))
-    return headers
-
-
-def lease_headers(lease: Lease, now: Instant) -> Headers:
-    status, state, duration = leases.properties_of(lease, now)
-    headers = [("x-ms-lease-status", status), ("x-ms-lease-state", state)]
-    if duration:
-        headers.append(("x-ms-lease-duration", duration))
     return headers
 
 

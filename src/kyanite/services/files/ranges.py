@@ -14,7 +14,14 @@ from kyanite.services.files.properties import Headers, version_headers
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.downloads import download, download_structured
 from kyanite.services.rest.file_paths import instant_of, path_of, readable_path_of
-from kyanite.services.rest.headers import base64_text, flag_of, lease_id_of, one_of, required
+from kyanite.services.rest.headers import (
+    base64_text,
+    flag_of,
+    lease_id_of,
+    one_of,
+    required,
+    written_range_of,
+)
 from kyanite.services.rest.structured import data_length_of, is_structured, structured_headers
 from kyanite.services.rest.uploads import ReceivedBody, store
 from kyanite.wire import crc64, iso_time, ranges, xml
@@ -23,7 +30,6 @@ from kyanite.wire.malformed import (
     Malformed,
     bad_header,
     bad_parameter,
-    missing_header,
     parameter_out_of_range,
 )
 from kyanite.wire.ranges import ByteRange
@@ -41,7 +47,7 @@ async def put_range(context: RequestContext) -> Response:
     headers = context.headers
     required(headers, "x-ms-write")
     clears = one_of(headers, "x-ms-write", ("update", "clear")) == "clear"
-    wanted = range_of(headers)
+    wanted = written_range_of(headers)
     keeps = one_of(headers, "x-ms-file-last-write-time", ("now", "preserve")) == "preserve"
     length = data_length_of(context)
     path, lease_id, engine = path_of(context), lease_id_of(headers), context.store.engine
@@ -136,17 +142,6 @@ async def list_ranges(context: RequestContext) -> Response:
 def _item(start: int, end: int, is_clear: bool) -> str:
     name = "ClearRange" if is_clear else "Range"
     return f"<{name}><Start>{start}</Start><End>{end - 1}</End></{name}>"
-
-
-def range_of(headers: Mapping[str, str]) -> ByteRange:
-    """The range of a write, which is required."""
-    text = headers.get("x-ms-range") or headers.get("range")
-    if not text:
-        raise missing_header("x-ms-range")
-    wanted = ranges.decode(text)
-    if wanted is None or wanted.last is None:
-        raise bad_header("x-ms-range", text)
-    return wanted
 
 
 def _number_of(parameters: Mapping[str, str], name: str, usual: int, *, least: int = 0) -> int:

@@ -9,10 +9,11 @@ from kyanite.model.files import deleted_shares, directory, share, share_snapshot
 from kyanite.model.files.share import ShareKey, ShareRecord, ShareSettings
 from kyanite.model.files.share_snapshots import Snapshots
 from kyanite.services.files import provisioning
-from kyanite.services.files.properties import Headers, lease_headers
+from kyanite.services.files.properties import Headers
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import readable_share_of, share_of
 from kyanite.services.rest.headers import (
+    delete_snapshots_of,
     lease_id_of,
     metadata_headers,
     metadata_of,
@@ -20,7 +21,7 @@ from kyanite.services.rest.headers import (
     one_of,
     required,
 )
-from kyanite.services.rest.leases import lease_answer, lease_request_of
+from kyanite.services.rest.leases import lease_answer, lease_headers, lease_request_of
 from kyanite.services.rest.policies import policies_document, policies_of
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, xml
@@ -136,9 +137,7 @@ async def snapshot_share(context: RequestContext) -> Response:
 
 async def delete_share(context: RequestContext) -> Response:
     key = readable_share_of(context)
-    choice = one_of(context.headers, "x-ms-delete-snapshots", ("include", "include-leased"))
-    if choice and key.snapshot is not None:
-        raise bad_header("x-ms-delete-snapshots", choice)
+    choice = delete_snapshots_of(context.headers, ("include", "include-leased"), key.snapshot)
     await share_snapshots.delete(context.store.engine, key, lease_id_of(context.headers), Snapshots(choice))
     return Response(202)
 

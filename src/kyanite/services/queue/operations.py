@@ -5,23 +5,21 @@ differ only by a parameter the first that fits the request counts.
 """
 
 from kyanite.rules.authorization import Access
-from kyanite.services.queue import account, lists, message, queue
+from kyanite.services.queue import lists, message, queue
 from kyanite.services.rest.context import Resource
-from kyanite.services.rest.operations import Op, not_yet, query
+from kyanite.services.rest.operations import KEY_ONLY, KEY_ONLY_WRITE, Op, not_yet, query
+from kyanite.services.rest.service_properties import properties_operations, stats_operation
+from kyanite.wire.service_properties import QUEUE_ELEMENTS
 
 SERVICE, QUEUE, MESSAGES, MESSAGE = Resource.SERVICE, Resource.CONTAINER, Resource.MESSAGES, Resource.OBJECT
-
-KEY_ONLY = Access()
-KEY_ONLY_WRITE = Access(writes=True)
 
 
 # fmt: off
 OPERATIONS = (
     # The service
     Op("List Queues", "GET", SERVICE, query(comp="list"), lists.list_queues, Access(account="s l")),
-    Op("Get Queue Service Properties", "GET", SERVICE, query("service", "properties"), account.get_properties, Access(account="s r")),
-    Op("Set Queue Service Properties", "PUT", SERVICE, query("service", "properties"), account.set_properties, Access(account="s w", writes=True)),
-    Op("Get Queue Service Stats", "GET", SERVICE, query("service", "stats"), account.get_stats, Access(account="s r")),
+    *properties_operations("Queue", QUEUE_ELEMENTS),
+    stats_operation("Queue"),
     Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), not_yet, KEY_ONLY),
 
     # Queues

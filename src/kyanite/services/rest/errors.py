@@ -95,6 +95,22 @@ REASONS: Mapping[Reason, WireError] = {
     ),
 }
 
+COPIES: Mapping[Reason, WireError] = {
+    Reason.COPY_ID_MISMATCH: WireError(
+        409,
+        "CopyIdMismatch",
+        "The specified copy ID did not match the copy ID for the pending copy operation.",
+    ),
+    Reason.NO_PENDING_COPY_OPERATION: WireError(
+        409, "NoPendingCopyOperation", "There is currently no pending copy operation."
+    ),
+    Reason.SOURCE_CONDITION_NOT_MET: WireError(
+        412,
+        "SourceConditionNotMet",
+        "The source condition specified using HTTP conditional header(s) is not met.",
+    ),
+}
+
 LEASE_ACTIONS: Mapping[Reason, WireError] = {
     Reason.LEASE_ALREADY_PRESENT: WireError(409, "LeaseAlreadyPresent", "There is already a lease present."),
     Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION: WireError(

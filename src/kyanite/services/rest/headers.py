@@ -4,12 +4,14 @@ import base64
 import binascii
 from collections.abc import Mapping, Sequence
 
+from kyanite.model.records import CopyState
 from kyanite.rules import metadata as metadata_rules
 from kyanite.rules.preconditions import NONE, Conditions
 from kyanite.values import Instant, LeaseId
-from kyanite.wire import crc64, http_date
+from kyanite.wire import crc64, http_date, ranges
 from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed, bad_header, missing_header
+from kyanite.wire.ranges import ByteRange
 
 METADATA_PREFIX = b"x-ms-meta-"
 _OWN_MD5 = frozenset(("content-md5", "x-ms-blob-content-md5"))
@@ -32,6 +34,45 @@ def metadata_of(request: Request) -> dict[str, str]:
 
 def metadata_headers(metadata: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(f"x-ms-meta-{name}", value) for name, value in metadata.items()]
+
+
+def copy_headers(state: CopyState) -> list[tuple[str, str]]:
+    return [
+        ("x-ms-copy-id", state.id),
+        ("x-ms-copy-source", state.source),
+        ("x-ms-copy-status", "success"),
+        ("x-ms-copy-progress", f"{state.length}/{state.length}"),
+        ("x-ms-copy-completion-time", http_date.encode(state.completed_at)),
+    ]
+
+
+def aborted_copy_of(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str:
+    """The id of the copy that a request aborts."""
+    if required(headers, "x-ms-copy-action").lower() != "abort":
+        raise bad_header("x-ms-copy-action", headers["x-ms-copy-action"])
+    copy_id = parameters.get("copyid")
+    if not copy_id:
+        raise Malformed("MissingRequiredQueryParameter", QueryParameterName="copyid")
+    return copy_id
+
+
+def written_range_of(headers: Mapping[str, str]) -> ByteRange:
+    """The range of a write, which is required and has an end."""
+    text = headers.get("x-ms-range") or headers.get("range")
+    if not text:
+        raise missing_header("x-ms-range")
+    wanted = ranges.decode(text)
+    if wanted is None or wanted.last is None:
+        raise bad_header("x-ms-range", text)
+    return wanted
+
+
+def delete_snapshots_of(headers: Mapping[str, str], allowed: Sequence[str], snapshot: Instant | None) -> str:
+    """What a delete does with the snapshots; empty when it does not say. A snapshot itself has none."""
+    choice = one_of(headers, "x-ms-delete-snapshots", allowed)
+    if choice and snapshot is not None:
+        raise bad_header("x-ms-delete-snapshots", choice)
+    return choice
 
 
 def conditions_of(headers: Mapping[str, str]) -> Conditions:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 
 from kyanite.model.lease import Action, LeaseRequest, Outcome
-from kyanite.rules.leases import INFINITE
+from kyanite.rules import leases
+from kyanite.rules.leases import INFINITE, Lease
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import lease_id_of, required
-from kyanite.values import LeaseId
+from kyanite.values import Instant, LeaseId
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header, missing_header
 
@@ -45,6 +46,15 @@ def lease_answer(request: LeaseRequest, outcome: Outcome, version: list[tuple[st
     elif request.action is not Action.RELEASE:
         headers.append(("x-ms-lease-id", outcome.lease.id or ""))
     return Response(_STATUS.get(request.action, 200), headers)
+
+
+def lease_headers(lease: Lease, now: Instant) -> list[tuple[str, str]]:
+    """The state of a lease among the properties of what may be leased."""
+    status, state, duration = leases.properties_of(lease, now)
+    headers = [("x-ms-lease-status", status), ("x-ms-lease-state", state)]
+    if duration:
+        headers.append(("x-ms-lease-duration", duration))
+    return headers
 
 
 def _duration_of(headers: Mapping[str, str], *, infinite_only: bool) -> int:

@@ -15,6 +15,12 @@ from kyanite.wire.malformed import Malformed, bad_parameter
 
 Handle = Callable[[RequestContext], Awaitable[Response]]
 
+# What the caller needs, and what a row waits for, in the tables of several services.
+KEY_ONLY = Access()
+KEY_ONLY_WRITE = Access(writes=True)
+ANY_TOKEN = Access(account="* *", service="*")
+BREAKS = "x-ms-lease-action: break"
+
 
 async def not_yet(_: RequestContext) -> Response:
     """The handler of operations in the reference that this server does not have yet."""

@@ -7,6 +7,7 @@ document is made from templates, since a page may be megabytes; values from clie
 import base64
 import binascii
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from kyanite.services.rest.context import RequestContext
 from kyanite.wire.http import Response
@@ -15,6 +16,23 @@ from kyanite.wire.xml import escape, escape_attribute, valid_text
 
 MAX_RESULTS = 5000
 _MARK = "1!"
+
+
+class ListRequest(NamedTuple):
+    """The parameters that all lists have."""
+
+    prefix: str
+    first: str
+    """The name in the marker; empty without a marker."""
+    limit: int
+    parts: frozenset[str]
+    """The values of ``include``, in lower case."""
+
+
+def list_request_of(parameters: Mapping[str, str], allowed_parts: frozenset[str]) -> ListRequest:
+    parts = _includes_of(parameters, allowed_parts)
+    limit = max_results_of(parameters)
+    return ListRequest(parameters.get("prefix", ""), _marker_of(parameters), limit, parts)
 
 
 def max_results_of(parameters: Mapping[str, str]) -> int:
@@ -31,14 +49,14 @@ def max_results_of(parameters: Mapping[str, str]) -> int:
     return min(wanted, MAX_RESULTS)
 
 
-def encode_marker(name: str | None) -> str:
+def _encode_marker(name: str | None) -> str:
     """The marker for a page that begins at this name; empty when there is no further page."""
     if name is None:
         return ""
     return _MARK + base64.urlsafe_b64encode(name.encode()).decode("ascii").rstrip("=")
 
 
-def marker_of(parameters: Mapping[str, str]) -> str:
+def _marker_of(parameters: Mapping[str, str]) -> str:
     """The name in the marker; empty without a marker."""
     text = parameters.get("marker")
     if not text:
@@ -52,7 +70,7 @@ def marker_of(parameters: Mapping[str, str]) -> str:
         raise bad_parameter("marker", text, "The marker was not given out by this server.") from None
 
 
-def includes_of(parameters: Mapping[str, str], allowed: frozenset[str]) -> frozenset[str]:
+def _includes_of(parameters: Mapping[str, str], allowed: frozenset[str]) -> frozenset[str]:
     """The values of the ``include`` parameter, in lower case."""
     text = parameters.get("include")
     if not text:
@@ -61,6 +79,27 @@ def includes_of(parameters: Mapping[str, str], allowed: frozenset[str]) -> froze
     if not parts <= allowed:
         raise bad_parameter("include", text)
     return parts
+
+
+def list_page(
+    context: RequestContext,
+    limit: int,
+    items: str,
+    next_name: str | None,
+    *,
+    attributes: str = "",
+    echo: str = "",
+    behind: str = "",
+) -> Response:
+    """A page whose marker is a name. ``echo`` comes behind the parameters that all lists repeat."""
+    return enumeration(
+        context,
+        echo=_echo_of(context, limit) + echo,
+        items=items,
+        next_marker=_encode_marker(next_name),
+        attributes=attributes,
+        behind=behind,
+    )
 
 
 def enumeration(
@@ -81,7 +120,7 @@ def enumeration(
     return Response(200, [("Content-Type", "application/xml")], text.encode())
 
 
-def echo_of(context: RequestContext, limit: int) -> str:
+def _echo_of(context: RequestContext, limit: int) -> str:
     """The parameters of the request, which the response repeats."""
     parameters = context.parameters
     echo = ""

@@ -1,8 +1,12 @@
 """Get and Set … Service Properties, and Get … Service Stats, for any service."""
 
+from functools import partial
+
 from kyanite.model import settings
+from kyanite.rules.authorization import Access
 from kyanite.service_properties import ServiceProperties
-from kyanite.services.rest.context import RequestContext
+from kyanite.services.rest.context import RequestContext, Resource
+from kyanite.services.rest.operations import Op, query
 from kyanite.wire import service_properties as wire
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
@@ -10,12 +14,31 @@ from kyanite.wire.malformed import Malformed
 _MAX_BYTES = 64 * 1024
 
 
-async def get_properties(context: RequestContext, service: str, elements: frozenset[str]) -> Response:
+_READ, _WRITE = Access(account="s r"), Access(account="s w", writes=True)
+
+
+def properties_operations(title: str, elements: frozenset[str]) -> tuple[Op, ...]:
+    """The rows of a service whose properties have these elements."""
+    named, service = query("service", "properties"), title.lower()
+    get = partial(_get_properties, service=service, elements=elements)
+    change = partial(_set_properties, service=service, elements=elements)
+    return (
+        Op(f"Get {title} Service Properties", "GET", Resource.SERVICE, named, get, _READ),
+        Op(f"Set {title} Service Properties", "PUT", Resource.SERVICE, named, change, _WRITE),
+    )
+
+
+def stats_operation(title: str) -> Op:
+    named = query("service", "stats")
+    return Op(f"Get {title} Service Stats", "GET", Resource.SERVICE, named, _get_stats, _READ)
+
+
+async def _get_properties(context: RequestContext, *, service: str, elements: frozenset[str]) -> Response:
     properties = await settings.get(context.store.engine, context.account.name, service)
     return Response(200, [("Content-Type", "application/xml")], wire.encode(properties, elements))
 
 
-async def set_properties(context: RequestContext, service: str, elements: frozenset[str]) -> Response:
+async def _set_properties(context: RequestContext, *, service: str, elements: frozenset[str]) -> Response:
     document = await context.request.body.read_all(_MAX_BYTES)
     if document is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BYTES))
@@ -34,7 +57,7 @@ def _check_implemented(change: ServiceProperties) -> None:
         raise Malformed("NotImplemented", XmlNodeName="StaticWebsite")
 
 
-async def get_stats(context: RequestContext) -> Response:
+async def _get_stats(context: RequestContext) -> Response:
     """Only the secondary answers, as in Azure: the primary has no replication state."""
     if not context.target.secondary:
         raise Malformed("InvalidQueryParameterValue", QueryParameterName="comp", QueryParameterValue="stats")

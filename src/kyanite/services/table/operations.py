@@ -10,16 +10,15 @@ from dataclasses import replace
 from kyanite.rules.authorization import Access
 from kyanite.rules.entities import Act
 from kyanite.services.rest.context import Resource
-from kyanite.services.rest.operations import Op, query
-from kyanite.services.table import account, batch, entity, table
+from kyanite.services.rest.operations import ANY_TOKEN, KEY_ONLY, KEY_ONLY_WRITE, Op, query
+from kyanite.services.rest.service_properties import properties_operations, stats_operation
+from kyanite.services.table import batch, entity, table
 from kyanite.services.table.changes import ACCESS
+from kyanite.wire.service_properties import TABLE_ELEMENTS
 
 SERVICE, TABLES, TABLE = Resource.SERVICE, Resource.TABLES, Resource.CONTAINER
 ENTITIES, ENTITY, BATCH = Resource.ENTITIES, Resource.OBJECT, Resource.BATCH
 
-KEY_ONLY = Access()
-KEY_ONLY_WRITE = Access(writes=True)
-ANY_TOKEN = Access(account="* *", service="*")
 READ = batch.READ
 IF_MATCH = "if-match"
 
@@ -44,9 +43,8 @@ CHANGES = (
 
 OPERATIONS = (
     # The service
-    Op("Get Table Service Properties", "GET", SERVICE, query("service", "properties"), account.get_properties, Access(account="s r")),
-    Op("Set Table Service Properties", "PUT", SERVICE, query("service", "properties"), account.set_properties, Access(account="s w", writes=True)),
-    Op("Get Table Service Stats", "GET", SERVICE, query("service", "stats"), account.get_stats, Access(account="s r")),
+    *properties_operations("Table", TABLE_ELEMENTS),
+    stats_operation("Table"),
 
     # Tables
     Op("Query Tables", "GET", TABLES, query(), table.query_tables, Access(account="c l")),
