@@ -347,7 +347,7 @@ def test_an_entity_under_other_keys(sound: Rows) -> None:
     assert "its keys are not those of its row" in finding
 
 
-def test_a_missing_piece_of_an_entity(sound: Rows) -> None:
+def test_a_missing_part_of_an_entity(sound: Rows) -> None:
     damaged = dict(sound)
     del damaged[
         next(key for key in sound if key.startswith(b"o") and keys.deleted_table(_table_of(key)) not in sound)

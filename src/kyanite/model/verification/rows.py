@@ -255,15 +255,15 @@ def _pinned_read(check: Check, _key: bytes, layer_id: int) -> None:
 
 def _entity(check: Check, key: bytes, value: bytes) -> None:
     table_id = _id_at(key, 1)
+    if not value.startswith(b"{") and not _is_deleted_table(check, key):
+        check.counted.update(stored_entity.part_keys(table_id, value))
     text = msgspec.json.decode(stored_entity.whole(check.snap, table_id, value))
     if keys.entities(table_id) + keys.entity(text["PartitionKey"], text["RowKey"]) != key:
         check.refuse(key, "its keys are not those of its row.")
     stored_entity.etag_of(value)
-    if not value.startswith(b"{") and not _is_deleted_table(check, key):
-        check.counted.update(stored_entity.part_keys(table_id, value))
 
 
-def _entity_piece(check: Check, key: bytes, _value: bytes) -> None:
+def _entity_part(check: Check, key: bytes, _value: bytes) -> None:
     check.stated[key] += 1
     if _is_deleted_table(check, key):
         check.counted[key] += 1  # Its entity may have been purged already.
@@ -319,7 +319,7 @@ KINDS: Mapping[bytes, Kind] = {
     b"z": _fixed("discarded messages", _ID, check=_empty),
     b"t": Kind("table", 3, _record(TableRecord)),
     b"w": Kind("entity", 1 + _ID + 1, _entity),
-    b"o": _fixed("part of an entity", _ID, _ID, 1, 1, check=_entity_piece),
+    b"o": _fixed("part of an entity", _ID, _ID, 1, 1, check=_entity_part),
     b"T": _fixed("deleted table", _ID, check=_empty),
     b"F": Kind("share", 3, _record(ShareRecord)),
     b"S": _fixed("share snapshot", _ID, _ID, check=_record(ShareRecord)),
