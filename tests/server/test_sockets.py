@@ -4,8 +4,9 @@ import socket
 
 import pytest
 
+from kyanite.rules.served_hosts import LOOPBACK
 from kyanite.server.failures import Failure
-from kyanite.server.sockets import address_of, open_listener
+from kyanite.server.sockets import address_of, names_of, open_listener
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,7 @@ def test_address_for_this_machine(host: str, expected: str) -> None:
     with listener:
         name, port = address_of(listener)
         assert name == expected
+        assert names_of(listener) == (LOOPBACK if host == "::" else {expected, "localhost"})
         assert port == listener.getsockname()[1] > 0
         with socket.create_connection((name.strip("[]"), port), timeout=30):
             connection, _ = listener.accept()

@@ -119,3 +119,49 @@ def test_queries_are_read_as_the_standard_library_reads_them(
 ) -> None:
     text = urlencode(pairs, quote_via=encode)  # type: ignore[arg-type]
     assert list(decode_query(text).pairs) == pairs == parse_qsl(text, keep_blank_values=True)
+
+
+@pytest.mark.parametrize(
+    ("authority", "scheme", "expected"),
+    [
+        ("localhost:10000", "http", ("localhost", 10000)),
+        ("LocalHost", "http", ("localhost", None)),
+        ("storage.example:80", "http", ("storage.example", None)),
+        ("storage.example:80", "https", ("storage.example", 80)),
+        ("storage.example:443", "https", ("storage.example", None)),
+        ("storage.example:443", "", ("storage.example", None)),
+        ("[::1]:10000", "http", ("[::1]", 10000)),
+        ("acme.blob.localhost:10000", "http", ("localhost", 10000)),
+        ("Acme-secondary.File.core.windows.net", "https", ("core.windows.net", None)),
+        ("acme.blob", "http", ("acme.blob", None)),
+        ("my_server:1", "http", ("my_server", 1)),
+    ],
+)
+def test_authorities(authority: str, scheme: str, expected: tuple[str, int | None]) -> None:
+    assert uri.decode_authority(authority, scheme) == expected
+
+
+@pytest.mark.parametrize(
+    "authority",
+    [
+        "",
+        ":1",
+        "user@host",
+        "acme.blob.core.windows.net@127.0.0.1",
+        "a\\b",
+        "127.0.0.1\\@host",
+        "host:",
+        "host:x",
+        "host:123456",
+        "a b",
+        "a,b",
+        "[::1",
+        "::1",
+        "h\u00f6st",
+        "host%00",
+        "x" * 301,
+    ],
+)
+def test_authorities_that_are_none(authority: str) -> None:
+    with pytest.raises(Malformed):
+        uri.decode_authority(authority, "http")

@@ -7,6 +7,7 @@
 import errno
 import socket
 
+from kyanite.rules.served_hosts import LOOPBACK
 from kyanite.server.failures import BadUsage, Failure
 
 BACKLOG = 1024
@@ -34,6 +35,14 @@ def address_of(listener: socket.socket) -> tuple[str, int]:
     if host in ("0.0.0.0", "::"):
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"
     return (f"[{host}]" if ":" in host else host), port
+
+
+def names_of(listener: socket.socket) -> frozenset[str]:
+    """The names and addresses, as a URL has them, that surely lead to the listener from this machine."""
+    host, _ = address_of(listener)
+    if listener.getsockname()[0] == "::":
+        return LOOPBACK
+    return frozenset((host, "localhost")) if host in LOOPBACK else frozenset((host,))
 
 
 def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:

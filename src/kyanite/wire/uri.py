@@ -26,6 +26,8 @@ _REMEMBERED_PAIR_LENGTH = 128
 _MAX_HOST_LENGTH = 300
 
 _HOST_STYLE = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.(blob|queue|table|file|dfs)\.[^.:/]")
+_AUTHORITY = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?")
+_USUAL_PORTS = {"http": (80,), "https": (443,), "": (80, 443)}
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -99,6 +101,21 @@ def decode_target(host: str, path: str, service: str) -> Target:
         first=first,
         rest=rest,
     )
+
+
+def decode_authority(authority: str, scheme: str = "") -> tuple[str, int | None]:
+    """The domain and port of a URL, or of a Host header if there is no scheme.
+
+    The domain is in lower case and without the account and service of a host-style name. The port is None for the
+    usual one. Anything else that a URL may have there, such as a user, is refused.
+    """
+    match = _AUTHORITY.fullmatch(authority.lower())
+    if match is None or len(authority) > _MAX_HOST_LENGTH:
+        raise Malformed("InvalidUri")
+    name, port = match[1], int(match[2]) if match[2] else None
+    style = _HOST_STYLE.match(name)
+    domain = name if style is None else name[style.end() - 1 :]
+    return domain, None if port in _USUAL_PORTS[scheme] else port
 
 
 def decode_query(query: str) -> Query:

@@ -424,7 +424,7 @@ def file_url(blobs: Harness, endpoint: str = "http://localhost:10003/acme", name
     return f"{endpoint}/docs/{name}?{token}"
 
 
-@pytest.mark.parametrize("endpoint", ["http://localhost:10003/acme", "http://acme.file.example.org"])
+@pytest.mark.parametrize("endpoint", ["http://localhost:10003/acme", "http://acme.file.localhost:10003"])
 async def test_a_file_may_be_the_source(both: tuple[Harness, Harness], endpoint: str) -> None:
     blobs, files = both
     data = some_bytes(100_000)

@@ -28,6 +28,7 @@ from kyanite.server.processes.descriptor_limit import connections_max
 from kyanite.server.processes.process import ProcessContext, until_stopped
 from kyanite.server.processes.process_table import Slot
 from kyanite.server.service_table import SERVICES
+from kyanite.server.sockets import names_of
 from kyanite.server.store import maintenance
 from kyanite.server.store.api import Clock, Store, StoreFactory
 from kyanite.services.rest.environment import Environment
@@ -102,5 +103,6 @@ class Worker:
             wall_clock=wall_clock,
             fresh_guid=FreshGuids(),
             services_by_port=ports,
+            names={self.config.host}.union(*(names_of(listener) for listener in self.listeners.values())),
         )
         return {name: load()(environment) for name in self.listeners if (load := SERVICES[name].load)}

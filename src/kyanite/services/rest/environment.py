@@ -1,9 +1,10 @@
 """What the server gives every service: the accounts, and the sources of time and random ids."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from kyanite.model.accounts import Account
+from kyanite.rules.served_hosts import LOOPBACK
 from kyanite.values import Instant
 
 
@@ -18,3 +19,5 @@ class Environment:
     """A new random GUID in its canonical spelling."""
     services_by_port: Mapping[int, str] = field(default_factory=dict)
     """The words of the services that this server offers, by the ports they listen on."""
+    names: Collection[str] = LOOPBACK
+    """The names and addresses, as a URL has them, at which these ports are this server's."""

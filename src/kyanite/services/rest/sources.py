@@ -12,6 +12,7 @@ from kyanite.model.accounts import Account
 from kyanite.rules.authorization import ACCOUNT_KEY, KeyPrincipal
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.second_resources import SECOND_RESOURCES, Credentials
+from kyanite.rules.served_hosts import Host, is_served
 from kyanite.services.rest import blob_paths, file_paths
 from kyanite.services.rest.context import Location, RequestContext, Resource
 from kyanite.services.rest.headers import required
@@ -40,7 +41,7 @@ def kind_of(context: RequestContext, kinds: Sequence[SourceKind]) -> SourceKind:
     """The service of the source, by its host name or its port; the first kind when neither says."""
     url = _split(required(context.headers, COPY_SOURCE), COPY_SOURCE)
     target = _target_of(url, "", COPY_SOURCE)
-    word = target.service or context.environment.services_by_port.get(_port_of(url.netloc), "")
+    word = target.service or context.environment.services_by_port.get(_host_of(url).port or 0, "")
     return next((kind for kind in kinds if kind.word == word), kinds[0])
 
 
@@ -52,11 +53,9 @@ async def source_of(
     if len(text) > _URL_MAX_CHARACTERS:
         raise bad_header(header, text)
     url = _split(text, header)
-    if url.scheme not in {"http", "https"} or not url.netloc:
-        raise bad_header(header, text)
     target = _target_of(url, kind.word, header)
     try:
-        account = _account_of(context, kind, target, url.netloc)
+        account = _account_of(context, kind, target, _host_of(url))
         request = subrequest(context, "GET", url.path, url.query, {"host": url.netloc})
         location = kind.locate(request, target, uri.decode_query(url.query).first)
         if location.resource is not Resource.OBJECT:
@@ -100,7 +99,7 @@ def without_signature(url: str) -> str:
     return parts._replace(query=kept).geturl()
 
 
-def _account_of(context: RequestContext, kind: SourceKind, target: uri.Target, host: str) -> Account:
+def _account_of(context: RequestContext, kind: SourceKind, target: uri.Target, host: Host) -> Account:
     """The account of a URL of this server; a URL of another server is not found."""
     account = context.environment.accounts.get(target.account)
     if account is None or target.service != kind.word or not _is_ours(context, kind, target, host):
@@ -108,13 +107,36 @@ def _account_of(context: RequestContext, kind: SourceKind, target: uri.Target, h
     return account
 
 
+def _is_ours(context: RequestContext, kind: SourceKind, target: uri.Target, host: Host) -> bool:
+    """Whether the URL leads to the service on this server. The port of a path-style URL must not be another's."""
+    environment = context.environment
+    ports = environment.services_by_port
+    if target.path_style and host.port is not None and ports.get(host.port, kind.word) != kind.word:
+        return False
+    try:
+        own = Host(*uri.decode_authority(context.headers.get("host", "")))
+    except Malformed:
+        own = Host("")
+    return is_served(host, own, environment.names, ports)
+
+
 def _split(url: str, header: str) -> SplitResult:
+    """The parts of a URL whose host is a name or an address, and nothing else."""
     try:
         parts = urlsplit(url)
         uri.decode_query(parts.query)
+        _host_of(parts)
     except (Malformed, ValueError):
         raise bad_header(header, url) from None
+    if "\t" in url:  # The library removes it, so what it returns is not what was sent.
+        raise bad_header(header, url)
     return parts
+
+
+def _host_of(url: SplitResult) -> Host:
+    if url.scheme not in {"http", "https"}:
+        raise Malformed("InvalidUri")
+    return Host(*uri.decode_authority(url.netloc, url.scheme))
 
 
 def _target_of(url: SplitResult, service: str, header: str) -> uri.Target:
@@ -122,21 +144,3 @@ def _target_of(url: SplitResult, service: str, header: str) -> uri.Target:
         return uri.decode_target(url.netloc, url.path or "/", service)
     except Malformed:
         raise bad_header(header, url.geturl()) from None
-
-
-def _is_ours(context: RequestContext, kind: SourceKind, target: uri.Target, host: str) -> bool:
-    """Whether the URL leads back to this server. A host-style name with an account of ours always does."""
-    if not target.path_style:
-        return True
-    if context.environment.services_by_port.get(_port_of(host)) == kind.word:
-        return True
-    name, _, port = host.partition(":")
-    own_name, _, own_port = context.headers.get("host", "").partition(":")
-    is_loopback = name in {"127.0.0.1", "localhost", "[::1]"}
-    return name == own_name or (is_loopback and (port == own_port or not context.target.path_style))
-
-
-def _port_of(host: str) -> int:
-    """The port of a host in a URL; 0 when it has none."""
-    port = host.rpartition(":")[2]
-    return int(port) if port.isascii() and port.isdecimal() else 0
