@@ -117,3 +117,7 @@ def test_labels_by_their_definition(name: str) -> None:
     else:
         with pytest.raises(Refused):
             names.check_queue(name)
+
+
+def test_a_backslash_is_a_slash() -> None:
+    assert names.blob_name("a\\b/c\\") == "a/b/c/"

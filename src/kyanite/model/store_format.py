@@ -6,6 +6,7 @@ newer format is refused.
 
     1   What commit 394e107 and earlier versions wrote. These stores have no row for their format.
     2   The first with a row.
+    3   No name of a blob has a backslash.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import msgspec
 
 from kyanite.engine.api import Snapshot, Transaction
 
-FORMAT = 2
+FORMAT = 3
 """What this version writes."""
 
 UNMARKED_FORMAT = 1

@@ -41,6 +41,11 @@ def check_share(name: str) -> None:
     _check_label(name)
 
 
+def blob_name(path: str) -> str:
+    """The name that a path means: a backslash is a slash."""
+    return path.replace("\\", "/")
+
+
 def check_blob(name: str, container: str = "") -> None:
     """Refuse a name that no blob can have. In the root container a slash would make the first part a container."""
     if not 1 <= _utf16_units(name) <= MAX_BLOB_NAME_UNITS:

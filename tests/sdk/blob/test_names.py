@@ -19,7 +19,7 @@ NAMES = [
     "slash last/",
     "dots...",
     ".hidden",
-    "back\\slash|pipe^caret`tick",
+    "pipe|caret^`tick",
     "quotes \" and '",
     "<tag>&amp;]]>",
     "{braces}[brackets](parens)!*~$",
@@ -50,6 +50,15 @@ async def test_a_blob_of_this_name_can_be_used_in_every_way(sdk: Sdk, name: str)
     if not name.endswith("/"):  # The client drops slashes at the end of a URL.
         assert await content(sdk.blob_at(blob.url, sdk.key)) == name.encode()
     await done(blob.delete_blob())
+    assert await names(container.list_blobs()) == []
+
+
+async def test_a_backslash_is_a_slash(sdk: Sdk) -> None:
+    container = await sdk.new_container()
+    await done(container.upload_blob("a\\b\\c", b"data"))
+    assert await names(container.list_blobs()) == ["a/b/c"]
+    assert await content(container.get_blob_client("a/b\\c")) == b"data"
+    await done(container.get_blob_client("a\\b/c").delete_blob())
     assert await names(container.list_blobs()) == []
 
 

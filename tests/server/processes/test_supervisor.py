@@ -13,6 +13,7 @@ import pytest
 import uvloop
 
 from kyanite.engine.clock import wall_clock
+from kyanite.model.store_format import FORMAT
 from kyanite.server.store.api import StoreKind
 from kyanite.server.store.factory import factory_of
 from tests.server.stand_in import PROGRAM
@@ -308,7 +309,7 @@ def test_an_upgrade_that_is_interrupted_goes_on_before_workers_start(end: str, t
             "upgrade step",
             "upgrade complete",
         ]
-        assert first["to_format"] == second["to_format"] == 2
+        assert first["to_format"] == second["to_format"] == FORMAT
         assert request(server, "get")[1] == b"old+++"
 
 

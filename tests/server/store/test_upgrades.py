@@ -264,7 +264,7 @@ async def test_older_versions_refuse_a_store_from_the_start_of_its_upgrade(tmp_p
         folder_format.check_folder(tmp_path)
         assert file.read_text() == "kyanite store, format 1\n"
         await folder_format.prepare(engine, tmp_path, is_testing=False, steps=[Upgrade(2, "record", record)])
-    assert contents == ["kyanite store, format 2\n"]
+    assert contents == [f"kyanite store, format {FORMAT}\n"]
 
 
 async def test_a_newer_store_is_refused(tmp_path: Path) -> None:

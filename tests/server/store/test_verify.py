@@ -15,7 +15,7 @@ from kyanite.engine.clock import wall_clock
 from kyanite.model import store_format
 from kyanite.model.content.references import decode_extent
 from kyanite.model.records import encode
-from kyanite.model.store_format import StoreFormat
+from kyanite.model.store_format import FORMAT, StoreFormat
 from kyanite.server.store.api import StoreKind
 from kyanite.server.store.factory import factory_of
 from tests.server_process import ServerFailed, ServerProcess
@@ -114,8 +114,8 @@ def test_a_newer_store_is_refused(store: Path) -> None:
     code, out, err = verify(store)
     assert (code, out) == (1, "")
     assert (
-        err
-        == f"kyanite: The store {store} has format 3, and this version of Kyanite knows format 2 at most.\n"
+        err == f"kyanite: The store {store} has format {FORMAT + 1}, "
+        f"and this version of Kyanite knows format {FORMAT} at most.\n"
     )
     with pytest.raises(ServerFailed) as refused:
         ServerProcess("--workers", "1", location=store).start()
@@ -125,7 +125,7 @@ def test_a_newer_store_is_refused(store: Path) -> None:
 
 async def make_newer(store: Path) -> None:
     engine = factory_of(StoreKind.EMBEDDED, store).open_engine(wall_clock)
-    await engine.run(lambda tx: store_format.save(tx, StoreFormat(3)))
+    await engine.run(lambda tx: store_format.save(tx, StoreFormat(FORMAT + 1)))
     await engine.close()
 
 

@@ -9,7 +9,7 @@ from azure.storage.blob import generate_blob_sas
 
 from kyanite.wire import crc64
 from tests.services.harness import Harness, md5_text
-from tests.services.tokens import KEY, in_an_hour
+from tests.services.tokens import KEY, blob_token, in_an_hour
 
 BLOCK = {"x-ms-blob-type": "BlockBlob"}
 LEASE = "11111111-1111-1111-1111-111111111111"
@@ -341,3 +341,18 @@ async def test_a_token_may_replace_a_header_with_any_character_of_latin_1(box: H
     )
     answer = await box("GET", f"/box/b?{token}", sign=False)
     assert (answer.status, answer.headers["content-language"]) == (200, "é\tè")
+
+
+async def test_a_backslash_in_a_path_is_a_slash(box: Harness) -> None:
+    await put(box)
+    assert (await box("PUT", "/box/x%5Cy\\z", BLOCK, b"data")).status == 201
+    assert (await box("GET", "/box/x/y/z")).body == b"data"
+    listed = await box("GET", "/box?restype=container&comp=list&prefix=x")
+    assert [name.text for name in listed.xml.iter("Name")] == ["x/y/z"]
+    source = {"x-ms-copy-source": "http://localhost:10000/acme/box/x%5Cy%5Cz"}
+    assert (await box("PUT", "/box/a%5Cb", source)).status == 202
+    assert (await box("GET", "/box/a/b")).body == b"data"
+    signed = blob_token(box, "a/b")
+    assert (await box("GET", f"/box/a%5Cb?{signed}", sign=False)).body == b"data"
+    await box("PUT", "/$root?restype=container")
+    assert (await box("PUT", "/$root/a%5Cb", BLOCK, b"data")).code == "InvalidResourceName"

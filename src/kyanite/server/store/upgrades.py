@@ -20,6 +20,7 @@ from kyanite.engine.api import Engine, Transaction
 from kyanite.model import store_format
 from kyanite.model.files.upgrade import upgrade_handles
 from kyanite.model.store_format import StoreFormat
+from kyanite.server.store.upgrade_blob_names import upgrade_blob_names
 from kyanite.server.store.upgrade_settings import upgrade_settings
 
 Step = Callable[[Transaction, bytes], bytes | None]
@@ -35,6 +36,7 @@ class Upgrade(NamedTuple):
 UPGRADES: tuple[Upgrade, ...] = (
     Upgrade(2, "service properties become typed records", upgrade_settings),
     Upgrade(2, "open handles get an index", upgrade_handles),
+    Upgrade(3, "backslashes in names of blobs become slashes", upgrade_blob_names),
 )
 
 _log = logging.getLogger("kyanite.upgrade")

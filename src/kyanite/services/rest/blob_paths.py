@@ -26,6 +26,8 @@ def locate(request: Request, target: Target, parameters: Mapping[str, str]) -> L
             names.check_container(container)
             return Location(Resource.CONTAINER, container)
         container, name = ROOT, container
+    if "\\" in name:
+        name = names.blob_name(name)
     names.check_container(container)
     names.check_blob(name, container)
     return Location(Resource.OBJECT, container, name)
