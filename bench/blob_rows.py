@@ -1,6 +1,7 @@
 """Blob rows of several requests: a chain of conditional writes, a lease cycle, an upload by blocks."""
 
 from base64 import b64encode
+from collections.abc import Callable
 from itertools import count
 
 from bench.answers import header
@@ -73,28 +74,31 @@ def block_uploads(site: Site, container: str, series: str) -> LaneWork:
 
 
 def _chain_row(lanes: int, *bars: AtLeast) -> Row:
-    container = f"chain-{lanes}"
-    return Row(
-        name=f"if-match/{lanes}",
-        title="If-Match chain 1 KiB",
-        lanes=lanes,
-        work=lambda server, series: if_match_chain(server.site, container, series),
-        check=lambda server: _check_condition(server, container),
-        container=container,
-        bars=bars,
-    )
+    return _conditional_row("if-match", "If-Match chain 1 KiB", if_match_chain, lanes, 1, bars)
 
 
 def _lease_row(lanes: int, *bars: AtLeast) -> Row:
-    container = f"lease-{lanes}"
+    return _conditional_row("lease-cycle", "lease: acquire, renew, release", lease_cycles, lanes, 3, bars)
+
+
+def _conditional_row(
+    label: str,
+    title: str,
+    work: Callable[[Site, str, str], LaneWork],
+    lanes: int,
+    requests: int,
+    bars: tuple[AtLeast, ...],
+) -> Row:
+    """A row that counts on conditions being checked."""
+    container = f"{label}-{lanes}"
     return Row(
-        name=f"lease-cycle/{lanes}",
-        title="lease: acquire, renew, release",
+        name=f"{label}/{lanes}",
+        title=title,
         lanes=lanes,
-        work=lambda server, series: lease_cycles(server.site, container, series),
+        work=lambda server, series: work(server.site, container, series),
         check=lambda server: _check_condition(server, container),
         container=container,
-        requests_per_operation=3,
+        requests_per_operation=requests,
         bars=bars,
     )
 

@@ -9,13 +9,14 @@ from itertools import count
 from bench.client import LaneWork, load
 from bench.lane import Body, Request, Work, expecting
 from bench.peers import Server
-from bench.rows import HUGE, SMALL, Row
+from bench.rows import HUGE, SMALL, Row, row_of
 from bench.single_request import send_request
 from bench.site import Site
-from bench.works import MIB, Content
+from bench.works import MIB, Content, over_and_over
 
 _FILLERS = 32
 _RANGE_BYTES = 4 * MIB
+_LIST = "restype=directory&comp=list&maxresults=5000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +102,12 @@ def uploads(site: Site, share: str, series: str) -> LaneWork:
     return work
 
 
-def _repeat(request: Request) -> LaneWork:
-    def work(lane: int) -> Work:
-        while True:
-            yield request
+def downloads(site: Site, share: str, _series: str) -> LaneWork:
+    return over_and_over([Request(site.head("GET", f"/{share}/file"), expecting(200))])
 
-    return work
+
+def lists(site: Site, share: str, _series: str) -> LaneWork:
+    return over_and_over([Request(site.head("GET", f"/{share}", _LIST), expecting(200))])
 
 
 def _cycle_row(lanes: int) -> Row:
@@ -120,28 +121,19 @@ def _cycle_row(lanes: int) -> Row:
         if send_request(site, site.head("GET", path), 200) != SMALL.piece:
             raise RuntimeError(f"{server.name} gave back something else than was put")
 
-    return Row(
-        name=f"file-cycle/{lanes}",
-        title="create, write, read, delete a file of 1 KiB",
-        lanes=lanes,
-        service="file",
-        work=lambda server, series: cycles(server.sites["file"], share.name, series),
-        check=check,
-        dataset=share,
-        requests_per_operation=4,
-    )
+    title = "create, write, read, delete a file of 1 KiB"
+    return row_of("file", f"cycle/{lanes}", title, share, cycles, check, requests_per_operation=4)
 
 
 def _upload_row() -> Row:
     share = Share("upload")
-    return Row(
-        name="file-upload-256m/1",
-        title="write 256 MiB by ranges of 4 MiB",
-        lanes=1,
-        service="file",
-        work=lambda server, series: uploads(server.sites["file"], share.name, series),
-        check=lambda server: None,
-        dataset=share,
+    return row_of(
+        "file",
+        "upload-256m/1",
+        "write 256 MiB by ranges of 4 MiB",
+        share,
+        uploads,
+        lambda server: None,
         unit=" MiB/s",
         units_per_operation=_RANGE_BYTES / MIB,
     )
@@ -157,42 +149,20 @@ def _download_row() -> Row:
         if send_request(site, head, 206) != HUGE.piece:
             raise RuntimeError(f"{server.name} gave back something else than was put")
 
-    return Row(
-        name="file-download-256m/1",
-        title="read 256 MiB",
-        lanes=1,
-        service="file",
-        work=lambda server, series: _repeat(
-            Request(server.sites["file"].head("GET", f"/{share.name}/file"), expecting(200))
-        ),
-        check=check,
-        dataset=share,
-        unit=" MiB/s",
-        units_per_operation=HUGE.size / MIB,
-    )
+    measured = {"unit": " MiB/s", "units_per_operation": HUGE.size / MIB}
+    return row_of("file", "download-256m/1", "read 256 MiB", share, downloads, check, **measured)
 
 
 def _list_row(lanes: int) -> Row:
     share = Share("listed", entries=20_000)
-    query = "restype=directory&comp=list&maxresults=5000"
 
     def check(server: Server) -> None:
         site = server.sites["file"]
-        found = send_request(site, site.head("GET", f"/{share.name}", query), 200).count(b"<File>")
+        found = send_request(site, site.head("GET", f"/{share.name}", _LIST), 200).count(b"<File>")
         if found != 5000:
             raise RuntimeError(f"{server.name} listed {found} instead of 5000")
 
-    return Row(
-        name=f"file-list/{lanes}",
-        title="list 5,000 of 20,000 files",
-        lanes=lanes,
-        service="file",
-        work=lambda server, series: _repeat(
-            Request(server.sites["file"].head("GET", f"/{share.name}", query), expecting(200))
-        ),
-        check=check,
-        dataset=share,
-    )
+    return row_of("file", f"list/{lanes}", "list 5,000 of 20,000 files", share, lists, check)
 
 
 FILE_ROWS: tuple[Row, ...] = (

@@ -9,7 +9,7 @@ from bench.bars import AtLeast
 from bench.client import LaneWork, load
 from bench.lane import Request, Work, expecting
 from bench.peers import Server
-from bench.rows import Row
+from bench.rows import Row, row_of
 from bench.single_request import send_request
 from bench.site import Site
 
@@ -57,7 +57,7 @@ def put_message(site: Site, queue: str) -> Request:
     return Request(site.head("POST", f"/{queue}/messages", headers=headers) + body, expecting(201))
 
 
-def cycles(site: Site, queue: str) -> LaneWork:
+def cycles(site: Site, queue: str, _series: str) -> LaneWork:
     """Put a message, get one, delete that. All lanes share the queue, so it may be another lane's."""
     put = put_message(site, queue)
     get = Request(site.head("GET", f"/{queue}/messages"), expecting(200))
@@ -91,17 +91,9 @@ def _cycle_row(lanes: int, backlog: int, *bars: AtLeast) -> Row:
         if _inside(peeked, b"MessageText") != TEXT:
             raise RuntimeError(f"{server.name} gave back something else than was put")
 
-    return Row(
-        name=f"queue-cycle{'-backlog' if backlog else ''}/{lanes}",
-        title=f"put, get, delete a message{f', {backlog:,} in another queue' if backlog else ''}",
-        lanes=lanes,
-        service="queue",
-        work=lambda server, series: cycles(server.sites["queue"], queues.name),
-        check=check,
-        dataset=queues,
-        requests_per_operation=3,
-        bars=bars,
-    )
+    label = f"cycle{'-backlog' if backlog else ''}/{lanes}"
+    title = f"put, get, delete a message{f', {backlog:,} in another queue' if backlog else ''}"
+    return row_of("queue", label, title, queues, cycles, check, requests_per_operation=3, bars=bars)
 
 
 QUEUE_ROWS: tuple[Row, ...] = (

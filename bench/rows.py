@@ -6,12 +6,13 @@ and slows down with it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from bench.bars import AtLeast
 from bench.client import LaneWork
 from bench.peers import Server
 from bench.single_request import send_request
+from bench.site import Site
 from bench.works import KIB, MIB, Content, gets, lists, puts
 
 SMALL = Content.of(KIB)
@@ -28,6 +29,13 @@ class Dataset(Protocol):
     """
 
     def fill(self, server: Server) -> None: ...
+
+
+class NamedDataset(Dataset, Protocol):
+    """A table, a queue or a share."""
+
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,29 @@ class Row:
     requests_per_operation: int = 1
     nginx_too: bool = False
     bars: tuple[AtLeast, ...] = ()
+
+
+def row_of(
+    service: str,
+    label: str,
+    title: str,
+    dataset: NamedDataset,
+    work: Callable[[Site, str, str], LaneWork],
+    check: Callable[[Server], None],
+    **options: Any,
+) -> Row:
+    """A row of a service beside Blob Storage. The label ends in a slash and the number of lanes; the work is given the
+    service's listener, the name of the dataset, and the text of the measurement."""
+    return Row(
+        name=f"{service}-{label}",
+        title=title,
+        lanes=int(label.rpartition("/")[2]),
+        service=service,
+        work=lambda server, series: work(server.sites[service], dataset.name, series),
+        check=check,
+        dataset=dataset,
+        **options,
+    )
 
 
 def _put_row(label: str, content: Content, lanes: int, *bars: AtLeast) -> Row:

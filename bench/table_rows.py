@@ -3,16 +3,18 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import count, cycle
+from functools import partial
+from itertools import count
 from urllib.parse import quote
 
 from bench.bars import AtLeast
 from bench.client import LaneWork
 from bench.lane import Request, Work, expecting
 from bench.peers import Server
-from bench.rows import Row
+from bench.rows import Row, row_of
 from bench.single_request import send_request
 from bench.site import Site
+from bench.works import over_and_over
 
 PARTITION = "measured"
 PARTITION_SIZE = 1000
@@ -95,23 +97,10 @@ def inserts(site: Site, table: str, series: str) -> LaneWork:
     return work
 
 
-def points(site: Site, table: str) -> LaneWork:
+def points(site: Site, table: str, _series: str) -> LaneWork:
     """One entity after the other by its keys, every lane beginning elsewhere."""
-    requests = [
-        Request(
-            site.head("GET", f"/{table}(PartitionKey='{PARTITION}',RowKey='{number:06}')", headers=_JSON),
-            expecting(200),
-        )
-        for number in range(PARTITION_SIZE)
-    ]
-
-    def work(lane: int) -> Work:
-        start = lane * 37 % len(requests)
-        endless = cycle(requests[start:] + requests[:start])
-        while True:
-            yield next(endless)
-
-    return work
+    paths = (f"/{table}(PartitionKey='{PARTITION}',RowKey='{number:06}')" for number in range(PARTITION_SIZE))
+    return over_and_over([Request(site.head("GET", path, headers=_JSON), expecting(200)) for path in paths])
 
 
 def partition_query(site: Site, table: str) -> bytes:
@@ -119,15 +108,9 @@ def partition_query(site: Site, table: str) -> bytes:
     return site.head("GET", f"/{table}()", f"$filter={wanted}", _JSON)
 
 
-def partitions(site: Site, table: str) -> LaneWork:
+def partitions(site: Site, table: str, _series: str) -> LaneWork:
     """The same partition over and over."""
-    whole = Request(partition_query(site, table), expecting(200))
-
-    def work(lane: int) -> Work:
-        while True:
-            yield whole
-
-    return work
+    return over_and_over([Request(partition_query(site, table), expecting(200))])
 
 
 def groups(site: Site, table: str, series: str) -> LaneWork:
@@ -153,29 +136,14 @@ def _check_entity(server: Server, table: str, keys: tuple[str, str]) -> None:
 
 def _insert_row(lanes: int, *bars: AtLeast) -> Row:
     table = Tables(f"insert{lanes}")
-    return Row(
-        name=f"table-insert/{lanes}",
-        title="insert an entity",
-        lanes=lanes,
-        service="table",
-        work=lambda server, series: inserts(server.sites["table"], table.name, series),
-        check=lambda server: _check_entity(server, table.name, ("0-0", "00000000")),
-        dataset=table,
-        bars=bars,
-    )
+    made = ("0-0", "00000000")
+    check = partial(_check_entity, table=table.name, keys=made)
+    return row_of("table", f"insert/{lanes}", "insert an entity", table, inserts, check, bars=bars)
 
 
 def _point_row(lanes: int, *bars: AtLeast) -> Row:
-    return Row(
-        name=f"table-point/{lanes}",
-        title="query an entity by its keys",
-        lanes=lanes,
-        service="table",
-        work=lambda server, series: points(server.sites["table"], READ.name),
-        check=lambda server: _check_entity(server, READ.name, (PARTITION, "000999")),
-        dataset=READ,
-        bars=bars,
-    )
+    check = partial(_check_entity, table=READ.name, keys=(PARTITION, "000999"))
+    return row_of("table", f"point/{lanes}", "query an entity by its keys", READ, points, check, bars=bars)
 
 
 def _partition_row(lanes: int, *bars: AtLeast) -> Row:
@@ -185,29 +153,15 @@ def _partition_row(lanes: int, *bars: AtLeast) -> Row:
         if [one["RowKey"] for one in found] != [f"{number:06}" for number in range(PARTITION_SIZE)]:
             raise RuntimeError(f"{server.name} did not give back the partition")
 
-    return Row(
-        name=f"table-partition/{lanes}",
-        title=f"query {PARTITION_SIZE:,} entities of a partition",
-        lanes=lanes,
-        service="table",
-        work=lambda server, series: partitions(server.sites["table"], READ.name),
-        check=check,
-        dataset=READ,
-        bars=bars,
-    )
+    title = f"query {PARTITION_SIZE:,} entities of a partition"
+    return row_of("table", f"partition/{lanes}", title, READ, partitions, check, bars=bars)
 
 
 def _batch_row(lanes: int, *bars: AtLeast) -> Row:
     table = Tables(f"batch{lanes}")
-    return Row(
-        name=f"table-batch/{lanes}",
-        title=f"batch of {GROUP_SIZE} inserts",
-        lanes=lanes,
-        service="table",
-        work=lambda server, series: groups(server.sites["table"], table.name, series),
-        check=lambda server: _check_entity(server, table.name, ("0-0-00000000", "099")),
-        dataset=table,
-        bars=bars,
+    check = partial(_check_entity, table=table.name, keys=("0-0-00000000", "099"))
+    return row_of(
+        "table", f"batch/{lanes}", f"batch of {GROUP_SIZE} inserts", table, groups, check, bars=bars
     )
 
 

@@ -67,7 +67,11 @@ def puts(site: Site, container: str, content: Content, series: str) -> LaneWork:
 
 def gets(site: Site, container: str, names: Sequence[str], *, signed: bool = False) -> LaneWork:
     """The blobs of these names over and over, every lane beginning elsewhere."""
-    requests = [get_blob(site, container, name, signed=signed) for name in names]
+    return over_and_over([get_blob(site, container, name, signed=signed) for name in names])
+
+
+def over_and_over(requests: list[Request]) -> LaneWork:
+    """These requests over and over, every lane beginning elsewhere."""
 
     def work(lane: int) -> Work:
         start = lane * 37 % len(requests)

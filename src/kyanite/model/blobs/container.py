@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.lease import LeaseRequest, Outcome, act
+from kyanite.model.named import AtInstant, NamedKey, finder, loader
 from kyanite.model.page import Page, page_by_name
 from kyanite.model.records import Policy, encode
 from kyanite.rules import leases, preconditions
@@ -22,10 +23,7 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import ETag, Instant, LeaseId, etag_of
 
 
-class ContainerKey(msgspec.Struct, frozen=True, gc=False):
-    account: str
-    name: str
-
+class ContainerKey(NamedKey, frozen=True, gc=False):
     @property
     def key(self) -> bytes:
         return keys.container(self.account, self.name)
@@ -48,21 +46,12 @@ class ContainerRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 decode_container: Callable[[bytes], ContainerRecord] = msgspec.msgpack.Decoder(ContainerRecord).decode
-
-
-class ContainerAtInstant(msgspec.Struct, frozen=True, gc=False):
-    """A container and the instant at which it was read: lease states depend on the time."""
-
-    record: ContainerRecord
-    at: Instant
-
-
-def load(snap: Snapshot, key: ContainerKey) -> ContainerRecord:
-    """The container, or a refusal that it does not exist."""
-    stored = snap.get(keys.container(key.account, key.name))
-    if stored is None:
-        raise Refused(Reason.CONTAINER_NOT_FOUND)
-    return decode_container(stored)
+load: Callable[[Snapshot, ContainerKey], ContainerRecord] = loader(
+    keys.container, decode_container, Reason.CONTAINER_NOT_FOUND
+)
+find: Callable[[Engine, ContainerKey], Awaitable[ContainerRecord | None]] = finder(
+    keys.container, decode_container
+)
 
 
 def create(
@@ -84,26 +73,16 @@ def create(
     return engine.run(body)
 
 
-def find(engine: Engine, key: ContainerKey) -> Awaitable[ContainerRecord | None]:
-    """The container if it exists: for its ACL, before the request is authorised."""
-
-    def body(snap: Snapshot) -> ContainerRecord | None:
-        stored = snap.get(key.key)
-        return None if stored is None else decode_container(stored)
-
-    return engine.read(body)
-
-
 def get_properties(
     engine: Engine, key: ContainerKey, lease_id: LeaseId | None
-) -> Awaitable[ContainerAtInstant]:
+) -> Awaitable[AtInstant[ContainerRecord]]:
     """Its properties, metadata and policies. If the request names a lease, that must be the active one."""
 
-    def body(snap: Snapshot) -> ContainerAtInstant:
+    def body(snap: Snapshot) -> AtInstant[ContainerRecord]:
         record = load(snap, key)
         now = snap.now
         leases.check_read(record.lease, lease_id, now)
-        return ContainerAtInstant(record, now)
+        return AtInstant(record, now)
 
     return engine.read(body)
 

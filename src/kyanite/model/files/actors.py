@@ -15,23 +15,25 @@ from kyanite.rules.share_modes import EVERYTHING, Open, Rights
 from kyanite.values import Instant, LeaseId
 
 
+class FileUse(msgspec.Struct, frozen=True, gc=False):
+    """What an operation does with a file or directory."""
+
+    access: Rights
+    start: int = 0
+    length: int = 0
+    """Of the bytes that it reads or writes."""
+    share: Rights = EVERYTHING
+    """What it lets other handles do."""
+
+
 class RestActor(msgspec.Struct, frozen=True, gc=False):
     """A REST request. It opens the file for the time of its transaction, as it were, and shares everything; so every
     open handle can forbid it, by a pending delete, its share mode, or a lock on the range."""
 
     lease_id: LeaseId | None = None
 
-    def check(
-        self,
-        snap: Snapshot,
-        share_id: int,
-        file_id: int,
-        access: Rights,
-        *,
-        start: int = 0,
-        length: int = 0,
-        share: Rights = EVERYTHING,
-    ) -> None:
+    def check(self, snap: Snapshot, share_id: int, file_id: int, use: FileUse) -> None:
+        access, length = use.access, use.length
         if access is Rights.NONE:
             handles.check_not_pending(snap, share_id, file_id)
             return
@@ -41,11 +43,11 @@ class RestActor(msgspec.Struct, frozen=True, gc=False):
         opened, others = present
         if opened.is_delete_pending:
             raise Refused(Reason.DELETE_PENDING)
-        if share_modes.conflict((each.open for each in others), Open(access, share)):
+        if share_modes.conflict((each.open for each in others), Open(access, use.share)):
             raise Refused(Reason.SHARING_VIOLATION)
         if length:
             locks = [lock for each in others for lock in each.locks]
-            if byte_locks.conflict(locks, start, length, writes=bool(access & Rights.WRITE)):
+            if byte_locks.conflict(locks, use.start, length, writes=bool(access & Rights.WRITE)):
                 raise Refused(Reason.FILE_LOCK_CONFLICT)
 
     def check_lease(self, lease: Lease, now: Instant) -> Lease:
@@ -59,19 +61,8 @@ class SmbActor(msgspec.Struct, frozen=True, gc=False):
 
     handle_id: int
 
-    def check(
-        self,
-        snap: Snapshot,
-        share_id: int,
-        file_id: int,
-        access: Rights,
-        *,
-        start: int = 0,
-        length: int = 0,
-        share: Rights = EVERYTHING,
-    ) -> None:
-        del share
-        if not length:
+    def check(self, snap: Snapshot, share_id: int, file_id: int, use: FileUse) -> None:
+        if not use.length:
             handles.load_handle(snap, share_id, file_id, self.handle_id)
             return
         present = handles.load(snap, share_id, file_id)
@@ -79,7 +70,7 @@ class SmbActor(msgspec.Struct, frozen=True, gc=False):
             raise Refused(Reason.HANDLE_CLOSED)
         locks = [lock for each in present[1] for lock in each.locks]
         if byte_locks.conflict(
-            locks, start, length, writes=bool(access & Rights.WRITE), handle=self.handle_id
+            locks, use.start, use.length, writes=bool(use.access & Rights.WRITE), handle=self.handle_id
         ):
             raise Refused(Reason.FILE_LOCK_CONFLICT)
 

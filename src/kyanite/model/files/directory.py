@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.files import handles, security_descriptors, tree
-from kyanite.model.files.actors import Actor, RestActor
+from kyanite.model.files.actors import Actor, FileUse, RestActor
 from kyanite.model.files.entry import DIRECTORY, Entry
 from kyanite.model.files.properties import USUAL_OF_DIRECTORIES, SmbProperties, changed, new_entry
 from kyanite.model.files.security_descriptors import PermissionRequest
@@ -88,7 +88,7 @@ def set_properties(engine: Engine, path: FilePath, request: SmbProperties) -> Aw
 
 def change(tx: Transaction, found: Found, actor: Actor, request: SmbProperties) -> Entry:
     location, entry = found
-    actor.check(tx, location.tree.id, entry.id, Rights.NONE)
+    actor.check(tx, location.tree.id, entry.id, FileUse(Rights.NONE))
     entry = changed(tx, location.tree.id, tree.preserve_for_snapshots(tx, location, entry), request)
     return tree.save(tx, location, entry)
 

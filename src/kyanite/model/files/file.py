@@ -17,7 +17,7 @@ from kyanite.model import keys
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
 from kyanite.model.files import handles, tree, usage
-from kyanite.model.files.actors import Actor, RestActor
+from kyanite.model.files.actors import Actor, FileUse, RestActor
 from kyanite.model.files.entry import FILE, Entry
 from kyanite.model.files.properties import SmbProperties, changed, new_entry
 from kyanite.model.files.tree import FilePath, Found, Location
@@ -110,7 +110,9 @@ def put(
     else:
         if old.is_directory:
             raise Refused(Reason.PATH_TYPE_MISMATCH)
-        actor.check(tx, location.tree.id, old.id, Rights.WRITE | Rights.DELETE, length=max(old.length, 1))
+        actor.check(
+            tx, location.tree.id, old.id, FileUse(Rights.WRITE | Rights.DELETE, length=max(old.length, 1))
+        )
         if not may_overwrite:
             raise Refused(Reason.PERMISSION_MISMATCH)
         if is_read_only(old.attributes) and not ignores_read_only:
@@ -158,7 +160,7 @@ def check_readable(
     length: int = 0,
 ) -> None:
     """Whether the actor may read these bytes of a file now."""
-    actor.check(snap, found.location.tree.id, found.entry.id, access, start=start, length=length)
+    actor.check(snap, found.location.tree.id, found.entry.id, FileUse(access, start, length))
 
 
 def _writable(
@@ -172,7 +174,7 @@ def _writable(
 ) -> Entry:
     """The entry of a file that the actor may write, free to be changed."""
     location, entry = found
-    actor.check(tx, location.tree.id, entry.id, Rights.WRITE, start=start, length=length)
+    actor.check(tx, location.tree.id, entry.id, FileUse(Rights.WRITE, start, length))
     if checks_read_only and is_read_only(entry.attributes):
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
     lease = actor.check_lease(entry.lease, tx.now)
@@ -266,14 +268,8 @@ def _resized(tx: Transaction, found: Found, actor: Actor, length: int) -> Entry:
     location, entry = found
     if is_read_only(entry.attributes):
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
-    actor.check(
-        tx,
-        location.tree.id,
-        entry.id,
-        Rights.WRITE,
-        start=min(length, entry.length),
-        length=abs(length - entry.length),
-    )
+    use = FileUse(Rights.WRITE, start=min(length, entry.length), length=abs(length - entry.length))
+    actor.check(tx, location.tree.id, entry.id, use)
     usage.change(tx, location.tree.share, entry.id, length - entry.length)
     kept = content.truncate(tx, entry.content, length) if length < entry.length else entry.content
     return replace(entry, length=length, content=kept, last_write_at=tx.now)
@@ -307,9 +303,9 @@ def change_lease(tx: Transaction, found: Found, actor: Actor, request: LeaseRequ
     reading."""
     location, entry = found
     if request.action is Action.ACQUIRE:
-        actor.check(tx, location.tree.id, entry.id, EVERYTHING, share=Rights.READ)
+        actor.check(tx, location.tree.id, entry.id, FileUse(EVERYTHING, share=Rights.READ))
     else:
-        actor.check(tx, location.tree.id, entry.id, Rights.NONE)
+        actor.check(tx, location.tree.id, entry.id, FileUse(Rights.NONE))
     outcome = act(entry.lease, request, tx.now)
     leased = replace(tree.preserve_for_snapshots(tx, location, entry), lease=outcome.lease)
     return tree.save(tx, location, leased), outcome

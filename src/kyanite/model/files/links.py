@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model.files import tree
-from kyanite.model.files.actors import Actor, RestActor
+from kyanite.model.files.actors import Actor, FileUse, RestActor
 from kyanite.model.files.entry import FILE, SYMBOLIC_LINK, Entry
 from kyanite.model.files.file import scope_of
 from kyanite.model.files.history import leave_location
@@ -55,7 +55,7 @@ def create_hard_link(
 def link(tx: Transaction, found: Found, actor: Actor, new: Location) -> Entry:
     """Give a file a further name at a location that has no entry."""
     location, entry = found
-    actor.check(tx, location.tree.id, entry.id, Rights.NONE)
+    actor.check(tx, location.tree.id, entry.id, FileUse(Rights.NONE))
     lease = actor.check_lease(entry.lease, tx.now)
     entry = replace(tree.preserve_for_snapshots(tx, location, entry), lease=lease)
     if not location.file_id:  # From now on the file has its own row, and its first name is one of several.

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model.files import handles, tree
-from kyanite.model.files.actors import Actor, RestActor
+from kyanite.model.files.actors import Actor, FileUse, RestActor
 from kyanite.model.files.entry import FILE, Entry
 from kyanite.model.files.file import scope_of
 from kyanite.model.files.history import leave_location
@@ -53,7 +53,7 @@ def move(tx: Transaction, found: Found, actor: Actor, request: Rename) -> Found:
     source, entry = found
     if entry.id == ROOT_ID:
         raise Refused(Reason.SHARING_VIOLATION)
-    actor.check(tx, source.tree.id, entry.id, Rights.DELETE)
+    actor.check(tx, source.tree.id, entry.id, FileUse(Rights.DELETE))
     if entry.is_directory:
         handles.check_none_below(tx, source.tree.id, entry.id)
     actor.check_lease(entry.lease, tx.now)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.lease import LeaseRequest, Outcome, act
+from kyanite.model.named import AtInstant, NamedKey, finder, loader
 from kyanite.model.records import Policy, encode
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE, Lease
@@ -22,9 +23,7 @@ DEFAULT_QUOTA_GIB = 5120
 NEVER = Instant(0)
 
 
-class ShareKey(msgspec.Struct, frozen=True, gc=False):
-    account: str
-    name: str
+class ShareKey(NamedKey, frozen=True, gc=False):
     snapshot: Instant | None = None
     """The instant of a snapshot of the share; None for the share itself."""
 
@@ -66,21 +65,8 @@ class ShareRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 decode_share: Callable[[bytes], ShareRecord] = msgspec.msgpack.Decoder(ShareRecord).decode
-
-
-class ShareAtInstant(msgspec.Struct, frozen=True, gc=False):
-    """A share at an instant, from which the state of its lease is computed."""
-
-    record: ShareRecord
-    at: Instant
-
-
-def load(snap: Snapshot, key: ShareKey) -> ShareRecord:
-    """The share itself, or a refusal that it does not exist."""
-    stored = snap.get(keys.share(key.account, key.name))
-    if stored is None:
-        raise Refused(Reason.SHARE_NOT_FOUND)
-    return decode_share(stored)
+load: Callable[[Snapshot, ShareKey], ShareRecord] = loader(keys.share, decode_share, Reason.SHARE_NOT_FOUND)
+find: Callable[[Engine, ShareKey], Awaitable[ShareRecord | None]] = finder(keys.share, decode_share)
 
 
 def load_any(snap: Snapshot, key: ShareKey) -> ShareRecord:
@@ -119,21 +105,13 @@ def create(
     return engine.run(body)
 
 
-def find(engine: Engine, key: ShareKey) -> Awaitable[ShareRecord | None]:
-    """The share if there is one: its policies decide whether a caller may access it."""
-
-    def body(snap: Snapshot) -> ShareRecord | None:
-        stored = snap.get(key.key)
-        return None if stored is None else decode_share(stored)
-
-    return engine.read(body)
-
-
-def get_properties(engine: Engine, key: ShareKey, lease_id: LeaseId | None) -> Awaitable[ShareAtInstant]:
-    def body(snap: Snapshot) -> ShareAtInstant:
+def get_properties(
+    engine: Engine, key: ShareKey, lease_id: LeaseId | None
+) -> Awaitable[AtInstant[ShareRecord]]:
+    def body(snap: Snapshot) -> AtInstant[ShareRecord]:
         record = load_any(snap, key)
         leases.check_read(record.lease, lease_id, snap.now)
-        return ShareAtInstant(record, snap.now)
+        return AtInstant(record, snap.now)
 
     return engine.read(body)
 

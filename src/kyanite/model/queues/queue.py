@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
+from kyanite.model.named import NamedKey, finder, loader
 from kyanite.model.page import Page, page_by_name
 from kyanite.model.records import Policy, encode
 from kyanite.rules.refusals import Reason, Refused
@@ -24,11 +25,7 @@ from kyanite.values import Instant
 COUNT_SHARDS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class QueueKey:
-    account: str
-    name: str
-
+class QueueKey(NamedKey, frozen=True, gc=False):
     @property
     def key(self) -> bytes:
         return keys.queue(self.account, self.name)
@@ -42,6 +39,8 @@ class QueueRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 decode_queue: Callable[[bytes], QueueRecord] = msgspec.msgpack.Decoder(QueueRecord).decode
+load: Callable[[Snapshot, QueueKey], QueueRecord] = loader(keys.queue, decode_queue, Reason.QUEUE_NOT_FOUND)
+find: Callable[[Engine, QueueKey], Awaitable[QueueRecord | None]] = finder(keys.queue, decode_queue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +49,6 @@ class QueueWithCount:
 
     record: QueueRecord
     message_count: int
-
-
-def load(snap: Snapshot, queue: QueueKey) -> QueueRecord:
-    """The queue. Refuses if there is none."""
-    stored = snap.get(keys.queue(queue.account, queue.name))
-    if stored is None:
-        raise Refused(Reason.QUEUE_NOT_FOUND)
-    return decode_queue(stored)
 
 
 def create(engine: Engine, queue: QueueKey, metadata: dict[str, str]) -> Awaitable[bool]:
@@ -78,16 +69,6 @@ def create(engine: Engine, queue: QueueKey, metadata: dict[str, str]) -> Awaitab
 def _without_case(metadata: dict[str, str]) -> dict[str, str]:
     """Names compare without case."""
     return {name.lower(): value for name, value in metadata.items()}
-
-
-def find(engine: Engine, queue: QueueKey) -> Awaitable[QueueRecord | None]:
-    """The queue or None: for authorisation, before the operation itself runs."""
-
-    def body(snap: Snapshot) -> QueueRecord | None:
-        stored = snap.get(queue.key)
-        return None if stored is None else decode_queue(stored)
-
-    return engine.read(body)
 
 
 def get_properties(engine: Engine, queue: QueueKey) -> Awaitable[QueueWithCount]:

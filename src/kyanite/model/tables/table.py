@@ -7,13 +7,13 @@ small transaction. Tables have no ETags; the last writer of a policy wins.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
+from kyanite.model.named import NamedKey, finder, loader
 from kyanite.model.records import Policy, encode
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
@@ -22,10 +22,7 @@ MAX_TABLES_READ = 5000
 """A page of a listing ends after so many tables, however few of them match."""
 
 
-class TableKey(NamedTuple):
-    account: str
-    name: str
-
+class TableKey(NamedKey, frozen=True, gc=False):
     @property
     def key(self) -> bytes:
         return keys.table(self.account, self.name)
@@ -40,6 +37,8 @@ class TableRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 decode_table: Callable[[bytes], TableRecord] = msgspec.msgpack.Decoder(TableRecord).decode
+load: Callable[[Snapshot, TableKey], TableRecord] = loader(keys.table, decode_table, Reason.TABLE_NOT_FOUND)
+find: Callable[[Engine, TableKey], Awaitable[TableRecord | None]] = finder(keys.table, decode_table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +48,6 @@ class TablePage:
     """Where the next page begins, or None when this was the last."""
 
 
-def load(snap: Snapshot, table: TableKey) -> TableRecord:
-    """The table. Refuses if there is none."""
-    stored = snap.get(keys.table(table.account, table.name))
-    if stored is None:
-        raise Refused(Reason.TABLE_NOT_FOUND)
-    return decode_table(stored)
-
-
 def create(engine: Engine, table: TableKey) -> Awaitable[None]:
     def body(tx: Transaction) -> None:
         if tx.get(table.key) is not None:
@@ -64,16 +55,6 @@ def create(engine: Engine, table: TableKey) -> Awaitable[None]:
         tx.put(table.key, encode(TableRecord(id=tx.new_id(), name=table.name, created_at=tx.now)))
 
     return engine.run(body)
-
-
-def find(engine: Engine, table: TableKey) -> Awaitable[TableRecord | None]:
-    """The table or None: for authorisation, before the operation itself runs."""
-
-    def body(snap: Snapshot) -> TableRecord | None:
-        stored = snap.get(table.key)
-        return None if stored is None else decode_table(stored)
-
-    return engine.read(body)
 
 
 def get(engine: Engine, table: TableKey) -> Awaitable[TableRecord]:

@@ -1,0 +1,55 @@
+"""What an account holds by name: containers, queues, tables and shares. How they are keyed, loaded and found."""
+
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from kyanite.engine.api import Engine, Snapshot
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.values import Instant
+
+
+class NamedKey(msgspec.Struct, frozen=True, gc=False):
+    account: str
+    name: str
+
+
+K = TypeVar("K", bound=NamedKey)
+R = TypeVar("R")
+
+
+class AtInstant(msgspec.Struct, Generic[R], frozen=True, gc=False):
+    """A record and the instant at which it was read: lease states depend on the time."""
+
+    record: R
+    at: Instant
+
+
+def loader(
+    row_of: Callable[[str, str], bytes], decode: Callable[[bytes], R], absent: Reason
+) -> Callable[[Snapshot, K], R]:
+    """A function that loads what has a key, or refuses because there is none."""
+
+    def load(snap: Snapshot, key: K) -> R:
+        stored = snap.get(row_of(key.account, key.name))
+        if stored is None:
+            raise Refused(absent)
+        return decode(stored)
+
+    return load
+
+
+def finder(
+    row_of: Callable[[str, str], bytes], decode: Callable[[bytes], R]
+) -> Callable[[Engine, K], Awaitable[R | None]]:
+    """A function that finds what has a key, or None: for authorisation, before the operation itself runs."""
+
+    def find(engine: Engine, key: K) -> Awaitable[R | None]:
+        def body(snap: Snapshot) -> R | None:
+            stored = snap.get(row_of(key.account, key.name))
+            return None if stored is None else decode(stored)
+
+        return engine.read(body)
+
+    return find
