@@ -7,7 +7,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -96,13 +96,8 @@ class Wire:
         return data
 
 
-@contextmanager
-def wire(server: ServerProcess) -> Iterator[Wire]:
-    made = Wire(server)
-    try:
-        yield made
-    finally:
-        made.close()
+def wire(server: ServerProcess) -> closing[Wire]:
+    return closing(Wire(server))
 
 
 @pytest.fixture

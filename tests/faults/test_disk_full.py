@@ -36,6 +36,17 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield made
 
 
+@pytest.fixture
+def disk_server(disk: SmallDisk) -> Iterator[ServerProcess]:
+    """A server of two workers whose store is on the small disk."""
+    server = ServerProcess("--workers", "2", location=disk.folder / "store", program=(*disk.enter, *SERVE))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
 def content_of(name: str) -> bytes:
     return random.Random(name).randbytes(SIZES[name.partition("-")[0]])
 
@@ -76,99 +87,88 @@ async def check_stored(connection: Connection, stored_names: list[str], refused:
     assert {name.text for name in root.iter("Name")} == set(stored_names)
 
 
-async def test_nothing_is_lost_and_reads_go_on_and_space_makes_it_well(disk: SmallDisk) -> None:
-    server = ServerProcess("--workers", "2", location=disk.folder / "store", program=(*disk.enter, *SERVE))
-    try:
-        server.start()
-        token = token_of(server)
-        pids = server.worker_pids()
-        stored_names: list[str] = []
-        refused: list[str] = []
-        async with connected(server, token, each=2) as workers:
-            everyone = [connection for connections in workers.values() for connection in connections]
-            for number, kind in enumerate([*SIZES] * 4):
-                assert (await put(everyone[number % 4], f"{kind}-before-{number}")).status == 201
-                stored_names.append(f"{kind}-before-{number}")
-            for round_number in range(2):
-                disk.fill()
-                for kind in ("large", "middling", "small"):
-                    outcomes = await asyncio.gather(
-                        *(
-                            write_until_refused(connection, kind, f"{round_number}-{number}")
-                            for number, connection in enumerate(everyone)
-                        )
+async def test_nothing_is_lost_and_reads_go_on_and_space_makes_it_well(
+    disk: SmallDisk, disk_server: ServerProcess
+) -> None:
+    token = token_of(disk_server)
+    pids = disk_server.worker_pids()
+    stored_names: list[str] = []
+    refused: list[str] = []
+    async with connected(disk_server, token, each=2) as workers:
+        everyone = [connection for connections in workers.values() for connection in connections]
+        for number, kind in enumerate([*SIZES] * 4):
+            assert (await put(everyone[number % 4], f"{kind}-before-{number}")).status == 201
+            stored_names.append(f"{kind}-before-{number}")
+        for round_number in range(2):
+            disk.fill()
+            for kind in ("large", "middling", "small"):
+                outcomes = await asyncio.gather(
+                    *(
+                        write_until_refused(connection, kind, f"{round_number}-{number}")
+                        for number, connection in enumerate(everyone)
                     )
-                    stored_names += [name for stored, _ in outcomes for name in stored]
-                    refused += [name for _, name in outcomes]
-                await check_stored(everyone[0], stored_names, refused)
-                await check_stored(everyone[-1], stored_names, refused)
-                disk.empty()
-                for number, kind in enumerate(SIZES):
-                    name = f"{kind}-after-{round_number}"
-                    assert (await put(everyone[number], name)).status == 201
-                    stored_names.append(name)
-                await check_stored(everyone[0], stored_names, refused)
-        assert server.worker_pids() == pids, "a worker did not survive"
-        print(f"{len(stored_names)} blobs stored_names, {len(refused)} refused")
-        server.kill9()
-        server.start()
-        async with connected(server, token) as workers:
-            for (connection,) in workers.values():
-                await check_stored(connection, stored_names, refused)
-        assert server.stop() == 0
-        verify = [*disk.enter, sys.executable, "-m", "kyanite.server.cli", "verify"]
-        subprocess.run([*verify, "--location", str(server.location)], check=True, timeout=60)
-    finally:
-        server.close()
+                )
+                stored_names += [name for stored, _ in outcomes for name in stored]
+                refused += [name for _, name in outcomes]
+            await check_stored(everyone[0], stored_names, refused)
+            await check_stored(everyone[-1], stored_names, refused)
+            disk.empty()
+            for number, kind in enumerate(SIZES):
+                name = f"{kind}-after-{round_number}"
+                assert (await put(everyone[number], name)).status == 201
+                stored_names.append(name)
+            await check_stored(everyone[0], stored_names, refused)
+    assert disk_server.worker_pids() == pids, "a worker did not survive"
+    print(f"{len(stored_names)} blobs stored_names, {len(refused)} refused")
+    disk_server.kill9()
+    disk_server.start()
+    async with connected(disk_server, token) as workers:
+        for (connection,) in workers.values():
+            await check_stored(connection, stored_names, refused)
+    assert disk_server.stop() == 0
+    verify = [*disk.enter, sys.executable, "-m", "kyanite.server.cli", "verify"]
+    subprocess.run([*verify, "--location", str(disk_server.location)], check=True, timeout=60)
 
 
-async def test_workers_and_servers_start_on_a_full_disk_and_serve_reads(disk: SmallDisk) -> None:
-    server = ServerProcess("--workers", "2", location=disk.folder / "store", program=(*disk.enter, *SERVE))
-    try:
-        server.start()
-        token = token_of(server)
-        stored_names = [f"{kind}-{number}" for kind in SIZES for number in range(3)]
-        async with connected(server, token) as workers:
-            (writer,), _ = workers.values()
-            for name in stored_names:
-                assert (await put(writer, name)).status == 201
-        disk.fill()
-        for victim in server.worker_pids():
-            os.kill(victim, signal.SIGKILL)
-            await until(lambda pid=victim: not is_alive(pid) and len(server.worker_pids()) == 2)  # type: ignore[misc]
-            async with connected(server, token) as workers:
-                for (connection,) in workers.values():
-                    await check_stored(connection, stored_names, [])
-            disk.fill()  # The dead leave space that they had taken ahead.
-        server.kill9()
-        server.start()
-        async with connected(server, token) as workers:
+async def test_workers_and_servers_start_on_a_full_disk_and_serve_reads(
+    disk: SmallDisk, disk_server: ServerProcess
+) -> None:
+    token = token_of(disk_server)
+    stored_names = [f"{kind}-{number}" for kind in SIZES for number in range(3)]
+    async with connected(disk_server, token) as workers:
+        (writer,), _ = workers.values()
+        for name in stored_names:
+            assert (await put(writer, name)).status == 201
+    disk.fill()
+    for victim in disk_server.worker_pids():
+        os.kill(victim, signal.SIGKILL)
+        await until(lambda pid=victim: not is_alive(pid) and len(disk_server.worker_pids()) == 2)  # type: ignore[misc]
+        async with connected(disk_server, token) as workers:
             for (connection,) in workers.values():
                 await check_stored(connection, stored_names, [])
-        disk.empty()
-        async with Connection(server, token) as connection:
-            assert (await put(connection, "large-after")).status == 201
-            await check_stored(connection, [*stored_names, "large-after"], [])
-    finally:
-        server.close()
+        disk.fill()  # The dead leave space that they had taken ahead.
+    disk_server.kill9()
+    disk_server.start()
+    async with connected(disk_server, token) as workers:
+        for (connection,) in workers.values():
+            await check_stored(connection, stored_names, [])
+    disk.empty()
+    async with Connection(disk_server, token) as connection:
+        assert (await put(connection, "large-after")).status == 201
+        await check_stored(connection, [*stored_names, "large-after"], [])
 
 
-async def test_a_full_disk_in_the_middle_of_an_upload(disk: SmallDisk) -> None:
+async def test_a_full_disk_in_the_middle_of_an_upload(disk: SmallDisk, disk_server: ServerProcess) -> None:
     """The client gets an error, the rest of its body is not waited for, and what was written of it goes."""
-    server = ServerProcess("--workers", "2", location=disk.folder / "store", program=(*disk.enter, *SERVE))
-    try:
-        server.start()
-        async with connected(server, token_of(server)) as workers:
-            (doomed,), (other,) = workers.values()
-            assert (await put(other, "large-kept")).status == 201
-            free = disk.free_bytes
-            answer = await doomed.request("PUT", "box/large-huge", bytes(200 * MIB), PUT)
-            check_refusal(answer)
-            await check_stored(other, ["large-kept"], ["large-huge"])
-            await until(lambda: disk.free_bytes > free - MIB)
-            assert (await put(other, "large-next")).status == 201
-    finally:
-        server.close()
+    async with connected(disk_server, token_of(disk_server)) as workers:
+        (doomed,), (other,) = workers.values()
+        assert (await put(other, "large-kept")).status == 201
+        free = disk.free_bytes
+        answer = await doomed.request("PUT", "box/large-huge", bytes(200 * MIB), PUT)
+        check_refusal(answer)
+        await check_stored(other, ["large-kept"], ["large-huge"])
+        await until(lambda: disk.free_bytes > free - MIB)
+        assert (await put(other, "large-next")).status == 201
 
 
 async def test_a_file_that_may_not_grow_is_a_full_disk_too(server: ServerProcess, token: str) -> None:

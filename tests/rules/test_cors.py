@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import pytest
 
 from kyanite.rules import cors
@@ -24,6 +26,12 @@ NO_HEADERS = rule(("http://a.com",), ("GET",))
 
 CONSENT_A = Consent("http://a.com", True, ("x-ms-*",), 5)
 CONSENT_ANY = Consent("*", False, ("*",), 60)
+
+
+def named(cases: Sequence[tuple[object, ...]]) -> list[object]:
+    """Cases as tests that are called by their first word."""
+    return [pytest.param(*values, id=str(name)) for name, *values in cases]
+
 
 PREFLIGHTS = [
     ("no rules", [], "http://a.com", "GET", [], None),
@@ -64,8 +72,7 @@ PREFLIGHTS = [
 
 @pytest.mark.parametrize(
     ("rules", "origin", "method", "headers", "consent"),
-    [case[1:] for case in PREFLIGHTS],
-    ids=[case[0] for case in PREFLIGHTS],
+    named(PREFLIGHTS),
 )
 def test_preflights(
     rules: list[CorsRule], origin: str, method: str, headers: list[str], consent: Consent | None
@@ -87,8 +94,7 @@ ACTUAL = [
 
 @pytest.mark.parametrize(
     ("rules", "origin", "method", "consent", "varies"),
-    [case[1:] for case in ACTUAL],
-    ids=[case[0] for case in ACTUAL],
+    named(ACTUAL),
 )
 def test_actual_requests(
     rules: list[CorsRule], origin: str, method: str, consent: Consent | None, varies: bool

@@ -154,23 +154,23 @@ ACTIONS_ON_INFINITE: list[tuple[str, Action, tuple[Outcome, ...]]] = [
 def cells(
     rows: Sequence[tuple[str, T, tuple[U, ...]]],
     situations: Mapping[State, Situation],
+    lease: str = "finite",
+    *,
     columns: Iterable[State] = State,
 ) -> list[object]:
-    """Each cell of a table as a test of its own, named by its row and column."""
+    """Each cell of a table as a test of its own, named by its row, its column and the kind of lease."""
     return [
-        pytest.param(request, situations[state], expected, id=f"{name} - {state.value}")
+        pytest.param(request, situations[state], expected, id=f"{name} - {state.value} - {lease}")
         for name, request, outcomes in rows
         for state, expected in zip(columns, outcomes, strict=True)
     ]
 
 
-@pytest.mark.parametrize(("action", "situation", "expected"), cells(ACTIONS, SITUATIONS))
-def test_an_action_on_a_finite_lease(action: Action, situation: Situation, expected: Outcome) -> None:
-    assert outcome(action, situation) == expected
-
-
-@pytest.mark.parametrize(("action", "situation", "expected"), cells(ACTIONS_ON_INFINITE, INFINITE_SITUATIONS))
-def test_an_action_on_an_infinite_lease(action: Action, situation: Situation, expected: Outcome) -> None:
+@pytest.mark.parametrize(
+    ("action", "situation", "expected"),
+    cells(ACTIONS, SITUATIONS) + cells(ACTIONS_ON_INFINITE, INFINITE_SITUATIONS, "infinite"),
+)
+def test_an_action_on_a_lease(action: Action, situation: Situation, expected: Outcome) -> None:
     assert outcome(action, situation) == expected
 
 
@@ -317,13 +317,11 @@ USES_OF_INFINITE: list[tuple[str, Use, tuple[Answer, ...]]] = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("use", "situation", "expected"), cells(USES_OF_FINITE, SITUATIONS))
-def test_using_what_has_a_finite_lease(use: Use, situation: Situation, expected: Answer) -> None:
-    assert answer(use, situation) == expected
-
-
-@pytest.mark.parametrize(("use", "situation", "expected"), cells(USES_OF_INFINITE, INFINITE_SITUATIONS))
-def test_using_what_has_an_infinite_lease(use: Use, situation: Situation, expected: Answer) -> None:
+@pytest.mark.parametrize(
+    ("use", "situation", "expected"),
+    cells(USES_OF_FINITE, SITUATIONS) + cells(USES_OF_INFINITE, INFINITE_SITUATIONS, "infinite"),
+)
+def test_using_what_has_a_lease(use: Use, situation: Situation, expected: Answer) -> None:
     assert answer(use, situation) == expected
 
 
@@ -401,7 +399,8 @@ FILE_ACTIONS: list[tuple[str, Action, tuple[Outcome, ...]]] = [
 
 
 @pytest.mark.parametrize(
-    ("action", "situation", "expected"), cells(FILE_ACTIONS, INFINITE_SITUATIONS, FILE_STATES)
+    ("action", "situation", "expected"),
+    cells(FILE_ACTIONS, INFINITE_SITUATIONS, "infinite", columns=FILE_STATES),
 )
 def test_an_action_on_a_file(action: Action, situation: Situation, expected: Outcome) -> None:
     assert outcome(action, situation) == expected

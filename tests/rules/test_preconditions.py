@@ -6,8 +6,9 @@ import pytest
 
 from kyanite.rules import preconditions
 from kyanite.rules.preconditions import NONE, Conditions
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import Reason
 from kyanite.values import TICKS_PER_SECOND, ETag, Instant
+from tests.rules.refusing import reason_of
 
 TAG = ETag("0x8DE24A1B2C3D4E5")
 OTHER = "0x8DE24A1B2C3D4E6"
@@ -47,11 +48,7 @@ def given(
 
 
 def answer(check: Callable[[], None]) -> Reason | str:
-    try:
-        check()
-    except Refused as refused:
-        return refused.reason
-    return OK
+    return reason_of(check) or OK
 
 
 # One header

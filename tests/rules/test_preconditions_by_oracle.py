@@ -14,8 +14,9 @@ import pytest
 
 from kyanite.rules import preconditions
 from kyanite.rules.preconditions import Conditions
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import Reason
 from kyanite.values import TICKS_PER_SECOND, ETag, Instant
+from tests.rules.refusing import reason_of
 
 
 class Resource(NamedTuple):
@@ -52,19 +53,11 @@ def instant(second: int | None) -> Instant | None:
     return None if second is None else Instant(second * TICKS_PER_SECOND)
 
 
-def verdict(check: Callable[[], None]) -> Reason | None:
-    try:
-        check()
-    except Refused as refused:
-        return refused.reason
-    return None
-
-
 def refusal(check: Callable[[ETag, Instant], None], resource: Resource) -> Reason | None:
     """What is refused, whatever the fraction of the second."""
     etag = ETag(resource.etag)
     times = [Instant(resource.second * TICKS_PER_SECOND + fraction) for fraction in FRACTIONS]
-    (reason,) = {verdict(partial(check, etag, time)) for time in times}
+    (reason,) = {reason_of(partial(check, etag, time)) for time in times}
     return reason
 
 
@@ -154,7 +147,7 @@ def test_a_write_where_nothing_exists(holds_lease: bool) -> None:
         check = partial(
             preconditions.check_write, conditions, None, None, creates=True, holds_lease=holds_lease
         )
-        assert verdict(check) is expected, conditions
+        assert reason_of(check) is expected, conditions
 
 
 def test_a_write_that_minds_only_time() -> None:

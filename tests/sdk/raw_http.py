@@ -9,22 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from urllib.parse import urlsplit
-from xml.etree import ElementTree
+
+from tests.answers import ServiceAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(ServiceAnswer):
     status: int
     headers: http.client.HTTPMessage
     body: bytes
-
-    @property
-    def code(self) -> str:
-        return self.headers.get("x-ms-error-code", "")
-
-    @property
-    def xml(self) -> ElementTree.Element:
-        return ElementTree.fromstring(self.body.decode("utf-8-sig"))
 
 
 def fetch(

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 from kyanite.engine.api import Engine
 from kyanite.engine.memory.engine import MemoryEngine
@@ -23,6 +22,7 @@ from kyanite.wire import http_date, shared_key
 from kyanite.wire.http import FileSlice, Request, Response
 from kyanite.wire.shared_key import SharedKey, Signable
 from kyanite.wire.uri import decode_query, decode_target
+from tests.answers import ServiceAnswer
 
 ACCOUNT = AccountKeys("acme", (b"first key of acme", b"second key of acme"))
 OTHER = AccountKeys("other", (b"key of the other",))
@@ -61,20 +61,12 @@ class BytesBody:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(ServiceAnswer):
     status: int
     headers: Mapping[str, str]
     """By lower-case name."""
     raw_headers: list[tuple[str, str]]
     body: bytes
-
-    @property
-    def code(self) -> str:
-        return self.headers.get("x-ms-error-code", "")
-
-    @property
-    def xml(self) -> ElementTree.Element:
-        return ElementTree.fromstring(self.body.decode("utf-8-sig"))
 
 
 def _accounts(store: Store) -> dict[str, Account]:

@@ -138,22 +138,13 @@ class TestReopening:
 
         on_loop(main())
 
-    def test_what_is_not_a_store_is_refused(self, tmp_path: Path) -> None:
-        (tmp_path / "store.sqlite3").write_bytes(b"something else entirely " * 1000)
-
-        async def main() -> None:
-            with pytest.raises(EngineError, match="not a database"):
-                SqliteEngine.open(tmp_path)
-
-        on_loop(main())
-
-    def test_a_failed_opening_leaves_no_descriptor_open(self, tmp_path: Path) -> None:
+    def test_what_is_not_a_store_is_refused_and_leaves_no_descriptor_open(self, tmp_path: Path) -> None:
         (tmp_path / "store.sqlite3").write_bytes(b"something else entirely " * 1000)
 
         async def main() -> None:
             before = len(os.listdir("/dev/fd"))
             for _ in range(3):
-                with pytest.raises(EngineError):
+                with pytest.raises(EngineError, match="not a database"):
                     SqliteEngine.open(tmp_path)
             assert len(os.listdir("/dev/fd")) == before
 
@@ -312,17 +303,24 @@ def wait_until_visible(folder: Path, key: bytes, value: bytes) -> None:
     connection.close()
 
 
+def delayed_sync() -> tuple[Event, Event, Callable[[str, str], None]]:
+    """A hook that stops in a sync of the log: that it has, that it may go on, and the hook."""
+    entered, go_on = Event(), Event()
+
+    def hook(what: str, file: str) -> None:
+        if what == SYNC and file.endswith("-wal"):
+            entered.set()
+            assert go_on.wait(PATIENCE_SECONDS)
+
+    return entered, go_on, hook
+
+
 class TestGroupCommit:
     def test_no_outcome_is_released_before_the_commit_is_on_disk(
         self, tmp_path: Path, files: SpoiledFiles
     ) -> None:
         """Not even a refusal; and reads go on meanwhile, seeing what was there before."""
-        entered, go_on = Event(), Event()
-
-        def hook(what: str, file: str) -> None:
-            if what == SYNC and file.endswith("-wal"):
-                entered.set()
-                assert go_on.wait(PATIENCE_SECONDS)
+        entered, go_on, hook = delayed_sync()
 
         async def main() -> None:
             engine = SqliteEngine.open(tmp_path, vfs=files.name)
@@ -433,12 +431,7 @@ class TestGroupCommit:
         on_loop(main())
 
     def test_the_writer_is_known_to_other_processes(self, tmp_path: Path, files: SpoiledFiles) -> None:
-        entered, go_on = Event(), Event()
-
-        def hook(what: str, file: str) -> None:
-            if what == SYNC and file.endswith("-wal"):
-                entered.set()
-                assert go_on.wait(PATIENCE_SECONDS)
+        entered, go_on, hook = delayed_sync()
 
         async def main() -> None:
             shared_state = SharedState(tmp_path)

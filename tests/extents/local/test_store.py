@@ -240,11 +240,17 @@ def test_discarded_extents_are_gone(tmp_path: Path) -> None:
     run(tmp_path, body)
 
 
+async def put_alone(extents: LocalExtents, folder: Path, length: int) -> tuple[Extent, Path]:
+    """An extent in a store that has no other, and the file that it is in."""
+    stored = await extents.put(noise(length))
+    extents.commit([stored])
+    (file,) = segment_files(folder)
+    return stored, file
+
+
 def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
     async def body(extents: LocalExtents) -> None:
-        stored = await extents.put(noise(600_000))
-        extents.commit([stored])
-        (file,) = segment_files(tmp_path)
+        stored, file = await put_alone(extents, tmp_path, 600_000)
         with file.open("r+b") as handle:
             handle.seek(stored.start + 300_000)
             byte = handle.read(1)[0]
@@ -276,9 +282,7 @@ def test_a_stream_of_a_damaged_extent_never_gives_its_last_piece(tmp_path: Path)
 
 def test_missing_bytes_are_noticed(tmp_path: Path) -> None:
     async def body(extents: LocalExtents) -> None:
-        stored = await extents.put(noise(50_000))
-        extents.commit([stored])
-        (file,) = segment_files(tmp_path)
+        stored, file = await put_alone(extents, tmp_path, 50_000)
         os.truncate(file, stored.start + 100)
         with pytest.raises(Damaged):
             await extents.read(stored, 50, 100)

@@ -88,21 +88,22 @@ def test_snapshots_deleted_by_a_mark_are_gone_for_every_function(
     store.check_nothing_leaks()
 
 
-def test_hidden_snapshots_do_not_count_as_present(store: BlobStore) -> None:
+def put_with_hidden_snapshots(store: BlobStore) -> None:
     store.put("b")
     for _ in range(MANY):
         store.snapshot("b")
     store.delete("b", snapshots=Snapshots.ONLY)
+
+
+def test_hidden_snapshots_do_not_count_as_present(store: BlobStore) -> None:
+    put_with_hidden_snapshots(store)
     store.delete("b")
     assert not store.exists("b")
     store.check_nothing_leaks()
 
 
 def test_a_second_mark_covers_the_snapshots_since(store: BlobStore) -> None:
-    store.put("b")
-    for _ in range(MANY):
-        store.snapshot("b")
-    store.delete("b", snapshots=Snapshots.ONLY)
+    put_with_hidden_snapshots(store)
     since = [store.snapshot("b") for _ in range(3)]
     store.delete("b", snapshots=Snapshots.ONLY)
     assert not any(store.exists("b", at) for at in since)

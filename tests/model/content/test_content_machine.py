@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kyanite.extents.api import Extent
-from kyanite.model.content import content, interval_rows, layers, reading
+from kyanite.model.content import content, reading
 from kyanite.model.content.content import NO_CONTENT, Content
-from kyanite.model.maintenance import compaction
 from tests.model.content.world import OWNER, World
 from tests.profiles import examples
 
@@ -154,18 +153,7 @@ class Contents(RuleBasedStateMachine):
         assert self.world.segments.data == {}
 
 
-@pytest.fixture
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits so small that a few steps reach them."""
-    monkeypatch.setattr(interval_rows, "ROW_MAX", 3)
-    monkeypatch.setattr(content, "SHORT_MAX", 2)
-    monkeypatch.setattr(content, "_SPLICE_ROWS_MAX", 3)
-    monkeypatch.setattr(compaction, "ROWS_PER_STEP", 2)
-    for module in (layers, compaction):
-        monkeypatch.setattr(module, "DEPTH_MAX", 2)
-
-
-@pytest.mark.usefixtures("_small")
+@pytest.mark.usefixtures("small_limits")
 def test_contents_against_byte_arrays() -> None:
     Contents.TestCase.settings = settings(
         max_examples=examples(60),
@@ -176,7 +164,7 @@ def test_contents_against_byte_arrays() -> None:
     Contents.TestCase().runTest()
 
 
-@pytest.mark.usefixtures("_small")
+@pytest.mark.usefixtures("small_limits")
 @pytest.mark.parametrize("seed", range(examples(SEEDS)))
 def test_a_random_walk(seed: int) -> None:
     chance = Random(seed)

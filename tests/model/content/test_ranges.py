@@ -7,28 +7,19 @@ from random import Random
 import pytest
 
 from kyanite.engine.api import Snapshot
-from kyanite.model.content import content, interval_rows, layers, ranges
+from kyanite.model.content import content, ranges
 from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.content.ranges import Range, RangePage
-from kyanite.model.maintenance import compaction
 from tests.model.content.world import World
 
 SPACE = 300
+
+pytestmark = pytest.mark.usefixtures("small_limits")
 
 
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interval_rows, "ROW_MAX", 3)
-    monkeypatch.setattr(content, "SHORT_MAX", 2)
-    monkeypatch.setattr(content, "_SPLICE_ROWS_MAX", 3)
-    monkeypatch.setattr(compaction, "ROWS_PER_STEP", 2)
-    for module in (layers, compaction):
-        monkeypatch.setattr(module, "DEPTH_MAX", 2)
 
 
 class Written:

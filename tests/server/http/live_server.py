@@ -1,14 +1,12 @@
-"""The HTTP front end on a real socket, in a thread with a loop of its own, and blocking clients to talk to it."""
+"""The HTTP front end on a real socket, in a thread with a loop of its own."""
 
 import asyncio
 import gc
 import os
-import re
 import socket
 import ssl
 import threading
-import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
@@ -18,11 +16,9 @@ from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import HttpServer, serve
 from kyanite.wire.http import FileSlice, Handler, Piece, Request, Response
+from tests.server.http.blocking_client import PATIENCE_SECONDS, read_to_end, until
 
 T = TypeVar("T")
-
-PATIENCE_SECONDS = 10.0
-"""How long a client waits for anything before its test fails."""
 
 
 class LiveHttp:
@@ -96,56 +92,21 @@ class LiveHttp:
 
         return self.run(count())
 
-
-def read_to_end(client: socket.socket) -> bytes:
-    data = bytearray()
-    while piece := client.recv(65536):
-        data += piece
-    return bytes(data)
-
-
-def read_some(client: socket.socket, ending: bytes) -> bytes:
-    """Read until what came ends like this."""
-    data = bytearray()
-    while not data.endswith(ending):
-        piece = client.recv(65536)
-        assert piece, f"the server closed after {bytes(data)!r}"
-        data += piece
-    return bytes(data)
-
-
-def undated(answer: bytes) -> bytes:
-    """Answers without what depends on the clock."""
-    return re.sub(rb"Date: [^\r]*GMT\r\n", b"", answer)
-
-
-def statuses(answers: bytes) -> list[int]:
-    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", answers)]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that other threads bring about."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
-
-
-@contextmanager
-def nothing_left(live: LiveHttp) -> Iterator[None]:
-    """Whatever happens inside leaves no connection, task or descriptor behind, nor work for the collector."""
-    gc.collect()
-    gc.disable()
-    try:
-        descriptors = len(os.listdir("/proc/self/fd"))
-        yield
-        until(lambda: live.server.stats.connections_open == 0)
-        until(lambda: live.pending_tasks() == 0)
-        assert live.server.stats.requests_in_flight == 0
-        until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
-        until(lambda: not any(isinstance(thing, HttpConnection) for thing in gc.get_objects()))
-    finally:
-        gc.enable()
+    @contextmanager
+    def nothing_left(self) -> Iterator[None]:
+        """Whatever happens inside leaves no connection, task or descriptor behind, nor work for the collector."""
+        gc.collect()
+        gc.disable()
+        try:
+            descriptors = len(os.listdir("/proc/self/fd"))
+            yield
+            until(lambda: self.server.stats.connections_open == 0)
+            until(lambda: self.pending_tasks() == 0)
+            assert self.server.stats.requests_in_flight == 0
+            until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
+            until(lambda: not any(isinstance(thing, HttpConnection) for thing in gc.get_objects()))
+        finally:
+            gc.enable()
 
 
 async def describe(request: Request) -> Response:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kyanite.wire.http import FileSlice, Piece, Request, Response
-from tests.server.http.live_server import LiveHttp, nothing_left, read_to_end, until
+from tests.server.http.blocking_client import read_to_end, until
+from tests.server.http.live_server import LiveHttp
 
 
 def reset(client: socket.socket) -> None:
@@ -96,7 +97,7 @@ PUT = b"PUT %b HTTP/1.1\r\nHost: h\r\nContent-Length: 20000\r\n\r\n" + b"x" * 20
 def test_while_sending(everything: Everything, leave: Callable[[socket.socket], None], path: bytes) -> None:
     request = PUT % path
     cuts = [0, 1, 5, 20, 40, 54, 55, 60, 8192, 8193, 15_000, len(request) - 1, len(request)]
-    with LiveHttp(everything) as live, nothing_left(live):
+    with LiveHttp(everything) as live, live.nothing_left():
         for cut in cuts:
             client = live.connect()
             client.sendall(request[:cut])
@@ -112,7 +113,7 @@ def test_while_sending(everything: Everything, leave: Callable[[socket.socket], 
 def test_while_receiving(
     everything: Everything, leave: Callable[[socket.socket], None], received: int
 ) -> None:
-    with LiveHttp(everything) as live, nothing_left(live):
+    with LiveHttp(everything) as live, live.nothing_left():
         client = live.connect()
         client.sendall(PUT % b"/")
         for _ in range(received):
@@ -137,7 +138,7 @@ def test_while_the_handler_waits(leave: Callable[[socket.socket], None]) -> None
             raise
         return Response(200)
 
-    with LiveHttp(hang) as live, nothing_left(live):
+    with LiveHttp(hang) as live, live.nothing_left():
         clients = [live.connect() for _ in range(5)]
         for number, client in enumerate(clients):
             client.sendall(b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n" % number)
@@ -158,7 +159,7 @@ def test_an_answer_without_a_client_is_released() -> None:
             await asyncio.sleep(0.01)
         return Response(200, body=b"too late", release=lambda: released.append(1))
 
-    with LiveHttp(stubborn) as live, nothing_left(live):
+    with LiveHttp(stubborn) as live, live.nothing_left():
         with live.connect() as client:
             client.sendall(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
             until(lambda: live.server.stats.requests_in_flight == 1)
@@ -166,7 +167,7 @@ def test_an_answer_without_a_client_is_released() -> None:
 
 
 def test_a_client_that_stops_sending_still_gets_an_answer_that_has_begun(everything: Everything) -> None:
-    with LiveHttp(everything) as live, nothing_left(live), live.connect() as client:
+    with LiveHttp(everything) as live, live.nothing_left(), live.connect() as client:
         client.sendall(PUT % b"/")
         begun = client.recv(10)
         client.shutdown(socket.SHUT_WR)
@@ -175,7 +176,7 @@ def test_a_client_that_stops_sending_still_gets_an_answer_that_has_begun(everyth
 
 
 def test_a_crowd_leaves_nothing_behind(everything: Everything) -> None:
-    with LiveHttp(everything) as live, nothing_left(live):
+    with LiveHttp(everything) as live, live.nothing_left():
         for round_number in range(40):
             client = live.connect()
             client.sendall((PUT % b"/wait") * 2)

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import Callable, Coroutine
 
 import pytest
 
@@ -106,15 +107,24 @@ async def test_an_error_of_what_is_waited_for_reaches_the_work() -> None:
         await task
 
 
+async def cancelled_after(
+    iterations: int, work: "Callable[[asyncio.Future[str]], Coroutine[object, object, None]]"
+) -> "asyncio.Task[None]":
+    """A task that waits for what never comes, cancelled after so many iterations of the loop."""
+    loop = asyncio.get_running_loop()
+    task = eager.start(work(loop.create_future()), loop)
+    assert task is not None
+    for _ in range(iterations):
+        await asyncio.sleep(0)
+    task.cancel()
+    return task
+
+
 @pytest.mark.parametrize("iterations_before", [0, 1, 3])
 async def test_cancelled_at_any_time(iterations_before: int) -> None:
     """Even before the task has taken its first step."""
-    loop, steps = asyncio.get_running_loop(), Steps()
-    task = eager.start(steps.clinging_to(loop.create_future()), loop)
-    assert task is not None
-    for _ in range(iterations_before):
-        await asyncio.sleep(0)
-    task.cancel()
+    steps = Steps()
+    task = await cancelled_after(iterations_before, steps.clinging_to)
     await asyncio.sleep(0.01)
     assert steps.done == ["cancelled"]
     task.cancel()
@@ -125,12 +135,8 @@ async def test_cancelled_at_any_time(iterations_before: int) -> None:
 
 @pytest.mark.parametrize("iterations_before", [0, 1])
 async def test_cancelled_in_vain(iterations_before: int) -> None:
-    loop, steps = asyncio.get_running_loop(), Steps()
-    task = eager.start(steps.shrugging_off(loop.create_future()), loop)
-    assert task is not None
-    for _ in range(iterations_before):
-        await asyncio.sleep(0)
-    task.cancel()
+    steps = Steps()
+    task = await cancelled_after(iterations_before, steps.shrugging_off)
     await task
     assert steps.done == ["what of it"]
 

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.request_parser import IncomingRequest, RequestReader
 from tests.profiles import examples
+from tests.server.http.blocking_client import statuses
 from tests.server.http.flow import StillFlow
-from tests.server.http.live_server import LiveHttp, describe, statuses
+from tests.server.http.live_server import LiveHttp, describe
 
 LIMITS = Limits()
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from kyanite.server.http.limits import Limits
-from tests.server.http.live_server import LiveHttp, describe, read_to_end, statuses, undated
+from tests.server.http.blocking_client import read_to_end, statuses, undated
+from tests.server.http.live_server import LiveHttp, describe
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n"
 PUT = b"PUT / HTTP/1.1\r\nHost: h\r\n"

@@ -10,17 +10,8 @@ import pytest
 
 from kyanite.server.http.limits import Limits
 from kyanite.wire.http import BodyError, Request, Response
-from tests.server.http.live_server import (
-    LiveHttp,
-    Pieces,
-    describe,
-    nothing_left,
-    read_some,
-    read_to_end,
-    statuses,
-    undated,
-    until,
-)
+from tests.server.http.blocking_client import read_some, read_to_end, statuses, undated, until
+from tests.server.http.live_server import LiveHttp, Pieces, describe
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -116,7 +107,7 @@ def test_a_short_unread_body_is_dropped(path: bytes, together: bool) -> None:
 def test_a_long_unread_body_ends_the_connection_but_not_before_the_answer() -> None:
     """Four times what the buffers of both sides hold: the client reads only when it has sent everything."""
     size = 64 << 20
-    with LiveHttp(refuse) as live, nothing_left(live), live.connect() as client:
+    with LiveHttp(refuse) as live, live.nothing_left(), live.connect() as client:
         client.sendall(put(b"/", size))
         for _ in range(64):
             client.sendall(b"x" * (size // 64))
@@ -135,7 +126,7 @@ def test_unread_chunks_end_the_connection() -> None:
 
 def test_a_client_that_never_stops_sending_is_cut() -> None:
     limits = Limits(linger_seconds=0.2, linger_idle_seconds=0.2, tick_seconds=0.02)
-    with LiveHttp(refuse, limits=limits) as live, nothing_left(live), live.connect() as client:
+    with LiveHttp(refuse, limits=limits) as live, live.nothing_left(), live.connect() as client:
         client.sendall(put(b"/", 1 << 40))
         assert read_to_end(client).endswith(b"no")
         with pytest.raises(ConnectionError):
@@ -149,7 +140,7 @@ def test_a_pipeline_behind_the_last_answer_is_heard_out() -> None:
         return Response(200, body=Pieces(b"the end"))
 
     request = b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
-    with LiveHttp(stream) as live, nothing_left(live), live.connect() as client:
+    with LiveHttp(stream) as live, live.nothing_left(), live.connect() as client:
         client.sendall(request * 100_000)
         answer = undated(read_to_end(client))
     assert answer == b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nthe end"
@@ -285,7 +276,7 @@ def reset(client: socket.socket) -> None:
 )
 def test_a_client_that_leaves_is_a_body_error(sent: bytes, leave: Callable[[socket.socket], None]) -> None:
     witness = Witness()
-    with LiveHttp(witness) as live, nothing_left(live):
+    with LiveHttp(witness) as live, live.nothing_left():
         client = live.connect()
         client.sendall(sent)
         until(lambda: live.server.stats.requests_in_flight == 1)
@@ -296,7 +287,7 @@ def test_a_client_that_leaves_is_a_body_error(sent: bytes, leave: Callable[[sock
 
 def test_a_body_cut_short_by_a_half_close() -> None:
     witness = Witness()
-    with LiveHttp(witness) as live, nothing_left(live), live.connect() as client:
+    with LiveHttp(witness) as live, live.nothing_left(), live.connect() as client:
         client.sendall(put(b"/", 10) + b"hello")
         client.shutdown(socket.SHUT_WR)
         assert read_to_end(client) == b""
@@ -305,7 +296,7 @@ def test_a_body_cut_short_by_a_half_close() -> None:
 
 def test_broken_chunks_reach_the_handler_and_the_client() -> None:
     witness = Witness()
-    with LiveHttp(witness) as live, nothing_left(live), live.connect() as client:
+    with LiveHttp(witness) as live, live.nothing_left(), live.connect() as client:
         client.sendall(b"PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
         until(lambda: witness.pieces == 1)
         client.sendall(b"nonsense\r\n")

@@ -11,16 +11,8 @@ from pathlib import Path
 import pytest
 
 from kyanite.wire.http import FileSlice, Piece, Request, Response
-from tests.server.http.live_server import (
-    LiveHttp,
-    Pieces,
-    nothing_left,
-    read_some,
-    read_to_end,
-    statuses,
-    undated,
-    until,
-)
+from tests.server.http.blocking_client import read_some, read_to_end, statuses, undated, until
+from tests.server.http.live_server import LiveHttp, Pieces
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
 HEAD = GET.replace(b"GET", b"HEAD")
@@ -180,7 +172,7 @@ def test_spans_and_bytes_in_any_order(content: bytes, fd: int, chunked: bool) ->
     async def answer(request: Request) -> Response:
         return Response(200, body=Pieces(*pieces()), length=None if chunked else len(expected))
 
-    with LiveHttp(answer) as live, nothing_left(live):
+    with LiveHttp(answer) as live, live.nothing_left():
         head, _, body = live.talk(GET).partition(b"\r\n\r\n")
         assert (b"chunked" in head) == chunked
         assert (dechunked(body) if chunked else body) == expected
@@ -207,7 +199,7 @@ def test_a_file_follows_what_the_transport_still_holds(content: bytes, fd: int) 
             return Response(200, body=part)
         return Response(200, body=Pieces(FileSlice(fd, 0, len(content))), length=len(content))
 
-    with LiveHttp(answer) as live, nothing_left(live), live.connect(receive_buffer_bytes=4096) as client:
+    with LiveHttp(answer) as live, live.nothing_left(), live.connect(receive_buffer_bytes=4096) as client:
         client.sendall(b"GET /part HTTP/1.1\r\nHost: h\r\n\r\n" * count + GET)
         until(lambda: live.server.stats.requests_total > 1)
         time.sleep(0.05)
@@ -224,7 +216,7 @@ def test_a_slow_reader_gets_everything(content: bytes, fd: int) -> None:
     async def answer(request: Request) -> Response:
         return Response(200, body=Pieces(*[FileSlice(fd, 0, len(content))] * 4), length=4 * len(content))
 
-    with LiveHttp(answer) as live, nothing_left(live):
+    with LiveHttp(answer) as live, live.nothing_left():
         with live.connect(receive_buffer_bytes=4096) as client:
             client.sendall(GET)
             received = bytearray()
@@ -241,7 +233,7 @@ def test_many_downloads_and_other_requests_share_the_loop(content: bytes, fd: in
             return Response(200, body=b"small")
         return Response(200, body=Pieces(FileSlice(fd, 0, len(content))), length=len(content))
 
-    with LiveHttp(answer) as live, nothing_left(live):
+    with LiveHttp(answer) as live, live.nothing_left():
         clients = [live.connect() for _ in range(8)]
         for client in clients:
             client.sendall(GET)
@@ -290,7 +282,7 @@ def test_the_connection_is_reset_when_an_answer_fails_half_way(
         errors.append(type(error).__name__)
         return Response(500)
 
-    with LiveHttp(answer, on_error=note) as live, nothing_left(live), live.connect() as client:
+    with LiveHttp(answer, on_error=note) as live, live.nothing_left(), live.connect() as client:
         client.sendall(b"GET / HTTP/%b\r\nHost: h\r\nConnection: keep-alive\r\n\r\n" % version)
         with pytest.raises(ConnectionResetError):
             read_to_end(client)
@@ -375,7 +367,7 @@ def test_a_handler_that_cancels_itself_answers_nothing(late: bool) -> None:
             await asyncio.sleep(0)
         raise asyncio.CancelledError
 
-    with LiveHttp(cancel) as live, nothing_left(live), live.connect() as client:
+    with LiveHttp(cancel) as live, live.nothing_left(), live.connect() as client:
         client.sendall(GET)
         assert read_to_end(client) == b""
 
@@ -397,7 +389,7 @@ def test_completed_requests_are_reported(content: bytes, fd: int) -> None:
     def report(request: Request, status: int, seconds: float, sent_bytes: int) -> None:
         reports.append((request.path, status, seconds, sent_bytes))
 
-    with LiveHttp(answer, on_completed=report) as live, nothing_left(live):
+    with LiveHttp(answer, on_completed=report) as live, live.nothing_left():
         sizes = [len(live.talk(GET)), len(live.talk(GET.replace(b"/ ", b"/file ")))]
         with live.connect() as client:
             client.sendall(GET.replace(b"/ ", b"/hang "))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from kyanite.wire.http import Request, Response
-from tests.server.http.live_server import LiveHttp, describe, read_some, read_to_end, undated
+from tests.server.http.blocking_client import read_some, read_to_end, undated
+from tests.server.http.live_server import LiveHttp, describe
 
 CLOSE = b"Connection: close\r\n"
 

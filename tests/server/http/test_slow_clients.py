@@ -7,17 +7,8 @@ from contextlib import contextmanager
 
 from kyanite.server.http.limits import Limits, Progress
 from kyanite.wire.http import BodyError, Request, Response
-from tests.server.http.live_server import (
-    LiveHttp,
-    Pieces,
-    describe,
-    nothing_left,
-    read_some,
-    read_to_end,
-    statuses,
-    undated,
-    until,
-)
+from tests.server.http.blocking_client import read_some, read_to_end, statuses, undated, until
+from tests.server.http.live_server import LiveHttp, Pieces, describe
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 NEVER = 1000.0
@@ -55,7 +46,7 @@ def drip(send: Callable[[bytes], object], data: bytes) -> Iterator[None]:
 def test_a_silent_client_is_disconnected() -> None:
     with (
         LiveHttp(describe, limits=only(idle_seconds=0.1)) as live,
-        nothing_left(live),
+        live.nothing_left(),
         live.connect() as client,
     ):
         assert read_to_end(client) == b""
@@ -64,7 +55,7 @@ def test_a_silent_client_is_disconnected() -> None:
 def test_an_idle_connection_is_closed_but_not_before() -> None:
     with (
         LiveHttp(describe, limits=only(idle_seconds=0.8)) as live,
-        nothing_left(live),
+        live.nothing_left(),
         live.connect() as client,
     ):
         for _ in range(3):
@@ -86,7 +77,7 @@ def test_empty_lines_do_not_keep_a_connection() -> None:
 
 
 def test_a_head_that_does_not_end() -> None:
-    with LiveHttp(describe, limits=only(head_seconds=0.2)) as live, nothing_left(live):
+    with LiveHttp(describe, limits=only(head_seconds=0.2)) as live, live.nothing_left():
         with live.connect() as client, drip(client.sendall, b"GET / HTTP/1.1\r\nA: " + b"a" * 10_000):
             answer = undated(read_to_end(client))
         assert answer == b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -114,7 +105,7 @@ def test_a_body_that_stalls() -> None:
         return Response(200)
 
     head = b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n"
-    with LiveHttp(read, limits=only(stall_seconds=0.2)) as live, nothing_left(live):
+    with LiveHttp(read, limits=only(stall_seconds=0.2)) as live, live.nothing_left():
         answer = undated(live.talk(head + b"x"))
         assert answer == b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         assert errors == ["408 the body stalled"]
@@ -158,7 +149,7 @@ def test_an_unread_body_that_stalls() -> None:
 
     with (
         LiveHttp(refuse, limits=only(stall_seconds=0.1)) as live,
-        nothing_left(live),
+        live.nothing_left(),
         live.connect() as client,
     ):
         client.sendall(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n")
@@ -175,7 +166,7 @@ def test_a_client_that_does_not_take_its_answer() -> None:
         pieces = Pieces(*[bytes(1 << 20)] * 32)
         return Response(200, body=pieces, length=size, release=lambda: released.append(1))
 
-    with LiveHttp(large, limits=only(stall_seconds=0.2)) as live, nothing_left(live):
+    with LiveHttp(large, limits=only(stall_seconds=0.2)) as live, live.nothing_left():
         for path in (b"/whole", b"/streamed"):
             with live.connect() as client:
                 client.sendall(GET.replace(b"/ ", path + b" "))

@@ -10,7 +10,8 @@ import pytest
 
 from kyanite.server.http.limits import Limits
 from kyanite.wire.http import BodyError, FileSlice, Request, Response
-from tests.server.http.live_server import LiveHttp, Pieces, describe, read_some, read_to_end, statuses, until
+from tests.server.http.blocking_client import read_some, read_to_end, statuses, until
+from tests.server.http.live_server import LiveHttp, Pieces, describe
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 

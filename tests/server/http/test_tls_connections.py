@@ -15,15 +15,8 @@ from cryptography.x509.oid import NameOID
 
 from kyanite.server.http.limits import Limits
 from kyanite.wire.http import FileSlice, Request, Response
-from tests.server.http.live_server import (
-    LiveHttp,
-    Pieces,
-    nothing_left,
-    read_some,
-    read_to_end,
-    statuses,
-    until,
-)
+from tests.server.http.blocking_client import read_some, read_to_end, statuses, until
+from tests.server.http.live_server import LiveHttp, Pieces
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
 
@@ -96,7 +89,7 @@ def test_up_and_down(
     head = b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % len(data)
     with (
         LiveHttp(echo, ssl_context=server_context) as live,
-        nothing_left(live),
+        live.nothing_left(),
         secure(live, client_context) as client,
     ):
         for _ in range(2):
@@ -114,7 +107,7 @@ def test_a_slow_reader_bounds_what_is_read_ahead(
     async def download(request: Request) -> Response:
         return Response(200, body=Pieces(*[FileSlice(fd, 0, len(data))] * count), length=count * len(data))
 
-    with LiveHttp(download, ssl_context=server_context) as live, nothing_left(live):
+    with LiveHttp(download, ssl_context=server_context) as live, live.nothing_left():
         with secure(live, client_context) as client:
             client.sendall(GET)
             until(lambda: live.server.stats.bytes_out > 0)
@@ -133,7 +126,7 @@ def test_a_refusal_is_read_by_a_client_that_is_still_sending(
 
     with (
         LiveHttp(refuse, ssl_context=server_context) as live,
-        nothing_left(live),
+        live.nothing_left(),
         secure(live, client_context) as client,
     ):
         client.sendall(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 10000000\r\n\r\n")
@@ -148,7 +141,7 @@ def test_what_is_no_handshake_is_dropped(
     async def answer(request: Request) -> Response:
         return Response(200)
 
-    with LiveHttp(answer, ssl_context=server_context) as live, nothing_left(live):
+    with LiveHttp(answer, ssl_context=server_context) as live, live.nothing_left():
         assert statuses(live.talk(GET)) == []
         with secure(live, client_context) as client:
             client.sendall(GET)

@@ -39,13 +39,8 @@ class Client:
         self.connection.close()
 
 
-@contextlib.contextmanager
-def client(url: str) -> Iterator[Client]:
-    made = Client(url)
-    try:
-        yield made
-    finally:
-        made.close()
+def client(url: str) -> contextlib.closing[Client]:
+    return contextlib.closing(Client(url))
 
 
 def request(server: ServerProcess, action: str, endpoint: str = "blob") -> tuple[int, bytes, int]:
@@ -195,23 +190,25 @@ def test_stop_finishes_what_is_in_flight(number: signal.Signals) -> None:
             request(server, "hello")
 
 
-def test_stop_is_bounded() -> None:
+@contextlib.contextmanager
+def slowly_answering(stop_seconds: str) -> Iterator[ServerProcess]:
+    """A server in the middle of a request that takes longer than any test."""
     with (
-        stand_in("--workers", "1", "--stop-seconds", "0.2") as server,
-        client(server.endpoints["blob"]) as slow,
-    ):
-        slow.connection.request("GET", f"{slow.path}/sleep?seconds=60")
-        time.sleep(0.1)
-        assert server.stop() == 0
-
-
-def test_second_signal_stops_at_once() -> None:
-    with (
-        stand_in("--workers", "1", "--stop-seconds", "600") as server,
+        stand_in("--workers", "1", "--stop-seconds", stop_seconds) as server,
         client(server.endpoints["blob"]) as slow,
     ):
         slow.connection.request("GET", f"{slow.path}/sleep?seconds=600")
         time.sleep(0.1)
+        yield server
+
+
+def test_stop_is_bounded() -> None:
+    with slowly_answering("0.2") as server:
+        assert server.stop() == 0
+
+
+def test_second_signal_stops_at_once() -> None:
+    with slowly_answering("600") as server:
         server.signal(signal.SIGINT)
         time.sleep(0.1)
         server.signal(signal.SIGINT)

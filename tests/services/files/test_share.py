@@ -1,5 +1,6 @@
 """Shares over REST: made, described, changed, leased, snapshotted, listed, deleted."""
 
+from collections.abc import Mapping
 from urllib.parse import quote
 from xml.etree.ElementTree import Element
 
@@ -101,30 +102,44 @@ async def listed_share(files: Harness) -> Element:
     return found
 
 
+PROVISIONING = {
+    "ProvisionedIops": "provisioned-iops",
+    "ProvisionedIngressMBps": "provisioned-ingress-mbps",
+    "ProvisionedEgressMBps": "provisioned-egress-mbps",
+    "ProvisionedBandwidthMiBps": "provisioned-bandwidth-mibps",
+    "IncludedBurstIops": "included-burst-iops",
+    "MaxBurstCreditsForIops": "max-burst-credits-for-iops",
+}
+"""The element of a list and the header that say the same."""
+
+
+async def described(files: Harness, expected: dict[str, str]) -> tuple[Mapping[str, str], Element]:
+    """The headers and the listed properties of the share, which both have these values."""
+    found, listed = (await files("GET", "/box?restype=share")).headers, await listed_share(files)
+    for element, value in expected.items():
+        assert found[f"x-ms-share-{PROVISIONING[element]}"] == listed.findtext(element) == value
+    return found, listed
+
+
 async def test_what_a_share_is_provisioned_with_is_returned_with_what_follows(files: Harness) -> None:
     await make(files, {"x-ms-share-provisioned-iops": "600", "x-ms-share-provisioned-bandwidth-mibps": "150"})
-    found, listed = (await files("GET", "/box?restype=share")).headers, await listed_share(files)
-    for header, element, value in (
-        ("provisioned-iops", "ProvisionedIops", "600"),
-        ("provisioned-bandwidth-mibps", "ProvisionedBandwidthMiBps", "150"),
-        ("included-burst-iops", "IncludedBurstIops", "5000"),
-        ("max-burst-credits-for-iops", "MaxBurstCreditsForIops", str(4400 * 3600)),
-    ):
-        assert found[f"x-ms-share-{header}"] == listed.findtext(element) == value
+    found, _ = await described(
+        files,
+        {
+            "ProvisionedIops": "600",
+            "ProvisionedBandwidthMiBps": "150",
+            "IncludedBurstIops": "5000",
+            "MaxBurstCreditsForIops": str(4400 * 3600),
+        },
+    )
     for what in ("quota", "provisioned-iops", "provisioned-bandwidth"):
         assert found[f"x-ms-share-next-allowed-{what}-downgrade-time"] == found["last-modified"]
 
 
 async def test_the_quota_of_a_premium_share_says_how_fast_it_is(files: Harness) -> None:
     await make(files, {"x-ms-access-tier": "Premium", "x-ms-share-quota": "130"})
-    found, listed = (await files("GET", "/box?restype=share")).headers, await listed_share(files)
-    for header, element, value in (
-        ("provisioned-iops", "ProvisionedIops", "3130"),
-        ("provisioned-ingress-mbps", "ProvisionedIngressMBps", "46"),
-        ("provisioned-egress-mbps", "ProvisionedEgressMBps", "68"),
-        ("provisioned-bandwidth-mibps", "ProvisionedBandwidthMiBps", "114"),
-    ):
-        assert found[f"x-ms-share-{header}"] == listed.findtext(element) == value
+    speeds = {"Iops": "3130", "IngressMBps": "46", "EgressMBps": "68", "BandwidthMiBps": "114"}
+    found, listed = await described(files, {f"Provisioned{name}": value for name, value in speeds.items()})
     assert listed.findtext("NextAllowedQuotaDowngradeTime") == found["last-modified"]
 
 

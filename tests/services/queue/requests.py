@@ -8,6 +8,10 @@ from tests.services.harness import Answer, Harness
 Item = dict[str, str]
 
 
+async def create(queues: Harness, name: str = "work", **headers: str) -> None:
+    assert (await queues("PUT", f"/{name}", headers)).status == 201
+
+
 def document(text: str) -> bytes:
     """The body of Put Message."""
     return f"<QueueMessage><MessageText>{escape(text)}</MessageText></QueueMessage>".encode()

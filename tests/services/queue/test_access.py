@@ -2,6 +2,7 @@
 
 import base64
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import pytest
 from azure.storage.queue import generate_account_sas, generate_queue_sas
@@ -15,22 +16,36 @@ EXPIRY = datetime(2030, 1, 1, tzinfo=UTC)
 SETTINGS = b"<StorageServiceProperties><Cors /></StorageServiceProperties>"
 RECEIPT = "A" * 32
 
-# Name, request, body, what of an account SAS it needs, what of a queue's own, and the status when allowed.
+
+class Operation(NamedTuple):
+    name: str
+    request: str
+    body: bytes
+    account: str | None
+    """What of an account SAS it needs."""
+    own: str | None
+    """What of a queue's own SAS it needs."""
+    status: int
+    """When it is allowed."""
+
+
 OPERATIONS = [
-    ("List Queues", "GET /?comp=list", b"", "s l", None, 200),
-    ("Get Queue Service Properties", "GET /?restype=service&comp=properties", b"", "s r", None, 200),
-    ("Set Queue Service Properties", "PUT /?restype=service&comp=properties", SETTINGS, "s w", None, 202),
-    ("Create Queue", "PUT /new", b"", "c c", None, 201),
-    ("Create Queue", "PUT /new", b"", "c w", None, 201),
-    ("Get Queue Metadata", "GET /work?comp=metadata", b"", "c r", "r", 200),
-    ("Set Queue Metadata", "PUT /work?comp=metadata", b"", "c w", None, 204),
-    ("Get Queue ACL", "GET /work?comp=acl", b"", None, None, 200),
-    ("Set Queue ACL", "PUT /work?comp=acl", b"", None, None, 204),
-    ("Peek Messages", "GET /work/messages?peekonly=true", b"", "o r", "r", 200),
-    ("Get Messages", "GET /work/messages", b"", "o p", "p", 200),
-    ("Put Message", "POST /work/messages", document("a"), "o a", "a", 201),
-    ("Clear Messages", "DELETE /work/messages", b"", "o d", None, 204),
-    (
+    Operation("List Queues", "GET /?comp=list", b"", "s l", None, 200),
+    Operation("Get Queue Service Properties", "GET /?restype=service&comp=properties", b"", "s r", None, 200),
+    Operation(
+        "Set Queue Service Properties", "PUT /?restype=service&comp=properties", SETTINGS, "s w", None, 202
+    ),
+    Operation("Create Queue", "PUT /new", b"", "c c", None, 201),
+    Operation("Create Queue", "PUT /new", b"", "c w", None, 201),
+    Operation("Get Queue Metadata", "GET /work?comp=metadata", b"", "c r", "r", 200),
+    Operation("Set Queue Metadata", "PUT /work?comp=metadata", b"", "c w", None, 204),
+    Operation("Get Queue ACL", "GET /work?comp=acl", b"", None, None, 200),
+    Operation("Set Queue ACL", "PUT /work?comp=acl", b"", None, None, 204),
+    Operation("Peek Messages", "GET /work/messages?peekonly=true", b"", "o r", "r", 200),
+    Operation("Get Messages", "GET /work/messages", b"", "o p", "p", 200),
+    Operation("Put Message", "POST /work/messages", document("a"), "o a", "a", 201),
+    Operation("Clear Messages", "DELETE /work/messages", b"", "o d", None, 204),
+    Operation(
         "Update Message",
         f"PUT /work/messages/1?visibilitytimeout=0&popreceipt={RECEIPT}",
         b"",
@@ -38,8 +53,8 @@ OPERATIONS = [
         "u",
         404,
     ),
-    ("Delete Message", f"DELETE /work/messages/1?popreceipt={RECEIPT}", b"", "o p", "p", 404),
-    ("Delete Queue", "DELETE /work", b"", "c d", None, 204),
+    Operation("Delete Message", f"DELETE /work/messages/1?popreceipt={RECEIPT}", b"", "o p", "p", 404),
+    Operation("Delete Queue", "DELETE /work", b"", "c d", None, 204),
 ]
 READS = {"List Queues", "Get Queue Service Properties", "Get Queue Metadata", "Peek Messages"}
 ACCOUNT_LETTERS, QUEUE_LETTERS = "rwdlacup", "raup"
@@ -59,13 +74,12 @@ def queue_sas(letters: str, queue: str = "work") -> str:
     return generate_queue_sas(ACCOUNT.name, queue, KEY, permission=letters, expiry=EXPIRY)
 
 
-@pytest.mark.parametrize(("name", "request_", "body", "account", "own", "status"), OPERATIONS)
-async def test_an_account_sas_allows_what_it_says(
-    queues: Harness, name: str, request_: str, body: bytes, account: str | None, own: str | None, status: int
-) -> None:
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_an_account_sas_allows_what_it_says(queues: Harness, operation: Operation) -> None:
+    name, request, body, account, _, status = operation
     await queues("PUT", "/work")
     if account is None:
-        answer = await send(queues, request_, body, account_sas("sco", ACCOUNT_LETTERS))
+        answer = await send(queues, request, body, account_sas("sco", ACCOUNT_LETTERS))
         assert (answer.status, answer.code) == (403, "AuthorizationFailure"), name
         return
     kind, letter = account.split(" ")
@@ -75,27 +89,26 @@ async def test_an_account_sas_allows_what_it_says(
         (kind, "".join(set(ACCOUNT_LETTERS) - either), "q", "AuthorizationPermissionMismatch"),
         (kind, letter, "b", "AuthorizationServiceMismatch"),
     ):
-        refused = await send(queues, request_, body, account_sas(types, letters, services))
+        refused = await send(queues, request, body, account_sas(types, letters, services))
         assert (refused.status, refused.code) == (403, code), name
-    allowed = await send(queues, request_, body, account_sas(kind, letter))
+    allowed = await send(queues, request, body, account_sas(kind, letter))
     assert allowed.status == status, (name, allowed)
 
 
-@pytest.mark.parametrize(("name", "request_", "body", "account", "own", "status"), OPERATIONS)
-async def test_a_queue_sas_allows_what_it_says(
-    queues: Harness, name: str, request_: str, body: bytes, account: str | None, own: str | None, status: int
-) -> None:
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_a_queue_sas_allows_what_it_says(queues: Harness, operation: Operation) -> None:
+    name, request, body, _, own, status = operation
     await queues("PUT", "/work")
     if own is None:
-        answer = await send(queues, request_, body, queue_sas(QUEUE_LETTERS))
+        answer = await send(queues, request, body, queue_sas(QUEUE_LETTERS))
         assert answer.status == 403, name
         assert answer.code in {"AuthorizationFailure", "AuthenticationFailed"}
         return
-    refused = await send(queues, request_, body, queue_sas(QUEUE_LETTERS.replace(own, "")))
+    refused = await send(queues, request, body, queue_sas(QUEUE_LETTERS.replace(own, "")))
     assert (refused.status, refused.code) == (403, "AuthorizationPermissionMismatch"), name
-    elsewhere = await send(queues, request_, body, queue_sas(QUEUE_LETTERS, "other"))
+    elsewhere = await send(queues, request, body, queue_sas(QUEUE_LETTERS, "other"))
     assert (elsewhere.status, elsewhere.code) == (403, "AuthenticationFailed"), name
-    assert (await send(queues, request_, body, queue_sas(own))).status == status, name
+    assert (await send(queues, request, body, queue_sas(own))).status == status, name
 
 
 async def test_a_policy_can_be_removed(queues: Harness) -> None:

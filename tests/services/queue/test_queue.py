@@ -4,16 +4,13 @@ import pytest
 
 from kyanite.services.queue.operations import OPERATIONS
 from tests.services.harness import OTHER, VERSION, Harness
+from tests.services.queue.requests import create
 
 POLICIES = (
     b"<SignedIdentifiers><SignedIdentifier><Id>workers</Id><AccessPolicy><Start>2026-01-01</Start>"
     b"<Expiry>2027-01-01T00:00:00Z</Expiry><Permission>rp</Permission></AccessPolicy></SignedIdentifier>"
     b"</SignedIdentifiers>"
 )
-
-
-async def create(queues: Harness, name: str = "work", **headers: str) -> None:
-    assert (await queues("PUT", f"/{name}", headers)).status == 201
 
 
 def test_every_operation_of_the_reference_has_its_row() -> None:
@@ -235,25 +232,3 @@ async def test_blob_settings_are_none_of_a_queue_service(queues: Harness) -> Non
 async def test_stats_are_returned_by_the_secondary(queues: Harness) -> None:
     primary = await queues("GET", "/?restype=service&comp=stats")
     assert (primary.status, primary.code) == (400, "InvalidQueryParameterValue")
-
-
-@pytest.mark.parametrize(
-    ("method", "target", "status", "code"),
-    [
-        ("POST", "/work", 405, "UnsupportedHttpVerb"),
-        ("PATCH", "/work/messages", 405, "UnsupportedHttpVerb"),
-        ("PUT", "/work/messages", 405, "UnsupportedHttpVerb"),
-        ("GET", "/work/messages/1", 405, "UnsupportedHttpVerb"),
-        ("POST", "/work/messages/1", 405, "UnsupportedHttpVerb"),
-        ("GET", "/work/others", 400, "InvalidUri"),
-        ("GET", "/work?comp=nonsense", 400, "InvalidQueryParameterValue"),
-        ("PUT", "/work?comp=list", 400, "InvalidQueryParameterValue"),
-        ("POST", "/?restype=service&comp=userdelegationkey", 501, "NotImplemented"),
-    ],
-)
-async def test_requests_that_no_row_answers(
-    queues: Harness, method: str, target: str, status: int, code: str
-) -> None:
-    await create(queues)
-    answer = await queues(method, target)
-    assert (answer.status, answer.code) == (status, code)

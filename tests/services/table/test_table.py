@@ -174,37 +174,6 @@ async def test_bodies_that_create_no_table(
     assert data(await tables("GET", "/Tables", JSON))["value"] == []
 
 
-@pytest.mark.parametrize(
-    ("method", "target", "status", "code"),
-    [
-        ("GET", "/Tables?$top=-1", 400, "OutOfRangeQueryParameterValue"),
-        ("GET", "/Tables?$top=1001", 400, "OutOfRangeQueryParameterValue"),
-        ("GET", "/Tables?$top=x", 400, "InvalidQueryParameterValue"),
-        ("GET", "/Tables?$filter=x%20y", 400, "InvalidInput"),
-        ("GET", "/Tables?$orderby=TableName", 501, "NotImplemented"),
-        ("GET", "/Tables?NextTableName=oops", 400, "InvalidQueryParameterValue"),
-        ("GET", "/Tables('a'b')", 400, "InvalidUri"),
-        ("GET", "/Tables(things)", 400, "InvalidUri"),
-        ("GET", "/things/more", 400, "InvalidUri"),
-        ("GET", "/things/?restype=service&comp=properties", 400, "InvalidQueryParameterValue"),
-        ("POST", "/Tables/more", 400, "InvalidUri"),
-        ("DELETE", "/things(PartitionKey='p',RowKey='r')/more", 400, "InvalidUri"),
-        ("PUT", "/things/more", 400, "InvalidUri"),
-        ("PUT", "/Tables", 405, "MethodNotAllowed"),
-        ("PATCH", "/Tables('things')", 405, "MethodNotAllowed"),
-        ("GET", "/$batch", 405, "MethodNotAllowed"),
-        ("POST", "/things?comp=acl", 405, "MethodNotAllowed"),
-        ("GET", "/things?comp=nonsense", 400, "InvalidQueryParameterValue"),
-    ],
-)
-async def test_requests_that_mean_nothing(
-    tables: Harness, method: str, target: str, status: int, code: str
-) -> None:
-    await create(tables)
-    answer = await tables(method, target, JSON)
-    assert (answer.status, answer.code) == (status, code)
-
-
 async def test_a_slash_at_the_end_changes_nothing(tables: Harness) -> None:
     await create(tables)
     await insert(tables, "r")
