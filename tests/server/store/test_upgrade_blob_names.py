@@ -87,7 +87,7 @@ async def test_everything_of_a_name_moves(rows_at_a_time: int, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("rows_at_a_time", [1, 500])
-async def test_a_name_that_is_taken(
+async def test_a_name_that_exists_already(
     rows_at_a_time: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(upgrade, "ROWS_AT_A_TIME", rows_at_a_time)
@@ -117,10 +117,10 @@ async def test_a_name_that_is_taken(
     ids=["root container", "too deep", "long", "only backslashes"],
 )
 async def test_every_name_can_be_reached_afterwards(key: ContainerKey, name: str) -> None:
-    taken = (b"taken", None, None)
-    rows: Rows = {name: (b"data", None, None), name.replace("\\", "_"): taken}
+    other = (b"other", None, None)
+    rows: Rows = {name: (b"data", None, None), name.replace("\\", "_"): other}
     if key == BOX:
-        rows[name.replace("\\", "/")] = taken
+        rows[name.replace("\\", "/")] = other
     engine, container_id = await made(rows, key)
     await run_upgrade(engine)
     found = await stored(engine, container_id)
