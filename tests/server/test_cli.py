@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kyanite.model.store_format import FORMAT
 from kyanite.server import cli as command_line
 
 KEY = "a2V5"
@@ -129,7 +130,10 @@ def test_a_location_that_cannot_be(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("kyanite store, format 3\n", "has format 3, and this version of Kyanite knows format 2 at most."),
+        (
+            "kyanite store, format 999\n",
+            f"has format 999, and this version of Kyanite knows format {FORMAT} at most.",
+        ),
         ("something else", "does not say which format"),
         ("", "does not say which format"),
     ],

@@ -8,6 +8,9 @@ below it that a request can have is as good as another.
 from collections.abc import Collection
 from typing import NamedTuple
 
+AZURE_DOMAINS = frozenset(("core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net"))
+"""The Azure CLI names the source of a copy by its account and the domain of its cloud, wherever the account is."""
+
 LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 
 
@@ -18,8 +21,15 @@ class Host(NamedTuple):
     """None for the usual port of the scheme."""
 
 
-def is_served(host: Host, own: Host, names: Collection[str], ports: Collection[int]) -> bool:
-    """``own`` is where the request was sent, ``names`` and ``ports`` are where the server listens."""
+def is_served(
+    host: Host, own: Host, names: Collection[str], ports: Collection[int], *, names_account: bool = False
+) -> bool:
+    """``own`` is where the request was sent, ``names`` and ``ports`` are where the server listens.
+
+    ``names_account``: the host has the form ``{account}.{service}.{domain}``, with an account of this server.
+    """
     if host == own:
+        return True
+    if names_account and host.port is None and host.domain in AZURE_DOMAINS:
         return True
     return host.port in ports and (host.domain == own.domain or host.domain in names)

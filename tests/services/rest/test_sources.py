@@ -32,8 +32,9 @@ FOREIGN = [
     "https://localhost/acme",
     "http://localhost.:10000/acme",
     "http://127.0.0.2:10000/acme",
-    "http://acme.blob.core.windows.net",
     "http://acme.blob.core.windows.net:10000",
+    "https://core.windows.net/acme",
+    "https://unknown.blob.core.windows.net",
     "http://acme.blob.localhost:9",
     "http://acme.blob.localhost",
     "http://acme.queue.localhost:10000",
@@ -58,6 +59,7 @@ OURS = [
     "http://[::1]:10000/acme",
     "http://acme.blob.localhost:10000",
     "http://acme.blob.localhost:10003",
+    "https://acme.blob.core.windows.net",
 ]
 
 
@@ -83,7 +85,7 @@ async def test_only_urls_of_this_server_are_read(served: Harness, base: str, kin
         ("storage.example:20000", "http://storage.example:20003/acme", 404),
         ("storage.example:20000", "http://localhost:20000/acme", 404),
         ("storage.example:20000", "http://localhost:10000/acme", 202),
-        ("storage.example", "https://acme.blob.core.windows.net", 404),
+        ("storage.example", "https://acme.blob.core.windows.net", 202),
     ],
 )
 async def test_the_name_of_the_request_is_a_name_of_this_server(

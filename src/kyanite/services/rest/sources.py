@@ -117,7 +117,7 @@ def _is_ours(context: RequestContext, kind: SourceKind, target: uri.Target, host
         own = Host(*uri.decode_authority(context.headers.get("host", "")))
     except Malformed:
         own = Host("")
-    return is_served(host, own, environment.names, ports)
+    return is_served(host, own, environment.names, ports, names_account=not target.path_style)
 
 
 def _split(url: str, header: str) -> SplitResult:
