@@ -1,4 +1,4 @@
-"""An error to HEAD is told by its status and its code alone, as in recorded exchanges with the live service."""
+"""An error to HEAD has a status and a code and no more, as in recorded exchanges with Azure."""
 
 import http.client
 from urllib.parse import urlsplit
@@ -41,6 +41,12 @@ def test_neither_a_type_nor_a_length_is_named(
 def test_nor_to_a_caller_without_permission(server: ServerProcess) -> None:
     answer = fetch(f"{server.endpoints['blob']}/missing/blob", "HEAD", {"Authorization": "SharedKey a:b"})
     assert answer.status in {400, 403}
+    check_bare(answer)
+
+
+def test_nor_by_a_host_of_a_service_that_is_not_offered(server: ServerProcess) -> None:
+    answer = fetch(f"{server.endpoints['blob']}/box/blob", "HEAD", {"Host": "account.dfs.localhost"})
+    assert answer.status == 404
     check_bare(answer)
 
 

@@ -6,7 +6,7 @@ the port that the request came in on. Dispatching adds no coroutine of its own t
 
 from collections.abc import Awaitable, Mapping
 
-from kyanite.wire.http import Handler, Request, Response
+from kyanite.wire.http import Handler, NoPieces, Request, Response
 from kyanite.wire.uri import decode_target
 
 _KNOWN_MAX = 1024
@@ -36,8 +36,10 @@ class Dispatcher:
         return found
 
 
-async def _not_offered(_: Request) -> Response:
+async def _not_offered(request: Request) -> Response:
     """The host names a service that this server does not offer."""
+    if request.method == "HEAD":
+        return Response(404, [], NoPieces())
     return Response(
         404, [("Content-Type", "text/plain")], b"This server does not offer the service of that host.\n"
     )

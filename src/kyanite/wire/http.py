@@ -6,7 +6,7 @@ No sockets and no parsing here: ``server/http`` makes requests and sends respons
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 
 class BodyError(Exception):
@@ -111,6 +111,19 @@ class Response:
     length: int | None = None
     reason: str | None = None
     release: Callable[[], None] | None = None
+
+
+class NoPieces:
+    """The body of an error to HEAD. It is framed as chunked, so that the head names neither a type nor a length.
+
+    The live service answers so. Clients on the C++ library parse a body wherever a type is named, and find none.
+    """
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Piece:
+        raise StopAsyncIteration
 
 
 Handler = Callable[[Request], Awaitable[Response]]

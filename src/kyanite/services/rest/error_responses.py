@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from typing import NamedTuple, Self, assert_never
+from typing import NamedTuple, assert_never
 
 from kyanite.engine.api import EngineBusy, EngineError, EngineFull
 from kyanite.rules.refusals import (
@@ -21,7 +21,7 @@ from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.errors import WireError
 from kyanite.services.rest.sources import CannotVerifySource
 from kyanite.values import Instant
-from kyanite.wire.http import BodyError, Piece, Request, Response
+from kyanite.wire.http import BodyError, NoPieces, Request, Response
 from kyanite.wire.iso_time import encode as encode_time
 from kyanite.wire.malformed import Malformed
 
@@ -41,19 +41,6 @@ class Formatted(NamedTuple):
     elements: Mapping[str, str] = _NONE
 
 
-class _NoPieces:
-    """The body of an error to HEAD. It is framed as chunked, so that the head names neither a type nor a length.
-
-    The live service answers so. Clients on the C++ library parse a body wherever a type is named, and find none.
-    """
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Piece:
-        raise StopAsyncIteration
-
-
 def error_response(
     definition: ServiceDefinition, request: Request, error: Exception, resource: Resource, now: Instant
 ) -> Response:
@@ -66,7 +53,7 @@ def error_response(
     if status == 304:
         return Response(304, headers, reason=reason)
     if request.method == "HEAD":
-        return Response(status, headers, _NoPieces(), reason=reason)
+        return Response(status, headers, NoPieces(), reason=reason)
     message = f"{message}\nRequestId:{request.request_id}\nTime:{encode_time(now)}"
     content_type, body = definition.error_body(request, code, message, formatted.elements)
     headers.append(("Content-Type", content_type))
