@@ -11,6 +11,7 @@ from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
 
+from kyanite.extents.api import Pin
 from kyanite.model.accounts import Store
 from kyanite.model.content.content import ExtentPart, PlanPart
 from kyanite.model.content.reading import (
@@ -49,16 +50,27 @@ _releasing: set[asyncio.Future[None]] = set()
 async def download(
     context: RequestContext, request: Reading[R], describe: Callable[[Opened[R]], Headers]
 ) -> Response:
-    """Answer a GET of bytes. ``describe`` makes the headers about the blob or file that they belong to."""
+    """Answer a GET of bytes. ``describe`` makes the headers about the blob or file that they belong to.
+
+    Most bodies are short and come with the record. The others go on from the same snapshot, under the same pin.
+    """
     hashes = _hashes_of(context, request)
-    stream: Stream[R] = Stream(context.store)
+    store = context.store
+    pin = store.extents.pin()
     try:
-        opened = await stream.open(request)
-        body = stream.inline()
-        if body is None and hashes:
-            body = await stream.gathered()
-        elif body is None:
-            body = await stream.read_short()
+        opened = await store.engine.read(partial(open_content, request=request))
+        body = _inline(opened)
+        if body is not None:
+            response = _answer(opened, request, describe, hashes, body)
+            pin.release()
+            return response
+        stream: Stream[R] = Stream(store, pin)
+    except BaseException:
+        pin.release()
+        raise
+    try:
+        opened = await stream.resume(opened, request)
+        body = await (stream.gathered() if hashes else stream.read_short())
         response = _answer(opened, request, describe, hashes, body)
     except BaseException:
         stream.release()
@@ -148,6 +160,16 @@ def _crc64_text(data: bytes) -> str:
     return crc64.encode(crc64.compute(data))
 
 
+def _inline(opened: Opened[R]) -> bytes | None:
+    """The bytes, if the plan itself holds them all."""
+    plan = opened.plan
+    if not plan.parts:
+        return b""
+    part = plan.parts[0]
+    is_all = len(plan.parts) == 1 and plan.end == opened.offset + opened.length
+    return part if is_all and isinstance(part, bytes) else None
+
+
 class Stream(Generic[R]):
     """The bytes of one read, from ``open`` to ``release``. At most one file is open at a time.
 
@@ -157,28 +179,24 @@ class Stream(Generic[R]):
 
     __slots__ = ("_close_file", "_opened", "_pin", "_pinned_read", "_store")
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, pin: Pin | None = None) -> None:
         self._store = store
-        self._pin = store.extents.pin()
+        self._pin = pin or store.extents.pin()
         self._close_file: Callable[[], None] | None = None
         self._pinned_read: int | None = None
 
     async def open(self, request: Reading[R]) -> Opened[R]:
-        engine = self._store.engine
-        opened = await engine.read(partial(open_content, request=request))
+        opened = await self._store.engine.read(partial(open_content, request=request))
+        return await self.resume(opened, request)
+
+    async def resume(self, opened: Opened[R], request: Reading[R]) -> Opened[R]:
+        """Go on with content that was opened under this pin."""
         if opened.plan.end < opened.offset + opened.length:
             self._pinned_read = next(_pinned_reads)
-            opened = await open_pinned(engine, request, self._store.membership.id, self._pinned_read)
+            store = self._store
+            opened = await open_pinned(store.engine, request, store.membership.id, self._pinned_read)
         self._opened = opened
         return opened
-
-    def inline(self) -> bytes | None:
-        """The bytes, if the plan itself holds them all."""
-        parts = self._opened.plan.parts
-        if not parts:
-            return b""
-        is_all = len(parts) == 1 and self._pinned_read is None
-        return parts[0] if is_all and isinstance(parts[0], bytes) else None
 
     async def read_short(self) -> bytes | None:
         """The bytes, if they are one part of an extent and short enough to be sent with the head."""
