@@ -26,6 +26,9 @@ CHAIN_FILE_ID = FileId(0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 
 FILE_ID = struct.Struct("<QQ")
 
+_OUTPUT = struct.Struct("<HHI")
+_OUTPUT_SIZE = 9
+
 
 def invalid() -> Malformed:
     return Malformed("INVALID_PARAMETER")
@@ -68,3 +71,8 @@ def text(data: Data) -> str:
 def padding(length: int, alignment: int = 8) -> int:
     """How many bytes are missing to the next multiple."""
     return -length % alignment
+
+
+def encode_output(data: bytes) -> bytes:
+    """The body that is one buffer: of QUERY_DIRECTORY, CHANGE_NOTIFY and QUERY_INFO (§2.2.34, §2.2.36, §2.2.38)."""
+    return _OUTPUT.pack(_OUTPUT_SIZE, HEADER_BYTES + _OUTPUT.size, len(data)) + data
