@@ -5,12 +5,12 @@ the name}. There are no short names and no extended attributes.
 """
 
 import struct
+from codecs import utf_16_le_encode
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.smb2.body import padding
 from kyanite.wire.smb2.filetime import FileTimes
 
 
@@ -34,74 +34,88 @@ class DirectoryEntry(NamedTuple):
     file_id: int
 
 
-_COMMON = "<4xIQQQQQQII"
-_NAMES = struct.Struct("<4xII")
-_PLAIN = {
-    DirectoryClass.DIRECTORY: struct.Struct(_COMMON),
-    DirectoryClass.FULL_DIRECTORY: struct.Struct(_COMMON + "4x"),
-    DirectoryClass.BOTH_DIRECTORY: struct.Struct(_COMMON + "4x2x24x"),
-}
-_WITH_ID = {
-    DirectoryClass.ID_BOTH_DIRECTORY: struct.Struct(_COMMON + "4x2x24x2xQ"),
-    DirectoryClass.ID_FULL_DIRECTORY: struct.Struct(_COMMON + "4x4xQ"),
-    DirectoryClass.ID_EXTD_DIRECTORY: struct.Struct(_COMMON + "4x4xQ8x"),
-    DirectoryClass.ID_EXTD_BOTH_DIRECTORY: struct.Struct(_COMMON + "4x4xQ8x2x24x"),
-}
+class EntryLayout(NamedTuple):
+    """How a class writes what stands before the name of an entry."""
 
-_Encoder = Callable[[DirectoryEntry], bytes]
+    fixed_bytes: int
+    encode: Callable[[int, DirectoryEntry, int], bytes]
+    """From the offset of the next entry, the entry, and the length of its name."""
 
 
-def encoder_of(information_class: int) -> _Encoder:
-    """What writes one entry, its offset to the next one 0."""
+def layout_of(information_class: int) -> EntryLayout:
     try:
-        return _ENCODERS[information_class]
+        return _LAYOUTS[information_class]
     except KeyError:
         raise Malformed("INVALID_INFO_CLASS") from None
 
 
-def pack(encode: _Encoder, entries: Iterable[DirectoryEntry], limit: int) -> tuple[bytes, int]:
-    """As many entries as fit whole, each 8-aligned, and how many they are."""
-    packed = bytearray()
-    last_at = count = 0
+def pack(layout: EntryLayout, entries: Iterable[DirectoryEntry], limit: int) -> tuple[bytes, int]:
+    """As many entries as fit whole, each 8-aligned, and how many they are.
+
+    An entry is written when the next one is known to fit, since it says where that one begins.
+    """
+    fixed_bytes, encode = layout
+    packed: list[bytes] = []
+    last: DirectoryEntry | None = None
+    last_name = b""
+    last_at = end = count = 0
     for entry in entries:
-        encoded = encode(entry)
-        at = len(packed) + padding(len(packed))
-        if at + len(encoded) > limit:
+        name = utf_16_le_encode(entry.name)[0]
+        gap = -end & 7
+        at = end + gap
+        if at + fixed_bytes + len(name) > limit:
             break
-        if count:
-            packed[last_at : last_at + 4] = (at - last_at).to_bytes(4, "little")
-            packed += bytes(at - len(packed))
-        packed += encoded
-        last_at = at
+        if last is not None:
+            packed += (encode(at - last_at, last, len(last_name)), last_name, _GAPS[gap])
+        last, last_name, last_at = entry, name, at
+        end = at + fixed_bytes + len(name)
         count += 1
-    return bytes(packed), count
+    if last is not None:
+        packed += (encode(0, last, len(last_name)), last_name)
+    return b"".join(packed), count
 
 
-def _encode_names(entry: DirectoryEntry) -> bytes:
-    name = entry.name.encode("utf-16-le")
-    return _NAMES.pack(0, len(name)) + name
+_GAPS = tuple(bytes(length) for length in range(8))
 
 
-def _plain(layout: struct.Struct) -> _Encoder:
-    def encode(entry: DirectoryEntry) -> bytes:
-        text, times, end_of_file, allocation_size, attributes, _ = entry
-        name = text.encode("utf-16-le")
-        return layout.pack(0, *times, end_of_file, allocation_size, attributes, len(name)) + name
+def _names() -> EntryLayout:
+    layout = struct.Struct("<III")
 
-    return encode
+    def encode(step: int, _: DirectoryEntry, name_length: int) -> bytes:
+        return layout.pack(step, 0, name_length)
 
-
-def _with_id(layout: struct.Struct) -> _Encoder:
-    def encode(entry: DirectoryEntry) -> bytes:
-        text, times, end_of_file, allocation_size, attributes, file_id = entry
-        name = text.encode("utf-16-le")
-        return layout.pack(0, *times, end_of_file, allocation_size, attributes, len(name), file_id) + name
-
-    return encode
+    return EntryLayout(layout.size, encode)
 
 
-_ENCODERS: dict[int, _Encoder] = {
-    DirectoryClass.NAMES: _encode_names,
-    **{each: _plain(layout) for each, layout in _PLAIN.items()},
-    **{each: _with_id(layout) for each, layout in _WITH_ID.items()},
+def _without_id(rest: str) -> EntryLayout:
+    layout = struct.Struct(_COMMON + rest)
+
+    def encode(step: int, entry: DirectoryEntry, name_length: int) -> bytes:
+        _, times, end_of_file, allocation_size, attributes, _ = entry
+        return layout.pack(step, 0, *times, end_of_file, allocation_size, attributes, name_length)
+
+    return EntryLayout(layout.size, encode)
+
+
+def _with_id(rest: str) -> EntryLayout:
+    layout = struct.Struct(_COMMON + rest)
+
+    def encode(step: int, entry: DirectoryEntry, name_length: int) -> bytes:
+        _, times, end_of_file, allocation_size, attributes, file_id = entry
+        return layout.pack(step, 0, *times, end_of_file, allocation_size, attributes, name_length, file_id)
+
+    return EntryLayout(layout.size, encode)
+
+
+_COMMON = "<IIQQQQQQII"
+_EA_SIZE, _SHORT_NAME, _REPARSE_TAG = "4x", "2x24x", "4x"
+_LAYOUTS: dict[int, EntryLayout] = {
+    DirectoryClass.DIRECTORY: _without_id(""),
+    DirectoryClass.FULL_DIRECTORY: _without_id(_EA_SIZE),
+    DirectoryClass.BOTH_DIRECTORY: _without_id(_EA_SIZE + _SHORT_NAME),
+    DirectoryClass.NAMES: _names(),
+    DirectoryClass.ID_BOTH_DIRECTORY: _with_id(_EA_SIZE + _SHORT_NAME + "2xQ"),
+    DirectoryClass.ID_FULL_DIRECTORY: _with_id(_EA_SIZE + "4xQ"),
+    DirectoryClass.ID_EXTD_DIRECTORY: _with_id(_EA_SIZE + _REPARSE_TAG + "Q8x"),
+    DirectoryClass.ID_EXTD_BOTH_DIRECTORY: _with_id(_EA_SIZE + _REPARSE_TAG + "Q8x" + _SHORT_NAME),
 }
