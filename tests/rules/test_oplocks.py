@@ -190,7 +190,7 @@ def test_acknowledgements() -> None:
 
 
 def test_breaks_go_on_in_steps() -> None:
-    """RWH is told RH; an overwriting open needs nothing to be left: RH, then R, then none."""
+    """RWH is to become RH; an overwriting open needs nothing to be left: RH, then R, then none."""
     breaking = break_for(Event.OPEN, lease("RWH"), NOW).grant
     again = break_for(Event.OVERWRITE, breaking, NOW)
     assert (again.message, again.waits) == (None, True)
@@ -239,7 +239,7 @@ class Clients(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.grants: dict[int, Grant] = {}
-        self.told: dict[int, Caching] = {}
+        self.believed: dict[int, Caching] = {}
         """What each client believes, from answers and messages alone."""
 
     def _break(self, event: Event, by: int) -> bool:
@@ -248,7 +248,7 @@ class Clients(RuleBasedStateMachine):
             broken = break_for(event, grant, NOW, is_own=owner == by)
             self.grants[owner] = broken.grant
             if broken.message is not None and not broken.message.is_acknowledged:
-                self.told[owner] = broken.message.to
+                self.believed[owner] = broken.message.to
             waits |= broken.waits
         return waits
 
@@ -260,7 +260,7 @@ class Clients(RuleBasedStateMachine):
         possible = grantable(asked, others, is_lease=True)
         held = self.grants.get(client)
         found = Grant(client, possible, is_lease=True) if held is None else upgrade(held, asked, possible)
-        self.grants[client], self.told[client] = found, found.state
+        self.grants[client], self.believed[client] = found, found.state
 
     @rule(client=st.integers(0, 3))
     def write(self, client: int) -> None:
@@ -270,34 +270,34 @@ class Clients(RuleBasedStateMachine):
     def acknowledge(self, client: int, kept: Caching) -> None:
         found = acknowledge(self.grants.get(client, lease("-")), kept, NOW)
         if isinstance(found, Acknowledged):
-            self.grants[client], self.told[client] = found.grant, kept
+            self.grants[client], self.believed[client] = found.grant, kept
             if found.message is not None and not found.message.is_acknowledged:
-                self.told[client] = found.message.to
+                self.believed[client] = found.message.to
 
     @rule(client=st.integers(0, 3))
     def expire(self, client: int) -> None:
         if client in self.grants:
             self.grants[client] = expire(self.grants[client], later(NOW, BREAK_SECONDS))
-            self.told[client] = self.grants[client].state
+            self.believed[client] = self.grants[client].state
 
     @rule(client=st.integers(0, 3))
     def close(self, client: int) -> None:
         self.grants.pop(client, None)
-        self.told.pop(client, None)
+        self.believed.pop(client, None)
 
     @invariant()
     def the_server_knows_what_each_client_believes(self) -> None:
-        assert {owner: grant.state for owner, grant in self.grants.items()} == self.told
+        assert {owner: grant.state for owner, grant in self.grants.items()} == self.believed
 
     @invariant()
     def no_one_caches_beside_a_writer(self) -> None:
-        writers = [owner for owner, state in self.told.items() if state & Caching.WRITE]
+        writers = [owner for owner, state in self.believed.items() if state & Caching.WRITE]
         assert len(writers) <= 1
-        assert not writers or all(not state or owner in writers for owner, state in self.told.items())
+        assert not writers or all(not state or owner in writers for owner, state in self.believed.items())
 
     @invariant()
     def all_states_are_those_of_leases(self) -> None:
-        assert set(self.told.values()) <= set(STATES.values())
+        assert set(self.believed.values()) <= set(STATES.values())
 
 
 TestClients = Clients.TestCase

@@ -15,7 +15,7 @@ from spnego._ntlm_raw.md4 import md4
 from kyanite.wire import ntlm, ntlm_keys, spnego
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.ntlm import AvId
-from kyanite.wire.ntlm_keys import Exchange
+from kyanite.wire.ntlm_keys import LogonMessages
 from tests.wire.smb2 import exchange
 
 
@@ -56,7 +56,7 @@ def test_rc4(key: bytes, data: bytes, encrypted: str) -> None:
 
 
 class Logon(NamedTuple):
-    exchange: Exchange
+    messages: LogonMessages
     authenticate: ntlm.Authenticate
     mechanism_list: bytes
 
@@ -71,7 +71,7 @@ def captured() -> Logon:
     assert first.token is not None
     assert answer.token is not None
     assert last.token is not None
-    messages = Exchange(first.token, answer.token, last.token, exchange.SERVER_CHALLENGE)
+    messages = LogonMessages(first.token, answer.token, last.token, exchange.SERVER_CHALLENGE)
     return Logon(messages, ntlm.decode_authenticate(last.token), first.mechanism_list)
 
 
@@ -79,7 +79,7 @@ CAPTURED = captured()
 
 
 def test_the_messages_of_smbclient() -> None:
-    assert ntlm.decode_negotiate(CAPTURED.exchange.negotiate).flags == 0x62088215
+    assert ntlm.decode_negotiate(CAPTURED.messages.negotiate).flags == 0x62088215
     found = CAPTURED.authenticate
     assert (found.user, found.domain, found.workstation) == ("kyatest", "WORKGROUP", "VM")
     assert found.encrypted_session_key.hex() == "44324098071c06dcb93cdfdf64d103dc"
@@ -87,8 +87,8 @@ def test_the_messages_of_smbclient() -> None:
 
 
 def test_the_challenge_of_smbd_is_written_alike() -> None:
-    at = CAPTURED.exchange.challenge.index(bytes.fromhex("07000800")) + 4
-    now = int.from_bytes(CAPTURED.exchange.challenge[at : at + 8], "little")
+    at = CAPTURED.messages.challenge.index(bytes.fromhex("07000800")) + 4
+    now = int.from_bytes(CAPTURED.messages.challenge[at : at + 8], "little")
     info = ntlm.encode_target_info(
         computer="KYATEST", domain="KYATEST", dns_computer="vm", dns_domain="", now=now
     )
@@ -98,14 +98,14 @@ def test_the_challenge_of_smbd_is_written_alike() -> None:
         target_name="KYATEST",
         target_info=info,
     )
-    assert written == CAPTURED.exchange.challenge
+    assert written == CAPTURED.messages.challenge
 
 
 def test_the_keys_of_smbclient() -> None:
     password_hash = ntlm_keys.nt_hash(exchange.PASSWORD)
     assert password_hash == exchange.NT_HASH
     assert ntlm_keys.response_key(password_hash, "kyatest", "WORKGROUP") == exchange.RESPONSE_KEY
-    key = ntlm_keys.session_key(CAPTURED.exchange, CAPTURED.authenticate, password_hash)
+    key = ntlm_keys.session_key(CAPTURED.messages, CAPTURED.authenticate, password_hash)
     assert key == exchange.EXPORTED_KEY
     flags = CAPTURED.authenticate.flags
     assert ntlm_keys.client_list_mic(key, flags, CAPTURED.mechanism_list) == exchange.CLIENT_LIST_MIC
@@ -123,7 +123,7 @@ def test_the_vectors_of_the_document() -> None:
     message = ntlm.Authenticate(
         b"", proof + temporary, "Domain", "User", "", b"", ntlm.NEGOTIATE_UNICODE, None
     )
-    messages = Exchange(b"", b"", b"", bytes.fromhex("0123456789abcdef"))
+    messages = LogonMessages(b"", b"", b"", bytes.fromhex("0123456789abcdef"))
     assert ntlm_keys.session_key(messages, message, ntlm_keys.nt_hash("Password")) == base_key
     encrypted = bytes.fromhex("c5dad2544fc9799094ce1ce90bc9d03e")
     assert ntlm_keys.rc4(base_key, b"\x55" * 16) == encrypted
@@ -154,18 +154,18 @@ def _changed(response: bytes, at: int) -> bytes:
     ],
 )
 def test_what_proves_nothing(change: Callable[[ntlm.Authenticate], ntlm.Authenticate]) -> None:
-    assert ntlm_keys.session_key(CAPTURED.exchange, change(CAPTURED.authenticate), exchange.NT_HASH) is None
+    assert ntlm_keys.session_key(CAPTURED.messages, change(CAPTURED.authenticate), exchange.NT_HASH) is None
 
 
 @pytest.mark.parametrize("field", ["negotiate", "challenge", "authenticate"])
 def test_the_mic_covers_all_three_messages(field: str) -> None:
-    changed = CAPTURED.exchange._replace(**{field: getattr(CAPTURED.exchange, field) + b"\0"})
+    changed = CAPTURED.messages._replace(**{field: getattr(CAPTURED.messages, field) + b"\0"})
     assert ntlm_keys.session_key(changed, CAPTURED.authenticate, exchange.NT_HASH) is None
 
 
 def test_a_name_counts_in_capitals() -> None:
     message = CAPTURED.authenticate._replace(user="KyaTest")
-    assert ntlm_keys.session_key(CAPTURED.exchange, message, exchange.NT_HASH) == exchange.EXPORTED_KEY
+    assert ntlm_keys.session_key(CAPTURED.messages, message, exchange.NT_HASH) == exchange.EXPORTED_KEY
 
 
 @pytest.mark.parametrize("password", ["pa55", "öäü€", "k" * 88])
@@ -187,7 +187,7 @@ def test_a_client_logs_on(password: str) -> None:
     message = ntlm.decode_authenticate(last)
     assert (message.user, message.domain) == ("Account", "DOM")
     assert message.mic is not None
-    messages = Exchange(first, challenge, last, b"8 bytes!")
+    messages = LogonMessages(first, challenge, last, b"8 bytes!")
     key = ntlm_keys.session_key(messages, message, ntlm_keys.nt_hash(password))
     assert key == client.session_key
     assert ntlm_keys.session_key(messages, message, ntlm_keys.nt_hash(password + "x")) is None
@@ -226,7 +226,7 @@ def test_malformed_negotiations(message: bytes) -> None:
         ntlm.decode_negotiate(message)
 
 
-WHOLE = CAPTURED.exchange.authenticate
+WHOLE = CAPTURED.messages.authenticate
 
 
 @pytest.mark.parametrize(

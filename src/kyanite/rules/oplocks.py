@@ -85,7 +85,7 @@ class Grant(NamedTuple):
     epoch: int = 0
     """Counts the changes of a lease of version 2."""
     requested: Caching | None = None
-    """What the owner was told to break to; None while it is not breaking."""
+    """What the message asks the owner to break to; None while it is not breaking."""
     required: Caching = Caching.NONE
     """What all events since then need it to break to."""
     ends_at: Instant | None = None
@@ -136,20 +136,20 @@ def _send(grant: Grant, to: Caching, required: Caching, now: Instant) -> tuple[G
         ends_at = later(now, BREAK_SECONDS)
         broken = grant._replace(epoch=epoch, requested=to, required=required, ends_at=ends_at)
         return broken, Break(grant.state, to, is_acknowledged=True)
-    done = _settled(grant, to)._replace(epoch=epoch)
+    done = _finished(grant, to)._replace(epoch=epoch)
     return done, Break(grant.state, to, is_acknowledged=False)
 
 
 class AcknowledgementError(Enum):
     NOT_BREAKING = auto()
     TOO_MUCH = auto()
-    """The owner wants to keep what it was told to give up."""
+    """The owner keeps more than the message allows."""
 
 
 class Acknowledged(NamedTuple):
     grant: Grant
     message: Break | None
-    """The next step, if others need more than the owner was told; they go on waiting unless the break is done."""
+    """The next step, if others need more than the last message said. They wait until the break is done."""
 
 
 def acknowledge(grant: Grant, kept: Caching, now: Instant) -> Acknowledged | AcknowledgementError:
@@ -159,11 +159,11 @@ def acknowledge(grant: Grant, kept: Caching, now: Instant) -> Acknowledged | Ack
     if kept & ~grant.requested:
         return AcknowledgementError.TOO_MUCH
     required = grant.required
-    settled = _settled(grant, kept)
+    finished = _finished(grant, kept)
     if not kept & ~required:
-        return Acknowledged(settled, None)
+        return Acknowledged(finished, None)
     to = required | Caching.READ if kept & (Caching.WRITE | Caching.HANDLE) else required
-    return Acknowledged(*_send(settled, to, required, now))
+    return Acknowledged(*_send(finished, to, required, now))
 
 
 def expire(grant: Grant, now: Instant) -> Grant:
@@ -171,10 +171,10 @@ def expire(grant: Grant, now: Instant) -> Grant:
     if grant.ends_at is None or now < grant.ends_at:
         return grant
     state = grant.state & grant.required if grant.is_lease else Caching.NONE
-    return _settled(grant, state)
+    return _finished(grant, state)
 
 
-def _settled(grant: Grant, state: Caching) -> Grant:
+def _finished(grant: Grant, state: Caching) -> Grant:
     return grant._replace(state=state, requested=None, required=Caching.NONE, ends_at=None)
 
 
@@ -187,12 +187,12 @@ class OtherOpen(NamedTuple):
 
 
 def grantable(
-    asked: Caching, others: Iterable[OtherOpen], *, is_lease: bool, has_byte_locks: bool = False
+    wanted: Caching, others: Iterable[OtherOpen], *, is_lease: bool, has_byte_locks: bool = False
 ) -> Caching:
     """How much of what an open asks for it can have beside the others."""
-    if has_byte_locks or (is_lease and asked not in VALID_LEASES):
+    if has_byte_locks or (is_lease and wanted not in VALID_LEASES):
         return Caching.NONE
-    state = asked
+    state = wanted
     for other in others:
         if other.state or not other.is_stat:
             state &= ~Caching.WRITE
@@ -205,9 +205,9 @@ def grantable(
     return state
 
 
-def upgrade(grant: Grant, asked: Caching, possible: Caching) -> Grant:
-    """The lease of a key that another open names: it grows if all that is asked for is possible, and never shrinks."""
-    grows = asked & grant.state == grant.state and asked != grant.state
-    if grant.is_breaking or not grows or possible != asked:
+def upgrade(grant: Grant, wanted: Caching, possible: Caching) -> Grant:
+    """The lease of a key that another open names: it grows if all that is wanted is possible, and never shrinks."""
+    grows = wanted & grant.state == grant.state and wanted != grant.state
+    if grant.is_breaking or not grows or possible != wanted:
         return grant
-    return grant._replace(state=asked, epoch=grant.epoch + 1)
+    return grant._replace(state=wanted, epoch=grant.epoch + 1)

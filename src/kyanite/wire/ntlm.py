@@ -30,7 +30,7 @@ NEGOTIATE_56 = 0x80000000
 
 _REQUIRED = NEGOTIATE_UNICODE | NEGOTIATE_EXTENDED_SESSION_SECURITY
 _ALWAYS = TARGET_TYPE_SERVER | NEGOTIATE_TARGET_INFO | NEGOTIATE_NTLM
-_IF_ASKED = (
+_IF_REQUESTED = (
     NEGOTIATE_UNICODE
     | REQUEST_TARGET
     | NEGOTIATE_SIGN
@@ -108,9 +108,9 @@ def decode_negotiate(message: bytes) -> Negotiate:
     return Negotiate(flags)
 
 
-def challenge_flags(asked: int) -> int:
-    """The flags of the challenge to a client that asks for these."""
-    return _ALWAYS | asked & _IF_ASKED
+def challenge_flags(requested: int) -> int:
+    """The flags of the challenge to a client that requests these."""
+    return _ALWAYS | requested & _IF_REQUESTED
 
 
 def encode_challenge(*, flags: int, server_challenge: bytes, target_name: str, target_info: bytes) -> bytes:
@@ -153,11 +153,11 @@ def decode_authenticate(message: bytes) -> Authenticate:
     signature, kind, *fields, flags = _AUTHENTICATE.unpack_from(message)
     if signature != SIGNATURE or kind != _Type.AUTHENTICATE or not flags & NEGOTIATE_UNICODE:
         raise _invalid()
-    places = [(fields[at], fields[at + 2]) for at in range(0, len(fields), 3)]
+    spans = [(fields[at], fields[at + 2]) for at in range(0, len(fields), 3)]
     lm_response, nt_response, domain, user, workstation, session_key = (
-        _payload(message, length, offset) for length, offset in places
+        _payload(message, length, offset) for length, offset in spans
     )
-    first = min((offset for length, offset in places if length), default=len(message))
+    first = min((offset for length, offset in spans if length), default=len(message))
     has_mic = first >= _MIC.stop and len(message) >= _MIC.stop
     return Authenticate(
         lm_response,

@@ -77,7 +77,7 @@ def response_key(password_hash: bytes, user: str, domain: str) -> bytes:
     return _hmac_md5(password_hash, (user.upper() + domain).encode("utf-16-le"))
 
 
-class Exchange(NamedTuple):
+class LogonMessages(NamedTuple):
     """The three messages of a logon, without SPNEGO, and the challenge that the second one holds."""
 
     negotiate: bytes
@@ -86,49 +86,51 @@ class Exchange(NamedTuple):
     server_challenge: bytes
 
 
-def session_key(exchange: Exchange, message: ntlm.Authenticate, password_hash: bytes) -> bytes | None:
+def session_key(
+    messages: LogonMessages, authenticate: ntlm.Authenticate, password_hash: bytes
+) -> bytes | None:
     """The key of the session if the message proves that its sender knows the password (§3.2.5.1.2); else None.
 
-    ``message`` is the decoded AUTHENTICATE message. NTLMv1, LM and anonymous logons prove nothing.
+    ``authenticate`` is the third message, decoded. NTLMv1, LM and anonymous logons prove nothing.
     """
-    response = message.nt_response
+    response = authenticate.nt_response
     if (
-        not message.user
+        not authenticate.user
         or len(response) < _SHORTEST_V2
         or response[_PROOF_BYTES : _PROOF_BYTES + 2] != b"\1\1"
     ):
         return None
-    key = response_key(password_hash, message.user, message.domain)
-    proof = _hmac_md5(key, exchange.server_challenge + response[_PROOF_BYTES:])
+    key = response_key(password_hash, authenticate.user, authenticate.domain)
+    proof = _hmac_md5(key, messages.server_challenge + response[_PROOF_BYTES:])
     if not hmac.compare_digest(proof, response[:_PROOF_BYTES]):
         return None
-    exported = _exported_key(message, _hmac_md5(key, proof))
-    if exported is None or not _is_mic_right(exchange, message, exported):
+    exported = _exported_key(authenticate, _hmac_md5(key, proof))
+    if exported is None or not _is_mic_right(messages, authenticate, exported):
         return None
     return exported
 
 
-def _exported_key(message: ntlm.Authenticate, base_key: bytes) -> bytes | None:
+def _exported_key(authenticate: ntlm.Authenticate, base_key: bytes) -> bytes | None:
     """The client's own random key, which the base key encrypts, or the base key."""
-    if not message.flags & ntlm.NEGOTIATE_KEY_EXCHANGE:
+    if not authenticate.flags & ntlm.NEGOTIATE_KEY_EXCHANGE:
         return base_key
-    if len(message.encrypted_session_key) != _SESSION_KEY_BYTES:
+    if len(authenticate.encrypted_session_key) != _SESSION_KEY_BYTES:
         return None
-    return rc4(base_key, message.encrypted_session_key)
+    return rc4(base_key, authenticate.encrypted_session_key)
 
 
-def _is_mic_right(exchange: Exchange, message: ntlm.Authenticate, exported_key: bytes) -> bool:
+def _is_mic_right(messages: LogonMessages, authenticate: ntlm.Authenticate, exported_key: bytes) -> bool:
     """A MIC is checked if the client's answer to the challenge, which the proof covers, says that there is one."""
     try:
-        flags = ntlm.decode_av_pairs(message.nt_response[_AV_PAIRS_AT:]).get(AvId.FLAGS, b"")
+        flags = ntlm.decode_av_pairs(authenticate.nt_response[_AV_PAIRS_AT:]).get(AvId.FLAGS, b"")
     except Malformed:
         return False
     if not int.from_bytes(flags, "little") & ntlm.AV_FLAG_MIC:
         return True
-    if message.mic is None:
+    if authenticate.mic is None:
         return False
-    signed = exchange.negotiate + exchange.challenge + ntlm.without_mic(exchange.authenticate)
-    return hmac.compare_digest(_hmac_md5(exported_key, signed), message.mic)
+    signed = messages.negotiate + messages.challenge + ntlm.without_mic(messages.authenticate)
+    return hmac.compare_digest(_hmac_md5(exported_key, signed), authenticate.mic)
 
 
 def client_list_mic(exported_key: bytes, flags: int, mechanism_list: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Whatever a stranger sends, a decoder returns a value or says that it is malformed. Nothing else escapes."""
+"""Any bytes give a value or Malformed; no decoder raises anything else."""
 
 from collections.abc import Callable
 
@@ -162,7 +162,7 @@ def test_captured_messages_cut_short(decode: Callable[[memoryview], object], cap
 @given(st.binary(max_size=200), st.binary(min_size=8, max_size=8))
 def test_logons(response: bytes, challenge: bytes) -> None:
     message = ntlm.Authenticate(b"", bytes(16) + b"\1\1" + response, "", "u", "", b"", 0xFFFFFFFF, None)
-    messages_ = ntlm_keys.Exchange(b"", b"", b"", challenge)
+    messages_ = ntlm_keys.LogonMessages(b"", b"", b"", challenge)
     assert ntlm_keys.session_key(messages_, message, bytes(16)) is None
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from smbprotocol.change_notify import FileNotifyInformation, SMB2ChangeNotifyRequest, SMB2ChangeNotifyResponse
+from smbprotocol.ioctl import SMB2IOCTLRequest
 from smbprotocol.open import (
     SMB2CloseRequest,
     SMB2CloseResponse,
@@ -13,18 +14,23 @@ from smbprotocol.open import (
     SMB2LockElement,
     SMB2LockRequest,
     SMB2LockResponse,
+    SMB2QueryDirectoryRequest,
+    SMB2QueryInfoRequest,
     SMB2ReadRequest,
     SMB2ReadResponse,
+    SMB2SetInfoRequest,
     SMB2WriteRequest,
     SMB2WriteResponse,
 )
+from smbprotocol.structure import Structure
 
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.smb2 import body, change_notify, close, lock, oplock_break, read_write, session
+from kyanite.wire.smb2 import body, change_notify, close, header, lock, oplock_break, read_write, session
 from kyanite.wire.smb2.body import FileId
 from kyanite.wire.smb2.change_notify import Action, Change
 from kyanite.wire.smb2.close import ClosedFile
 from kyanite.wire.smb2.filetime import FileTimes
+from kyanite.wire.smb2.header import Command
 from kyanite.wire.smb2.lock import LockElement
 from kyanite.wire.smb2.oplock_break import LeaseAcknowledgement, OplockAcknowledgement
 from tests.wire.smb2 import oracle
@@ -55,7 +61,7 @@ def test_close() -> None:
 
 def test_flush() -> None:
     assert close.decode_flush(oracle.request(SMB2FlushRequest, file_id=ID)) == FILE_ID
-    oracle.read(SMB2FlushResponse, bytes(session.EMPTY))
+    oracle.read(SMB2FlushResponse, session.EMPTY)
 
 
 @pytest.mark.parametrize("length", [0, 63, 64, 66, 80, 87])
@@ -125,7 +131,7 @@ def locks(*elements: tuple[int, int, int], count: int | None = None) -> Any:
 def test_lock() -> None:
     found = lock.decode(locks((0, 10, lock.EXCLUSIVE), (1 << 63, 1, lock.UNLOCK)))
     assert found == (5, 3, FILE_ID, (LockElement(0, 10, 2), LockElement(1 << 63, 1, 4)))
-    oracle.read(SMB2LockResponse, bytes(session.EMPTY))
+    oracle.read(SMB2LockResponse, session.EMPTY)
 
 
 def test_malformed_locks() -> None:
@@ -205,3 +211,34 @@ def test_changes() -> None:
     response = oracle.read(SMB2ChangeNotifyResponse, body.encode_output(packed))
     assert (response["output_buffer_offset"], response["buffer"]) == (72, packed)
     assert body.encode_output(b"") == bytes.fromhex("0900480000000000")
+
+
+@pytest.mark.parametrize(
+    ("command", "structure"),
+    [
+        (Command.CLOSE, SMB2CloseRequest),
+        (Command.FLUSH, SMB2FlushRequest),
+        (Command.READ, SMB2ReadRequest),
+        (Command.WRITE, SMB2WriteRequest),
+        (Command.LOCK, SMB2LockRequest),
+        (Command.IOCTL, SMB2IOCTLRequest),
+        (Command.QUERY_DIRECTORY, SMB2QueryDirectoryRequest),
+        (Command.CHANGE_NOTIFY, SMB2ChangeNotifyRequest),
+        (Command.QUERY_INFO, SMB2QueryInfoRequest),
+        (Command.SET_INFO, SMB2SetInfoRequest),
+    ],
+)
+def test_the_file_of_a_request(command: Command, structure: type[Structure]) -> None:
+    request = oracle.request(structure, file_id=ID)
+    end = bytes(request).index(ID) + len(ID)
+    assert header.decode_file_id(command, request) == FILE_ID
+    assert header.decode_file_id(command, request[:end]) == FILE_ID
+    with pytest.raises(Malformed, match="INVALID_PARAMETER"):
+        header.decode_file_id(command, request[: end - 1])
+
+
+@pytest.mark.parametrize(
+    "command", [Command.NEGOTIATE, Command.CREATE, Command.ECHO, Command.OPLOCK_BREAK, 99]
+)
+def test_requests_without_a_file(command: int) -> None:
+    assert header.decode_file_id(command, bytes(64)) is None

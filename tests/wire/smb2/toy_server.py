@@ -4,7 +4,7 @@ import socket
 from collections.abc import Callable, Sequence
 
 from kyanite.wire import ntlm, ntlm_keys, spnego
-from kyanite.wire.ntlm_keys import Exchange
+from kyanite.wire.ntlm_keys import LogonMessages
 from kyanite.wire.smb2 import (
     close,
     compound,
@@ -189,8 +189,8 @@ class ToyServer:
                 )
             return Status.MORE_PROCESSING_REQUIRED, [session.encode_setup(0, challenge)]
         found = ntlm.decode_authenticate(token.token)
-        exchange = Exchange(self._tokens[0], self._tokens[1], self._tokens[2], CHALLENGE)
-        key = ntlm_keys.session_key(exchange, found, ntlm_keys.nt_hash(self._password))
+        logon = LogonMessages(self._tokens[0], self._tokens[1], self._tokens[2], CHALLENGE)
+        key = ntlm_keys.session_key(logon, found, ntlm_keys.nt_hash(self._password))
         if key is None:
             return Status.LOGON_FAILURE, [error.EMPTY]
         self._use(key)

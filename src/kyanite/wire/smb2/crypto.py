@@ -1,4 +1,4 @@
-"""Keys, signatures and encryption (MS-SMB2 §3.1.4, §3.1.5; NIST SP 800-108, 800-38B, 800-38C, 800-38D).
+"""Keys, signatures and encryption (MS-SMB2 §3.1.4; NIST SP 800-108, 800-38B, 800-38C, 800-38D).
 
 Nothing here is random: nonces come in as arguments. GCM forgives no nonce that is used twice with one key, so the
 caller counts them.

@@ -132,7 +132,7 @@ class ByteRange(NamedTuple):
 
 
 def decode_zero_data(data: memoryview) -> ByteRange:
-    """MS-FSCC §2.3.71: the first byte to zero and the first one to keep."""
+    """FSCTL_SET_ZERO_DATA: the first byte to zero and the first one to keep."""
     if len(data) < _SIGNED_RANGE.size:
         raise invalid()
     start, beyond = _SIGNED_RANGE.unpack_from(data)
@@ -142,7 +142,7 @@ def decode_zero_data(data: memoryview) -> ByteRange:
 
 
 def decode_allocated_ranges(data: memoryview) -> ByteRange:
-    """MS-FSCC §2.3.52: where to look for data."""
+    """FSCTL_QUERY_ALLOCATED_RANGES: where to look for data."""
     if len(data) < _SIGNED_RANGE.size:
         raise invalid()
     offset, length = _SIGNED_RANGE.unpack_from(data)
@@ -152,10 +152,10 @@ def decode_allocated_ranges(data: memoryview) -> ByteRange:
 
 
 def encode_allocated_ranges(ranges: Sequence[ByteRange]) -> bytes:
-    """MS-FSCC §2.3.53."""
+    """Where there is data, in the order of the file."""
     return b"".join(_RANGE.pack(offset, length) for offset, length in ranges)
 
 
 def decode_set_sparse(data: memoryview) -> bool:
-    """MS-FSCC §2.3.69: without a buffer it means true."""
+    """FSCTL_SET_SPARSE: without a buffer it means true."""
     return not data or data[0] != 0

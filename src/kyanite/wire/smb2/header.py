@@ -4,7 +4,7 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-from kyanite.wire.smb2.body import HEADER_BYTES, Data, invalid
+from kyanite.wire.smb2.body import FILE_ID, HEADER_BYTES, Data, FileId, invalid
 
 MAGIC = b"\xfeSMB"
 SIGNATURE = slice(48, 64)
@@ -78,6 +78,19 @@ class Header(NamedTuple):
 
 
 _LAYOUT = struct.Struct("<4sHHIHHIIQIIQ16s")
+_FILE_ID_AT: dict[int, int] = {
+    Command.CLOSE: 8,
+    Command.FLUSH: 8,
+    Command.READ: 16,
+    Command.WRITE: 16,
+    Command.LOCK: 8,
+    Command.IOCTL: 8,
+    Command.QUERY_DIRECTORY: 8,
+    Command.CHANGE_NOTIFY: 8,
+    Command.QUERY_INFO: 24,
+    Command.SET_INFO: 16,
+}
+"""Where in the body of a request its file id is."""
 
 
 def decode(message: Data) -> Header:
@@ -135,3 +148,16 @@ def encode(header: Header) -> bytearray:
             header.signature,
         )
     )
+
+
+def decode_file_id(command: int, message: Data) -> FileId | None:
+    """The file that a request is about, which a server looks up before it reads the rest of the body (§3.3.5.2).
+
+    None for a command whose requests name no file, and for OPLOCK_BREAK, which does only in one of its two forms.
+    """
+    at = _FILE_ID_AT.get(command)
+    if at is None:
+        return None
+    if len(message) < HEADER_BYTES + at + FILE_ID.size:
+        raise invalid()
+    return FileId(*FILE_ID.unpack_from(message, HEADER_BYTES + at))

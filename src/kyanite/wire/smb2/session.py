@@ -7,7 +7,7 @@ bytes in both directions, as the response to a FLUSH and to a LOCK has.
 import struct
 from typing import NamedTuple
 
-from kyanite.wire.smb2.body import HEADER_BYTES, Data, invalid, unpack
+from kyanite.wire.smb2.body import HEADER_BYTES, invalid, unpack
 
 BINDING = 0x1
 
@@ -53,5 +53,5 @@ def decode_empty(message: memoryview) -> None:
     unpack(message, _EMPTY, _EMPTY_SIZE)
 
 
-EMPTY: Data = _EMPTY.pack(_EMPTY_SIZE, 0)
+EMPTY = _EMPTY.pack(_EMPTY_SIZE, 0)
 """The response to LOGOFF, TREE_DISCONNECT, ECHO, FLUSH and LOCK."""

@@ -45,7 +45,7 @@ def decode_basic(data: memoryview) -> BasicChange:
 
 
 def decode_rename(information_class: int, data: memoryview) -> Rename:
-    """FileRenameInformation (§2.4.42.2) and FileRenameInformationEx (§2.4.43), by path only."""
+    """FileRenameInformation in its form for SMB2, and FileRenameInformationEx, by path only."""
     layout = _RENAME_EX if information_class == FileClass.RENAME_EX else _RENAME
     flags, root_directory, length = _unpack(layout, data)
     name = data[layout.size : layout.size + length]
@@ -56,14 +56,14 @@ def decode_rename(information_class: int, data: memoryview) -> Rename:
 
 
 def decode_disposition(information_class: int, data: memoryview) -> bool:
-    """Whether the file is to be deleted (§2.4.11, §2.4.12)."""
+    """FileDispositionInformation and FileDispositionInformationEx: whether the file is to be deleted."""
     if information_class == FileClass.DISPOSITION_EX:
         return bool(_unpack(_U32, data)[0] & _DELETE)
     return bool(_unpack(_U8, data)[0])
 
 
 def decode_size(data: memoryview) -> int:
-    """The new allocation (§2.4.4), end of file (§2.4.14) or position (§2.4.40)."""
+    """FileAllocationInformation, FileEndOfFileInformation or FilePositionInformation."""
     (size,) = _unpack(_I64, data)
     if size < 0:
         raise invalid()
@@ -71,7 +71,7 @@ def decode_size(data: memoryview) -> int:
 
 
 def decode_mode(data: memoryview) -> int:
-    """§2.4.31."""
+    """FileModeInformation."""
     return int(_unpack(_U32, data)[0])
 
 

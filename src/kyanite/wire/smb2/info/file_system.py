@@ -10,7 +10,7 @@ from kyanite.wire.malformed import Malformed
 SECTOR_BYTES = 512
 SECTORS_PER_UNIT = 8
 UNIT_BYTES = SECTOR_BYTES * SECTORS_PER_UNIT
-"""Sizes of a volume are told in units of 4 KiB."""
+"""Sizes of a volume are counted in units of 4 KiB."""
 
 FILE_SYSTEM_NAME = "NTFS"
 """Windows offers security and long paths by this name."""

@@ -100,7 +100,7 @@ def _slice(data: Data, at: int, length: int) -> bytes:
 def _encode(parts: _Parts) -> bytes:
     """In the order of Windows and the service: system list, discretionary list, owner, group."""
     at = _HEADER.size
-    places = {}
+    offsets = {}
     body = b""
     for name, part in (
         ("sacl", parts.sacl),
@@ -108,9 +108,9 @@ def _encode(parts: _Parts) -> bytes:
         ("owner", parts.owner),
         ("group", parts.group),
     ):
-        places[name] = at + len(body) if part else 0
+        offsets[name] = at + len(body) if part else 0
         body += part
     header = _HEADER.pack(
-        1, 0, parts.control, places["owner"], places["group"], places["sacl"], places["dacl"]
+        1, 0, parts.control, offsets["owner"], offsets["group"], offsets["sacl"], offsets["dacl"]
     )
     return header + body
