@@ -46,6 +46,8 @@ PLAIN = {word: plain for words, plain in INSTEAD.items() for word in words.split
 EXCEPTIONS = {
     "legal_hold": "Azure's name for it.",
     "look_up look_ups": "The plain word itself.",
+    "dialect dialects": "What SMB calls its versions.",
+    "key_exchange": "NTLM's name for it.",
     "by_post": "POST, the method of HTTP.",
     "file_generation_mismatch": "Azure's name for it.",
 }
@@ -67,6 +69,8 @@ SOCKET_PACKAGES = (
     "tests/faults",
     "tests/server",
     "tests/services",
+    "tests/smb",
+    "tests/wire/smb2",
 )
 """Sockets listen there. In the engine there are subscriptions."""
 

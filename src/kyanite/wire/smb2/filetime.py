@@ -1,0 +1,30 @@
+"""FILETIME (MS-DTYP §2.3.3): 100 ns ticks since 1601-01-01 UTC. Instants have the same ticks since the year 1."""
+
+from typing import NamedTuple
+
+from kyanite.values import Instant
+
+_TICKS_TO_1601 = 504_911_232_000_000_000
+_LARGEST = (1 << 63) - 1
+
+
+def encode(instant: Instant) -> int:
+    """The FILETIME of an instant. What lies before 1601 becomes 0, which clients show as no time at all."""
+    return max(instant - _TICKS_TO_1601, 0)
+
+
+def decode(filetime: int) -> Instant:
+    """The instant of a FILETIME; values that are no time (0, −1, −2) have a meaning of their own in each message."""
+    return Instant(min(max(filetime, 0), _LARGEST) + _TICKS_TO_1601)
+
+
+class FileTimes(NamedTuple):
+    """The four times of a file as FILETIME, in the order in which all messages and information classes have them."""
+
+    creation: int
+    last_access: int
+    last_write: int
+    change: int
+
+
+NO_TIMES = FileTimes(0, 0, 0, 0)
