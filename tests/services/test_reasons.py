@@ -22,6 +22,8 @@ LEASE_USES = set(common.lease_uses("Blob", "blob"))
 
 SMB_ONLY = {
     Reason.HANDLE_CLOSED,
+    Reason.LEASE_KEY_IN_USE,
+    Reason.LEASE_KEY_NOT_FOUND,
     Reason.INVALID_LOCK_RANGE,
     Reason.LOCK_NOT_GRANTED,
     Reason.HANDLE_LIMIT_REACHED,
@@ -97,7 +99,7 @@ def test_every_reason_is_met_by_a_service() -> None:
 
 
 def test_what_only_smb_meets_is_raised_and_has_no_row() -> None:
-    sources = [*(ROOT / "model" / "files").glob("*.py"), ROOT / "rules" / "byte_locks.py"]
+    sources = [*(ROOT / "model" / "files").rglob("*.py"), ROOT / "rules" / "byte_locks.py"]
     text = "".join(path.read_text() for path in sources)
     assert all(f"Refused(Reason.{reason.name})" in text for reason in SMB_ONLY)
     rows = {reason for service in SERVICES.values() for table in service.reasons.values() for reason in table}

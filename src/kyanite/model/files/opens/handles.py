@@ -18,9 +18,12 @@ import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Snapshot, Transaction
+from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.entry import Entry
+from kyanite.model.files.opens import grants
+from kyanite.model.files.opens.grants import Grant
 from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
 from kyanite.model.records import encode
 from kyanite.rules import byte_locks, leases, share_modes
@@ -39,6 +42,14 @@ LOCKS_MAX = 1000
 CLOSED = b"handles closed "
 """The topic, followed by the share id in decimal, of handles that were closed by another than their client."""
 
+DISCONNECTED = bytes(OWNER_BYTES)
+"""The owner of durable handles whose client has lost its connection. No process has this id."""
+
+
+def changed_topic(share_id: int, file_id: int) -> bytes:
+    """Notified when waiting for a file may be over: a handle is closed, a range unlocked, a break acknowledged."""
+    return b"open file " + keys.number(share_id) + keys.number(file_id)
+
 
 class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Stored: fields are only ever added at the end."""
@@ -54,10 +65,19 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     deletes_on_close: bool = False
     """Closing this handle marks the file for deletion."""
     locks: tuple[Lock, ...] = ()
+    access_mask: int = 0
+    """What the client may do with it, as MS-SMB2 has it."""
+    lease: bytes = b""
+    """The client and the lease key that it was opened with, if it was."""
 
     @property
     def open(self) -> Open:
         return Open(Rights(self.access), Rights(self.share))
+
+    @property
+    def caching_key(self) -> bytes:
+        """The key of what it may cache."""
+        return self.lease or grants.key_of_oplock(self.id)
 
 
 class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -73,6 +93,8 @@ class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """As List Handles returns it."""
     handle_count: int
     is_delete_pending: bool = False
+    grants: tuple[Grant, ...] = ()
+    """What clients may cache of it."""
 
     @property
     def directory_id(self) -> int:
@@ -198,7 +220,7 @@ def close_handles_of_owner(tx: Transaction, owner: bytes, limit: int = 100) -> b
             tx.delete(key)
         else:
             force_close(tx, share_id, opened, load_handle(tx, share_id, file_id, handle_id))
-    return bool(rows)
+    return grants.delete_messages(tx, owner, limit) or bool(rows)
 
 
 def purge_share(tx: Transaction, share_id: int, limit: int) -> int:
@@ -211,6 +233,8 @@ def purge_share(tx: Transaction, share_id: int, limit: int) -> int:
             file_id = int.from_bytes(key[len(base) : len(base) + 8], "big")
             handle = decode_handle(value)
             tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+        else:
+            grants.delete_lease_keys(tx, decode_open_file(value).grants)
     return len(rows)
 
 
@@ -246,6 +270,9 @@ def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -
     file_id = opened.file_id
     tx.delete(keys.handle(share_id, file_id, handle.id))
     tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+    if opened.grants or handle.locks:
+        tx.notify(changed_topic(share_id, file_id))
+        opened = replace(opened, grants=grants.released(tx, opened.grants, handle.caching_key))
     if opened.handle_count > 1:
         opened = replace(opened, handle_count=opened.handle_count - 1)
         tx.put(keys.handles(share_id, file_id), encode(opened))
@@ -298,10 +325,11 @@ def pending_names(snap: Snapshot, share_id: int, directory_id: int, first: bytes
 # --- What an open handle forbids
 
 
-def check_not_pending(snap: Snapshot, share_id: int, file_id: int) -> None:
+def check_not_pending(snap: Snapshot, share_id: int, file_id: int) -> OpenFile | None:
     opened = load_open_file(snap, share_id, file_id)
     if opened is not None and opened.is_delete_pending:
         raise Refused(Reason.DELETE_PENDING)
+    return opened
 
 
 def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) -> None:
@@ -309,13 +337,6 @@ def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) 
     opened = load_open_file(snap, share_id, file_id)
     if opened is not None:
         raise Refused(Reason.DELETE_PENDING if opened.is_delete_pending else reason)
-
-
-def check_none_below(snap: Snapshot, share_id: int, directory_id: int) -> None:
-    """Refuse to move a directory when anything below it is open."""
-    base = keys.open_entries(share_id, directory_id)
-    for _ in snap.scan(base, keys.after(base), limit=1):
-        raise Refused(Reason.SHARING_VIOLATION)
 
 
 def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
@@ -328,6 +349,7 @@ def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
         _open_file_at(target, entry, opened.first_handle_id),
         handle_count=opened.handle_count,
         is_delete_pending=opened.is_delete_pending,
+        grants=opened.grants,
     )
     if opened.is_delete_pending:
         tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
