@@ -1,0 +1,121 @@
+"""Opening over SMB: finding, making or overwriting what a path names, and a handle of it, in one transaction."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from kyanite.engine.api import Transaction
+from kyanite.model.content.content import NO_CONTENT
+from kyanite.model.files import directory, file, tree
+from kyanite.model.files.actors import RestActor
+from kyanite.model.files.entry import NO_HEADERS, Entry
+from kyanite.model.files.file import NewFile
+from kyanite.model.files.opens import handles
+from kyanite.model.files.opens.handles import Handle, HandleRequest, OpenHandles
+from kyanite.model.files.opens.waits import Wait
+from kyanite.model.files.properties import SmbProperties
+from kyanite.model.files.security_descriptors import PermissionRequest
+from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
+from kyanite.rules import access_masks, create_options
+from kyanite.rules.create_options import Action, CreateTerms
+from kyanite.rules.file_attributes import is_read_only
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.share_modes import Open, Rights
+
+
+class OpenRequest(msgspec.Struct, frozen=True, gc=False):
+    """What a client opens, and how. Its terms were checked."""
+
+    names: tuple[str, ...]
+    terms: CreateTerms
+    owner: bytes
+    """The process that serves the client."""
+    session_id: int
+    client_ip: str
+    client_guid: bytes = b""
+    client_name: str = ""
+    permission: PermissionRequest | None = None
+    """The security descriptor of what is made."""
+    allocation_bytes: int = 0
+    """How large the client expects the file to become."""
+
+
+class Opened(NamedTuple):
+    entry: Entry
+    handle: Handle
+    action: Action
+
+
+class MustChange(NamedTuple):
+    """The body would have made or overwritten a file, which needs a durable transaction."""
+
+
+def open_at(
+    tx: Transaction, share_tree: Tree, request: OpenRequest, *, may_change: bool
+) -> Opened | Wait | MustChange:
+    """Open what the path names. Without ``may_change`` nothing is written but the handle."""
+    location, entry = tree.look_up(tx, tree.location_of(tx, share_tree, request.names))
+    if entry is None:
+        create_options.check_missing(request.terms.disposition)
+        return _make(tx, location, request) if may_change else MustChange()
+    present = handles.load(tx, share_tree.id, entry.id)
+    if present is not None and present[0].is_delete_pending:
+        raise Refused(Reason.DELETE_PENDING)
+    action = create_options.on_existing(request.terms, is_directory=entry.is_directory)
+    if action is not Action.OPENED and not may_change:
+        return MustChange()
+    create_options.check_attributes(request.terms, entry.attributes, action, is_directory=entry.is_directory)
+    return _open(tx, Found(location, entry), present, request, action)
+
+
+def _open(
+    tx: Transaction, found: Found, present: OpenHandles | None, request: OpenRequest, action: Action
+) -> Opened | Wait:
+    entry = found.entry
+    if request.terms.deletes_on_close and entry.id == ROOT_ID:
+        raise Refused(Reason.ACCESS_DENIED)
+    overwrites = action is not Action.OPENED
+    keeps_writers_out = not entry.is_directory and is_read_only(entry.attributes)
+    handle_request = _handle_request(request, is_read_only=keeps_writers_out)
+    access = handle_request.access | Rights.WRITE if overwrites else handle_request.access
+    handles.check_sharing(present, Open(access, handle_request.share))
+    handles.check_leased(entry, access, tx.now)
+    handle = handles.add(tx, found, present, handle_request)
+    if overwrites:
+        attributes = create_options.new_attributes(request.terms.file_attributes, of_directory=False)
+        entry = file.empty(tx, found, attributes)
+    return Opened(entry, handle, action)
+
+
+def _make(tx: Transaction, location: Location, request: OpenRequest) -> Opened:
+    terms = request.terms
+    create_options.check_new(terms)
+    if location.directory_id != ROOT_ID:
+        handles.check_not_pending(tx, location.tree.id, location.directory_id)
+    of_directory = terms.wants_directory
+    attributes = create_options.new_attributes(terms.file_attributes, of_directory=of_directory)
+    properties = SmbProperties(attributes, permission=request.permission)
+    if of_directory:
+        entry = directory.put(tx, location, properties, {})
+    else:
+        new_file = NewFile(0, NO_HEADERS, {}, properties)
+        entry = file.put(tx, location, None, RestActor(), new_file, NO_CONTENT)
+    handle = handles.add(tx, Found(location, entry), None, _handle_request(request, is_read_only=False))
+    return Opened(entry, handle, Action.CREATED)
+
+
+def _handle_request(request: OpenRequest, *, is_read_only: bool) -> HandleRequest:
+    terms = request.terms
+    granted = access_masks.granted(terms.desired_access, is_read_only=is_read_only)
+    return HandleRequest(
+        request.owner,
+        access_masks.rights_of(granted),
+        access_masks.sharing_of(terms.share_access),
+        request.session_id,
+        request.client_ip,
+        terms.deletes_on_close,
+        granted,
+        terms.options,
+        request.client_guid,
+        request.client_name,
+    )
