@@ -94,6 +94,16 @@ class Reason(Enum):
     LOCK_LIMIT_REACHED = auto()
     LOCK_NOT_GRANTED = auto()
     INVALID_LOCK_RANGE = auto()
+    # Opening over SMB
+    ACCESS_DENIED = auto()
+    BAD_IMPERSONATION_LEVEL = auto()
+    FILE_IS_A_DIRECTORY = auto()
+    INVALID_PARAMETER = auto()
+    NOT_A_DIRECTORY = auto()
+    NOT_SUPPORTED = auto()
+    PATH_OUTSIDE_SHARE = auto()
+    PRIVILEGE_NOT_HELD = auto()
+    SNAPSHOT_IS_READ_ONLY = auto()
     # Conditions
     CONDITION_NOT_MET = auto()
     NOT_MODIFIED = auto()

@@ -9,7 +9,7 @@ import msgspec
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model.files.opens import caching, handles
-from kyanite.model.files.opens.caching import Present
+from kyanite.model.files.opens.handles import OpenHandles
 from kyanite.rules import byte_locks, leases, share_modes
 from kyanite.rules.leases import Lease
 from kyanite.rules.oplocks import Event
@@ -37,7 +37,7 @@ class RestActor(msgspec.Struct, frozen=True, gc=False):
 
     lease_id: LeaseId | None = None
 
-    def check(self, snap: Snapshot, share_id: int, file_id: int, use: FileUse) -> Present | None:
+    def check(self, snap: Snapshot, share_id: int, file_id: int, use: FileUse) -> OpenHandles | None:
         """The open file, if clients cache it. A client that a share mode stands for may only cache its handle, so it
         is asked to close that first."""
         access, length = use.access, use.length
@@ -61,7 +61,7 @@ class RestActor(msgspec.Struct, frozen=True, gc=False):
             locks = [lock for each in others for lock in each.locks]
             if byte_locks.conflict(locks, use.start, length, writes=bool(access & Rights.WRITE)):
                 raise Refused(Reason.FILE_LOCK_CONFLICT)
-        return Present(opened, others) if opened.grants else None
+        return present if opened.grants else None
 
     def prepare(self, tx: Transaction, share_id: int, file_id: int, use: FileUse) -> None:
         present = self.check(tx, share_id, file_id, use)
@@ -93,13 +93,13 @@ class SmbActor(msgspec.Struct, frozen=True, gc=False):
             self.check(tx, share_id, file_id, use)
             return
         present = self._load(tx, share_id, file_id, use)
-        if present.opened.grants:
-            own = next(each.caching_key for each in present.handles if each.id == self.handle_id)
+        if present[0].grants:
+            own = next(each.caching_key for each in present[1] if each.id == self.handle_id)
             if event is Event.RENAME_OR_DELETE:
-                caching.check(present.opened, share_id, event, own, tx.now)
+                caching.check(present[0], share_id, event, own, tx.now)
             caching.break_grants(tx, share_id, present, event, own)
 
-    def _load(self, snap: Snapshot, share_id: int, file_id: int, use: FileUse) -> Present:
+    def _load(self, snap: Snapshot, share_id: int, file_id: int, use: FileUse) -> OpenHandles:
         """The file with all its handles, if no lock of another one forbids this use."""
         present = handles.load(snap, share_id, file_id)
         if present is None or all(each.id != self.handle_id for each in present[1]):
@@ -109,7 +109,7 @@ class SmbActor(msgspec.Struct, frozen=True, gc=False):
             writes = bool(use.access & Rights.WRITE)
             if byte_locks.conflict(locks, use.start, use.length, writes=writes, handle=self.handle_id):
                 raise Refused(Reason.FILE_LOCK_CONFLICT)
-        return Present(*present)
+        return present
 
     def check_lease(self, lease: Lease, now: Instant) -> Lease:
         """A lease that is in force leaves SMB clients only handles that cannot write."""

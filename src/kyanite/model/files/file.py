@@ -15,7 +15,7 @@ from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model import keys
 from kyanite.model.content import content
-from kyanite.model.content.content import Content
+from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.files import tree, usage
 from kyanite.model.files.actors import Actor, FileUse, RestActor
 from kyanite.model.files.entry import FILE, Entry
@@ -130,6 +130,26 @@ def put(
     entry = replace(entry, length=new_file.length, content=made, http=new_file.http, lease=lease, copy=copy)
     if old is not None:
         entry = replace(entry, links=old.links, former=old.former, named_at=old.named_at)
+    return tree.save(tx, location, entry)
+
+
+def empty(tx: Transaction, found: Found, attributes: int) -> Entry:
+    """Let a file begin anew for an SMB client that overwrites it. It keeps its id, its name, when it was created, its
+    security descriptor and what only REST knows of it. Locks of other handles do not matter."""
+    location, old = found
+    tree.discard(tx, location, old)
+    usage.change(tx, location.tree.share, old.id, -old.length)
+    entry = replace(
+        old,
+        length=0,
+        content=NO_CONTENT,
+        attributes=attributes,
+        modified_at=tx.now,
+        last_write_at=tx.now,
+        changed_at=tx.now,
+        lease=leases.check_write(old.lease, None, tx.now),
+        copy=None,
+    )
     return tree.save(tx, location, entry)
 
 

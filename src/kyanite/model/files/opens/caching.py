@@ -18,7 +18,7 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.files.opens import grants, handles
 from kyanite.model.files.opens.grants import Grant
-from kyanite.model.files.opens.handles import DISCONNECTED, Handle, OpenFile
+from kyanite.model.files.opens.handles import DISCONNECTED, Handle, OpenFile, OpenHandles
 from kyanite.model.records import encode
 from kyanite.rules import oplocks
 from kyanite.rules.oplocks import AcknowledgementError, Caching, Event, OtherOpen
@@ -56,6 +56,10 @@ class CachingRequest(msgspec.Struct, frozen=True, gc=False):
     """1 or 2 of a lease; 0 of an oplock."""
     epoch: int = 0
 
+    @property
+    def lease_key(self) -> bytes:
+        return self.lease[16:]
+
 
 NO_CACHING = CachingRequest()
 
@@ -66,15 +70,11 @@ class Granted(NamedTuple):
     is_breaking: bool = False
 
 
-class Present(NamedTuple):
-    """An open file and its handles."""
-
-    opened: OpenFile
-    handles: Sequence[Handle]
+NOTHING_GRANTED = Granted(Caching.NONE)
 
 
 class Broken(NamedTuple):
-    present: Present | None
+    present: OpenHandles | None
     """What is left of the open file; None when all its handles were closed."""
     waits: bool
 
@@ -117,7 +117,7 @@ def check_none_open_below(snap: Snapshot, share_id: int, directory_id: int) -> N
 def break_grants(
     tx: Transaction,
     share_id: int,
-    present: Present,
+    present: OpenHandles,
     event: Event,
     own: bytes = b"",
     *,
@@ -148,22 +148,24 @@ def break_grants(
         waits = waits or broken.waits
         if changed != grant:
             opened = replace(opened, grants=grants.replaced(opened.grants, changed))
-    if opened is not present.opened:
+    if opened is not present[0]:
         tx.put(keys.handles(share_id, opened.file_id), encode(opened))
     if not closed:
-        return Broken(Present(opened, others), waits)
-    return Broken(_without(tx, share_id, Present(opened, others), closed), waits)
+        return Broken((opened, others), waits)
+    return Broken(_without(tx, share_id, (opened, others), closed), waits)
 
 
-def _without(tx: Transaction, share_id: int, present: Present, closed: Sequence[Handle]) -> Present | None:
+def _without(
+    tx: Transaction, share_id: int, present: OpenHandles, closed: Sequence[Handle]
+) -> OpenHandles | None:
     """Close these handles, whose clients are gone."""
-    left: OpenFile | None = present.opened
+    left: OpenFile | None = present[0]
     for handle in closed:
         assert left is not None, "More handles are closed than a file has."
         left = handles.force_close(tx, share_id, left, handle)
     gone = {each.id for each in closed}
-    others = [each for each in present.handles if each.id not in gone]
-    return None if left is None else Present(left, others)
+    others = [each for each in present[1] if each.id not in gone]
+    return None if left is None else (left, others)
 
 
 def send_breaks(tx: Transaction, needed: BreakNeeded) -> bool:
@@ -172,7 +174,7 @@ def send_breaks(tx: Transaction, needed: BreakNeeded) -> bool:
     for file_id in needed.file_ids:
         present = handles.load(tx, needed.share_id, file_id)
         if present is not None:
-            broken = break_grants(tx, needed.share_id, Present(*present), needed.event, needed.own)
+            broken = break_grants(tx, needed.share_id, present, needed.event, needed.own)
             waits = waits or broken.waits
     return waits
 
@@ -193,25 +195,25 @@ def check_lease_key(snap: Snapshot, request: CachingRequest, share_id: int, file
 def grant(
     tx: Transaction,
     share_id: int,
-    present: Present,
+    present: OpenHandles,
     handle: Handle,
     request: CachingRequest,
     *,
     is_created: bool = False,
 ) -> tuple[OpenFile, Granted]:
-    """Let a new handle cache what it can of what it requests. ``present`` is the file without it."""
-    opened = present.opened
+    """Let a new handle cache what it can of what it requests. ``present`` is the file with its other handles."""
+    opened, others = present
     if request is NO_CACHING:
-        return opened, Granted(Caching.NONE)
+        return opened, NOTHING_GRANTED
     is_lease = bool(request.lease)
-    is_stat = oplocks.is_stat_open(handle.access_mask, against_lease=is_lease)
+    is_stat = oplocks.is_stat_open(handle.granted, against_lease=is_lease)
     if not is_lease and is_stat and not is_created:
-        return opened, Granted(Caching.NONE)
+        return opened, NOTHING_GRANTED
     possible = oplocks.grantable(
         request.wanted,
         _other_opens(present, handle.caching_key, tx.now),
         is_lease=is_lease,
-        has_byte_locks=any(each.locks for each in present.handles),
+        has_byte_locks=any(each.locks for each in others),
     )
     old = grants.find(opened.grants, request.lease) if is_lease else None
     if old is not None:
@@ -221,7 +223,7 @@ def grant(
     if is_lease:
         grants.save_leased_file(tx, request.lease, share_id, opened.file_id)
     elif not possible:
-        return opened, Granted(Caching.NONE)
+        return opened, NOTHING_GRANTED
     epoch = (request.epoch + 1) & 0xFFFF if request.version > 1 else 0
     new = Grant(handle.caching_key, possible.value, request.version, epoch=epoch)
     return replace(opened, grants=(*opened.grants, new)), Granted(possible, epoch)
@@ -231,15 +233,15 @@ def _granted(rule: oplocks.Grant) -> Granted:
     return Granted(rule.state, rule.epoch, rule.is_breaking)
 
 
-def _other_opens(present: Present, own: bytes, now: Instant) -> list[OtherOpen]:
-    states = {each.key: grants.rule_of(each, now).state for each in present.opened.grants}
+def _other_opens(present: OpenHandles, own: bytes, now: Instant) -> list[OtherOpen]:
+    states = {each.key: grants.rule_of(each, now).state for each in present[0].grants}
     return [
         OtherOpen(
             states.get(each.caching_key, Caching.NONE),
-            is_lease=bool(each.lease),
-            is_stat=oplocks.is_stat_open(each.access_mask, against_lease=bool(each.lease)),
+            is_lease=bool(each.lease_key),
+            is_stat=oplocks.is_stat_open(each.granted, against_lease=bool(each.lease_key)),
         )
-        for each in present.handles
+        for each in present[1]
         if each.caching_key != own
     ]
 
