@@ -378,9 +378,14 @@ def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) 
 
 def check_none_below(snap: Snapshot, share_id: int, directory_id: int) -> None:
     """Refuse to move a directory when anything below it is open."""
-    base = keys.open_entries(share_id, directory_id)
-    for _ in snap.scan(base, keys.after(base), limit=1):
+    if is_any_below(snap, share_id, directory_id):
         raise Refused(Reason.SHARING_VIOLATION)
+
+
+def is_any_below(snap: Snapshot, share_id: int, directory_id: int) -> bool:
+    """Whether anything below a directory is open."""
+    base = keys.open_entries(share_id, directory_id)
+    return next(snap.scan(base, keys.after(base), limit=1), None) is not None
 
 
 def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
