@@ -61,7 +61,7 @@ class LocalExtents:
             self._open_segments, self._batch_writer, self._threads, size_hint=size_hint, observers=observers
         )
 
-    async def put(self, data: bytes) -> Extent:
+    async def put(self, data: bytes | memoryview) -> Extent:
         if not 0 < len(data) <= EXTENT_MAX:
             raise ValueError("An extent has between one byte and EXTENT_MAX.")
         return await self._batch_writer.put(data)
