@@ -7,7 +7,7 @@ handles, locks or a lease forbid it to this caller.
 import msgspec
 
 from kyanite.engine.api import Snapshot
-from kyanite.model.files import handles
+from kyanite.model.files.opens import handles
 from kyanite.rules import byte_locks, leases, share_modes
 from kyanite.rules.leases import Lease
 from kyanite.rules.refusals import Reason, Refused

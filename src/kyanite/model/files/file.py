@@ -16,9 +16,10 @@ from kyanite.extents.api import Extent
 from kyanite.model import keys
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
-from kyanite.model.files import handles, tree, usage
+from kyanite.model.files import tree, usage
 from kyanite.model.files.actors import Actor, FileUse, RestActor
 from kyanite.model.files.entry import FILE, Entry
+from kyanite.model.files.opens import handles
 from kyanite.model.files.properties import SmbProperties, changed, new_entry
 from kyanite.model.files.tree import FilePath, Found, Location
 from kyanite.model.lease import Action, LeaseRequest, Outcome, act

@@ -11,9 +11,9 @@ import msgspec
 
 from kyanite.engine.api import Engine, Snapshot
 from kyanite.model import keys
-from kyanite.model.files import handles
 from kyanite.model.files import tree as file_tree
 from kyanite.model.files.entry import DIRECTORY, NAME, Entry, decode_entry
+from kyanite.model.files.opens import handles
 from kyanite.model.files.tree import FilePath, Tree
 from kyanite.values import Instant
 

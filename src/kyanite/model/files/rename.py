@@ -9,11 +9,12 @@ import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model.files import handles, tree
+from kyanite.model.files import tree
 from kyanite.model.files.actors import Actor, FileUse, RestActor
 from kyanite.model.files.entry import FILE, Entry
 from kyanite.model.files.file import scope_of
 from kyanite.model.files.history import leave_location
+from kyanite.model.files.opens import handles
 from kyanite.model.files.properties import SmbProperties, changed
 from kyanite.model.files.tree import ROOT_ID, FilePath, Found, Location
 from kyanite.rules import leases

@@ -10,8 +10,9 @@ from bisect import bisect_left
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.content import content
-from kyanite.model.files import deleted_shares, handles
+from kyanite.model.files import deleted_shares
 from kyanite.model.files.entry import decode_entry
+from kyanite.model.files.opens import handles
 from kyanite.model.files.share_snapshots import instants
 
 ROWS_PER_STEP = 200

@@ -37,7 +37,7 @@ from kyanite.model.content.layers import Head, PendingCompaction
 from kyanite.model.content.references import ExtentRow
 from kyanite.model.files.deleted_shares import RetiredShare
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.handles import decode_handle, decode_open_file
+from kyanite.model.files.opens.handles import decode_handle, decode_open_file
 from kyanite.model.files.security_descriptors import KEY_BYTES
 from kyanite.model.files.share import ShareRecord
 from kyanite.model.queues.message import MessageRecord

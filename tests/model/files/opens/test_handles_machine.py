@@ -15,11 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kyanite.engine.api import Transaction
 from kyanite.engine.memory.engine import MemoryEngine
-from kyanite.model.files import directory, file, handle_lists, handles, rename, tree
+from kyanite.model.files import directory, file, rename, tree
 from kyanite.model.files.actors import RestActor, SmbActor
 from kyanite.model.files.entry import DIRECTORY, FILE
-from kyanite.model.files.handle_lists import HandlePosition
 from kyanite.model.files.listing import DirectoryListing, list_directory
+from kyanite.model.files.opens import handle_lists, handles
+from kyanite.model.files.opens.handle_lists import HandlePosition
 from kyanite.model.files.rename import Rename
 from kyanite.rules.byte_locks import Range
 from kyanite.rules.refusals import Reason, Refused

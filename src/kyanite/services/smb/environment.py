@@ -1,0 +1,18 @@
+"""What the server gives the SMB service: the accounts, the time, and how strict it is."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kyanite.model.accounts import Account
+from kyanite.values import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class SmbEnvironment:
+    accounts: Mapping[str, Account]
+    clock: Callable[[], Instant]
+    server_guid: bytes
+    """Of this server: the same in every worker, and after a restart."""
+    requires_encryption: bool = False
+    is_durable: bool = True
+    """Whether a WRITE is answered when its bytes are on disk; else that is promised by FLUSH and CLOSE only."""
