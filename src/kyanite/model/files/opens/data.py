@@ -80,7 +80,8 @@ def read(
     opened = _load(snap, share_tree, file_id)
     if handle_id not in opened.handle_ids:
         raise Refused(Reason.HANDLE_CLOSED)
-    if opened.locks and byte_locks.conflict(opened.locks, offset, length, writes=False, handle=handle_id):
+    locks = opened.locks if length else ()
+    if locks and byte_locks.conflict(locks, offset, length, writes=False, handle=handle_id):
         raise Refused(Reason.FILE_LOCK_CONFLICT)
     return plan(snap, opened.found.entry, offset, length)
 
