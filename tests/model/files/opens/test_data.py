@@ -103,12 +103,16 @@ def test_writes_that_continue_each_other_are_stored_as_one() -> None:
     assert opened.plan(0, 9).parts == [b"abcdefghi"]
 
 
-def test_a_client_that_keeps_the_last_write_time_keeps_it() -> None:
+def test_a_client_that_keeps_the_times_keeps_them() -> None:
     opened = OpenFile()
     before = opened.entry
     assert opened.write_all([HandleWrite(opened.handle, 0, 1, b"x", keeps_last_write=True)]) == [None]
     assert opened.entry.last_write_at == before.last_write_at
     assert opened.entry.changed_at > before.changed_at
+    before = opened.entry
+    assert opened.write_all([HandleWrite(opened.handle, 0, 1, b"x", keeps_change=True)]) == [None]
+    assert opened.entry.changed_at == before.changed_at
+    assert opened.entry.last_write_at > before.last_write_at
 
 
 def test_one_that_is_refused_does_not_hinder_the_others() -> None:

@@ -42,6 +42,8 @@ class HandleWrite(msgspec.Struct, frozen=True, gc=False):
     payload: Payload
     keeps_last_write: bool = False
     """The client has set the time itself and stopped its updates by this handle."""
+    keeps_change: bool = False
+    """The same for the time of the last change."""
 
 
 class PlannedRead(NamedTuple):
@@ -123,6 +125,7 @@ def write_all(
     length = max(entry.length, *(write.offset + write.length for write in granted))
     usage.change(tx, share_tree.share, entry.id, length - entry.length)
     keeps_last_write = all(write.keeps_last_write for write in granted)
+    keeps_change = all(write.keeps_change for write in granted)
     written = replace(
         entry,
         length=length,
@@ -130,7 +133,7 @@ def write_all(
         lease=SmbActor(granted[0].handle_id).check_lease(entry.lease, tx.now),
         attributes=archived(entry.attributes),
         modified_at=tx.now,
-        changed_at=tx.now,
+        changed_at=entry.changed_at if keeps_change else tx.now,
         last_write_at=entry.last_write_at if keeps_last_write else tx.now,
     )
     tree.save(tx, location, written)
