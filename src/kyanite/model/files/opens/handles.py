@@ -21,6 +21,8 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.entry import Entry
+from kyanite.model.files.opens import watches
+from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
 from kyanite.model.records import encode
 from kyanite.rules import byte_locks, leases, share_modes
@@ -54,6 +56,8 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     deletes_on_close: bool = False
     """Closing this handle marks the file for deletion."""
     locks: tuple[Lock, ...] = ()
+    is_watching: bool = False
+    """Whether it watches the directory that it has open."""
 
     @property
     def open(self) -> Open:
@@ -123,7 +127,7 @@ def find(snap: Snapshot, share_tree: Tree, file_id: int) -> Found:
         raise Refused(Reason.HANDLE_CLOSED)
     location, entry = tree.look_up(snap, Location(share_tree, opened.directory_id, opened.folded_name))
     assert entry is not None, "A file is open and not where its handles say."
-    return Found(location._replace(name=entry.name), entry)
+    return Found(location._replace(name=entry.name, opened=opened), entry)
 
 
 # --- Opening and closing
@@ -169,7 +173,7 @@ def close_handle(tx: Transaction, share_tree: Tree, file_id: int, handle_id: int
     opened = load_open_file(tx, share_tree.id, file_id)
     assert opened is not None, "A handle has no open file."
     if handle.deletes_on_close and not opened.is_delete_pending:
-        opened = _marked(tx, share_tree.id, opened)
+        opened = _marked(tx, share_tree, opened)
     is_deleted = opened.is_delete_pending and opened.handle_count == 1
     found = find(tx, share_tree, file_id) if is_deleted else None
     _release(tx, share_tree.id, opened, handle)
@@ -183,6 +187,8 @@ def force_close(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle
     """Close a handle without its client. Its locks end with it, but it deletes no file; what is left of the file's
     handles."""
     tx.notify(CLOSED + str(share_id).encode())
+    if handle.is_watching:
+        watches.closed(tx, share_id, handle.id)
     return _release(tx, share_id, opened, handle)
 
 
@@ -246,6 +252,8 @@ def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -
     file_id = opened.file_id
     tx.delete(keys.handle(share_id, file_id, handle.id))
     tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+    if handle.is_watching:
+        watches.end(tx, share_id)
     if opened.handle_count > 1:
         opened = replace(opened, handle_count=opened.handle_count - 1)
         tx.put(keys.handles(share_id, file_id), encode(opened))
@@ -255,6 +263,15 @@ def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -
     if opened.is_delete_pending:
         tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
     return None
+
+
+def watch(tx: Transaction, key: ShareKey, share_tree: Tree, file_id: int, handle_id: int) -> int:
+    """Watch the directory that a handle has open; the number of the first change that the watch is about."""
+    handle = load_handle(tx, share_tree.id, file_id, handle_id)
+    if not handle.is_watching:
+        tx.put(keys.handle(share_tree.id, file_id, handle_id), encode(replace(handle, is_watching=True)))
+        watches.begin(tx, key, share_tree.share)
+    return watches.next_number(tx, share_tree.id)
 
 
 # --- Deleting what is open
@@ -273,11 +290,13 @@ def mark_for_deletion(tx: Transaction, found: Found) -> None:
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
     if entry.is_directory:
         tree.check_empty(tx, share_id, entry.id)
-    tx.put(keys.handles(share_id, entry.id), encode(_marked(tx, share_id, opened)))
+    tx.put(keys.handles(share_id, entry.id), encode(_marked(tx, location.tree, opened)))
 
 
-def _marked(tx: Transaction, share_id: int, opened: OpenFile) -> OpenFile:
-    tx.put(keys.pending_delete(share_id, opened.directory_id, opened.folded_name), b"")
+def _marked(tx: Transaction, share_tree: Tree, opened: OpenFile) -> OpenFile:
+    tx.put(keys.pending_delete(share_tree.id, opened.directory_id, opened.folded_name), b"")
+    if share_tree.share.is_watched:
+        watches.marked_for_deletion(tx, share_tree.id, opened.file_id)
     return replace(opened, is_delete_pending=True)
 
 
