@@ -1,9 +1,10 @@
 """What the server gives the SMB service: the accounts, the time, and how strict it is."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kyanite.model.accounts import Account
+from kyanite.services.smb.change_feeds import ChangeFeeds
 from kyanite.values import Instant
 
 
@@ -16,3 +17,4 @@ class SmbEnvironment:
     requires_encryption: bool = False
     is_durable: bool = True
     """Whether a WRITE is answered when its bytes are on disk; else that is promised by FLUSH and CLOSE only."""
+    change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)

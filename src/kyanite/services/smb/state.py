@@ -14,6 +14,7 @@ from kyanite.model.files.opens import handles
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath, Found, Tree
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.smb.watch import Watch
 from kyanite.wire.smb2.body import FileId
 
 
@@ -54,6 +55,8 @@ class Open:
     is_directory: bool
     snapshot: FilePath | None = None
     """Of an open of a share snapshot, which has no handle row: what it opened."""
+    watch: Watch | None = None
+    """Of a directory that the client watches."""
 
     @property
     def handle_id(self) -> int:

@@ -248,7 +248,7 @@ def test_a_handle_that_is_closed_from_outside_is_reported(files: WatchedShare) -
 def test_watches_of_a_dead_process_end(files: WatchedShare) -> None:
     outcome(files.engine.run(lambda tx: handles.close_handles_of_owner(tx, files.handle_of_root.owner)))
     assert not files.is_watched()
-    assert outcome(files.engine.read(lambda snap: watches.read(snap, files.id, files.number))).is_ended
+    assert outcome(files.engine.read(lambda snap: watches.read(snap, files.id, files.number))).ended_at
 
 
 def test_the_feed_is_bounded_and_says_when_it_has_lost_changes(files: WatchedShare) -> None:

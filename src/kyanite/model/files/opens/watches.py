@@ -21,6 +21,7 @@ from kyanite.model.files.entry import Entry
 from kyanite.model.files.share import ShareKey, ShareRecord, decode_share
 from kyanite.model.records import encode
 from kyanite.rules.change_filters import RENAMED_FILE, Action, Filter, of_modification, of_name
+from kyanite.values import Instant
 
 POSITIONS = 1024
 """A process that falls so many changes behind has lost some, and its clients list their directories again."""
@@ -66,8 +67,8 @@ class Changes(NamedTuple):
     next_number: int
     has_gap: bool = False
     """Whether changes before these were overwritten."""
-    is_ended: bool = False
-    """Whether every watch of the share has ended."""
+    ended_at: Instant | None = None
+    """When every watch of the share had ended."""
 
 
 decode_feed: Callable[[bytes], Feed] = msgspec.msgpack.Decoder(Feed).decode
@@ -121,7 +122,7 @@ def read(snap: Snapshot, share_id: int, number: int) -> Changes:
     """The changes from this number on."""
     feed = load_feed(snap, share_id)
     if feed is None:
-        return Changes([], number, is_ended=True)
+        return Changes([], number, ended_at=snap.now)
     first = max(number, feed.next_number - POSITIONS)
     rows = snap.get_many([_position(share_id, each) for each in range(first, feed.next_number)])
     items = [decode_change(row) for row in rows if row is not None]
