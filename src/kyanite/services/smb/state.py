@@ -21,6 +21,7 @@ from kyanite.rules.wildcards import Pattern
 from kyanite.services.smb.logon import Logon
 from kyanite.services.smb.negotiation import Negotiated
 from kyanite.services.smb.security import SessionSecurity
+from kyanite.services.smb.watch import Watch
 from kyanite.wire.smb2.body import FileId
 from kyanite.wire.smb2.crypto import NO_HASH
 
@@ -98,6 +99,8 @@ class Open:
     """Whether writing through this open leaves LastWriteTime as it is, because the client has set it to −1."""
     keeps_change: bool = False
     """The same for ChangeTime."""
+    watch: Watch | None = None
+    """Of a directory that the client watches."""
 
     @property
     def handle_id(self) -> int:
