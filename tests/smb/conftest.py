@@ -27,15 +27,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 
 @pytest.fixture(scope="session")
-def make_share(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ShareMaker]:
+def make_share(request: pytest.FixtureRequest) -> Iterator[ShareMaker]:
     """Makes an empty share: this server's, or smbd's when it is the oracle for the tests themselves."""
     if not os.environ.get("SMB_ORACLE"):
         server: ServerProcess = request.getfixturevalue("server")
         yield lambda: KyaniteShare(server, f"share-{next(_numbers)}")
         return
-    with Smbd(tmp_path_factory.mktemp("smbd"), ["share"]) as smbd:
+    with Smbd(["share"]) as smbd:
         yield lambda: SmbdShare(smbd, "share")
 
 

@@ -38,6 +38,7 @@ DIRECTORY, NON_DIRECTORY, DELETE_ON_CLOSE = 0x1, 0x40, 0x1000
 SHARE_READ, SHARE_WRITE, SHARE_DELETE, SHARE_ALL = 1, 2, 4, 7
 READ_ATTRIBUTES, DELETE, READ_WRITE, GENERIC_READ, GENERIC_ALL = 0x80, 0x10000, 0x12019F, 0x120089, 0x1F01FF
 FILE, FILE_SYSTEM, SECURITY = 1, 2, 3
+NO_MORE_FILES = 0x80000006
 WHOLE_CHAIN = b"\xff" * 16
 """The file id that stands for that of the chain."""
 
@@ -48,6 +49,8 @@ DIALECTS = {
     "3.1.1": Dialects.SMB_3_1_1,
 }
 _UNSOLICITED = 0xFFFFFFFFFFFFFFFF
+_CREDITS = 512
+"""smbprotocol requests no more than it spends, which leaves no room for several requests at a time."""
 _WAIT_SECONDS = 20.0
 
 
@@ -99,6 +102,16 @@ class Client:
         """One QUERY_DIRECTORY."""
         body = self.call(query_directory(opened.file_id, info_class, pattern, **options))
         return data_of_listing(body)
+
+    def names(self, file_id: bytes, info_class: int, *, length: int = 65536) -> list[str]:
+        """The names from the position of the handle to the end."""
+        names: list[str] = []
+        while True:
+            reply = self._reply(self.send(query_directory(file_id, info_class, length=length)))
+            if reply.status:
+                assert reply.status == NO_MORE_FILES
+                return names
+            names += names_in(data_of_listing(reply.body), info_class)
 
     def ioctl(self, file_id: bytes, code: int, data: bytes = b"", *, max_output: int = 65536) -> bytes:
         response = SMB2IOCTLResponse()
@@ -194,6 +207,7 @@ def connected(
         session.connect()
         tree = TreeConnect(session, rf"\\{HOST}\{share}")
         tree.connect()
+        connection.echo(session.session_id, credit_request=_CREDITS)
         yield Client(tree)
     finally:
         connection.outstanding_requests.pop(_UNSOLICITED, None)

@@ -1,10 +1,10 @@
 """Debian's smbd as a child process, with a configuration that is always the same: what this server is compared with.
 
-    with Smbd(folder, shares=["first", "second"]) as smbd:
+    with Smbd(shares=["first", "second"]) as smbd:
         login = smbd.login
 
-It listens on a free port of loopback and keeps everything in the folder that it is given. The user is whoever runs the
-tests.
+It listens on a free port of loopback and keeps everything in a temporary folder. The client's user is an ordinary one:
+root would be above the permissions of files.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,6 +52,8 @@ _SHARE = """\
     path = {path}
     read only = no
 """
+_DAEMON_ID = 1
+"""The user that every Debian has beside root."""
 _FOLDERS = ("private", "lock", "state", "cache", "pid", "ncalrpc", "log", "shares")
 
 
@@ -61,18 +64,17 @@ class SmbdFailed(Exception):
 class Smbd:
     """One smbd and its shares."""
 
-    def __init__(self, folder: Path, shares: Sequence[str], *, more_options: str = "") -> None:
-        self.folder = folder
+    def __init__(self, shares: Sequence[str], *, more_options: str = "") -> None:
+        self._own_folder = tempfile.TemporaryDirectory(prefix="smbd-", ignore_cleanup_errors=True)
+        self.folder = Path(self._own_folder.name)
         self.shares = tuple(shares)
         self._more_options = more_options
         self._process: subprocess.Popen[bytes] | None = None
-        self.login = Login(0, pwd.getpwuid(os.getuid()).pw_name, PASSWORD)
+        self._user = pwd.getpwuid(os.getuid() or _DAEMON_ID)
+        self.login = Login(0, self._user.pw_name, PASSWORD)
 
     def __enter__(self) -> Self:
-        for name in _FOLDERS:
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-        for share in self.shares:
-            self.share_folder(share).mkdir(exist_ok=True)
+        self._make_folders()
         self.login = Login(_free_port(), self.login.user, PASSWORD)
         self._configuration.write_text(self._configured())
         try:
@@ -101,6 +103,14 @@ class Smbd:
             else:
                 path.unlink()
 
+    def _make_folders(self) -> None:
+        self.folder.chmod(0o755)
+        for name in _FOLDERS:
+            (self.folder / name).mkdir()
+        for share in self.shares:
+            self.share_folder(share).mkdir()
+            os.chown(self.share_folder(share), self._user.pw_uid, self._user.pw_gid)
+
     @property
     def pid(self) -> int:
         assert self._process is not None, "not started"
@@ -108,15 +118,15 @@ class Smbd:
 
     def close(self) -> None:
         """End it. Its children, one for each connection, end with it or with their clients."""
-        if self._process is None:
-            return
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process = None
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+        self._own_folder.cleanup()
 
     @property
     def _configuration(self) -> Path:

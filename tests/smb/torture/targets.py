@@ -60,7 +60,7 @@ def login_of(server: ServerProcess) -> Login:
 
 @contextmanager
 def smbd(folder: Path, lanes: int) -> Iterator[Target]:
-    with Smbd(folder, [f"lane{lane}" for lane in range(lanes)]) as started:
+    with Smbd([f"lane{lane}" for lane in range(lanes)]) as started:
         yield SmbdTarget(started)
 
 
