@@ -45,7 +45,7 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench $(ARGS)
 
-clients: $(VENV)/.dev samba
+clients: $(VENV)/.dev
 	scripts/clients $(ARGS)
 
 # Samba's own tests of an SMB server against smbd and this one: make smb-torture ARGS='lock oplock'
