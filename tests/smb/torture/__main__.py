@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.smb.torture import report, results, subtests
+from tests.smb.torture import page, report, results, subtests
 from tests.smb.torture.runs import LIMIT_SECONDS, Run, run
 from tests.smb.torture.targets import TARGETS, Target
 
@@ -28,6 +28,8 @@ def main() -> int:
     smbd, kyanite = results.load("smbd"), results.load("kyanite")
     if options.write_baseline:
         results.save_baseline(smbd)
+    if options.write_page:
+        page.write(smbd, kyanite, names)
     print("\n".join(report.differences(smbd, kyanite, names)))
     print(report.table(smbd, kyanite, names))
     return 0 if _is_enough(smbd, kyanite, names) else 1
@@ -40,6 +42,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--lanes", type=int, default=os.cpu_count() or 1, help="sub-tests at a time")
     parser.add_argument("--limit", type=float, default=LIMIT_SECONDS, help="seconds for a sub-test")
     parser.add_argument("--write-baseline", action="store_true", help="what smbd passes is the new baseline")
+    parser.add_argument("--write-page", action="store_true", help="write docs/smb-torture.md")
     return parser.parse_args()
 
 

@@ -71,8 +71,8 @@ def suite_of(name: str) -> str:
 
 
 def selected(wanted: Sequence[str]) -> list[str]:
-    """The sub-tests of some suites, or those whose whole names are given."""
-    names = [name for name in known() if suite_of(name) in wanted or name in wanted]
+    """The sub-tests of some suites, suite by suite, or those whose whole names are given."""
+    names = [name for one in wanted for name in known() if one in {suite_of(name), name}]
     if unknown := set(wanted) - {suite_of(name) for name in names} - set(names):
         raise SystemExit(f"smbtorture has no {', '.join(sorted(unknown))}")
     return names
