@@ -23,7 +23,7 @@ REQUIRED_PART = 0.95
 def main() -> int:
     options = _options()
     names = subtests.selected(options.suites or (*subtests.REQUIRED, *subtests.FURTHER))
-    for target in options.against:
+    for target in options.against.split(",") if options.against != "none" else ():
         _run_against(target, names, options.lanes, options.limit)
     smbd, kyanite = results.load("smbd"), results.load("kyanite")
     if options.write_baseline:
@@ -38,7 +38,11 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.smb.torture", description=__doc__)
     parser.add_argument("suites", nargs="*", metavar="SUITE", help="as in smb2.SUITE; or a whole name")
-    parser.add_argument("--against", nargs="*", choices=TARGETS, default=list(TARGETS), help="the servers")
+    parser.add_argument(
+        "--against",
+        default=",".join(TARGETS),
+        help="the servers to run, separated by commas; 'none' for the last results",
+    )
     parser.add_argument("--lanes", type=int, default=os.cpu_count() or 1, help="sub-tests at a time")
     parser.add_argument("--limit", type=float, default=LIMIT_SECONDS, help="seconds for a sub-test")
     parser.add_argument("--write-baseline", action="store_true", help="what smbd passes is the new baseline")
