@@ -8,10 +8,17 @@ from enum import Enum
 from typing import NamedTuple
 
 from kyanite.services.smb import pipes, trees
+from kyanite.services.smb.close import close
+from kyanite.services.smb.create import create
+from kyanite.services.smb.lock import lock
 from kyanite.services.smb.part_request import Handler, PartRequest
+from kyanite.services.smb.query_directory import query_directory
+from kyanite.services.smb.query_info import query_info
+from kyanite.services.smb.read import read
 from kyanite.services.smb.request import Answer, Failed
 from kyanite.services.smb.session_setup import log_off
 from kyanite.services.smb.validation import validate_negotiate
+from kyanite.services.smb.write import flush, write
 from kyanite.wire.smb2 import ioctl, session
 from kyanite.wire.smb2.fsctl import Fsctl
 from kyanite.wire.smb2.header import Command
@@ -51,6 +58,17 @@ async def ioctl_on_disk(request: PartRequest) -> Answer:
     return await not_built(request)
 
 
+def after_writes(handler: Handler) -> Handler:
+    """A handler that waits for the WRITEs of the open that came before the request."""
+
+    async def waiting(request: PartRequest) -> Answer:
+        if request.found_open is not None:
+            await request.found_open.writes.drained()
+        return await handler(request)
+
+    return waiting
+
+
 async def _by_connection(_request: PartRequest) -> Answer:
     raise AssertionError("The connection has a handler of its own for this command.")
 
@@ -61,18 +79,18 @@ COMMANDS: Mapping[int, CommandRow] = {
     Command.LOGOFF: CommandRow(Needs.SESSION, log_off),
     Command.TREE_CONNECT: CommandRow(Needs.SESSION, trees.connect_tree),
     Command.TREE_DISCONNECT: CommandRow(Needs.TREE, trees.disconnect_tree, trees.disconnect_tree),
-    Command.CREATE: CommandRow(Needs.TREE, not_built, pipes.create),
-    Command.CLOSE: CommandRow(Needs.OPEN, not_built, pipes.close),
-    Command.FLUSH: CommandRow(Needs.OPEN, not_built, pipes.flush),
-    Command.READ: CommandRow(Needs.OPEN, not_built, pipes.read),
-    Command.WRITE: CommandRow(Needs.OPEN, not_built, pipes.write),
-    Command.LOCK: CommandRow(Needs.OPEN, not_built),
-    Command.IOCTL: CommandRow(Needs.OPEN, ioctl_on_disk, pipes.ioctl_on_pipe),
+    Command.CREATE: CommandRow(Needs.TREE, create, pipes.create),
+    Command.CLOSE: CommandRow(Needs.OPEN, close, pipes.close),
+    Command.FLUSH: CommandRow(Needs.OPEN, flush, pipes.flush),
+    Command.READ: CommandRow(Needs.OPEN, read, pipes.read),
+    Command.WRITE: CommandRow(Needs.OPEN, write, pipes.write),
+    Command.LOCK: CommandRow(Needs.OPEN, lock),
+    Command.IOCTL: CommandRow(Needs.OPEN, after_writes(ioctl_on_disk), pipes.ioctl_on_pipe),
     Command.CANCEL: CommandRow(Needs.NOTHING, _by_connection),
     Command.ECHO: CommandRow(Needs.NOTHING, echo),
-    Command.QUERY_DIRECTORY: CommandRow(Needs.OPEN, not_built),
+    Command.QUERY_DIRECTORY: CommandRow(Needs.OPEN, query_directory),
     Command.CHANGE_NOTIFY: CommandRow(Needs.OPEN, not_built),
-    Command.QUERY_INFO: CommandRow(Needs.OPEN, not_built, pipes.query_info),
-    Command.SET_INFO: CommandRow(Needs.OPEN, not_built),
+    Command.QUERY_INFO: CommandRow(Needs.OPEN, after_writes(query_info), pipes.query_info),
+    Command.SET_INFO: CommandRow(Needs.OPEN, after_writes(not_built)),
     Command.OPLOCK_BREAK: CommandRow(Needs.TREE, not_built),
 }

@@ -22,6 +22,7 @@ from kyanite.services.smb.logon import Logon
 from kyanite.services.smb.negotiation import Negotiated
 from kyanite.services.smb.security import SessionSecurity
 from kyanite.services.smb.watch import Watch
+from kyanite.services.smb.write_queue import PendingWrites
 from kyanite.wire.smb2.body import FileId
 from kyanite.wire.smb2.crypto import NO_HASH
 
@@ -101,6 +102,8 @@ class Open:
     """The same for ChangeTime."""
     watch: Watch | None = None
     """Of a directory that the client watches."""
+    writes: PendingWrites = field(default_factory=PendingWrites)
+    """Requests that depend on earlier WRITEs of this open wait for ``writes.drained()``."""
 
     @property
     def handle_id(self) -> int:
