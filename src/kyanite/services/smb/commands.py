@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from kyanite.services.smb import pipes, trees
-from kyanite.services.smb.part_request import Handler, PartRequest
+from kyanite.services.smb.connections.part_request import Handler, PartRequest
+from kyanite.services.smb.pipes import pipe as pipes
 from kyanite.services.smb.request import Answer, Failed
-from kyanite.services.smb.session_setup import log_off
-from kyanite.services.smb.validation import validate_negotiate
+from kyanite.services.smb.sessions import trees
+from kyanite.services.smb.sessions.session_setup import log_off
+from kyanite.services.smb.sessions.validation import validate_negotiate
 from kyanite.wire.smb2 import ioctl, session
 from kyanite.wire.smb2.fsctl import Fsctl
 from kyanite.wire.smb2.header import Command

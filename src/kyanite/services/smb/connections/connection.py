@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from functools import partial
 
 from kyanite import eager
-from kyanite.services.smb import negotiation, session_setup
-from kyanite.services.smb.chains import Chain
-from kyanite.services.smb.credits import CreditWindow
+from kyanite.services.smb.connections.chains import Chain
+from kyanite.services.smb.connections.credits import CreditWindow
+from kyanite.services.smb.connections.part_request import Handler, PartRequest
 from kyanite.services.smb.environment import SmbEnvironment
-from kyanite.services.smb.logon_delays import LogonDelays
-from kyanite.services.smb.part_request import Handler, PartRequest
 from kyanite.services.smb.request import Answer, Failed
+from kyanite.services.smb.sessions import negotiation, session_setup
+from kyanite.services.smb.sessions.logon_delays import LogonDelays
 from kyanite.services.smb.state import ClientState, Open, Session, TreeConnect
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import compound, crypto, frame, header, negotiate, transform

@@ -5,7 +5,7 @@ wrong with those closes the connection. What is wrong here is answered.
 """
 
 from kyanite.services.smb.commands import COMMANDS, CommandRow, Needs
-from kyanite.services.smb.part_request import PartRequest
+from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.request import Failed
 from kyanite.services.smb.state import Open, Session, TreeConnect
 from kyanite.wire.malformed import Malformed
