@@ -103,14 +103,7 @@ class Chain:
         last = len(self._parts) - 1
         for number, (header, message) in enumerate(self._parts):
             self._is_last = number == last
-            request = PartRequest(
-                self._environment,
-                self._host,
-                self,
-                header,
-                message,
-                is_encrypted=self._encrypted_by is not None,
-            )
+            request = PartRequest(self._environment, self._host, self, header, message, self._encrypted_by)
             self._request = request
             if header.command == Command.CANCEL:
                 self._cancel(request)
