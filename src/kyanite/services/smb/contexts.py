@@ -6,14 +6,16 @@ AAPL, the POSIX extensions and other contexts of unknown names are ignored, as a
 from collections.abc import Callable
 from functools import partial
 
-from kyanite.model.files.entry import Entry
+from kyanite.model.files.opens.opening import Opened
 from kyanite.rules import access_masks
 from kyanite.rules.file_attributes import is_read_only
+from kyanite.services.smb import caching
 from kyanite.services.smb.request import Failed
 from kyanite.services.smb.state import Open
 from kyanite.wire import security_descriptor
 from kyanite.wire.security_descriptor import InvalidDescriptorError
 from kyanite.wire.smb2 import create_contexts
+from kyanite.wire.smb2.create import OplockLevel
 from kyanite.wire.smb2.create_contexts import CreateContexts, ResponseContext
 from kyanite.wire.smb2.info import security
 from kyanite.wire.smb2.status import Status
@@ -35,8 +37,11 @@ def _described(inherited: str, given: bytes, parts: int) -> str:
         raise Failed(Status.INVALID_PARAMETER) from None
 
 
-def response(new: Open, entry: Entry, wanted: CreateContexts) -> list[ResponseContext]:
+def response(new: Open, opened: Opened, level: OplockLevel, wanted: CreateContexts) -> list[ResponseContext]:
     found: list[ResponseContext] = []
+    entry = opened.entry
+    if wanted.lease is not None and level is OplockLevel.LEASE:
+        found.append(create_contexts.lease(caching.granted_lease(wanted.lease, opened.caching)))
     if wanted.wants_maximal_access:
         is_protected = not entry.is_directory and is_read_only(entry.attributes)
         maximum = access_masks.maximum(is_read_only=is_protected)

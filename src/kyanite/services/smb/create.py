@@ -5,14 +5,14 @@ from itertools import count
 
 from kyanite.engine.api import Transaction
 from kyanite.model.files.file import scope_of
-from kyanite.model.files.opens import handles, opening, waits
+from kyanite.model.files.opens import opening, waits
 from kyanite.model.files.opens.opening import MustChange, Opened, OpenRequest
 from kyanite.model.files.opens.waits import Wait
 from kyanite.model.files.tree import FilePath
 from kyanite.rules import create_options, file_names
 from kyanite.rules.create_options import NON_DIRECTORY_FILE, CreateTerms
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.smb import contexts
+from kyanite.services.smb import caching, contexts
 from kyanite.services.smb.close import allocation_of, closed_file
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, TreeConnect
@@ -34,8 +34,9 @@ async def create(request: Request) -> Answer:
     open_request = _open_request(request, wanted)
     opened = await _opened(request, open_request)
     new = _register(request, opened)
-    response = _response(new, opened, wanted.contexts)
-    return Answer(codec.encode(response, contexts.response(new, opened.entry, wanted.contexts)))
+    level = caching.level_of(wanted, opened)
+    response = _response(new, opened, level, wanted.contexts)
+    return Answer(codec.encode(response, contexts.response(new, opened, level, wanted.contexts)))
 
 
 def _open_request(request: Request, wanted: CreateRequest) -> OpenRequest:
@@ -69,6 +70,7 @@ def _open_request(request: Request, wanted: CreateRequest) -> OpenRequest:
         session.workstation,
         contexts.descriptor(wanted.contexts),
         wanted.contexts.allocation_size or 0,
+        caching.requested(wanted, client.client_guid),
     )
 
 
@@ -97,10 +99,7 @@ async def _run(request: Request, wanted: OpenRequest, *, may_change: bool) -> Op
     assert share is not None
     body = partial(_body, tree_connect=tree_connect, wanted=wanted, may_change=may_change)
     scope = scope_of(FilePath(share, wanted.names))
-    topic = handles.changed_topic(tree_connect.share_id, 0)
-    return await waits.run_until_done(
-        engine, body, scope, topic=topic, durable=may_change, waiting=request.wait
-    )
+    return await waits.run_until_done(engine, body, scope, durable=may_change, waiting=request.wait)
 
 
 def _body(
@@ -110,7 +109,7 @@ def _body(
 
 
 def _register(request: Request, opened: Opened) -> Open:
-    entry, handle, _ = opened
+    entry, handle = opened.entry, opened.handle
     new = Open(
         request.tree,
         FileId(handle.id, next(_volatile_ids)),
@@ -123,9 +122,9 @@ def _register(request: Request, opened: Opened) -> Open:
     return new
 
 
-def _response(new: Open, opened: Opened, wanted: CreateContexts) -> CreateResponse:
+def _response(new: Open, opened: Opened, level: OplockLevel, wanted: CreateContexts) -> CreateResponse:
     described = closed_file(opened.entry)
     if wanted.allocation_size and not new.is_directory:
         allocation = max(described.allocation_size, allocation_of(wanted.allocation_size))
         described = described._replace(allocation_size=allocation)
-    return CreateResponse(OplockLevel.NONE, CreateAction(opened.action), *described, file_id=new.id)
+    return CreateResponse(level, CreateAction(opened.action), *described, file_id=new.id)

@@ -18,9 +18,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Snapshot, Transaction
+from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.entry import Entry
+from kyanite.model.files.opens import grants, watches
+from kyanite.model.files.opens.grants import Grant
+from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
 from kyanite.model.records import encode
 from kyanite.rules import byte_locks, leases, share_modes
@@ -38,6 +42,9 @@ LOCKS_MAX = 1000
 
 CLOSED = b"handles closed "
 """The topic, followed by the share id in decimal, of handles that were closed by another than their client."""
+
+DISCONNECTED = bytes(OWNER_BYTES)
+"""The owner of durable handles whose client has lost its connection. No process has this id."""
 
 
 def changed_topic(share_id: int, file_id: int) -> bytes:
@@ -66,10 +73,21 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The options that its client opened it with."""
     client_guid: bytes = b""
     client_name: str = ""
+    lease_key: bytes = b""
+    """The lease key that its client opened it with, if it did."""
+    is_watching: bool = False
+    """Whether it watches the directory that it has open."""
 
     @property
     def open(self) -> Open:
         return Open(Rights(self.access), Rights(self.share))
+
+    @property
+    def caching_key(self) -> bytes:
+        """The key of what it may cache."""
+        if self.lease_key:
+            return grants.key_of_lease(self.client_guid, self.lease_key)
+        return grants.key_of_oplock(self.id)
 
 
 class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -85,6 +103,8 @@ class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """As List Handles returns it."""
     handle_count: int
     is_delete_pending: bool = False
+    grants: tuple[Grant, ...] = ()
+    """What clients may cache of it."""
 
     @property
     def directory_id(self) -> int:
@@ -104,6 +124,7 @@ class HandleRequest(msgspec.Struct, frozen=True, gc=False):
     options: int = 0
     client_guid: bytes = b""
     client_name: str = ""
+    lease_key: bytes = b""
 
 
 decode_handle: Callable[[bytes], Handle] = msgspec.msgpack.Decoder(Handle).decode
@@ -144,7 +165,7 @@ def find(snap: Snapshot, share_tree: Tree, file_id: int) -> Found:
         raise Refused(Reason.HANDLE_CLOSED)
     location, entry = tree.look_up(snap, Location(share_tree, opened.directory_id, opened.folded_name))
     assert entry is not None, "A file is open and not where its handles say."
-    return Found(location._replace(name=entry.name), entry)
+    return Found(location._replace(name=entry.name, opened=opened), entry)
 
 
 # --- Opening and closing
@@ -164,13 +185,19 @@ def open_handle(tx: Transaction, found: Found, request: HandleRequest) -> Handle
         raise Refused(Reason.DELETE_PENDING)
     check_sharing(present, Open(request.access, request.share))
     check_leased(entry, request.access, tx.now)
-    return add(tx, found, present, request)
+    opened, handle = new_handle(tx, found, present, request)
+    save(tx, location.tree.id, opened, handle)
+    return handle
 
 
 def check_sharing(present: OpenHandles | None, new: Open) -> None:
     """Refuse an open that the share mode of another handle forbids, or whose own share mode forbids another."""
-    if present is not None and share_modes.conflict((each.open for each in present[1]), new):
+    if present is not None and is_forbidden(present, new):
         raise Refused(Reason.SHARING_VIOLATION)
+
+
+def is_forbidden(present: OpenHandles, new: Open) -> bool:
+    return share_modes.conflict((each.open for each in present[1]), new) is not None
 
 
 def check_leased(entry: Entry, access: Rights, now: Instant) -> None:
@@ -182,8 +209,10 @@ def check_leased(entry: Entry, access: Rights, now: Instant) -> None:
 _CHANGES = Rights.WRITE | Rights.DELETE
 
 
-def add(tx: Transaction, found: Found, present: OpenHandles | None, request: HandleRequest) -> Handle:
-    """A new handle of the file, beside those that are present."""
+def new_handle(
+    tx: Transaction, found: Found, present: OpenHandles | None, request: HandleRequest
+) -> tuple[OpenFile, Handle]:
+    """A new handle of the file, beside those that are present, to be saved with the open file."""
     location, entry = found
     handle_id = tx.new_id()
     if present is None:
@@ -207,9 +236,9 @@ def add(tx: Transaction, found: Found, present: OpenHandles | None, request: Han
         request.options,
         request.client_guid,
         request.client_name,
+        request.lease_key,
     )
-    save(tx, location.tree.id, replace(opened, handle_count=opened.handle_count + 1), handle)
-    return handle
+    return replace(opened, handle_count=opened.handle_count + 1), handle
 
 
 def close_handle(tx: Transaction, share_tree: Tree, file_id: int, handle_id: int) -> bool:
@@ -228,7 +257,7 @@ def close_handle(tx: Transaction, share_tree: Tree, file_id: int, handle_id: int
         _release(tx, share_tree.id, opened, handle)
         return False
     if not opened.is_delete_pending:
-        opened = _marked(tx, share_tree.id, opened)
+        opened = _marked(tx, share_tree, opened)
     if _release(tx, share_tree.id, opened, handle) is not None:
         return False
     tree.remove(tx, location, entry)
@@ -248,6 +277,8 @@ def force_close(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle
     handles."""
     tx.notify(CLOSED + str(share_id).encode())
     tx.notify(changed_topic(share_id, opened.file_id))
+    if handle.is_watching:
+        watches.closed(tx, share_id, handle.id)
     return _release(tx, share_id, opened, handle)
 
 
@@ -263,7 +294,7 @@ def close_handles_of_owner(tx: Transaction, owner: bytes, limit: int = 100) -> b
             tx.delete(key)
         else:
             force_close(tx, share_id, opened, load_handle(tx, share_id, file_id, handle_id))
-    return bool(rows)
+    return grants.delete_messages(tx, owner, limit) or bool(rows)
 
 
 def purge_share(tx: Transaction, share_id: int, limit: int) -> int:
@@ -276,6 +307,8 @@ def purge_share(tx: Transaction, share_id: int, limit: int) -> int:
             file_id = int.from_bytes(key[len(base) : len(base) + 8], "big")
             handle = decode_handle(value)
             tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+        else:
+            grants.delete_lease_keys(tx, decode_open_file(value).grants)
     return len(rows)
 
 
@@ -311,6 +344,11 @@ def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -
     file_id = opened.file_id
     tx.delete(keys.handle(share_id, file_id, handle.id))
     tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+    if opened.grants or handle.locks:
+        tx.notify(changed_topic(share_id, file_id))
+        opened = replace(opened, grants=grants.released(tx, opened.grants, handle.caching_key))
+    if handle.is_watching:
+        watches.end(tx, share_id)
     if opened.handle_count > 1:
         opened = replace(opened, handle_count=opened.handle_count - 1)
         tx.put(keys.handles(share_id, file_id), encode(opened))
@@ -320,6 +358,15 @@ def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -
     if opened.is_delete_pending:
         tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
     return None
+
+
+def watch(tx: Transaction, key: ShareKey, share_tree: Tree, file_id: int, handle_id: int) -> int:
+    """Watch the directory that a handle has open; the number of the first change that the watch is about."""
+    handle = load_handle(tx, share_tree.id, file_id, handle_id)
+    if not handle.is_watching:
+        tx.put(keys.handle(share_tree.id, file_id, handle_id), encode(replace(handle, is_watching=True)))
+        watches.begin(tx, key, share_tree.share)
+    return watches.next_number(tx, share_tree.id)
 
 
 # --- Deleting what is open
@@ -338,11 +385,13 @@ def mark_for_deletion(tx: Transaction, found: Found) -> None:
         raise Refused(Reason.CANNOT_DELETE_FILE_OR_DIRECTORY)
     if entry.is_directory:
         tree.check_empty(tx, share_id, entry.id)
-    tx.put(keys.handles(share_id, entry.id), encode(_marked(tx, share_id, opened)))
+    tx.put(keys.handles(share_id, entry.id), encode(_marked(tx, location.tree, opened)))
 
 
-def _marked(tx: Transaction, share_id: int, opened: OpenFile) -> OpenFile:
-    tx.put(keys.pending_delete(share_id, opened.directory_id, opened.folded_name), b"")
+def _marked(tx: Transaction, share_tree: Tree, opened: OpenFile) -> OpenFile:
+    tx.put(keys.pending_delete(share_tree.id, opened.directory_id, opened.folded_name), b"")
+    if share_tree.share.is_watched:
+        watches.marked_for_deletion(tx, share_tree.id, opened.file_id)
     return replace(opened, is_delete_pending=True)
 
 
@@ -363,10 +412,11 @@ def pending_names(snap: Snapshot, share_id: int, directory_id: int, first: bytes
 # --- What an open handle forbids
 
 
-def check_not_pending(snap: Snapshot, share_id: int, file_id: int) -> None:
+def check_not_pending(snap: Snapshot, share_id: int, file_id: int) -> OpenFile | None:
     opened = load_open_file(snap, share_id, file_id)
     if opened is not None and opened.is_delete_pending:
         raise Refused(Reason.DELETE_PENDING)
+    return opened
 
 
 def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) -> None:
@@ -374,12 +424,6 @@ def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) 
     opened = load_open_file(snap, share_id, file_id)
     if opened is not None:
         raise Refused(Reason.DELETE_PENDING if opened.is_delete_pending else reason)
-
-
-def check_none_below(snap: Snapshot, share_id: int, directory_id: int) -> None:
-    """Refuse to move a directory when anything below it is open."""
-    if is_any_below(snap, share_id, directory_id):
-        raise Refused(Reason.SHARING_VIOLATION)
 
 
 def is_any_below(snap: Snapshot, share_id: int, directory_id: int) -> bool:
@@ -398,6 +442,7 @@ def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
         _open_file_at(target, entry, opened.first_handle_id),
         handle_count=opened.handle_count,
         is_delete_pending=opened.is_delete_pending,
+        grants=opened.grants,
     )
     if opened.is_delete_pending:
         tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
