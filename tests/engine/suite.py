@@ -747,6 +747,16 @@ class Subscriptions:
         await engine.run(lambda tx: tx.notify(b"topic"))
         await asyncio.wait_for(anext(subscriber), PATIENCE_SECONDS)
 
+    @on_engine
+    async def test_a_commit_notifies_its_own_process_before_it_returns(self, engine: Engine) -> None:
+        subscription = engine.subscribe(b"topic")
+        assert not subscription.is_notified
+        for _ in range(3):
+            await engine.run(lambda tx: tx.notify(b"topic"), durable=False)
+            assert subscription.is_notified
+            await anext(subscription)
+            assert not subscription.is_notified
+
 
 class Closing:
     @on_engine

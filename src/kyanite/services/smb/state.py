@@ -15,6 +15,7 @@ from kyanite.model.files.opens import handles
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath, Found, Tree
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.smb.breaks import BreakTarget
 from kyanite.services.smb.logon import Logon
 from kyanite.services.smb.negotiation import Negotiated
 from kyanite.services.smb.security import SessionSecurity
@@ -71,6 +72,8 @@ class Open:
     """The latest that a request has named (MS-SMB2 §3.3.5.2.10)."""
     waiting: set[Waiting] = field(default_factory=set)
     """Requests that wait and end when this is closed."""
+    break_target: BreakTarget | None = None
+    """Kept here as long as its client may cache what is open."""
 
     @property
     def handle_id(self) -> int:
