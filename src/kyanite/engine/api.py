@@ -19,7 +19,7 @@ listings and purges end a page early rather than keep the write lock. On a remot
 a body reads keys together (``get_many``) and says how many rows of a scan it needs (``limit``).
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import NewType, Protocol, TypeVar
 
 from kyanite.values import Instant

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from kyanite.services.smb import close, create, oplock_break, pipes, trees
+from kyanite.services.smb import pipes, trees
 from kyanite.services.smb.part_request import Handler, PartRequest
 from kyanite.services.smb.request import Answer, Failed
 from kyanite.services.smb.session_setup import log_off
@@ -61,8 +61,8 @@ COMMANDS: Mapping[int, CommandRow] = {
     Command.LOGOFF: CommandRow(Needs.SESSION, log_off),
     Command.TREE_CONNECT: CommandRow(Needs.SESSION, trees.connect_tree),
     Command.TREE_DISCONNECT: CommandRow(Needs.TREE, trees.disconnect_tree, trees.disconnect_tree),
-    Command.CREATE: CommandRow(Needs.TREE, create.create, pipes.create),
-    Command.CLOSE: CommandRow(Needs.OPEN, close.close, pipes.close),
+    Command.CREATE: CommandRow(Needs.TREE, not_built, pipes.create),
+    Command.CLOSE: CommandRow(Needs.OPEN, not_built, pipes.close),
     Command.FLUSH: CommandRow(Needs.OPEN, not_built, pipes.flush),
     Command.READ: CommandRow(Needs.OPEN, not_built, pipes.read),
     Command.WRITE: CommandRow(Needs.OPEN, not_built, pipes.write),
@@ -74,5 +74,5 @@ COMMANDS: Mapping[int, CommandRow] = {
     Command.CHANGE_NOTIFY: CommandRow(Needs.OPEN, not_built),
     Command.QUERY_INFO: CommandRow(Needs.OPEN, not_built, pipes.query_info),
     Command.SET_INFO: CommandRow(Needs.OPEN, not_built),
-    Command.OPLOCK_BREAK: CommandRow(Needs.TREE, oplock_break.acknowledge),
+    Command.OPLOCK_BREAK: CommandRow(Needs.TREE, not_built),
 }

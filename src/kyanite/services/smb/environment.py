@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from kyanite.model.accounts import Account
 from kyanite.services.smb.breaks import BreakDelivery
+from kyanite.services.smb.change_feeds import ChangeFeeds
 from kyanite.values import Instant
 
 
@@ -19,4 +20,5 @@ class SmbEnvironment:
     is_durable: bool = True
     """Whether a WRITE is answered when its bytes are on disk; else that is promised by FLUSH and CLOSE only."""
     random_bytes: Callable[[int], bytes] = os.urandom
+    change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)
     breaks: BreakDelivery = field(default_factory=BreakDelivery)
