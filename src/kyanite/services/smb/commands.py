@@ -12,6 +12,7 @@ from kyanite.services.smb.close import close
 from kyanite.services.smb.connections.part_request import Handler, PartRequest
 from kyanite.services.smb.create import create
 from kyanite.services.smb.pipes import pipe as pipes
+from kyanite.services.smb.oplock_break import acknowledge
 from kyanite.services.smb.query_directory import query_directory
 from kyanite.services.smb.query_info import query_info
 from kyanite.services.smb.request import Answer, Failed
@@ -80,5 +81,5 @@ COMMANDS: Mapping[int, CommandRow] = {
     Command.CHANGE_NOTIFY: CommandRow(Needs.OPEN, change_notify),
     Command.QUERY_INFO: CommandRow(Needs.OPEN, query_info, pipes.query_info),
     Command.SET_INFO: CommandRow(Needs.OPEN, not_built),
-    Command.OPLOCK_BREAK: CommandRow(Needs.TREE, not_built),
+    Command.OPLOCK_BREAK: CommandRow(Needs.TREE, acknowledge),
 }
