@@ -11,7 +11,7 @@ from kyanite.model.files.opens import changes
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.security_descriptors import PermissionRequest
 from kyanite.model.files.tree import Found
-from kyanite.services.smb.checks import (
+from kyanite.services.smb.handler_checks import (
     ACCESS_SYSTEM_SECURITY,
     READ_CONTROL,
     WRITE_DAC,

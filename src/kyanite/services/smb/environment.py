@@ -1,9 +1,11 @@
-"""What the server gives the SMB service: the accounts, the time, and how strict it is."""
+"""What the server gives the SMB service: the accounts, the time, chance, and how strict it is."""
 
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kyanite.model.accounts import Account
+from kyanite.services.smb.change_feeds import ChangeFeeds
 from kyanite.values import Instant
 
 
@@ -16,3 +18,5 @@ class SmbEnvironment:
     requires_encryption: bool = False
     is_durable: bool = True
     """Whether a WRITE is answered when its bytes are on disk; else that is promised by FLUSH and CLOSE only."""
+    random_bytes: Callable[[int], bytes] = os.urandom
+    change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)

@@ -1,7 +1,7 @@
 """QUERY_INFO: what is known of an open file, of its volume, and who may do what with it (MS-SMB2 §3.3.5.20)."""
 
 from kyanite.services.smb import descriptors, volume
-from kyanite.services.smb.checks import READ_ATTRIBUTES, READ_EA, check_access, check_size
+from kyanite.services.smb.handler_checks import READ_ATTRIBUTES, READ_EA, check_access, check_size
 from kyanite.services.smb.information import file_information
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.wire.smb2.body import encode_output

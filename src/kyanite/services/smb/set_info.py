@@ -8,7 +8,7 @@ from kyanite.model.files.opens import changes
 from kyanite.model.files.properties import SmbProperties
 from kyanite.rules import file_attributes
 from kyanite.services.smb import descriptors
-from kyanite.services.smb.checks import (
+from kyanite.services.smb.handler_checks import (
     WRITE_ATTRIBUTES,
     WRITE_DATA,
     WRITE_EA,
