@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from kyanite.services.smb import pipes, trees
-from kyanite.services.smb.part_request import Handler, PartRequest
+from kyanite.services.smb.close import close
+from kyanite.services.smb.connections.part_request import Handler, PartRequest
+from kyanite.services.smb.create import create
+from kyanite.services.smb.pipes import pipe as pipes
 from kyanite.services.smb.request import Answer, Failed
-from kyanite.services.smb.session_setup import log_off
-from kyanite.services.smb.validation import validate_negotiate
+from kyanite.services.smb.sessions import trees
+from kyanite.services.smb.sessions.session_setup import log_off
+from kyanite.services.smb.sessions.validation import validate_negotiate
 from kyanite.wire.smb2 import ioctl, session
 from kyanite.wire.smb2.fsctl import Fsctl
 from kyanite.wire.smb2.header import Command
@@ -61,8 +64,8 @@ COMMANDS: Mapping[int, CommandRow] = {
     Command.LOGOFF: CommandRow(Needs.SESSION, log_off),
     Command.TREE_CONNECT: CommandRow(Needs.SESSION, trees.connect_tree),
     Command.TREE_DISCONNECT: CommandRow(Needs.TREE, trees.disconnect_tree, trees.disconnect_tree),
-    Command.CREATE: CommandRow(Needs.TREE, not_built, pipes.create),
-    Command.CLOSE: CommandRow(Needs.OPEN, not_built, pipes.close),
+    Command.CREATE: CommandRow(Needs.TREE, create, pipes.create),
+    Command.CLOSE: CommandRow(Needs.OPEN, close, pipes.close),
     Command.FLUSH: CommandRow(Needs.OPEN, not_built, pipes.flush),
     Command.READ: CommandRow(Needs.OPEN, not_built, pipes.read),
     Command.WRITE: CommandRow(Needs.OPEN, not_built, pipes.write),
