@@ -38,6 +38,8 @@ from kyanite.model.content.layers import Head, PendingCompaction
 from kyanite.model.content.references import ExtentRow
 from kyanite.model.files.deleted_shares import RetiredShare
 from kyanite.model.files.entry import Entry
+from kyanite.model.files.opens.grants import KEY_BYTES as GRANT_KEY_BYTES
+from kyanite.model.files.opens.grants import BreakMessage, LeasedFile
 from kyanite.model.files.opens.handles import decode_handle, decode_open_file
 from kyanite.model.files.opens.watches import decode_change, decode_feed
 from kyanite.model.files.security_descriptors import KEY_BYTES
@@ -231,6 +233,9 @@ def _handle(check: Check, key: bytes, value: bytes) -> None:
             check.need(key, keys.open_entry(share_id, directory_id, opened.first_handle_id, file_id))
         if opened.is_delete_pending:
             check.need(key, keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
+        for each in opened.grants:
+            if each.version:
+                check.need(key, keys.lease_key(each.key))
         return
     handle = decode_handle(value)
     check.counted[keys.handles(share_id, file_id)] += 1
@@ -254,6 +259,10 @@ def _open_entry(check: Check, key: bytes, value: bytes) -> None:
 def _handle_of_owner(check: Check, key: bytes, value: bytes) -> None:
     _empty(check, key, value)
     check.need(key, keys.handle(*keys.parts_of_handle_of_owner(key)))
+
+
+def _leased_file(check: Check, key: bytes, leased: LeasedFile) -> None:
+    check.need(key, keys.handles(leased.share_id, leased.file_id))
 
 
 def _pending_compaction(check: Check, key: bytes, _pending: PendingCompaction) -> None:
@@ -341,6 +350,8 @@ KINDS: Mapping[bytes, Kind] = {
     b"H": Kind("open file or handle", 1 + _ID + _ID, _handle),
     b"O": _fixed("open file below a directory", _ID, _ID, _ID, _ID, check=_open_entry),
     b"Q": _fixed("open handle of a process", OWNER_BYTES, _ID, _ID, _ID, check=_handle_of_owner),
+    b"J": _fixed("lease key", GRANT_KEY_BYTES, check=_record(LeasedFile, _leased_file)),
+    b"K": _fixed("break to be sent", OWNER_BYTES, _ID, check=_record(BreakMessage)),
     b"M": Kind("pending delete", 1 + _ID + _ID, _empty),
     b"W": Kind("feed or change of a watched share", 1 + _ID, _change_feed),
     b"D": _fixed("deleted share", _ID, check=_empty),

@@ -1,5 +1,6 @@
-"""What the server gives the SMB service: the accounts, the time, and how strict it is."""
+"""What the server gives the SMB service: the accounts, the time, chance, and how strict it is."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -17,4 +18,5 @@ class SmbEnvironment:
     requires_encryption: bool = False
     is_durable: bool = True
     """Whether a WRITE is answered when its bytes are on disk; else that is promised by FLUSH and CLOSE only."""
+    random_bytes: Callable[[int], bytes] = os.urandom
     change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)

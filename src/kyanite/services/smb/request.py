@@ -58,10 +58,12 @@ class Request(Protocol):
     """What a handler may use. The connection's class has these members."""
 
     environment: SmbEnvironment
-    client: Client
     header: Header
     message: memoryview
     """From its header to the next of the chain: what the decoders of ``wire.smb2`` take."""
+
+    @property
+    def client(self) -> Client: ...
 
     @property
     def session(self) -> Session: ...

@@ -5,6 +5,7 @@ of its handle (``model/files/opens``): its access and share mode, its locks, its
 """
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kyanite.engine.api import Snapshot
 from kyanite.model.accounts import Account
@@ -14,8 +15,19 @@ from kyanite.model.files.opens import handles
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath, Found, Tree
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.smb.logon import Logon
+from kyanite.services.smb.negotiation import Negotiated
+from kyanite.services.smb.security import SessionSecurity
 from kyanite.services.smb.watch import Watch
 from kyanite.wire.smb2.body import FileId
+from kyanite.wire.smb2.crypto import NO_HASH
+
+
+class Waiting(Protocol):
+    """A request that waits for something other than the engine."""
+
+    def interrupt_at_close(self) -> None:
+        """End the wait, since what the request is about is being closed."""
 
 
 @dataclass(eq=False, slots=True)
@@ -30,6 +42,7 @@ class TreeConnect:
     """The share of that name when the client connected. One that was made later is another share."""
     opens: "dict[int, Open]" = field(default_factory=dict)
     """By the volatile part of their ids."""
+    requires_encryption: bool = False
 
     def load(self, snap: Snapshot) -> Tree:
         """The share as it is now."""
@@ -55,6 +68,10 @@ class Open:
     is_directory: bool
     snapshot: FilePath | None = None
     """Of an open of a share snapshot, which has no handle row: what it opened."""
+    channel_sequence: int = 0
+    """The latest that a request has named (MS-SMB2 §3.3.5.2.10)."""
+    waiting: set[Waiting] = field(default_factory=set)
+    """Requests that wait and end when this is closed."""
     watch: Watch | None = None
     """Of a directory that the client watches."""
 
@@ -82,4 +99,33 @@ class Session:
     user: str
     """As the client spelled it, with its domain."""
     workstation: str = ""
+    security: SessionSecurity | None = None
+    """None in tests only: whoever logs on has keys."""
     trees: dict[int, TreeConnect] = field(default_factory=dict)
+
+    @property
+    def open_count(self) -> int:
+        return sum(len(each.opens) for each in self.trees.values())
+
+
+@dataclass(eq=False, slots=True)
+class PendingLogon:
+    """A session that is being set up, or set up again."""
+
+    logon: Logon
+    integrity_hash: bytes
+    """With the messages of this logon so far, in 3.1.1."""
+
+
+@dataclass(eq=False, slots=True)
+class ClientState:
+    """What a connection knows of its client."""
+
+    address: str
+    negotiated: Negotiated | None = None
+    integrity_hash: bytes = NO_HASH
+    """With the two messages of the negotiation, in 3.1.1."""
+    sessions: dict[int, Session] = field(default_factory=dict)
+    logons: dict[int, PendingLogon] = field(default_factory=dict)
+    """By the id that the session has, or will have."""
+    last_tree_id: int = 0

@@ -1,0 +1,140 @@
+"""CREATE (MS-SMB2 §3.3.5.9): opening what a path names, or making it."""
+
+from functools import partial
+from itertools import count
+
+from kyanite.engine.api import Transaction
+from kyanite.model.files.file import scope_of
+from kyanite.model.files.opens import opening, waits
+from kyanite.model.files.opens.opening import MustChange, Opened, OpenRequest
+from kyanite.model.files.opens.waits import Wait
+from kyanite.model.files.tree import FilePath
+from kyanite.rules import access_masks, create_options, file_names
+from kyanite.rules.create_options import NON_DIRECTORY_FILE, CreateTerms
+from kyanite.rules.file_attributes import is_read_only
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.smb import caching
+from kyanite.services.smb.close import closed_file
+from kyanite.services.smb.request import Answer, Failed, Request
+from kyanite.services.smb.state import Open, TreeConnect
+from kyanite.wire.smb2 import create as codec
+from kyanite.wire.smb2 import create_contexts
+from kyanite.wire.smb2.body import FileId
+from kyanite.wire.smb2.create import CreateAction, CreateRequest, CreateResponse, OplockLevel
+from kyanite.wire.smb2.create_contexts import ResponseContext
+from kyanite.wire.smb2.header import DFS
+from kyanite.wire.smb2.status import Status
+
+_volatile_ids = count(1)
+"""The second half of a file id is valid in this process only."""
+
+
+async def create(request: Request) -> Answer:
+    wanted = codec.decode(request.message)
+    if request.tree.share is None:
+        raise Failed(Status.OBJECT_NAME_NOT_FOUND)
+    open_request = _open_request(request, wanted)
+    opened = await _opened(request, open_request)
+    new = _register(request, opened)
+    level = caching.level_of(wanted, opened)
+    return Answer(codec.encode(_response(new, opened, level), _contexts(new, opened, wanted, level)))
+
+
+def _open_request(request: Request, wanted: CreateRequest) -> OpenRequest:
+    """What the model opens, once the request itself is found to be allowed."""
+    if wanted.contexts.extended_attributes:
+        raise Failed(Status.EAS_NOT_SUPPORTED)
+    terms = CreateTerms(
+        wanted.desired_access,
+        wanted.file_attributes,
+        wanted.share_access,
+        wanted.disposition,
+        wanted.options,
+        wanted.impersonation_level,
+    )
+    path = file_names.split_smb(_name_in_share(request, wanted.name))
+    if path.is_marked_directory and terms.wants_file:
+        raise Refused(Reason.INVALID_PATH_NAME)
+    create_options.check(terms)
+    if path.names_data:
+        if terms.wants_directory:
+            raise Refused(Reason.NOT_A_DIRECTORY)
+        terms = terms._replace(options=terms.options | NON_DIRECTORY_FILE)
+    client, session, account = request.client, request.session, request.tree.account
+    return OpenRequest(
+        path.names,
+        terms,
+        account.store.membership.id,
+        session.id,
+        client.client_address,
+        client.client_guid,
+        session.workstation,
+        caching=caching.requested(wanted, client.client_guid),
+    )
+
+
+def _name_in_share(request: Request, name: str) -> str:
+    """A client that sees a namespace of DFS names the server and the share first."""
+    if not request.header.flags & DFS:
+        return name
+    parts = name.lstrip("\\").split("\\", 2)
+    return parts[2] if len(parts) > 2 else ""
+
+
+async def _opened(request: Request, wanted: OpenRequest) -> Opened:
+    """Opening writes rows that end with this process, so only making and overwriting waits for the disk."""
+    if not create_options.may_change(wanted.terms.disposition):
+        opened = await _run(request, wanted, may_change=False)
+        if not isinstance(opened, MustChange):
+            return opened
+    opened = await _run(request, wanted, may_change=True)
+    assert isinstance(opened, Opened)
+    return opened
+
+
+async def _run(request: Request, wanted: OpenRequest, *, may_change: bool) -> Opened | MustChange:
+    tree_connect = request.tree
+    engine, share = tree_connect.account.store.engine, tree_connect.share
+    assert share is not None
+    body = partial(_body, tree_connect=tree_connect, wanted=wanted, may_change=may_change)
+    scope = scope_of(FilePath(share, wanted.names))
+    return await waits.run_until_done(engine, body, scope, durable=may_change, waiting=request.wait)
+
+
+def _body(
+    tx: Transaction, tree_connect: TreeConnect, wanted: OpenRequest, *, may_change: bool
+) -> Opened | Wait | MustChange:
+    return opening.open_at(tx, tree_connect.load(tx), wanted, may_change=may_change)
+
+
+def _register(request: Request, opened: Opened) -> Open:
+    entry, handle = opened.entry, opened.handle
+    new = Open(
+        request.tree,
+        FileId(handle.id, next(_volatile_ids)),
+        entry.id,
+        handle.granted,
+        handle.options,
+        entry.is_directory,
+    )
+    request.opened(new)
+    return new
+
+
+def _response(new: Open, opened: Opened, level: OplockLevel) -> CreateResponse:
+    return CreateResponse(level, CreateAction(opened.action), *closed_file(opened.entry), file_id=new.id)
+
+
+def _contexts(new: Open, opened: Opened, request: CreateRequest, level: OplockLevel) -> list[ResponseContext]:
+    found: list[ResponseContext] = []
+    wanted = request.contexts
+    if wanted.lease is not None and level is OplockLevel.LEASE:
+        found.append(create_contexts.lease(caching.granted_lease(wanted.lease, opened.caching)))
+    if wanted.wants_maximal_access:
+        is_protected = not new.is_directory and is_read_only(opened.entry.attributes)
+        maximum = access_masks.maximum(is_read_only=is_protected)
+        found.append(create_contexts.maximal_access(Status.SUCCESS, maximum))
+    if wanted.wants_disk_id:
+        share_id = new.tree.share_id
+        found.append(create_contexts.disk_id(opened.entry.id or share_id, share_id))
+    return found
