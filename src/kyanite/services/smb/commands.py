@@ -11,8 +11,8 @@ from kyanite.services.smb.change_notify import change_notify
 from kyanite.services.smb.close import close
 from kyanite.services.smb.connections.part_request import Handler, PartRequest
 from kyanite.services.smb.create import create
-from kyanite.services.smb.pipes import pipe as pipes
 from kyanite.services.smb.oplock_break import acknowledge
+from kyanite.services.smb.pipes import pipe as pipes
 from kyanite.services.smb.query_directory import query_directory
 from kyanite.services.smb.query_info import query_info
 from kyanite.services.smb.request import Answer, Failed
