@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kyanite.model.accounts import Account
+from kyanite.services.smb.breaks import BreakDelivery
 from kyanite.services.smb.change_feeds import ChangeFeeds
 from kyanite.services.smb.write_queue import WriteQueues
 from kyanite.values import Instant
@@ -22,3 +23,4 @@ class SmbEnvironment:
     random_bytes: Callable[[int], bytes] = os.urandom
     change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)
     write_queues: WriteQueues = field(default_factory=WriteQueues)
+    breaks: BreakDelivery = field(default_factory=BreakDelivery)
