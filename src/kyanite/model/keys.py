@@ -50,14 +50,15 @@ it is one small transaction, and a name that is used again can never show what w
     Q       owner (12), share id, file id, handle   open handle, by the process that serves it
     J       client (16), lease key (16)             the file that a client's lease key is for
     K       owner (12), number (8)                  an oplock or lease break that this process has to send to a client
+    W       share id                                the feed of what changes in a share that clients watch
+    W       share id, position (2)                  a change
     p       container id, blob name                 the instant up to which the snapshots of a blob are deleted
     f       -                                       the format of the store, and how far an upgrade has come
 
 Letters reserved for coming capabilities:
 
     G  blobs by their tags              E  versions of blobs       I  immutability policies
-    W  watched directories              X  deleted blobs           A  accounts
-    B  nodes
+    B  nodes                            X  deleted blobs           A  accounts
 """
 
 from kyanite.edm import ordinal
@@ -501,6 +502,15 @@ def pending_deletes(share_id: int, directory_id: int) -> bytes:
 
 def pending_delete(share_id: int, directory_id: int, folded_name: str) -> bytes:
     return pending_deletes(share_id, directory_id) + folded_name.encode()
+
+
+def change_feed(share_id: int) -> bytes:
+    """The key of the feed of a watched share, and what the keys of its changes begin with."""
+    return b"W" + share_id.to_bytes(8, "big")
+
+
+def change(share_id: int, position: int) -> bytes:
+    return b"W%b%b" % (share_id.to_bytes(8, "big"), position.to_bytes(2, "big"))
 
 
 DELETED_SHARES = b"D"

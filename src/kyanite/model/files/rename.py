@@ -14,7 +14,7 @@ from kyanite.model.files.actors import Actor, FileUse, RestActor
 from kyanite.model.files.entry import FILE, Entry
 from kyanite.model.files.file import scope_of
 from kyanite.model.files.history import leave_location
-from kyanite.model.files.opens import caching, handles
+from kyanite.model.files.opens import caching, handles, watches
 from kyanite.model.files.properties import SmbProperties, changed
 from kyanite.model.files.tree import ROOT_ID, FilePath, Found, Location
 from kyanite.rules import leases
@@ -71,7 +71,9 @@ def move(tx: Transaction, found: Found, actor: Actor, request: Rename) -> Found:
         moved = replace(moved, metadata=request.metadata)
     if request.content_type:
         moved = replace(moved, http=replace(moved.http, content_type=request.content_type))
-    return Found(target, tree.save(tx, target, moved))
+    if source.tree.share.is_watched:
+        watches.renamed(tx, source.tree.id, source.path, target.path, entry)
+    return Found(target, tree.store(tx, target, moved))
 
 
 def _moved(tx: Transaction, source: Location, target: Location, entry: Entry) -> tuple[Entry, Location]:

@@ -37,12 +37,16 @@ def used_bytes(snap: Snapshot, share_id: int) -> int:
     return sum([int.from_bytes(value, "big", signed=True) for _, value in rows])
 
 
+def room(snap: Snapshot, record: ShareRecord) -> int:
+    """How many bytes are left of the quota; less than none if it was lowered."""
+    return record.settings.quota_gib * _GIB - used_bytes(snap, record.id)
+
+
 def change(tx: Transaction, record: ShareRecord, file_id: int, difference: int) -> None:
     """Count a file that becomes longer or shorter. Refused when the share would exceed its quota."""
     if not difference:
         return
-    quota = record.settings.quota_gib * _GIB
-    if difference > 0 and used_bytes(tx, record.id) + difference > quota:
+    if difference > 0 and difference > room(tx, record):
         raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
     key = keys.usage(record.id, _shard_of(file_id))
     stored = tx.get(key)

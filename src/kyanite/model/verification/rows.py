@@ -13,6 +13,7 @@ tallies of all pages; where the two sums of a subject differ, ``describe_differe
     e, layer, layer   the edge                               the head of the upper layer
     o, part           the part                               the entity, or the mark of its deleted table
     H, file           the open file                          its handles
+    W, share          the feed of the share                  handles that watch a directory
 
 Freed extents, deleted containers, abandoned staging areas and other work that is still to be done are no findings:
 their rows count like any others until maintenance removes them.
@@ -40,6 +41,7 @@ from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens.grants import KEY_BYTES as GRANT_KEY_BYTES
 from kyanite.model.files.opens.grants import BreakMessage, LeasedFile
 from kyanite.model.files.opens.handles import decode_handle, decode_open_file
+from kyanite.model.files.opens.watches import decode_change, decode_feed
 from kyanite.model.files.security_descriptors import KEY_BYTES
 from kyanite.model.files.share import ShareRecord
 from kyanite.model.queues.message import MessageRecord
@@ -238,6 +240,15 @@ def _handle(check: Check, key: bytes, value: bytes) -> None:
     handle = decode_handle(value)
     check.counted[keys.handles(share_id, file_id)] += 1
     check.need(key, keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+    if handle.is_watching:
+        check.counted[keys.change_feed(share_id)] += 1
+
+
+def _change_feed(check: Check, key: bytes, value: bytes) -> None:
+    if key == keys.change_feed(_id_at(key, 1)):
+        check.stated[key] += decode_feed(value).watch_count
+    else:
+        decode_change(value)
 
 
 def _open_entry(check: Check, key: bytes, value: bytes) -> None:
@@ -342,6 +353,7 @@ KINDS: Mapping[bytes, Kind] = {
     b"J": _fixed("lease key", GRANT_KEY_BYTES, check=_record(LeasedFile, _leased_file)),
     b"K": _fixed("break to be sent", OWNER_BYTES, _ID, check=_record(BreakMessage)),
     b"M": Kind("pending delete", 1 + _ID + _ID, _empty),
+    b"W": Kind("feed or change of a watched share", 1 + _ID, _change_feed),
     b"D": _fixed("deleted share", _ID, check=_empty),
     b"R": Kind("share that can be restored", 4 + _ID, _record(RetiredShare)),
     b"L": _fixed("unneeded entries of snapshots", _ID, check=_anything),

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from kyanite.services.smb.change_notify import change_notify
 from kyanite.services.smb.close import close
 from kyanite.services.smb.connections.part_request import Handler, PartRequest
 from kyanite.services.smb.create import create
 from kyanite.services.smb.pipes import pipe as pipes
+from kyanite.services.smb.query_directory import query_directory
+from kyanite.services.smb.query_info import query_info
 from kyanite.services.smb.request import Answer, Failed
 from kyanite.services.smb.sessions import trees
 from kyanite.services.smb.sessions.session_setup import log_off
@@ -73,9 +76,9 @@ COMMANDS: Mapping[int, CommandRow] = {
     Command.IOCTL: CommandRow(Needs.OPEN, ioctl_on_disk, pipes.ioctl_on_pipe),
     Command.CANCEL: CommandRow(Needs.NOTHING, _by_connection),
     Command.ECHO: CommandRow(Needs.NOTHING, echo),
-    Command.QUERY_DIRECTORY: CommandRow(Needs.OPEN, not_built),
-    Command.CHANGE_NOTIFY: CommandRow(Needs.OPEN, not_built),
-    Command.QUERY_INFO: CommandRow(Needs.OPEN, not_built, pipes.query_info),
+    Command.QUERY_DIRECTORY: CommandRow(Needs.OPEN, query_directory),
+    Command.CHANGE_NOTIFY: CommandRow(Needs.OPEN, change_notify),
+    Command.QUERY_INFO: CommandRow(Needs.OPEN, query_info, pipes.query_info),
     Command.SET_INFO: CommandRow(Needs.OPEN, not_built),
     Command.OPLOCK_BREAK: CommandRow(Needs.TREE, not_built),
 }

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kyanite.model.accounts import Account
+from kyanite.services.smb.change_feeds import ChangeFeeds
 from kyanite.values import Instant
 
 
@@ -18,3 +19,4 @@ class SmbEnvironment:
     is_durable: bool = True
     """Whether a WRITE is answered when its bytes are on disk; else that is promised by FLUSH and CLOSE only."""
     random_bytes: Callable[[int], bytes] = os.urandom
+    change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)

@@ -22,8 +22,9 @@ from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.opens import grants
+from kyanite.model.files.opens import grants, watches
 from kyanite.model.files.opens.grants import Grant
+from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
 from kyanite.model.records import encode
 from kyanite.rules import byte_locks, leases, share_modes
@@ -74,6 +75,8 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     client_name: str = ""
     lease_key: bytes = b""
     """The lease key that its client opened it with, if it did."""
+    is_watching: bool = False
+    """Whether it watches the directory that it has open."""
 
     @property
     def open(self) -> Open:
@@ -162,7 +165,7 @@ def find(snap: Snapshot, share_tree: Tree, file_id: int) -> Found:
         raise Refused(Reason.HANDLE_CLOSED)
     location, entry = tree.look_up(snap, Location(share_tree, opened.directory_id, opened.folded_name))
     assert entry is not None, "A file is open and not where its handles say."
-    return Found(location._replace(name=entry.name), entry)
+    return Found(location._replace(name=entry.name, opened=opened), entry)
 
 
 # --- Opening and closing
@@ -254,7 +257,7 @@ def close_handle(tx: Transaction, share_tree: Tree, file_id: int, handle_id: int
         _release(tx, share_tree.id, opened, handle)
         return False
     if not opened.is_delete_pending:
-        opened = _marked(tx, share_tree.id, opened)
+        opened = _marked(tx, share_tree, opened)
     if _release(tx, share_tree.id, opened, handle) is not None:
         return False
     tree.remove(tx, location, entry)
@@ -274,6 +277,8 @@ def force_close(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle
     handles."""
     tx.notify(CLOSED + str(share_id).encode())
     tx.notify(changed_topic(share_id, opened.file_id))
+    if handle.is_watching:
+        watches.closed(tx, share_id, handle.id)
     return _release(tx, share_id, opened, handle)
 
 
@@ -342,6 +347,8 @@ def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -
     if opened.grants or handle.locks:
         tx.notify(changed_topic(share_id, file_id))
         opened = replace(opened, grants=grants.released(tx, opened.grants, handle.caching_key))
+    if handle.is_watching:
+        watches.end(tx, share_id)
     if opened.handle_count > 1:
         opened = replace(opened, handle_count=opened.handle_count - 1)
         tx.put(keys.handles(share_id, file_id), encode(opened))
@@ -351,6 +358,15 @@ def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -
     if opened.is_delete_pending:
         tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
     return None
+
+
+def watch(tx: Transaction, key: ShareKey, share_tree: Tree, file_id: int, handle_id: int) -> int:
+    """Watch the directory that a handle has open; the number of the first change that the watch is about."""
+    handle = load_handle(tx, share_tree.id, file_id, handle_id)
+    if not handle.is_watching:
+        tx.put(keys.handle(share_tree.id, file_id, handle_id), encode(replace(handle, is_watching=True)))
+        watches.begin(tx, key, share_tree.share)
+    return watches.next_number(tx, share_tree.id)
 
 
 # --- Deleting what is open
@@ -369,11 +385,13 @@ def mark_for_deletion(tx: Transaction, found: Found) -> None:
         raise Refused(Reason.CANNOT_DELETE_FILE_OR_DIRECTORY)
     if entry.is_directory:
         tree.check_empty(tx, share_id, entry.id)
-    tx.put(keys.handles(share_id, entry.id), encode(_marked(tx, share_id, opened)))
+    tx.put(keys.handles(share_id, entry.id), encode(_marked(tx, location.tree, opened)))
 
 
-def _marked(tx: Transaction, share_id: int, opened: OpenFile) -> OpenFile:
-    tx.put(keys.pending_delete(share_id, opened.directory_id, opened.folded_name), b"")
+def _marked(tx: Transaction, share_tree: Tree, opened: OpenFile) -> OpenFile:
+    tx.put(keys.pending_delete(share_tree.id, opened.directory_id, opened.folded_name), b"")
+    if share_tree.share.is_watched:
+        watches.marked_for_deletion(tx, share_tree.id, opened.file_id)
     return replace(opened, is_delete_pending=True)
 
 
@@ -406,6 +424,12 @@ def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) 
     opened = load_open_file(snap, share_id, file_id)
     if opened is not None:
         raise Refused(Reason.DELETE_PENDING if opened.is_delete_pending else reason)
+
+
+def is_any_below(snap: Snapshot, share_id: int, directory_id: int) -> bool:
+    """Whether anything below a directory is open."""
+    base = keys.open_entries(share_id, directory_id)
+    return next(snap.scan(base, keys.after(base), limit=1), None) is not None
 
 
 def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
