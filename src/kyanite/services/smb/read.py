@@ -38,6 +38,7 @@ async def read(request: Request) -> Answer:
     count = sum(map(len, buffers))
     if count < minimum_count or (length and not count):
         raise Failed(Status.END_OF_FILE)
+    opened.position = offset + count
     return Answer([read_write.encode_read(count), *buffers])
 
 

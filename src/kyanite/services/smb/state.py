@@ -95,7 +95,7 @@ class Open:
     waiting: set[Waiting] = field(default_factory=set)
     """Requests that wait and end when this is closed."""
     position: int = 0
-    """As FilePositionInformation sets it. Nothing else uses it."""
+    """As FilePositionInformation or the last READ has set it. Nothing uses it."""
     scan: "Scan | None" = None
     """Of a directory: how far QUERY_DIRECTORY has come."""
     keeps_last_write: bool = False
