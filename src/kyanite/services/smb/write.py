@@ -11,6 +11,9 @@ from kyanite.services.smb.write_queue import NewWrite, WriteTarget
 from kyanite.wire.smb2 import close, read_write, session
 from kyanite.wire.smb2.status import Status
 
+_LENGTH_MAX = 0xFFFFFFF0000
+"""The longest file of NTFS. Windows refuses WRITEs beyond; those beyond Azure's limit find the disk full."""
+
 
 async def write(request: Request) -> Answer:
     """No other coroutine runs before the WRITE is in its queue, so WRITEs are ordered as they arrive."""
@@ -21,7 +24,7 @@ async def write(request: Request) -> Answer:
         raise Failed(Status.INVALID_DEVICE_REQUEST)
     if not opened.access & WRITES:
         raise Failed(Status.ACCESS_DENIED)
-    if offset + length > OFFSET_MAX:
+    if offset + length > (_LENGTH_MAX if length else OFFSET_MAX):
         raise Failed(Status.INVALID_PARAMETER)
     if length:
         new = NewWrite(opened.handle_id, offset, data, opened.keeps_last_write, opened.keeps_change)
