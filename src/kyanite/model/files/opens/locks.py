@@ -22,7 +22,7 @@ from kyanite.rules.refusals import Reason, Refused
 class LockSequence(NamedTuple):
     """Tells a request that is repeated from a new one."""
 
-    place: int
+    slot: int
     number: int
 
 
@@ -72,11 +72,11 @@ def _is_repeated(tx: Transaction, file: LockedFile, sequence: LockSequence) -> b
 
 
 def _remember(tx: Transaction, file: LockedFile, sequence: LockSequence, *, is_done: bool) -> None:
-    if not lock_sequences.is_counted(sequence.place):
+    if not lock_sequences.is_counted(sequence.slot):
         return
     handle = handles.load_handle(tx, *file)
     number = sequence.number if is_done else None
-    numbers = lock_sequences.remembered(handle.lock_sequences, sequence.place, number)
+    numbers = lock_sequences.remembered(handle.lock_sequences, sequence.slot, number)
     if numbers != handle.lock_sequences:
         tx.put(keys.handle(*file), encode(replace(handle, lock_sequences=numbers)))
 
