@@ -7,7 +7,7 @@ wrong with those closes the connection. What is wrong here is answered.
 from kyanite.services.smb.commands import COMMANDS, CommandRow, Needs
 from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.request import Failed
-from kyanite.services.smb.state import Open, Session, TreeConnect
+from kyanite.services.smb.state import Open, Session
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import header as headers
 from kyanite.wire.smb2.body import CHAIN_FILE_ID
@@ -24,26 +24,24 @@ _SEQUENCED = (Command.WRITE, Command.SET_INFO, Command.IOCTL)
 class ChainState:
     """What a related request takes over from the one before it in the chain."""
 
-    __slots__ = ("create_status", "is_first", "open", "session", "session_id", "tree", "tree_id")
+    __slots__ = ("create_status", "is_first", "open", "session_id", "tree_id")
 
     def __init__(self) -> None:
         self.is_first = True
-        self.session: Session | None = None
         self.session_id = 0
-        self.tree: TreeConnect | None = None
         self.tree_id = 0
         self.open: Open | None = None
+        """The last file that a request of the chain was about, closed or not."""
         self.create_status: Status | None = None
         """Why a CREATE made no file for the requests behind it."""
 
     def advance(self, request: PartRequest, status: Status) -> None:
         """The request was answered, and the next one may be related to it."""
         self.is_first = False
-        self.session = request.found_session
-        self.session_id = request.session_id
-        self.tree = request.found_tree
+        self.session_id = 0 if request.found_session is None else request.session_id
         self.tree_id = request.tree_id
-        self.open = request.found_open
+        if request.found_open is not None:
+            self.open = request.found_open
         if request.header.command == Command.CREATE:
             self.create_status = status if request.found_open is None else None
 
@@ -57,12 +55,12 @@ def check(request: PartRequest, chain: ChainState) -> CommandRow:
     elif not is_related:
         chain.open, chain.create_status = None, None
     session = request.client.state.sessions.get(request.session_id)
-    request.found_session = session
+    request.found_session = session if not is_related or not chain.is_first else None
     _check_encryption(request, session)
     row = COMMANDS.get(header.command)
     if row is None or not _are_flags_right(header):
         raise Failed(Status.INVALID_PARAMETER)
-    if is_related and (chain.is_first or session is None):
+    if is_related and request.found_session is None:
         raise Failed(Status.INVALID_PARAMETER)
     _check_signature(request, session)
     if chain.create_status is not None and row.needs is Needs.OPEN:
@@ -132,8 +130,6 @@ def _find_open(request: PartRequest, chain: ChainState, *, is_related: bool) -> 
         found = chain.open if chain.open.tree.opens.get(chain.open.id.volatile) is chain.open else None
     elif file_id == CHAIN_FILE_ID and command == Command.IOCTL:
         return
-    elif file_id == CHAIN_FILE_ID and is_related:
-        raise Failed(Status.INVALID_PARAMETER)
     else:
         found = request.tree.opens.get(file_id.volatile)
         if found is not None and found.id != file_id:

@@ -70,9 +70,9 @@ class SessionRegistry:
             account=account.name,
             is_alive=store.membership.is_alive,
         )
+        ended = waits.run_until_done(store.engine, body, durable=False, waiting=_wait)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LONGEST_SECONDS):
-                await waits.run_until_done(store.engine, body, durable=False, waiting=_wait)
+            await asyncio.wait_for(ended, _LONGEST_SECONDS)
 
     async def _follow(self, store: Store) -> None:
         """End the sessions that other processes want to be ended."""
