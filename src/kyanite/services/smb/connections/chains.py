@@ -177,8 +177,8 @@ class Chain:
             self._grant(header, status)
         security = None
         flags = RESPONSE | header.flags & _REPEATED_FLAGS
-        if request.is_signed and not request.is_encrypted:
-            security = request.session.security
+        if request.signed_by is not None and not request.is_encrypted:
+            security = request.signed_by
             flags |= SIGNED
         answered = Header(
             header.command,

@@ -102,12 +102,14 @@ def _check_signature(request: PartRequest, session: Session | None) -> None:
         return
     if header.flags & SIGNED:
         if security is None:
+            if header.command == Command.SESSION_SETUP:  # It looks further.
+                return
             raise Failed(Status.USER_SESSION_DELETED)
-        request.is_signed = True
+        request.signed_by = security
         if not security.is_signed(header, request.message):
             raise Failed(Status.ACCESS_DENIED)
     elif security is not None and security.requires_signing and header.command != Command.CANCEL:
-        request.is_signed = True
+        request.signed_by = security
         raise Failed(Status.ACCESS_DENIED)
 
 
