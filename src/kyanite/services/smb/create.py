@@ -95,11 +95,18 @@ async def _opened(request: Request, wanted: OpenRequest) -> Opened:
 
 async def _run(request: Request, wanted: OpenRequest, *, may_change: bool) -> Opened | MustChange:
     tree_connect = request.tree
-    engine, share = tree_connect.account.store.engine, tree_connect.share
+    store, share = tree_connect.account.store, tree_connect.share
     assert share is not None
     body = partial(_body, tree_connect=tree_connect, wanted=wanted, may_change=may_change)
     scope = scope_of(FilePath(share, wanted.names))
-    return await waits.run_until_done(engine, body, scope, durable=may_change, waiting=request.wait)
+    return await waits.run_until_done(
+        store.engine,
+        body,
+        scope,
+        membership=store.membership,
+        durable=may_change,
+        waiting=request.wait,
+    )
 
 
 def _body(
