@@ -13,6 +13,7 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Rights
 from kyanite.services.smb.request import Failed, Request
 from kyanite.services.smb.state import Open
+from kyanite.wire.smb2.fsctl import decode_snapshot_token
 from kyanite.wire.smb2.info import changes
 from kyanite.wire.smb2.info.file import FileClass
 from kyanite.wire.smb2.status import Status
@@ -73,6 +74,8 @@ def _names(name: str) -> tuple[str, ...]:
     path = file_names.split_smb(name.removeprefix("\\"))
     if not path.names or path.names_data:
         raise Refused(Reason.INVALID_PATH_NAME)
+    if any(decode_snapshot_token(each) is not None for each in path.names):
+        raise Failed(Status.NOT_SAME_DEVICE)
     return path.names
 
 
