@@ -17,6 +17,7 @@ from kyanite.rules.create_options import NON_DIRECTORY_FILE, Action, CreateTerms
 from kyanite.rules.file_names import SmbPath
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.smb import caching, contexts
+from kyanite.services.smb.breaks import BreakTarget
 from kyanite.services.smb.close import allocation_of, closed_file
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, TreeConnect
@@ -156,6 +157,10 @@ def _register(request: Request, opened: Opened) -> Open:
         handle.options,
         entry.is_directory,
     )
+    if opened.caching is not NOTHING_GRANTED:
+        send = partial(request.client.notify, request.session)
+        new.break_target = BreakTarget(new.id, send)
+        request.environment.breaks.add(request.tree.account.store, new.break_target)
     request.opened(new)
     return new
 
