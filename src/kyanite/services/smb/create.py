@@ -6,6 +6,7 @@ from itertools import count
 from kyanite.engine.api import Transaction
 from kyanite.model.files.file import scope_of
 from kyanite.model.files.opens import opening, waits
+from kyanite.model.files.opens.caching import NOTHING_GRANTED
 from kyanite.model.files.opens.opening import MustChange, Opened, OpenRequest
 from kyanite.model.files.opens.waits import Wait
 from kyanite.model.files.tree import FilePath
@@ -13,6 +14,7 @@ from kyanite.rules import create_options, file_names
 from kyanite.rules.create_options import NON_DIRECTORY_FILE, CreateTerms
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.smb import caching, contexts
+from kyanite.services.smb.breaks import BreakTarget
 from kyanite.services.smb.close import allocation_of, closed_file
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, TreeConnect
@@ -118,6 +120,10 @@ def _register(request: Request, opened: Opened) -> Open:
         handle.options,
         entry.is_directory,
     )
+    if opened.caching is not NOTHING_GRANTED:
+        send = partial(request.client.notify, request.session)
+        new.break_target = BreakTarget(new.id, send)
+        request.environment.breaks.add(request.tree.account.store, new.break_target)
     request.opened(new)
     return new
 

@@ -19,6 +19,7 @@ from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath, Found, Tree
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.wildcards import Pattern
+from kyanite.services.smb.breaks import BreakTarget
 from kyanite.services.smb.sessions.logon import Logon
 from kyanite.services.smb.sessions.negotiation import Negotiated
 from kyanite.services.smb.sessions.security import SessionSecurity
@@ -104,6 +105,8 @@ class Open:
     """What the client has reserved beyond the length of the file. It ends with the open, and costs nothing."""
     watch: Watch | None = None
     """Of a directory that the client watches."""
+    break_target: BreakTarget | None = None
+    """Kept here as long as its client may cache what is open."""
 
     @property
     def handle_id(self) -> int:

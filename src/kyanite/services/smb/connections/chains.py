@@ -128,6 +128,9 @@ class Chain:
 
     async def _answer(self, request: PartRequest) -> None:
         body, status = await self._outcome(request)
+        breaks = self._environment.breaks
+        if breaks.is_pending:
+            await breaks.deliver()
         self._state.advance(request, status)
         self._add(request, (body,) if isinstance(body, bytes) else body, status)
 
