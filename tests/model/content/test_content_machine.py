@@ -163,7 +163,11 @@ class Contents(RuleBasedStateMachine):
             case "p":
                 self.collect(chance.randint(1, 4))
             case "o":
-                source, start, length = chance.randrange(10), chance.randrange(SPACE), chance.randint(1, SPACE)
+                source, start, length = (
+                    chance.randrange(10),
+                    chance.randrange(SPACE),
+                    chance.randint(1, SPACE),
+                )
                 self.copy(index, offset, source, start, length, chance.choice((1, 3, 100)))
 
     def teardown(self) -> None:

@@ -84,7 +84,6 @@ class SmbShare:
         self.client = FakeClient(dialect)
         self.session = Session(1, self.account, SHARE.account)
         self.tree = TreeConnect(1, self.account, SHARE, self.files.id)
-        self.pipes = TreeConnect(2, self.account, None)
         self.last_status = ""
         self._volatile = 100
 
@@ -119,11 +118,6 @@ class SmbShare:
 
     def take_snapshot(self) -> Instant:
         return outcome(share_snapshots.take(self.engine, SHARE, {}))[0]
-
-    def open_pipe(self) -> Open:
-        opened = Open(self.pipes, self._new_id(0), 0, ALL, 0, False)
-        self.pipes.opens[opened.id.volatile] = opened
-        return opened
 
     def _new_id(self, persistent: int) -> FileId:
         self._volatile += 1

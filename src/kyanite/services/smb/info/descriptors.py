@@ -35,8 +35,6 @@ _PARTS = security.OWNER | security.GROUP | security.DACL | security.SACL
 
 async def query(request: Request, query: QueryInfoRequest) -> Answer:
     opened, parts = request.open, query.additional_information
-    if opened.tree.share is None:
-        raise Failed(Status.NOT_SUPPORTED)
     check_access(opened, READ_CONTROL)
     if parts & security.SACL:
         check_access(opened, ACCESS_SYSTEM_SECURITY)
@@ -53,8 +51,6 @@ async def query(request: Request, query: QueryInfoRequest) -> Answer:
 
 async def change(request: Request, change: SetInfoRequest) -> None:
     opened, parts = request.open, change.additional_information & _PARTS
-    if opened.tree.share is None:
-        raise Failed(Status.NOT_SUPPORTED)
     if parts & (security.OWNER | security.GROUP):
         check_access(opened, WRITE_OWNER)
     if parts & security.DACL:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from kyanite.model.files import share as file_share
 from kyanite.model.files import tree
 from kyanite.model.files.entry import Entry
-from kyanite.services.smb.query_info import query_info
-from kyanite.services.smb.set_info import set_info
+from kyanite.services.smb.info.query_info import query_info
+from kyanite.services.smb.info.set_info import set_info
 from kyanite.services.smb.state import Open
 from kyanite.values import Instant
 from kyanite.wire import security_descriptor
