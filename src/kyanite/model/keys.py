@@ -58,8 +58,7 @@ it is one small transaction, and a name that is used again can never show what w
 Letters reserved for coming capabilities:
 
     G  blobs by their tags              E  versions of blobs       I  immutability policies
-    X  deleted blobs                    A  accounts
-    B  nodes
+    B  nodes                            X  deleted blobs           A  accounts
 """
 
 from kyanite.edm import ordinal

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kyanite.model.accounts import Account
+from kyanite.services.smb.breaks import BreakDelivery
 from kyanite.services.smb.change_feeds import ChangeFeeds
 from kyanite.values import Instant
 
@@ -20,3 +21,4 @@ class SmbEnvironment:
     """Whether a WRITE is answered when its bytes are on disk; else that is promised by FLUSH and CLOSE only."""
     random_bytes: Callable[[int], bytes] = os.urandom
     change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)
+    breaks: BreakDelivery = field(default_factory=BreakDelivery)

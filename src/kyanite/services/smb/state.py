@@ -4,6 +4,7 @@ All of it ends with the connection, except durable opens. What others must know 
 of its handle (``model/files/opens``): its access and share mode, its locks, its delete mark, and what it may cache.
 """
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -11,13 +12,17 @@ from kyanite.engine.api import Snapshot
 from kyanite.model.accounts import Account
 from kyanite.model.files import tree
 from kyanite.model.files.actors import SmbActor
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import description, handles
+from kyanite.model.files.opens.changes import KeptTimes
+from kyanite.model.files.opens.description import Description
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath, Found, Tree
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.smb.logon import Logon
-from kyanite.services.smb.negotiation import Negotiated
-from kyanite.services.smb.security import SessionSecurity
+from kyanite.rules.wildcards import Pattern
+from kyanite.services.smb.breaks import BreakTarget
+from kyanite.services.smb.sessions.logon import Logon
+from kyanite.services.smb.sessions.negotiation import Negotiated
+from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.watch import Watch
 from kyanite.wire.smb2.body import FileId
 from kyanite.wire.smb2.crypto import NO_HASH
@@ -54,6 +59,22 @@ class TreeConnect:
 
 
 @dataclass(eq=False, slots=True)
+class Scan:
+    """A listing of a directory that goes on from request to request."""
+
+    pattern: Pattern
+    """As the first request gave it. It stays until the directory is reopened."""
+    dots: int = 0
+    """How many of ``.`` and ``..`` were passed."""
+    first: str | None = ""
+    """The folded name at which the next buffer begins; None when there is nothing left."""
+    is_begun: bool = False
+    """Whether a request was answered already."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One buffer at a time is read."""
+
+
+@dataclass(eq=False, slots=True)
 class Open:
     """A file, a directory or a pipe that a client has open."""
 
@@ -72,8 +93,20 @@ class Open:
     """The latest that a request has named (MS-SMB2 §3.3.5.2.10)."""
     waiting: set[Waiting] = field(default_factory=set)
     """Requests that wait and end when this is closed."""
+    position: int = 0
+    """As FilePositionInformation sets it. Nothing else uses it."""
+    scan: "Scan | None" = None
+    """Of a directory: how far QUERY_DIRECTORY has come."""
+    keeps_last_write: bool = False
+    """Whether changes through this open leave LastWriteTime alone, because its client has set it."""
+    keeps_change: bool = False
+    """The same for ChangeTime."""
+    allocation_size: int = 0
+    """What the client has reserved beyond the length of the file. It ends with the open, and costs nothing."""
     watch: Watch | None = None
     """Of a directory that the client watches."""
+    break_target: BreakTarget | None = None
+    """Kept here as long as its client may cache what is open."""
 
     @property
     def handle_id(self) -> int:
@@ -83,11 +116,21 @@ class Open:
     def actor(self) -> SmbActor:
         return SmbActor(self.handle_id)
 
+    @property
+    def kept_times(self) -> KeptTimes:
+        return KeptTimes(self.keeps_last_write, self.keeps_change)
+
     def find(self, snap: Snapshot) -> Found:
         """What is open, wherever it is now. Refused when the handle was closed from outside with all others."""
         if self.snapshot is not None:
             return tree.load(snap, self.snapshot, None)
         return handles.find(snap, self.tree.load(snap), self.file_id)
+
+    def describe(self, snap: Snapshot) -> Description:
+        """The same with its path. Refused when this handle was closed from outside."""
+        if self.snapshot is not None:
+            return description.describe_at_snapshot(snap, self.snapshot)
+        return description.describe(snap, self.tree.load(snap), self.file_id, self.handle_id)
 
 
 @dataclass(eq=False, slots=True)

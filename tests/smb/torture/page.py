@@ -1,0 +1,48 @@
+"""``docs/smb-torture.md``, made from the results."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.smb.torture import report, results
+from tests.smb.torture.exceptions import EXCEPTIONS
+from tests.smb.torture.subtests import LEFT_OUT
+
+PAGE = results.ROOT / "docs" / "smb-torture.md"
+
+_HEAD = """\
+# smbtorture
+
+smbtorture is Samba's own test suite for SMB servers. `make smb-torture` starts Debian's smbd and Kyanite (two workers)
+on loopback and runs every sub-test against both, each in a process of its own and on an empty share.
+`make smb-torture ARGS='lock oplock'` runs some suites, `ARGS=--write-page` writes this page. `make test` runs the quick
+sub-tests of the required suites against Kyanite; those that smbd passes are in `tests/smb/torture/smbd.json`.
+
+smbd's configuration is in `tests/smb/smbd.py`: an ordinary user, `acl_xattr` and `streams_xattr`, kernel oplocks and
+share modes off. The last column counts the sub-tests that smbd passes and Kyanite passes as well.
+
+"""
+
+
+def write(smbd: report.Runs, kyanite: report.Runs, names: Sequence[str], path: Path = PAGE) -> None:
+    missed = [name for name in names if _passed(smbd, name) and not _passed(kyanite, name)]
+    parts = [
+        _HEAD,
+        report.table(smbd, kyanite, names),
+        "\n\n## What smbd passes and Kyanite does not\n",
+        _listed({name: EXCEPTIONS.get(name, "not explained yet") for name in missed}),
+        "\n\n## What Kyanite passes and smbd does not\n\n",
+        ", ".join(f"`{name}`" for name in names if _passed(kyanite, name) and not _passed(smbd, name)),
+        "\n\n## Suites that are not run\n",
+        _listed(LEFT_OUT),
+        "\n",
+    ]
+    path.write_text("".join(parts))
+
+
+def _passed(runs: report.Runs, name: str) -> bool:
+    return name in runs and runs[name].has_passed
+
+
+def _listed(reasons: Mapping[str, str]) -> str:
+    rows = [f"| `{name}` | {reason} |" for name, reason in reasons.items()]
+    return "\n".join(["\n| what | why |", "| --- | --- |", *rows])
