@@ -7,8 +7,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from kyanite.wire.smb2.header import Command
 from kyanite.wire.smb2.status import Status
 from tests.services.smb.fuzzing.run import run
+
+_COMMANDS = set(Command)
 
 
 def main() -> None:
@@ -29,8 +32,9 @@ def main() -> None:
         f"{report.inputs} inputs in {seconds:.0f} s, {report.conversations} conversations, {report.closed} closed"
     )
     print(f"at most {memory} MiB")
-    for status, count in report.statuses.most_common():
-        print(f"{count:9} {Status(status).name}")
+    for (command, status), count in report.statuses.most_common(100):
+        name = Command(command).name if command in _COMMANDS else f"command {command}"
+        print(f"{count:9} {name:16} {Status(status).name}")
 
 
 if __name__ == "__main__":

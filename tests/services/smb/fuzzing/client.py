@@ -3,6 +3,7 @@
 import asyncio
 import random
 import struct
+from collections import Counter
 from collections.abc import Sequence
 
 from kyanite.services.smb.environment import SmbEnvironment
@@ -47,10 +48,15 @@ class FuzzClient:
         self._environment = environment
         self._chance = chance
         self._mutation_rate = mutation_rate
-        self._known = Known()
+        self._known: dict[int, Known] = {}
+        """By the ids of trees."""
+        self._waiting: list[tuple[int, int]] = []
+        """The message ids and async ids of requests that wait, or did."""
+        self._tree_ids: dict[int, int] = {}
+        """Of the last requests, by their message ids: a response that was waited for does not name its tree."""
+        self._has_logged_off = False
         self._message_id = 0
         self._session_id = 0
-        self._trees: list[tuple[int, bool]] = []
         self._signing: SigningKey | None = None
         self._encryption: EncryptionKey | None = None
         self._decryption: EncryptionKey | None = None
@@ -64,7 +70,8 @@ class FuzzClient:
         self._responses: list[tuple[Header, bytes]] = []
         self.inputs = 0
         self.is_closed = False
-        self.statuses: dict[int, int] = {}
+        self.statuses: Counter[tuple[int, int]] = Counter()
+        """How often each command was answered with each status."""
         self.connection: ClientConnection = connect(self, address)
 
     # What the connection calls: wire.smb2.transport.Transport
@@ -95,16 +102,15 @@ class FuzzClient:
         pass
 
     def _learn(self, header: Header, body: bytes) -> None:
-        known = self._known
-        self._responses.append((header, body))
+        self._responses = [*self._responses[-4:], (header, body)]
         Status(header.status)
-        self.statuses[header.status] = self.statuses.get(header.status, 0) + 1
+        self.statuses[header.command, header.status] += 1
         if header.status == Status.PENDING:
-            known.async_ids = [*known.async_ids[-8:], header.async_id]
-            known.message_ids = [*known.message_ids[-8:], header.message_id]
-        if header.command == Command.CREATE and header.status == Status.SUCCESS and len(body) >= 80:
+            self._waiting = [*self._waiting[-8:], (header.message_id, header.async_id)]
+        tree_id = self._tree_ids.get(header.message_id, 0)
+        if header.command == Command.CREATE and header.status == Status.SUCCESS and tree_id in self._known:
             first, second = struct.unpack_from("<QQ", body, 64)
-            known.opens.append((first, second))
+            self._known[tree_id].opens.append((first, second))
 
     # A conversation
 
@@ -112,7 +118,7 @@ class FuzzClient:
         """Log on, connect to a share, and send so many requests; fewer if the server closes the connection."""
         await self._begin()
         for _ in range(length):
-            if self.is_closed:
+            if self.is_closed or self._has_logged_off:
                 return
             await self._request()
 
@@ -135,11 +141,11 @@ class FuzzClient:
         if found is None or found[0].status != Status.MORE_PROCESSING_REQUIRED:
             return
         await self._authenticate(found[0].session_id, found[1])
-        for path in ("IPC$", SHARE, SHARE)[: chance.randint(1, 3)]:
+        for path in (SHARE, SHARE, "IPC$")[: chance.randint(1, 3)]:
             await self._send([(Command.TREE_CONNECT, tree_connect(f"\\\\host\\{path}"), 0)])
             found = self._last(Command.TREE_CONNECT)
             if found is not None and found[0].status == Status.SUCCESS:
-                self._trees.append((found[0].tree_id, path == "IPC$"))
+                self._known[found[0].tree_id] = Known(is_pipe=path == "IPC$")
 
     def _read_negotiation(self, body: bytes) -> None:
         self._dialect = struct.unpack_from("<H", body, 4)[0]
@@ -184,9 +190,9 @@ class FuzzClient:
         self._hash = crypto.extend_hash(self._hash, message)
         if session_key is not None:
             self._use_keys(session_key)
-        before = len(self._responses)
+        self._responses = []
         await self._pass_on(message)
-        for header, answer in self._responses[before:]:
+        for header, answer in self._responses:
             if session_key is None:
                 sent = struct.pack(
                     "<4sHHIHHIIQIIQ16s",
@@ -209,32 +215,34 @@ class FuzzClient:
     async def _request(self) -> None:
         chance = self._chance
         count = 1 if chance.random() < 0.85 else chance.randint(2, 5)
-        tree_id, self._known.is_pipe = chance.choice(self._trees) if self._trees else (1, False)
+        tree_id = chance.choice(list(self._known) or [1])
+        known = self._known.get(tree_id, Known())
         parts = []
         for command in chance.choices(_BUILDERS, _WEIGHTS, k=count):
-            if len(self._known.opens) > _OPENS_MAX:
+            if not known.opens and chance.random() < 0.8:
+                command = Command.CREATE
+            elif len(known.opens) > _OPENS_MAX:
                 command = Command.CLOSE
-            parts.append((command, REQUESTS[command][0](chance, self._known), tree_id))
-        if chance.random() < 0.01:
-            command, body = chance.choice(
-                ((Command.LOGOFF, b"\4\0\0\0"), (Command.TREE_DISCONNECT, b"\4\0\0\0"))
-            )
-            parts = [(command, body, tree_id)]
+            parts.append((command, REQUESTS[command][0](chance, known), tree_id))
+        if chance.random() < 0.005:
+            self._has_logged_off = chance.random() < 0.5
+            command = Command.LOGOFF if self._has_logged_off else Command.TREE_DISCONNECT
+            parts = [(command, b"\4\0\0\0", tree_id)]
+            self._known.pop(tree_id, None)
         await self._send(parts)
 
     # Messages
 
     def _message(self, command: int, body: bytes, tree_id: int, flags: int = 0) -> bytearray:
-        chance, known = self._chance, self._known
+        chance = self._chance
         message_id, process_id = self._message_id, 0xFEFF
-        if command == Command.CANCEL:
-            if known.async_ids and chance.random() < 0.6:
-                async_id = chance.choice(known.async_ids)
+        if command == Command.CANCEL and self._waiting:
+            message_id, async_id = chance.choice(self._waiting)
+            if chance.random() < 0.6:
                 flags, process_id, tree_id = flags | ASYNC, async_id & 0xFFFFFFFF, async_id >> 32
-            elif known.message_ids:
-                message_id = chance.choice(known.message_ids)
-        else:
+        elif command != Command.CANCEL:
             self._message_id += 1
+            self._tree_ids[message_id] = tree_id
         credits_wanted = 8000 if command == Command.SESSION_SETUP else 1
         return bytearray(
             struct.pack(

@@ -7,42 +7,22 @@ from collections.abc import Callable
 Chance = random.Random
 Mutation = Callable[[Chance, bytearray], None]
 
-_NUMBERS = (
-    0,
-    1,
-    2,
-    3,
-    7,
-    8,
-    9,
-    0x40,
-    0x48,
-    0x50,
-    0x60,
-    0x70,
-    0x7F,
-    0x80,
-    0xFF,
-    0x100,
-    0x7FFF,
-    0xFFFF,
-    0x10000,
-    0x7FFFFFFF,
-    0xFFFFFFFF,
-)
+_SMALL = (0, 1, 2, 3, 7, 8, 9, 0x40, 0x48, 0x50, 0x60, 0x70, 0x7F, 0x80, 0xFF)
+_NUMBERS = (*_SMALL, 0x100, 0x7FFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0xFFFFFFFF)
 _HEADER_FIELDS = (
-    (4, "<H"),
-    (6, "<H"),
-    (8, "<I"),
-    (12, "<H"),
-    (14, "<H"),
-    (16, "<I"),
-    (20, "<I"),
-    (24, "<Q"),
-    (32, "<I"),
-    (36, "<I"),
-    (40, "<Q"),
+    (4, 2),
+    (6, 2),
+    (8, 4),
+    (12, 2),
+    (14, 2),
+    (16, 4),
+    (20, 4),
+    (24, 8),
+    (32, 4),
+    (36, 4),
+    (40, 8),
 )
+"""Where each begins, and its size."""
 
 
 def _number(chance: Chance, size: int, near: int) -> int:

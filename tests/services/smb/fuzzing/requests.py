@@ -19,11 +19,9 @@ DESCRIPTOR = bytes.fromhex(
 
 @dataclass
 class Known:
-    """What the client has learnt: it uses this in its requests."""
+    """What the client has learnt of a share that it is connected to: it uses this in its requests."""
 
     opens: list[tuple[int, int]] = field(default_factory=list)
-    async_ids: list[int] = field(default_factory=list)
-    message_ids: list[int] = field(default_factory=list)
     lease_keys: list[bytes] = field(default_factory=list)
     resume_keys: list[bytes] = field(default_factory=list)
     is_pipe: bool = False
@@ -101,7 +99,7 @@ def _contexts(chance: Chance, known: Known) -> bytes:
     for number, (name, data) in enumerate(chosen):
         item = struct.pack("<HHHHI", 16, len(name), 0, 24 if data else 0, len(data)) + _padded(name) + data
         is_last = number == len(chosen) - 1
-        packed += struct.pack("<I", 0 if is_last else 4 + len(_padded(item + bytes(4)))) + item
+        packed += struct.pack("<I", 0 if is_last else len(_padded(bytes(4) + item))) + item
         packed += b"" if is_last else bytes(-len(packed) % 8)
     return packed
 
@@ -129,7 +127,9 @@ def create(chance: Chance, known: Known) -> bytes:
             0,
             0,
             access,
-            chance.choice((0, 0x80, 0x20, 0x1, 0x2)),
+            chance.choice(
+                (0, 0, 0x80, 0x20, 0x20, 0x10 if options & 1 else 0, 0x2 if chance.random() < 0.1 else 0)
+            ),
             share,
             disposition,
             options,
@@ -228,7 +228,7 @@ def ioctl(chance: Chance, known: Known) -> bytes:
             (chance.getrandbits(32), chance.randbytes(16)),
         )
     )
-    if code == 0x00140204 and chance.random() < 0.9:  # It closes the connection when it is wrong.
+    if code == 0x00140204 and chance.random() < 0.98:  # It closes the connection when it is wrong.
         code = 0x00140078
     file_id = (_ALL_ONES, _ALL_ONES) if code in (0x00060194, 0x001401FC, 0x00140204) else first
     fixed = struct.pack(
