@@ -12,7 +12,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kyanite.rules.byte_locks import Lock, Range, conflict, lock_all, lock_conflict, unlock
+from kyanite.rules.byte_locks import (
+    Element,
+    Lock,
+    LockRequest,
+    Range,
+    UnlockRequest,
+    conflict,
+    lock_all,
+    lock_conflict,
+    request_of,
+    unlock,
+)
 from kyanite.rules.refusals import Reason, Refused
 from tests.profiles import examples
 
@@ -114,6 +125,42 @@ def test_the_first_conflict_is_returned() -> None:
     assert conflict([away, shared, exclusive], 0, 20, writes=True) == shared
     assert conflict([away, shared, exclusive], 0, 20, writes=False) == exclusive
     assert conflict([], 0, 20, writes=True) is None
+
+
+SHARED, EXCLUSIVE, UNLOCK, FAIL = 0x1, 0x2, 0x4, 0x10
+
+
+@pytest.mark.parametrize(
+    ("flags", "locks"),
+    [
+        ([SHARED], LockRequest((Lock(0, 9, False, MINE),), may_wait=True)),
+        ([SHARED | FAIL], LockRequest((Lock(0, 9, False, MINE),), may_wait=False)),
+        ([EXCLUSIVE], LockRequest((Lock(0, 9, True, MINE),), may_wait=True)),
+        ([EXCLUSIVE | FAIL], LockRequest((Lock(0, 9, True, MINE),), may_wait=False)),
+        (
+            [EXCLUSIVE | FAIL, SHARED | FAIL],
+            LockRequest((Lock(0, 9, True, MINE), Lock(10, 9, False, MINE)), may_wait=False),
+        ),
+        ([EXCLUSIVE | FAIL, SHARED], None),
+        ([EXCLUSIVE, SHARED | FAIL], None),
+        ([SHARED | FAIL, UNLOCK], None),
+        ([SHARED | FAIL, 0], None),
+        ([0], None),
+        ([FAIL], None),
+        ([SHARED | EXCLUSIVE], None),
+        ([SHARED | EXCLUSIVE | FAIL], None),
+        ([SHARED | 0x20], None),
+        ([UNLOCK | FAIL], None),
+        ([UNLOCK | SHARED], None),
+        ([UNLOCK], UnlockRequest((Range(0, 9),), is_valid=True)),
+        ([UNLOCK, UNLOCK], UnlockRequest((Range(0, 9), Range(10, 9)), is_valid=True)),
+        ([UNLOCK, SHARED | FAIL, UNLOCK], UnlockRequest((Range(0, 9),), is_valid=False)),
+        ([UNLOCK, UNLOCK | FAIL], UnlockRequest((Range(0, 9),), is_valid=False)),
+    ],
+)
+def test_what_a_list_of_elements_does(flags: list[int], locks: LockRequest | UnlockRequest | None) -> None:
+    elements = [Element(10 * index, 9, each) for index, each in enumerate(flags)]
+    assert request_of(elements, MINE) == locks
 
 
 class ByteMap:

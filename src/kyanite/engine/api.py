@@ -19,7 +19,7 @@ listings and purges end a page early rather than keep the write lock. On a remot
 a body reads keys together (``get_many``) and says how many rows of a scan it needs (``limit``).
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import NewType, Protocol, TypeVar
 
 from kyanite.values import Instant
@@ -85,12 +85,25 @@ class Transaction(Snapshot, Protocol):
         """After the commit, notify the subscribers of the topic, in every process and node."""
 
 
+class Subscription(Protocol):
+    """Notifications of one topic, of which several may be merged into one."""
+
+    def __aiter__(self) -> "Subscription": ...
+
+    def __anext__(self) -> Awaitable[None]: ...
+
+    @property
+    def is_notified(self) -> bool:
+        """Whether one has come that was not awaited yet. A commit of the same process notifies before its ``run``
+        returns."""
+
+
 class Engine(Protocol):
     def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]: ...
 
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]: ...
 
-    def subscribe(self, topic: bytes) -> AsyncIterator[None]:
+    def subscribe(self, topic: bytes) -> Subscription:
         """Yields after notifications of the topic. Several may be merged into one, and some may be lost.
 
         The subscription begins when this call returns, before the first item is awaited: subscribe first, then read.

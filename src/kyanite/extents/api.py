@@ -98,7 +98,7 @@ class Extents(Protocol):
         More bytes than ``size_hint`` are a ValueError.
         """
 
-    async def put(self, data: bytes) -> Extent:
+    async def put(self, data: bytes | memoryview) -> Extent:
         """Store a body of at most EXTENT_MAX bytes that is in memory. Calls that wait at the same time share a sync."""
 
     def commit(self, extents: Sequence[Extent]) -> None:

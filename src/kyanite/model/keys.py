@@ -48,14 +48,17 @@ it is one small transaction, and a name that is used again can never show what w
     O       share id, directory id, handle, file    an entry with open handles, under every directory above it, in the
                                                     order of the first handle of each
     Q       owner (12), share id, file id, handle   open handle, by the process that serves it
+    J       client (16), lease key (16)             the file that a client's lease key is for
+    K       owner (12), number (8)                  an oplock or lease break that this process has to send to a client
+    W       share id                                the feed of what changes in a share that clients watch
+    W       share id, position (2)                  a change
     p       container id, blob name                 the instant up to which the snapshots of a blob are deleted
     f       -                                       the format of the store, and how far an upgrade has come
 
 Letters reserved for coming capabilities:
 
-    K  oplocks and leases of SMB        E  versions of blobs       I  immutability policies
-    W  watched directories              X  deleted blobs           A  accounts
-    G  blobs by their tags              B  nodes
+    G  blobs by their tags              E  versions of blobs       I  immutability policies
+    B  nodes                            X  deleted blobs           A  accounts
 """
 
 from kyanite.edm import ordinal
@@ -475,6 +478,19 @@ def parts_of_handle_of_owner(key: bytes) -> tuple[int, int, int]:
     return int.from_bytes(share_id, "big"), int.from_bytes(file_id, "big"), int.from_bytes(handle_id, "big")
 
 
+def lease_key(client_and_key: bytes) -> bytes:
+    return b"J" + client_and_key
+
+
+def break_messages(owner: bytes) -> bytes:
+    """What the keys of the breaks begin with that one process has to send."""
+    return b"K" + owner
+
+
+def break_message(owner: bytes, message_number: int) -> bytes:
+    return b"K%b%b" % (owner, message_number.to_bytes(8, "big"))
+
+
 def pending_deletes_of_share(share_id: int) -> bytes:
     return b"M" + share_id.to_bytes(8, "big")
 
@@ -486,6 +502,15 @@ def pending_deletes(share_id: int, directory_id: int) -> bytes:
 
 def pending_delete(share_id: int, directory_id: int, folded_name: str) -> bytes:
     return pending_deletes(share_id, directory_id) + folded_name.encode()
+
+
+def change_feed(share_id: int) -> bytes:
+    """The key of the feed of a watched share, and what the keys of its changes begin with."""
+    return b"W" + share_id.to_bytes(8, "big")
+
+
+def change(share_id: int, position: int) -> bytes:
+    return b"W%b%b" % (share_id.to_bytes(8, "big"), position.to_bytes(2, "big"))
 
 
 DELETED_SHARES = b"D"

@@ -102,6 +102,13 @@ def kyanite() -> None:
     is_flag=True,
     help="Let tests move the clock through the admin port. For new stores and on loopback only.",
 )
+@_option(
+    "--smb-encryption",
+    type=click.Choice(("offered", "required")),
+    default="offered",
+    show_default=True,
+    help="Whether SMB clients may encrypt, or must.",
+)
 @_option("--engine", metavar="URL", help=f"Where metadata is kept.  [default: {StoreKind.EMBEDDED.value}]")
 @_option("--extents", metavar="URL", help="Where content is kept.  [default: local]")
 @_option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What to log.")
@@ -158,6 +165,7 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
         log_requests=options["log_requests"],
         stop_seconds=options["stop_seconds"],
         store_kind=store_kind,
+        smb_requires_encryption=options["smb_encryption"] == "required",
         testing=options["testing"],
     )
 

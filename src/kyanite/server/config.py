@@ -59,6 +59,7 @@ class Config:
     stop_seconds: float = 8.0
     """How long a stop waits for requests in flight: less than the ten seconds that container runtimes give."""
     store_kind: StoreKind = StoreKind.EMBEDDED
+    smb_requires_encryption: bool = False
     testing: bool = False
     """Whether the clock of the server can be moved."""
 
@@ -123,7 +124,7 @@ def choose_services(text: str | None) -> tuple[str, ...]:
     for name in names:
         if name not in SERVICES:
             raise BadUsage(f"There is no service {name!r}: choose from {', '.join(SERVICES)}.")
-        if SERVICES[name].load is None:
+        if not SERVICES[name].is_built:
             raise BadUsage(f"The {name} service is not part of this version yet.")
     return names
 

@@ -1,9 +1,10 @@
 """A share in memory to test the model of files with, and SMB clients that open what is in it."""
 
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model.files import directory, file, handles, share, tree
+from kyanite.model.files import directory, file, share, tree
 from kyanite.model.files.file import NewFile
-from kyanite.model.files.handles import Handle, HandleRequest, OpenFile
+from kyanite.model.files.opens import handles
+from kyanite.model.files.opens.handles import Handle, HandleRequest, OpenFile
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.share import ShareKey, ShareSettings
 from kyanite.model.files.tree import FilePath, Found

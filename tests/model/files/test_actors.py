@@ -7,10 +7,11 @@ import pytest
 from kyanite.engine.api import Transaction
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model.content import content
-from kyanite.model.files import actors, directory, file, handles, rename, tree
+from kyanite.model.files import actors, directory, file, rename, tree
 from kyanite.model.files.actors import Actor, RestActor, SmbActor
 from kyanite.model.files.file import FileChange, NewFile, RangeWrite
-from kyanite.model.files.handles import HandleRequest
+from kyanite.model.files.opens import handles
+from kyanite.model.files.opens.handles import HandleRequest
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.rename import Rename
 from kyanite.model.files.tree import Found

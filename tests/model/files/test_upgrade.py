@@ -7,8 +7,9 @@ import pytest
 
 from kyanite.engine.api import Transaction
 from kyanite.model import keys
-from kyanite.model.files import handle_lists, upgrade
-from kyanite.model.files.handle_lists import HandlePosition
+from kyanite.model.files import upgrade
+from kyanite.model.files.opens import handle_lists
+from kyanite.model.files.opens.handle_lists import HandlePosition
 from kyanite.model.files.upgrade import upgrade_handles
 from tests.model.content.world import outcome
 from tests.model.counted import CountingEngine

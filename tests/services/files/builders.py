@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from kyanite.engine.api import Transaction
-from kyanite.model.files import handles, tree
-from kyanite.model.files.handles import HandleRequest
+from kyanite.model.files import tree
+from kyanite.model.files.opens import handles
+from kyanite.model.files.opens.handles import HandleRequest
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath
 from kyanite.rules.byte_locks import Lock

@@ -1,11 +1,11 @@
 """Downloads: content is opened once, after the pin, and everything is released however the download ends."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import pytest
 
-from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
+from kyanite.engine.api import Engine, Scope, Snapshot, Subscription, Transaction
 from kyanite.extents.api import Pin
 from kyanite.extents.local.store import LocalExtents
 from kyanite.model.content import content
@@ -36,7 +36,7 @@ class Watched:
         self.events.append("run")
         return self._engine.run(body, *scopes, durable=durable)
 
-    def subscribe(self, topic: bytes) -> AsyncIterator[None]:
+    def subscribe(self, topic: bytes) -> Subscription:
         return self._engine.subscribe(topic)
 
     async def close(self) -> None:

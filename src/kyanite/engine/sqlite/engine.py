@@ -7,14 +7,14 @@ processes keeps the log short.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
 
-from kyanite.engine.api import EngineClosed, EngineError, Scope, Snapshot, Transaction
+from kyanite.engine.api import EngineClosed, EngineError, Scope, Snapshot, Subscription, Transaction
 from kyanite.engine.clock import wall_clock
 from kyanite.engine.outcome import Done, Failed
 from kyanite.engine.sqlite import database
@@ -114,7 +114,7 @@ class SqliteEngine:
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
         return self._writer.submit(body, durable)
 
-    def subscribe(self, topic: bytes) -> AsyncIterator[None]:
+    def subscribe(self, topic: bytes) -> Subscription:
         return self._notifications.subscribe(topic)
 
     async def close(self) -> None:

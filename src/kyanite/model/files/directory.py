@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.model.files import handles, security_descriptors, tree
+from kyanite.model.files import security_descriptors, tree
 from kyanite.model.files.actors import Actor, FileUse, RestActor
 from kyanite.model.files.entry import DIRECTORY, Entry
+from kyanite.model.files.opens import handles
 from kyanite.model.files.properties import USUAL_OF_DIRECTORIES, SmbProperties, changed, new_entry
 from kyanite.model.files.security_descriptors import PermissionRequest
 from kyanite.model.files.share import ShareRecord

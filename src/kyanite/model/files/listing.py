@@ -11,9 +11,9 @@ import msgspec
 
 from kyanite.engine.api import Engine, Snapshot
 from kyanite.model import keys
-from kyanite.model.files import handles
 from kyanite.model.files import tree as file_tree
 from kyanite.model.files.entry import DIRECTORY, NAME, Entry, decode_entry
+from kyanite.model.files.opens import handles
 from kyanite.model.files.tree import FilePath, Tree
 from kyanite.values import Instant
 
@@ -43,7 +43,7 @@ def list_directory(engine: Engine, path: FilePath, request: DirectoryListing) ->
         tree = location.tree
         if tree.at is None:
             return _live(snap, tree, directory, request)
-        return _at_snapshot(snap, tree, directory, request, tree.at)
+        return DirectoryPage(directory, *entries_at(snap, tree, directory.id, request, tree.at))
 
     return engine.read(body)
 
@@ -62,28 +62,28 @@ def _live(snap: Snapshot, tree: Tree, directory: Entry, request: DirectoryListin
         pending = handles.pending_names(snap, tree.id, directory.id, first, last + b"\0")
         if pending:
             rows = [row for row in rows if row[0][len(base) :] not in pending]
-    return _page(snap, tree, directory, [decode_entry(value) for _, value in rows], next_name)
+    return DirectoryPage(
+        directory, _followed(snap, tree, [decode_entry(value) for _, value in rows]), next_name
+    )
 
 
-def _page(
-    snap: Snapshot, tree: Tree, directory: Entry, rows: list[Entry], next_name: str | None
-) -> DirectoryPage:
-    entries = [file_tree.follow(snap, tree, row) if row.kind == NAME else row for row in rows]
-    return DirectoryPage(directory, entries, next_name)
+def _followed(snap: Snapshot, tree: Tree, rows: list[Entry]) -> list[Entry]:
+    return [file_tree.follow(snap, tree, row) if row.kind == NAME else row for row in rows]
 
 
-def _at_snapshot(
-    snap: Snapshot, tree: Tree, directory: Entry, request: DirectoryListing, at: Instant
-) -> DirectoryPage:
+def entries_at(
+    snap: Snapshot, tree: Tree, directory_id: int, request: DirectoryListing, at: Instant
+) -> tuple[list[Entry], str | None]:
+    """What was in the directory at a snapshot, and the folded name at which the next page begins, if there is one."""
     found: list[Entry] = []
     last = b""
-    for rows_read, (name, entry) in enumerate(_candidates(snap, tree, directory.id, request, at)):
+    for rows_read, (name, entry) in enumerate(_candidates(snap, tree, directory_id, request, at)):
         if name != last and (len(found) == request.limit or rows_read >= _ROWS_MAX):
-            return _page(snap, tree, directory, found, name.decode())
+            return _followed(snap, tree, found), name.decode()
         last = name
         if entry is not None and entry.written_at <= at:
             found.append(entry)
-    return _page(snap, tree, directory, found, None)
+    return _followed(snap, tree, found), None
 
 
 Candidate = tuple[bytes, Entry | None]

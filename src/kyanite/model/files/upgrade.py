@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Transaction
 from kyanite.model import keys
-from kyanite.model.files import handles
 from kyanite.model.files.entry import Entry, decode_entry
-from kyanite.model.files.handles import Handle, OpenFile
+from kyanite.model.files.opens import handles
+from kyanite.model.files.opens.handles import Handle, OpenFile
 from kyanite.model.files.tree import ROOT_ID
 from kyanite.rules.byte_locks import Lock
 from kyanite.rules.file_names import fold

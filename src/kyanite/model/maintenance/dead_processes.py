@@ -17,7 +17,7 @@ from kyanite.membership.api import Membership
 from kyanite.model import keys
 from kyanite.model.content import reading
 from kyanite.model.content.references import decode_extent
-from kyanite.model.files import handles
+from kyanite.model.files.opens import handles
 
 SEGMENTS_AT_ONCE = 64
 _ROWS_AT_ONCE = 2000

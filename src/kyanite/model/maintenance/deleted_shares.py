@@ -10,8 +10,9 @@ from bisect import bisect_left
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.content import content
-from kyanite.model.files import deleted_shares, handles
+from kyanite.model.files import deleted_shares
 from kyanite.model.files.entry import decode_entry
+from kyanite.model.files.opens import handles
 from kyanite.model.files.share_snapshots import instants
 
 ROWS_PER_STEP = 200
@@ -40,6 +41,7 @@ def purge(tx: Transaction, mark: bytes) -> None:
         keys.usages(share_id),
         keys.open_entries_of_share(share_id),
         keys.pending_deletes_of_share(share_id),
+        keys.change_feed(share_id),
     ):
         for key, _ in list(tx.scan(prefix, keys.after(prefix), limit=left)):
             tx.delete(key)

@@ -2,8 +2,8 @@
 
 import re
 
-from kyanite.model.files import handle_lists
-from kyanite.model.files.handle_lists import HandleItem, HandlePosition
+from kyanite.model.files.opens import handle_lists
+from kyanite.model.files.opens.handle_lists import HandleItem, HandlePosition
 from kyanite.rules.share_modes import Rights
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import readable_path_of

@@ -11,7 +11,6 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.smb2.filetime import FileTimes
 
 
 class DirectoryClass(IntEnum):
@@ -26,8 +25,13 @@ class DirectoryClass(IntEnum):
 
 
 class DirectoryEntry(NamedTuple):
+    """The four times are FILETIME."""
+
     name: str
-    times: FileTimes
+    creation: int
+    last_access: int
+    last_write: int
+    change: int
     end_of_file: int
     allocation_size: int
     file_attributes: int
@@ -42,6 +46,14 @@ class EntryLayout(NamedTuple):
     """From the offset of the next entry, the entry, and the length of its name."""
 
 
+class Packed(NamedTuple):
+    data: bytes
+    last_name: str | None
+    """Of the last entry that was packed."""
+    is_full: bool
+    """Whether an entry did not fit any more."""
+
+
 def layout_of(information_class: int) -> EntryLayout:
     try:
         return _LAYOUTS[information_class]
@@ -49,8 +61,8 @@ def layout_of(information_class: int) -> EntryLayout:
         raise Malformed("INVALID_INFO_CLASS") from None
 
 
-def pack(layout: EntryLayout, entries: Iterable[DirectoryEntry], limit: int) -> tuple[bytes, int]:
-    """As many entries as fit whole, each 8-aligned, and how many they are.
+def pack(layout: EntryLayout, entries: Iterable[DirectoryEntry], limit: int) -> Packed:
+    """As many entries as fit whole, each 8-aligned.
 
     An entry is written when the next one is known to fit, since it says where that one begins.
     """
@@ -58,21 +70,23 @@ def pack(layout: EntryLayout, entries: Iterable[DirectoryEntry], limit: int) -> 
     packed: list[bytes] = []
     last: DirectoryEntry | None = None
     last_name = b""
-    last_at = end = count = 0
+    last_at = end = 0
+    is_full = False
     for entry in entries:
-        name = utf_16_le_encode(entry.name)[0]
+        name = utf_16_le_encode(entry[0])[0]
         gap = -end & 7
         at = end + gap
         if at + fixed_bytes + len(name) > limit:
+            is_full = True
             break
         if last is not None:
             packed += (encode(at - last_at, last, len(last_name)), last_name, _GAPS[gap])
         last, last_name, last_at = entry, name, at
         end = at + fixed_bytes + len(name)
-        count += 1
-    if last is not None:
-        packed += (encode(0, last, len(last_name)), last_name)
-    return b"".join(packed), count
+    if last is None:
+        return Packed(b"", None, is_full)
+    packed += (encode(0, last, len(last_name)), last_name)
+    return Packed(b"".join(packed), last.name, is_full)
 
 
 _GAPS = tuple(bytes(length) for length in range(8))
@@ -91,8 +105,7 @@ def _without_id(rest: str) -> EntryLayout:
     layout = struct.Struct(_COMMON + rest)
 
     def encode(step: int, entry: DirectoryEntry, name_length: int) -> bytes:
-        _, times, end_of_file, allocation_size, attributes, _ = entry
-        return layout.pack(step, 0, *times, end_of_file, allocation_size, attributes, name_length)
+        return layout.pack(step, 0, *entry[1:8], name_length)
 
     return EntryLayout(layout.size, encode)
 
@@ -101,8 +114,7 @@ def _with_id(rest: str) -> EntryLayout:
     layout = struct.Struct(_COMMON + rest)
 
     def encode(step: int, entry: DirectoryEntry, name_length: int) -> bytes:
-        _, times, end_of_file, allocation_size, attributes, file_id = entry
-        return layout.pack(step, 0, *times, end_of_file, allocation_size, attributes, name_length, file_id)
+        return layout.pack(step, 0, *entry[1:8], name_length, entry[8])
 
     return EntryLayout(layout.size, encode)
 

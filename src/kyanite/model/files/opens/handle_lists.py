@@ -13,8 +13,9 @@ import msgspec
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.model.files import handles, tree
-from kyanite.model.files.handles import Handle, OpenFile
+from kyanite.model.files import tree
+from kyanite.model.files.opens import handles
+from kyanite.model.files.opens.handles import Handle, OpenFile
 from kyanite.model.files.tree import FilePath, Found
 from kyanite.rules.refusals import Reason, Refused
 

@@ -15,11 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kyanite.engine.api import Transaction
 from kyanite.engine.memory.engine import MemoryEngine
-from kyanite.model.files import directory, file, handle_lists, handles, rename, tree
+from kyanite.model.files import directory, file, rename, tree
 from kyanite.model.files.actors import RestActor, SmbActor
 from kyanite.model.files.entry import DIRECTORY, FILE
-from kyanite.model.files.handle_lists import HandlePosition
 from kyanite.model.files.listing import DirectoryListing, list_directory
+from kyanite.model.files.opens import handle_lists, handles
+from kyanite.model.files.opens.handle_lists import HandlePosition
 from kyanite.model.files.rename import Rename
 from kyanite.rules.byte_locks import Range
 from kyanite.rules.refusals import Reason, Refused
@@ -121,7 +122,7 @@ class Handles(RuleBasedStateMachine):
         node = self.nodes[path]
         reason = None
         if deletes and not path:
-            reason = Reason.CANNOT_DELETE_FILE_OR_DIRECTORY
+            reason = Reason.ACCESS_DENIED
         elif node.is_pending:
             reason = Reason.DELETE_PENDING
         elif self.forbids(node, access, share):
@@ -136,7 +137,7 @@ class Handles(RuleBasedStateMachine):
     @rule(nth=st.integers(0, 99))
     def close(self, nth: int) -> None:
         path, node, gone = self.pick(nth)
-        node.is_pending = node.is_pending or gone.deletes
+        node.is_pending = node.is_pending or (gone.deletes and not self.children(path))
         is_deleted = node.is_pending and node.opens == [gone] and not self.children(path)
         assert self.files.close(node.id, gone.id) == is_deleted
         self.drop(node, gone)
@@ -173,7 +174,7 @@ class Handles(RuleBasedStateMachine):
         path, node, _ = self.pick(nth)
         reason = None
         if not path:
-            reason = Reason.CANNOT_DELETE_FILE_OR_DIRECTORY
+            reason = Reason.ACCESS_DENIED
         elif self.children(path):
             reason = Reason.DIRECTORY_NOT_EMPTY
         self.attempt(lambda: self.files.mark(path), reason)

@@ -7,12 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from kyanite.engine.api import Transaction
-from kyanite.model.files import file, handle_lists, handles, rename, share_snapshots
+from kyanite.model.files import file, rename, share_snapshots
 from kyanite.model.files.entry import DIRECTORY, FILE
 from kyanite.model.files.file import RangeWrite
-from kyanite.model.files.handle_lists import HandlePosition
-from kyanite.model.files.handles import HANDLES_MAX, LOCKS_MAX, HandleRequest
 from kyanite.model.files.listing import DirectoryListing, list_directory
+from kyanite.model.files.opens import handle_lists, handles
+from kyanite.model.files.opens.handle_lists import HandlePosition
+from kyanite.model.files.opens.handles import HANDLES_MAX, LOCKS_MAX, HandleRequest
 from kyanite.model.files.rename import Rename
 from kyanite.model.maintenance.tasks import TASKS, step_each, step_of
 from kyanite.rules.refusals import Reason, Refused

@@ -1,0 +1,82 @@
+"""Waiting for other clients: for an oplock or a lease to be broken, or for a byte range to be unlocked.
+
+A transaction body never waits. It returns a ``Wait``, or raises ``BreakNeeded`` when clients must give up what they
+cache. The caller waits outside the transaction and runs the body again, as often as needed. A break that no client
+acknowledges is over after some time: the body that runs then knows it by its ``now``.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from kyanite.engine.api import Engine, Scope, Transaction
+from kyanite.model.files.opens import caching
+from kyanite.model.files.opens.caching import BreakNeeded
+from kyanite.rules.refusals import Reason, Refused
+
+T = TypeVar("T")
+AGAIN_SECONDS = 1.0
+"""Notifications may be lost, so a body runs again after this time without one."""
+REST_SECONDS = 30.0
+"""How long a request of REST waits at most."""
+
+
+class Wait(NamedTuple):
+    """The body could not do its work yet."""
+
+    topic: bytes
+    """Notified when it is worth another try."""
+
+
+async def run_until_done(
+    engine: Engine,
+    body: Callable[[Transaction], T | Wait],
+    *scopes: Scope,
+    durable: bool,
+    waiting: Callable[[Awaitable[None]], Awaitable[None]],
+) -> T:
+    """Run the body until it does not have to wait.
+
+    ``waiting`` awaits each pause: a request of SMB sends its interim response there. What it raises ends the wait.
+    """
+    subscription: tuple[bytes, AsyncIterator[None]] | None = None
+    while True:
+        try:
+            outcome = await engine.run(body, *scopes, durable=durable)
+            if not isinstance(outcome, Wait):
+                return outcome
+            topic = outcome.topic
+        except BreakNeeded as needed:
+            topic = needed.topic
+            if not await engine.run(partial(caching.send_breaks, needed=needed), durable=False):
+                continue
+        if subscription is not None and subscription[0] == topic:
+            await waiting(_pause(subscription[1], AGAIN_SECONDS))
+        else:  # What was notified before is lost, so the body runs once more.
+            subscription = topic, engine.subscribe(topic)
+
+
+async def after_breaks(
+    engine: Engine, needed: BreakNeeded, attempt: Callable[[], Awaitable[T]], seconds: float
+) -> T:
+    """Repeat what needs a break once clients have given up what they cache; refused if that takes too long."""
+    clock = asyncio.get_running_loop().time
+    ends_at = clock() + seconds
+    while True:
+        notifications = engine.subscribe(needed.topic)
+        if await engine.run(partial(caching.send_breaks, needed=needed), durable=False):
+            await _pause(notifications, min(AGAIN_SECONDS, ends_at - clock()))
+        try:
+            return await attempt()
+        except BreakNeeded as again:
+            if clock() >= ends_at:
+                raise Refused(Reason.CLIENT_CACHE_FLUSH_DELAY) from None
+            needed = again
+
+
+async def _pause(notifications: AsyncIterator[None], seconds: float) -> None:
+    """Until a notification, or so long; an engine that was closed ends it, too."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(anext(notifications, None), seconds)

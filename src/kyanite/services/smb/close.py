@@ -1,0 +1,98 @@
+"""CLOSE (MS-SMB2 §3.3.5.10), and closing what a client leaves open when it goes."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from kyanite.engine.api import Transaction
+from kyanite.model.files.entry import Entry
+from kyanite.model.files.opens import closing
+from kyanite.model.files.opens.closing import Closed
+from kyanite.rules.create_options import DELETE_ON_CLOSE
+from kyanite.rules.refusals import Refused
+from kyanite.services.smb.request import Answer, Request
+from kyanite.services.smb.state import Open, TreeConnect
+from kyanite.wire.smb2 import close as codec
+from kyanite.wire.smb2 import filetime
+from kyanite.wire.smb2.close import ClosedFile
+from kyanite.wire.smb2.filetime import FileTimes
+
+_UNIT = 4096
+_NORMAL = 0x80
+
+
+async def close(request: Request) -> Answer:
+    wants_attributes = codec.decode_close(request.message).wants_attributes
+    entry = await close_open(request.open, wants_entry=wants_attributes)
+    return Answer(codec.encode_close(None if entry is None else closed_file(entry)))
+
+
+async def close_open(opened: Open, *, wants_entry: bool = False) -> Entry | None:
+    """Close one open as its client does, and forget it. What it was, if wanted."""
+    opened.tree.opens.pop(opened.id.volatile, None)
+    if opened.tree.share is None:
+        return None
+    engine = opened.tree.account.store.engine
+    if opened.snapshot is not None:
+        return (await engine.read(opened.find)).entry if wants_entry else None
+    body = partial(_close, opened=opened, wants_entry=wants_entry)
+    if not opened.options & DELETE_ON_CLOSE:
+        closed = await engine.run(partial(body, may_delete=False), durable=False)
+        if closed is not None:
+            return closed.entry
+    closed = await engine.run(partial(body, may_delete=True))
+    assert closed is not None
+    return closed.entry
+
+
+def _close(tx: Transaction, *, opened: Open, wants_entry: bool, may_delete: bool) -> Closed | None:
+    return closing.close(
+        tx,
+        opened.tree.load(tx),
+        opened.file_id,
+        opened.handle_id,
+        wants_entry=wants_entry,
+        may_delete=may_delete,
+    )
+
+
+async def close_opens(opens: Iterable[Open]) -> None:
+    """Close many, when a client logs off, disconnects from a share or is gone. What another has closed by force, or
+    with its share, is closed already."""
+    by_tree: dict[TreeConnect, list[Open]] = {}
+    for each in opens:
+        each.tree.opens.pop(each.id.volatile, None)
+        if each.tree.share is not None and each.snapshot is None:
+            by_tree.setdefault(each.tree, []).append(each)
+    for tree_connect, found in by_tree.items():
+        engine = tree_connect.account.store.engine
+        for start in range(0, len(found), closing.CLOSED_PER_TRANSACTION):
+            some = [
+                (one.file_id, one.handle_id) for one in found[start : start + closing.CLOSED_PER_TRANSACTION]
+            ]
+            body = partial(_close_some, tree_connect=tree_connect, opens=some)
+            if not await engine.run(partial(body, may_delete=False), durable=False):
+                await engine.run(partial(body, may_delete=True))
+
+
+def _close_some(
+    tx: Transaction, *, tree_connect: TreeConnect, opens: list[tuple[int, int]], may_delete: bool
+) -> bool:
+    try:
+        share_tree = tree_connect.load(tx)
+    except Refused:  # The share was deleted, and its handles go with it.
+        return True
+    return closing.close_all(tx, share_tree, opens, may_delete=may_delete)
+
+
+def closed_file(entry: Entry) -> ClosedFile:
+    """What CREATE and CLOSE tell of a file."""
+    last_write = filetime.encode(entry.last_write_at)
+    times = FileTimes(
+        filetime.encode(entry.created_at), last_write, last_write, filetime.encode(entry.changed_at)
+    )
+    return ClosedFile(times, allocation_of(entry.length), entry.length, entry.attributes or _NORMAL)
+
+
+def allocation_of(length: int) -> int:
+    """The space of a file: whole units."""
+    return -(-length // _UNIT) * _UNIT

@@ -1,0 +1,24 @@
+"""What the server gives the SMB service: the accounts, the time, chance, and how strict it is."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kyanite.model.accounts import Account
+from kyanite.services.smb.breaks import BreakDelivery
+from kyanite.services.smb.change_feeds import ChangeFeeds
+from kyanite.values import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class SmbEnvironment:
+    accounts: Mapping[str, Account]
+    clock: Callable[[], Instant]
+    server_guid: bytes
+    """Of this server: the same in every worker, and after a restart."""
+    requires_encryption: bool = False
+    is_durable: bool = True
+    """Whether a WRITE is answered when its bytes are on disk; else that is promised by FLUSH and CLOSE only."""
+    random_bytes: Callable[[int], bytes] = os.urandom
+    change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)
+    breaks: BreakDelivery = field(default_factory=BreakDelivery)
