@@ -19,6 +19,7 @@ from kyanite.services.smb.request import Answer, Failed
 from kyanite.services.smb.sessions import trees
 from kyanite.services.smb.sessions.session_setup import log_off
 from kyanite.services.smb.sessions.validation import validate_negotiate
+from kyanite.services.smb.set_info import set_info
 from kyanite.wire.smb2 import ioctl, session
 from kyanite.wire.smb2.fsctl import Fsctl
 from kyanite.wire.smb2.header import Command
@@ -80,6 +81,6 @@ COMMANDS: Mapping[int, CommandRow] = {
     Command.QUERY_DIRECTORY: CommandRow(Needs.OPEN, query_directory),
     Command.CHANGE_NOTIFY: CommandRow(Needs.OPEN, change_notify),
     Command.QUERY_INFO: CommandRow(Needs.OPEN, query_info, pipes.query_info),
-    Command.SET_INFO: CommandRow(Needs.OPEN, not_built),
+    Command.SET_INFO: CommandRow(Needs.OPEN, set_info),
     Command.OPLOCK_BREAK: CommandRow(Needs.TREE, acknowledge),
 }

@@ -7,7 +7,7 @@ from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens import changes
 from kyanite.model.files.properties import SmbProperties
 from kyanite.rules import file_attributes
-from kyanite.services.smb import descriptors
+from kyanite.services.smb import descriptors, rename
 from kyanite.services.smb.handler_checks import (
     WRITE_ATTRIBUTES,
     WRITE_DATA,
@@ -164,10 +164,14 @@ _SETTERS: dict[int, Callable[[Request, memoryview], Awaitable[None]]] = {
     FileClass.MODE: _set_mode,
     FileClass.ALLOCATION: _set_allocation,
     FileClass.END_OF_FILE: _set_end_of_file,
+    FileClass.RENAME: rename.rename,
+    FileClass.RENAME_EX: rename.rename_ex,
+    FileClass.LINK: rename.link,
+    FileClass.DISPOSITION: rename.set_disposition,
+    FileClass.DISPOSITION_EX: rename.set_disposition_ex,
 }
 _REFUSED: dict[int, Status] = {
-    FileClass.LINK: Status.NOT_SUPPORTED,
     FileClass.VALID_DATA_LENGTH: Status.NOT_SUPPORTED,
     FileClass.SHORT_NAME: Status.NOT_SUPPORTED,
 }
-"""What a file system may lack: hard links, data beyond the valid length, short names."""
+"""What a file system may lack: data beyond the valid length, short names."""
