@@ -85,6 +85,7 @@ class SmbShare:
         self.session = Session(1, self.account, SHARE.account)
         self.tree = TreeConnect(1, self.account, SHARE, self.files.id)
         self.pipes = TreeConnect(2, self.account, None)
+        self.last_status = ""
         self._volatile = 100
 
     def _tick(self) -> Instant:
@@ -152,12 +153,21 @@ class SmbShare:
             return failed.status
 
     def refusal_of(self, handler: Handler, opened: Open | None, body: bytes) -> str:
-        """The reason for which the model refuses a request."""
+        """The reason for which the model refuses a request; empty if it does not. ``last_status`` is its status."""
         try:
-            self.call(handler, opened, body)
+            self.last_status = self.call(handler, opened, body).status.name
+        except Failed as failed:
+            self.last_status = failed.status.name
         except Refused as refused:
             return refused.reason.name
         return ""
+
+    def failure_of(self, handler: Handler, opened: Open | None, body: bytes) -> Failed:
+        try:
+            self.call(handler, opened, body)
+        except Failed as failed:
+            return failed
+        raise AssertionError("The request did not fail.")
 
 
 class _NoMembership:

@@ -1,11 +1,17 @@
 """CREATE as clients meet it: what each disposition does, and the status of every request that is refused."""
 
+import struct
 from typing import Any
 
 import pytest
 
+from kyanite.engine.api import Snapshot
+from kyanite.model.files import security_descriptors, tree
+from kyanite.model.files.tree import FilePath
+from kyanite.wire import security_descriptor
+from kyanite.wire.smb2.info import security
 from kyanite.wire.smb2.status import Status
-from tests.services.smb.client import ALL_ACCESS, READ_ATTRIBUTES, Client
+from tests.services.smb.client import ALL_ACCESS, READ_ATTRIBUTES, SHARE, Client
 
 SUPERSEDE, OPEN, CREATE, OPEN_IF, OVERWRITE, OVERWRITE_IF = range(6)
 SUPERSEDED, OPENED, CREATED, OVERWRITTEN = range(4)
@@ -248,3 +254,84 @@ def test_share_modes_of_files_and_directories(
 def test_a_namespace_of_dfs_names_server_and_share_first(client: Client) -> None:
     assert client.create("host\\box\\d\\g", flags=0x10000000).status is Status.SUCCESS
     assert client.create("host\\box", flags=0x10000000).opened.is_directory
+
+
+# --- Contexts
+
+
+def context_data(found: bytes) -> dict[bytes, bytes]:
+    data, at = {}, 0
+    while found:
+        step, name_at, name_length, _, data_at, length = struct.unpack_from("<IHHHHI", found, at)
+        name = found[at + name_at : at + name_at + name_length]
+        data[name] = found[at + data_at : at + data_at + length]
+        if not step:
+            break
+        at += step
+    return data
+
+
+def test_the_maximal_access_and_the_id_are_returned(client: Client) -> None:
+    found = client.create(
+        "f", access=READ_ATTRIBUTES, contexts={b"MxAc": b"", b"QFid": b"", b"AAPL": b"x" * 24}
+    )
+    share_id = client.tree.share_id
+    assert context_data(found.contexts) == {
+        b"MxAc": struct.pack("<II", 0, ALL_ACCESS),
+        b"QFid": struct.pack("<QQ16x", found.opened.file_id, share_id),
+    }
+    root = client.create("", contexts={b"QFid": b""})
+    assert context_data(root.contexts) == {b"QFid": struct.pack("<QQ16x", share_id, share_id)}
+    client.make_file("r", b"", READ_ONLY)
+    protected = client.create("r", access=READ_ATTRIBUTES, contexts={b"MxAc": bytes(8)})
+    assert context_data(protected.contexts) == {b"MxAc": struct.pack("<II", 0, ALL_ACCESS & ~0x6)}
+
+
+def test_no_context_is_answered_that_was_not_sent(client: Client) -> None:
+    assert client.create("f").contexts == b""
+
+
+def test_extended_attributes_are_refused(client: Client) -> None:
+    assert client.create("n", CREATE, contexts={b"ExtA": bytes(12)}).status is Status.EAS_NOT_SUPPORTED
+    assert client.create("n", CREATE, contexts={b"ExtA": b""}).status is Status.SUCCESS
+
+
+def test_the_size_that_is_expected_must_fit_the_quota(client: Client) -> None:
+    quota = 5120 << 30
+    small = client.create("n", CREATE, contexts={b"AlSi": struct.pack("<Q", 5000)})
+    assert (small.length, small.allocation) == (0, 8192)
+    large = {b"AlSi": struct.pack("<Q", quota - 4)}
+    assert client.create("m", CREATE, contexts=large).status is Status.DISK_FULL
+    assert client.create("f", OVERWRITE, contexts=large).status is Status.DISK_FULL
+    assert client.create("f", OPEN, contexts=large).length == 5
+    assert client.create("m").status is Status.OBJECT_NAME_NOT_FOUND
+
+
+@pytest.mark.parametrize("options", [FILE, DIRECTORY])
+def test_a_new_entry_has_the_descriptor_that_was_sent(client: Client, options: int) -> None:
+    text = "O:BAG:BUD:(A;;FA;;;BA)"
+    sent = security_descriptor.encode(text)
+    client.create("n", CREATE, options=options, contexts={b"SecD": sent})
+    assert descriptor_of(client, "n") == text
+    client.create("d\\g", OVERWRITE, contexts={b"SecD": sent})
+    assert descriptor_of(client, "d/g") != text
+
+
+def test_parts_that_a_descriptor_lacks_are_inherited(client: Client) -> None:
+    only_owner = security.select(security_descriptor.encode("O:BAG:BUD:(A;;FA;;;BA)"), security.OWNER)
+    client.create("n", CREATE, contexts={b"SecD": only_owner})
+    client.create("m", CREATE)
+    assert descriptor_of(client, "n") == descriptor_of(client, "m").replace("O:SY", "O:BA", 1)
+
+
+def test_a_descriptor_that_cannot_be_read_is_refused(client: Client) -> None:
+    assert client.create("n", CREATE, contexts={b"SecD": b"x" * 20}).status is Status.INVALID_PARAMETER
+    assert client.create("n").status is Status.OBJECT_NAME_NOT_FOUND
+
+
+def descriptor_of(client: Client, path: str) -> str:
+    def body(snap: Snapshot) -> str:
+        found = tree.load(snap, FilePath(SHARE, tuple(path.split("/"))), None)
+        return security_descriptors.load(snap, client.tree.share_id, found.entry.permission)
+
+    return client.run(client.engine.read(body))

@@ -5,6 +5,8 @@ handles, locks or a lease forbid it to this caller, and whether clients cache wh
 a change calls ``prepare``, which also tells clients that what they cache is no longer true.
 """
 
+from typing import ClassVar
+
 import msgspec
 
 from kyanite.engine.api import Snapshot, Transaction
@@ -34,6 +36,8 @@ class FileUse(msgspec.Struct, frozen=True, gc=False):
 class RestActor(msgspec.Struct, frozen=True, gc=False):
     """A REST request. It opens the file for the time of its transaction, as it were, and shares everything; so every
     open handle can forbid it, by a pending delete, its share mode, or a lock on the range."""
+
+    obeys_read_only: ClassVar[bool] = True
 
     lease_id: LeaseId | None = None
 
@@ -76,6 +80,9 @@ class RestActor(msgspec.Struct, frozen=True, gc=False):
 class SmbActor(msgspec.Struct, frozen=True, gc=False):
     """An SMB client, by its handle. Opening it has checked share modes, the lease and a pending delete, so only the
     locks of other handles forbid what it does now. The SMB service checks the access that the handle was granted."""
+
+    obeys_read_only: ClassVar[bool] = False
+    """The attribute forbids opening a file for writing, but not the client that made it so to go on."""
 
     handle_id: int
 

@@ -90,5 +90,9 @@ def closed_file(entry: Entry) -> ClosedFile:
     times = FileTimes(
         filetime.encode(entry.created_at), last_write, last_write, filetime.encode(entry.changed_at)
     )
-    allocation = -(-entry.length // _UNIT) * _UNIT
-    return ClosedFile(times, allocation, entry.length, entry.attributes or _NORMAL)
+    return ClosedFile(times, allocation_of(entry.length), entry.length, entry.attributes or _NORMAL)
+
+
+def allocation_of(length: int) -> int:
+    """The space of a file: whole units."""
+    return -(-length // _UNIT) * _UNIT

@@ -7,11 +7,19 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from kyanite.services.smb import pipes, trees
-from kyanite.services.smb.part_request import Handler, PartRequest
+from kyanite.services.smb.change_notify import change_notify
+from kyanite.services.smb.close import close
+from kyanite.services.smb.connections.part_request import Handler, PartRequest
+from kyanite.services.smb.create import create
+from kyanite.services.smb.oplock_break import acknowledge
+from kyanite.services.smb.pipes import pipe as pipes
+from kyanite.services.smb.query_directory import query_directory
+from kyanite.services.smb.query_info import query_info
 from kyanite.services.smb.request import Answer, Failed
-from kyanite.services.smb.session_setup import log_off
-from kyanite.services.smb.validation import validate_negotiate
+from kyanite.services.smb.sessions import trees
+from kyanite.services.smb.sessions.session_setup import log_off
+from kyanite.services.smb.sessions.validation import validate_negotiate
+from kyanite.services.smb.set_info import set_info
 from kyanite.wire.smb2 import ioctl, session
 from kyanite.wire.smb2.fsctl import Fsctl
 from kyanite.wire.smb2.header import Command
@@ -61,8 +69,8 @@ COMMANDS: Mapping[int, CommandRow] = {
     Command.LOGOFF: CommandRow(Needs.SESSION, log_off),
     Command.TREE_CONNECT: CommandRow(Needs.SESSION, trees.connect_tree),
     Command.TREE_DISCONNECT: CommandRow(Needs.TREE, trees.disconnect_tree, trees.disconnect_tree),
-    Command.CREATE: CommandRow(Needs.TREE, not_built, pipes.create),
-    Command.CLOSE: CommandRow(Needs.OPEN, not_built, pipes.close),
+    Command.CREATE: CommandRow(Needs.TREE, create, pipes.create),
+    Command.CLOSE: CommandRow(Needs.OPEN, close, pipes.close),
     Command.FLUSH: CommandRow(Needs.OPEN, not_built, pipes.flush),
     Command.READ: CommandRow(Needs.OPEN, not_built, pipes.read),
     Command.WRITE: CommandRow(Needs.OPEN, not_built, pipes.write),
@@ -70,9 +78,9 @@ COMMANDS: Mapping[int, CommandRow] = {
     Command.IOCTL: CommandRow(Needs.OPEN, ioctl_on_disk, pipes.ioctl_on_pipe),
     Command.CANCEL: CommandRow(Needs.NOTHING, _by_connection),
     Command.ECHO: CommandRow(Needs.NOTHING, echo),
-    Command.QUERY_DIRECTORY: CommandRow(Needs.OPEN, not_built),
-    Command.CHANGE_NOTIFY: CommandRow(Needs.OPEN, not_built),
-    Command.QUERY_INFO: CommandRow(Needs.OPEN, not_built, pipes.query_info),
-    Command.SET_INFO: CommandRow(Needs.OPEN, not_built),
-    Command.OPLOCK_BREAK: CommandRow(Needs.TREE, not_built),
+    Command.QUERY_DIRECTORY: CommandRow(Needs.OPEN, query_directory),
+    Command.CHANGE_NOTIFY: CommandRow(Needs.OPEN, change_notify),
+    Command.QUERY_INFO: CommandRow(Needs.OPEN, query_info, pipes.query_info),
+    Command.SET_INFO: CommandRow(Needs.OPEN, set_info),
+    Command.OPLOCK_BREAK: CommandRow(Needs.TREE, acknowledge),
 }

@@ -10,20 +10,18 @@ from kyanite.model.files.opens.caching import NOTHING_GRANTED
 from kyanite.model.files.opens.opening import MustChange, Opened, OpenRequest
 from kyanite.model.files.opens.waits import Wait
 from kyanite.model.files.tree import FilePath
-from kyanite.rules import access_masks, create_options, file_names
+from kyanite.rules import create_options, file_names
 from kyanite.rules.create_options import NON_DIRECTORY_FILE, CreateTerms
-from kyanite.rules.file_attributes import is_read_only
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.smb import caching
+from kyanite.services.smb import caching, contexts
 from kyanite.services.smb.breaks import BreakTarget
-from kyanite.services.smb.close import closed_file
+from kyanite.services.smb.close import allocation_of, closed_file
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, TreeConnect
 from kyanite.wire.smb2 import create as codec
-from kyanite.wire.smb2 import create_contexts
 from kyanite.wire.smb2.body import FileId
 from kyanite.wire.smb2.create import CreateAction, CreateRequest, CreateResponse, OplockLevel
-from kyanite.wire.smb2.create_contexts import ResponseContext
+from kyanite.wire.smb2.create_contexts import CreateContexts
 from kyanite.wire.smb2.header import DFS
 from kyanite.wire.smb2.status import Status
 
@@ -39,7 +37,8 @@ async def create(request: Request) -> Answer:
     opened = await _opened(request, open_request)
     new = _register(request, opened)
     level = caching.level_of(wanted, opened)
-    return Answer(codec.encode(_response(new, opened, level), _contexts(new, opened, wanted, level)))
+    response = _response(new, opened, level, wanted.contexts)
+    return Answer(codec.encode(response, contexts.response(new, opened, level, wanted.contexts)))
 
 
 def _open_request(request: Request, wanted: CreateRequest) -> OpenRequest:
@@ -71,7 +70,9 @@ def _open_request(request: Request, wanted: CreateRequest) -> OpenRequest:
         client.client_address,
         client.client_guid,
         session.workstation,
-        caching=caching.requested(wanted, client.client_guid),
+        contexts.descriptor(wanted.contexts),
+        wanted.contexts.allocation_size or 0,
+        caching.requested(wanted, client.client_guid),
     )
 
 
@@ -127,20 +128,9 @@ def _register(request: Request, opened: Opened) -> Open:
     return new
 
 
-def _response(new: Open, opened: Opened, level: OplockLevel) -> CreateResponse:
-    return CreateResponse(level, CreateAction(opened.action), *closed_file(opened.entry), file_id=new.id)
-
-
-def _contexts(new: Open, opened: Opened, request: CreateRequest, level: OplockLevel) -> list[ResponseContext]:
-    found: list[ResponseContext] = []
-    wanted = request.contexts
-    if wanted.lease is not None and level is OplockLevel.LEASE:
-        found.append(create_contexts.lease(caching.granted_lease(wanted.lease, opened.caching)))
-    if wanted.wants_maximal_access:
-        is_protected = not new.is_directory and is_read_only(opened.entry.attributes)
-        maximum = access_masks.maximum(is_read_only=is_protected)
-        found.append(create_contexts.maximal_access(Status.SUCCESS, maximum))
-    if wanted.wants_disk_id:
-        share_id = new.tree.share_id
-        found.append(create_contexts.disk_id(opened.entry.id or share_id, share_id))
-    return found
+def _response(new: Open, opened: Opened, level: OplockLevel, wanted: CreateContexts) -> CreateResponse:
+    described = closed_file(opened.entry)
+    if wanted.allocation_size and not new.is_directory:
+        allocation = max(described.allocation_size, allocation_of(wanted.allocation_size))
+        described = described._replace(allocation_size=allocation)
+    return CreateResponse(level, CreateAction(opened.action), *described, file_id=new.id)

@@ -6,8 +6,8 @@ The store keeps them as text, for REST; here they are converted. An account's ke
 from functools import lru_cache
 
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.model.files import directory, file, security_descriptors
-from kyanite.model.files.file import FileChange
+from kyanite.model.files import security_descriptors
+from kyanite.model.files.opens import changes
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.security_descriptors import PermissionRequest
 from kyanite.model.files.tree import Found
@@ -17,6 +17,7 @@ from kyanite.services.smb.handler_checks import (
     WRITE_DAC,
     WRITE_OWNER,
     check_access,
+    check_changeable,
 )
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.wire import security_descriptor
@@ -60,8 +61,7 @@ async def change(request: Request, change: SetInfoRequest) -> None:
         check_access(opened, WRITE_DAC)
     if parts & security.SACL:
         check_access(opened, ACCESS_SYSTEM_SECURITY)
-    if opened.snapshot is not None:
-        raise Failed(Status.MEDIA_WRITE_PROTECTED)
+    check_changeable(opened)
     if len(change.data) > MAX_BYTES:
         raise Failed(Status.INVALID_PARAMETER)
     data = bytes(change.data)
@@ -71,10 +71,8 @@ async def change(request: Request, change: SetInfoRequest) -> None:
         found = opened.find(tx)
         text = _replaced(_text(tx, found), data, parts)
         properties = SmbProperties(permission=PermissionRequest(text))
-        if found.entry.is_directory:
-            directory.change(tx, found, opened.actor, properties)
-        else:
-            file.change(tx, found, opened.actor, FileChange(None, None, properties))
+        kept = opened.kept_times
+        changes.set_properties(tx, found, opened.actor, properties, kept)
 
     await opened.tree.account.store.engine.run(body)
 

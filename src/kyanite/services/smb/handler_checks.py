@@ -30,3 +30,9 @@ def check_access(opened: Open, needed: int) -> None:
     """Whether the open was granted all of these rights."""
     if needed & ~opened.access:
         raise Failed(Status.ACCESS_DENIED)
+
+
+def check_changeable(opened: Open) -> None:
+    """A share snapshot cannot be changed."""
+    if opened.snapshot is not None:
+        raise Failed(Status.MEDIA_WRITE_PROTECTED)

@@ -59,7 +59,7 @@ def file_information(opened: Open, described: Description) -> FileInformation:
     return FileInformation(
         times=times_of(entry),
         file_attributes=attributes_of(entry),
-        allocation_size=allocation_size(entry.length),
+        allocation_size=max(allocation_size(entry.length), opened.allocation_size),
         end_of_file=entry.length,
         number_of_links=0 if is_pending else entry.links,
         is_delete_pending=is_pending,

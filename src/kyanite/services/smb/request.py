@@ -57,11 +57,18 @@ class Client(Protocol):
 class Request(Protocol):
     """What a handler may use. The connection's class has these members."""
 
-    environment: SmbEnvironment
-    client: Client
-    header: Header
-    message: memoryview
-    """From its header to the next of the chain: what the decoders of ``wire.smb2`` take."""
+    @property
+    def environment(self) -> SmbEnvironment: ...
+
+    @property
+    def client(self) -> Client: ...
+
+    @property
+    def header(self) -> Header: ...
+
+    @property
+    def message(self) -> memoryview:
+        """From its header to the next of the chain: what the decoders of ``wire.smb2`` take."""
 
     @property
     def session(self) -> Session: ...

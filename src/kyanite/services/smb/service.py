@@ -2,9 +2,9 @@
 
 import asyncio
 
-from kyanite.services.smb.connection import Connection
+from kyanite.services.smb.connections.connection import Connection
 from kyanite.services.smb.environment import SmbEnvironment
-from kyanite.services.smb.logon_delays import LogonDelays
+from kyanite.services.smb.sessions.logon_delays import LogonDelays
 from kyanite.wire.smb2.transport import Connect, Transport
 
 

@@ -13,15 +13,16 @@ from kyanite.model.accounts import Account
 from kyanite.model.files import tree
 from kyanite.model.files.actors import SmbActor
 from kyanite.model.files.opens import description, handles
+from kyanite.model.files.opens.changes import KeptTimes
 from kyanite.model.files.opens.description import Description
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath, Found, Tree
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.wildcards import Pattern
 from kyanite.services.smb.breaks import BreakTarget
-from kyanite.services.smb.logon import Logon
-from kyanite.services.smb.negotiation import Negotiated
-from kyanite.services.smb.security import SessionSecurity
+from kyanite.services.smb.sessions.logon import Logon
+from kyanite.services.smb.sessions.negotiation import Negotiated
+from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.watch import Watch
 from kyanite.wire.smb2.body import FileId
 from kyanite.wire.smb2.crypto import NO_HASH
@@ -97,9 +98,11 @@ class Open:
     scan: "Scan | None" = None
     """Of a directory: how far QUERY_DIRECTORY has come."""
     keeps_last_write: bool = False
-    """Whether writing through this open leaves LastWriteTime as it is, because the client has set it to −1."""
+    """Whether changes through this open leave LastWriteTime alone, because its client has set it."""
     keeps_change: bool = False
     """The same for ChangeTime."""
+    allocation_size: int = 0
+    """What the client has reserved beyond the length of the file. It ends with the open, and costs nothing."""
     watch: Watch | None = None
     """Of a directory that the client watches."""
     break_target: BreakTarget | None = None
@@ -112,6 +115,10 @@ class Open:
     @property
     def actor(self) -> SmbActor:
         return SmbActor(self.handle_id)
+
+    @property
+    def kept_times(self) -> KeptTimes:
+        return KeptTimes(self.keeps_last_write, self.keeps_change)
 
     def find(self, snap: Snapshot) -> Found:
         """What is open, wherever it is now. Refused when the handle was closed from outside with all others."""

@@ -1,12 +1,13 @@
 """Opening over SMB: finding, making or overwriting what a path names, and a handle of it, in one transaction."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
 
 from kyanite.engine.api import Transaction
 from kyanite.model.content.content import NO_CONTENT
-from kyanite.model.files import directory, file, tree
+from kyanite.model.files import directory, file, security_descriptors, tree, usage
 from kyanite.model.files.actors import RestActor
 from kyanite.model.files.entry import NO_HEADERS, Entry
 from kyanite.model.files.file import NewFile
@@ -36,8 +37,8 @@ class OpenRequest(msgspec.Struct, frozen=True, gc=False):
     client_ip: str
     client_guid: bytes = b""
     client_name: str = ""
-    permission: PermissionRequest | None = None
-    """The security descriptor of what is made."""
+    descriptor: Callable[[str], str] | None = None
+    """The security descriptor of what is made, from the one that it would inherit."""
     allocation_bytes: int = 0
     """How large the client expects the file to become."""
     caching: CachingRequest = NO_CACHING
@@ -97,6 +98,7 @@ def _open(
         return left
     handle, granted = _add(tx, found, left, request, handle_request, is_created=False)
     if overwrites:
+        _check_allocation(tx, found.location, request)
         attributes = create_options.new_attributes(request.terms.file_attributes, of_directory=False)
         entry = file.empty(tx, found, attributes)
     return Opened(entry, handle, action, granted)
@@ -159,7 +161,11 @@ def _make(tx: Transaction, location: Location, request: OpenRequest) -> Opened:
         handles.check_not_pending(tx, location.tree.id, location.directory_id)
     of_directory = terms.wants_directory
     attributes = create_options.new_attributes(terms.file_attributes, of_directory=of_directory)
-    properties = SmbProperties(attributes, permission=request.permission)
+    permission = (
+        None if request.descriptor is None else _permission(tx, location, request.descriptor, of_directory)
+    )
+    properties = SmbProperties(attributes, permission=permission)
+    _check_allocation(tx, location, request)
     if of_directory:
         entry = directory.put(tx, location, properties, {})
     else:
@@ -169,6 +175,20 @@ def _make(tx: Transaction, location: Location, request: OpenRequest) -> Opened:
     handle_request = _handle_request(request, is_read_only=False)
     handle, granted = _add(tx, found, None, request, handle_request, is_created=True)
     return Opened(entry, handle, Action.CREATED, granted)
+
+
+def _permission(
+    tx: Transaction, location: Location, descriptor: Callable[[str], str], of_directory: bool
+) -> PermissionRequest:
+    parent = tree.parent_of(tx, location)
+    inherited = parent.for_directories if of_directory else parent.for_files
+    return PermissionRequest(descriptor(security_descriptors.load(tx, location.tree.id, inherited)))
+
+
+def _check_allocation(tx: Transaction, location: Location, request: OpenRequest) -> None:
+    """Nothing is reserved, but a file that cannot become so large is refused from the start."""
+    if request.allocation_bytes:
+        usage.check_room(tx, location.tree.share, request.allocation_bytes)
 
 
 def _handle_request(request: OpenRequest, *, is_read_only: bool) -> HandleRequest:

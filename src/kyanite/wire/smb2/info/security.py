@@ -17,6 +17,8 @@ SACL = 0x8
 _HEADER = struct.Struct("<BBHIIII")
 _ACL = struct.Struct("<BBHHH")
 _SELF_RELATIVE = 0x8000
+_DACL_PRESENT = 0x0004
+_SACL_PRESENT = 0x0010
 _DACL_CONTROL = 0x0004 | 0x0008 | 0x0100 | 0x0400 | 0x1000
 """Present, defaulted, inheritance required, inherited, protected."""
 _SACL_CONTROL = 0x0010 | 0x0020 | 0x0200 | 0x0800 | 0x2000
@@ -59,6 +61,15 @@ def replace(descriptor: Data, changed: Data, parts: int) -> bytes:
             (new if parts & DACL else old).dacl,
         )
     )
+
+
+def parts_of(descriptor: Data) -> int:
+    """The parts that a descriptor has."""
+    found = _decode(descriptor)
+    present = (OWNER if found.owner else 0) | (GROUP if found.group else 0)
+    for part, control in ((DACL, _DACL_PRESENT), (SACL, _SACL_PRESENT)):
+        present |= part if found.control & control else 0
+    return present
 
 
 def _decode(data: Data) -> _Parts:

@@ -8,11 +8,11 @@ import asyncio
 from functools import partial
 
 from kyanite.model import settings
-from kyanite.services.smb.logon import LoggedOn, Logon
-from kyanite.services.smb.logon_delays import LogonDelays
-from kyanite.services.smb.part_request import PartRequest
+from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.request import Answer, Failed
-from kyanite.services.smb.security import SessionSecurity
+from kyanite.services.smb.sessions.logon import LoggedOn, Logon
+from kyanite.services.smb.sessions.logon_delays import LogonDelays
+from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.state import PendingLogon, Session
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import crypto, session

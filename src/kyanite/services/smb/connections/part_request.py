@@ -51,12 +51,12 @@ class PartRequest:
         "after_encoding",
         "async_id",
         "client",
+        "encrypted_by",
         "environment",
         "found_open",
         "found_session",
         "found_tree",
         "header",
-        "is_encrypted",
         "is_signed",
         "message",
         "session_id",
@@ -70,14 +70,14 @@ class PartRequest:
         chain: Suspending,
         header: Header,
         message: memoryview,
-        *,
-        is_encrypted: bool,
+        encrypted_by: Session | None,
     ) -> None:
         self.environment = environment
         self.client = client
         self.header = header
         self.message = message
-        self.is_encrypted = is_encrypted
+        self.encrypted_by = encrypted_by
+        """The session whose keys have encrypted the chain."""
         self.session_id = header.session_id
         """Of the response, as is ``tree_id``."""
         self.tree_id = header.tree_id
@@ -94,6 +94,10 @@ class PartRequest:
         self._at_close: Status | None = None
         self._interrupted: asyncio.Future[None] | None = None
         self._interrupted_by: Status | None = None
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.encrypted_by is not None
 
     @property
     def session(self) -> Session:

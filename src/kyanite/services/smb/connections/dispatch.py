@@ -5,7 +5,7 @@ wrong with those closes the connection. What is wrong here is answered.
 """
 
 from kyanite.services.smb.commands import COMMANDS, CommandRow, Needs
-from kyanite.services.smb.part_request import PartRequest
+from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.request import Failed
 from kyanite.services.smb.state import Open, Session, TreeConnect
 from kyanite.wire.malformed import Malformed
@@ -82,7 +82,11 @@ def check(request: PartRequest, chain: ChainState) -> CommandRow:
 
 
 def _check_encryption(request: PartRequest, session: Session | None) -> None:
-    if session is None or session.security is None or request.is_encrypted:
+    if request.encrypted_by is not None:
+        if request.encrypted_by.id != request.session_id:
+            raise Failed(Status.ACCESS_DENIED)
+        return
+    if session is None or session.security is None:
         return
     if session.security.requires_encryption and request.header.command not in _WITHOUT_ENCRYPTION:
         raise Failed(Status.ACCESS_DENIED)

@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from functools import partial
 
 from kyanite import eager
-from kyanite.services.smb import negotiation, session_setup
-from kyanite.services.smb.chains import Chain
-from kyanite.services.smb.credits import CreditWindow
+from kyanite.services.smb.close import close_opens
+from kyanite.services.smb.connections.chains import Chain
+from kyanite.services.smb.connections.credits import CreditWindow
+from kyanite.services.smb.connections.part_request import Handler, PartRequest
 from kyanite.services.smb.environment import SmbEnvironment
-from kyanite.services.smb.logon_delays import LogonDelays
-from kyanite.services.smb.part_request import Handler, PartRequest
 from kyanite.services.smb.request import Answer, Failed
-from kyanite.services.smb.state import ClientState, Open, Session, TreeConnect
+from kyanite.services.smb.sessions import negotiation, session_setup
+from kyanite.services.smb.sessions.logon_delays import LogonDelays
+from kyanite.services.smb.state import ClientState, Session, TreeConnect
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import compound, crypto, frame, header, negotiate, transform
 from kyanite.wire.smb2.body import Data, invalid
@@ -33,7 +34,6 @@ IN_FLIGHT_BYTES_MAX = 32 * 1024 * 1024
 _CREDIT_BYTES = 64 * 1024
 """What one credit pays for."""
 _LEASE_BREAK_SIZE = 44
-_CLOSED_AT_ONCE = 64
 
 
 class Connection:
@@ -269,8 +269,7 @@ class Connection:
         for request in list(self.waiting.values()):
             if request.found_tree is tree:
                 request.interrupt_at_close()
-        await _close_all(self._environment, list(tree.opens.values()))
-        tree.opens.clear()
+        await close_opens(list(tree.opens.values()))
 
     async def _clean_up(self) -> None:
         """The client is gone: end what waits, let finish what does not, and close what it had open."""
@@ -281,13 +280,3 @@ class Connection:
         for session in list(self.state.sessions.values()):
             await self.end_session(session)
         self.state.logons.clear()
-
-
-async def _close_all(environment: SmbEnvironment, opens: Sequence[Open]) -> None:
-    for start in range(0, len(opens), _CLOSED_AT_ONCE):
-        some = opens[start : start + _CLOSED_AT_ONCE]
-        await asyncio.gather(*(_close(environment, each) for each in some), return_exceptions=True)
-
-
-async def _close(_environment: SmbEnvironment, opened: Open) -> None:
-    opened.tree.opens.pop(opened.id.volatile, None)

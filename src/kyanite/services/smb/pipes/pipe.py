@@ -8,11 +8,11 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass, field
 
-from kyanite.services.smb import share_calls
-from kyanite.services.smb.part_request import PartRequest
+from kyanite.services.smb.connections.part_request import PartRequest
+from kyanite.services.smb.pipes import share_calls
 from kyanite.services.smb.request import Answer, Failed
+from kyanite.services.smb.sessions.validation import validate_negotiate
 from kyanite.services.smb.state import Open
-from kyanite.services.smb.validation import validate_negotiate
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import body, ioctl, read_write, rpc, session, srvsvc
 from kyanite.wire.smb2 import close as closing

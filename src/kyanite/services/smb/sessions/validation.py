@@ -1,9 +1,9 @@
 """FSCTL_VALIDATE_NEGOTIATE_INFO (MS-SMB2 §3.3.5.15.12): a client of 3.0 or 3.0.2 makes sure, signed, that nobody has
 changed its NEGOTIATE on the way."""
 
-from kyanite.services.smb import negotiation
-from kyanite.services.smb.part_request import PartRequest
+from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.request import Answer, Failed
+from kyanite.services.smb.sessions import negotiation
 from kyanite.wire.smb2 import fsctl, ioctl
 from kyanite.wire.smb2.body import CHAIN_FILE_ID
 from kyanite.wire.smb2.ioctl import IoctlRequest

@@ -6,7 +6,7 @@ from kyanite.model.files import share
 from kyanite.model.files.share import ShareKey
 from kyanite.rules import names
 from kyanite.rules.refusals import Refused
-from kyanite.services.smb.part_request import PartRequest
+from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.request import Answer, Failed
 from kyanite.services.smb.state import TreeConnect
 from kyanite.wire.smb2 import session, tree

@@ -6,12 +6,12 @@ from typing import NamedTuple, Protocol
 
 from kyanite.engine.api import EngineBusy, EngineError, EngineFull
 from kyanite.rules.refusals import Refused
-from kyanite.services.smb.checks import ChainState, check
-from kyanite.services.smb.credits import CreditWindow
+from kyanite.services.smb.connections.credits import CreditWindow
+from kyanite.services.smb.connections.dispatch import ChainState, check
+from kyanite.services.smb.connections.part_request import Handler, OwnClient, PartRequest
 from kyanite.services.smb.environment import SmbEnvironment
-from kyanite.services.smb.part_request import Handler, OwnClient, PartRequest
 from kyanite.services.smb.request import Failed
-from kyanite.services.smb.security import SessionSecurity
+from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.state import Session
 from kyanite.services.smb.statuses import STATUSES
 from kyanite.wire.malformed import Malformed
@@ -103,14 +103,7 @@ class Chain:
         last = len(self._parts) - 1
         for number, (header, message) in enumerate(self._parts):
             self._is_last = number == last
-            request = PartRequest(
-                self._environment,
-                self._host,
-                self,
-                header,
-                message,
-                is_encrypted=self._encrypted_by is not None,
-            )
+            request = PartRequest(self._environment, self._host, self, header, message, self._encrypted_by)
             self._request = request
             if header.command == Command.CANCEL:
                 self._cancel(request)

@@ -1,0 +1,77 @@
+"""An SMB service in memory: two accounts, the first of which has a share, and clients of hand-made messages."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.extents.local.store import LocalExtents
+from kyanite.membership.local import LocalMembership
+from kyanite.model import settings
+from kyanite.model.accounts import Account, Store
+from kyanite.model.files import directory, share
+from kyanite.model.files.share import ShareKey, ShareSettings
+from kyanite.service_properties import ProtocolSettings, ServiceProperties
+from kyanite.services.smb.environment import SmbEnvironment
+from tests.services.harness import ACCOUNT, OTHER, Clock
+from tests.services.smb.raw_client import RawClient
+
+SHARE = "share"
+
+
+class SmbService:
+    def __init__(self, folder: Path) -> None:
+        self.clock = Clock()
+        self.membership = LocalMembership(folder / "owners")
+        self.extents = LocalExtents(folder, self.membership)
+        self.engine = MemoryEngine(clock=self.clock)
+        store = Store(self.engine, self.extents, self.membership)
+        accounts = {each.name: Account(each.name, each.keys, store) for each in (ACCOUNT, OTHER)}
+        self.environment = SmbEnvironment(accounts, self.clock, b"the server's id.")
+        self._clients: list[RawClient] = []
+        self._has_share = False
+
+    async def aclose(self) -> None:
+        for client in self._clients:
+            await client.leave()
+        await self.extents.close()
+        self.membership.close()
+
+    async def make_share(self, name: str = SHARE, protocol: str = "SMB") -> None:
+        await share.create(
+            self.engine,
+            ShareKey(ACCOUNT.name, name),
+            {},
+            ShareSettings(protocol=protocol),
+            directory.create_root,
+        )
+
+    async def set_protocols(self, protocols: ProtocolSettings) -> None:
+        await settings.update(self.engine, ACCOUNT.name, "file", ServiceProperties(protocols=protocols))
+
+    def require_encryption(self) -> None:
+        self.environment = replace(self.environment, requires_encryption=True)
+
+    def client(self, address: str = "192.0.2.7") -> RawClient:
+        """One that has sent nothing yet."""
+        client = RawClient(self.environment, address)
+        self._clients.append(client)
+        return client
+
+    async def negotiated(self, *dialects: int, **options: object) -> RawClient:
+        client = self.client()
+        await client.negotiate(*(dialects or (0x0311,)), **options)
+        return client
+
+    async def logged_on(self, *dialects: int, **options: object) -> RawClient:
+        client = await self.negotiated(*dialects, **options)
+        await client.log_on()
+        return client
+
+    async def connected(self, *dialects: int, **options: object) -> RawClient:
+        """One that is connected to the share."""
+        if not self._has_share:
+            self._has_share = True
+            await self.make_share()
+        client = await self.logged_on(*dialects, **options)
+        await client.connect_tree()
+        return client
