@@ -3,6 +3,8 @@
 from functools import partial
 from itertools import count
 
+from msgspec.structs import replace
+
 from kyanite.engine.api import Transaction
 from kyanite.model.files.file import scope_of
 from kyanite.model.files.opens import opening, waits
@@ -99,9 +101,15 @@ async def _run(request: Request, wanted: OpenRequest, *, may_change: bool) -> Op
     tree_connect = request.tree
     engine, share = tree_connect.account.store.engine, tree_connect.share
     assert share is not None
-    body = partial(_body, tree_connect=tree_connect, wanted=wanted, may_change=may_change)
-    scope = scope_of(FilePath(share, wanted.names))
-    return await waits.run_until_done(engine, body, scope, durable=may_change, waiting=request.wait)
+    body = partial(_body, tree_connect=tree_connect, may_change=may_change)
+    return await waits.run_until_done(
+        engine,
+        partial(body, wanted=wanted),
+        scope_of(FilePath(share, wanted.names)),
+        durable=may_change,
+        waiting=request.wait,
+        again=partial(body, wanted=replace(wanted, has_waited=True)),
+    )
 
 
 def _body(

@@ -63,10 +63,18 @@ class CachingClients:
         disposition: int = Disposition.OPEN,
         options: int = 0,
         owner: bytes = OWNER,
+        has_waited: bool = False,
     ) -> Opened | Wait:
         terms = CreateTerms(access, 0, sharing, disposition, options)
         request = OpenRequest(
-            tuple(path.split("/")), terms, owner, 7, "192.0.2.1", wanted.lease[:16], caching=wanted
+            tuple(path.split("/")),
+            terms,
+            owner,
+            7,
+            "192.0.2.1",
+            wanted.lease[:16],
+            caching=wanted,
+            has_waited=has_waited,
         )
 
         def body(tx: Transaction) -> Opened | Wait:

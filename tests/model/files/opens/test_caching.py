@@ -11,7 +11,7 @@ from kyanite.model.files import file, rename, tree
 from kyanite.model.files.actors import RestActor, SmbActor
 from kyanite.model.files.file import FileChange, NewFile, RangeWrite
 from kyanite.model.files.opens import caching, data, handles
-from kyanite.model.files.opens.caching import BreakNeeded
+from kyanite.model.files.opens.caching import BreakNeeded, Granted
 from kyanite.model.files.opens.data import HandleWrite
 from kyanite.model.files.opens.waits import Wait
 from kyanite.model.files.properties import SmbProperties
@@ -62,7 +62,7 @@ def test_a_second_client(
     clients: CachingClients, held: str, wanted: str, broken_to: str, granted: str
 ) -> None:
     first, second = lease(held), lease(wanted, client=2)
-    assert clients.granted(first) == (first.wanted, 1, False)
+    assert clients.granted(first) == Granted(first.wanted, 1, version=2)
     if broken_to:
         assert isinstance(clients.open(second), Wait)
         assert clients.sent() == [Sent(ONE, f"{held}>{broken_to}", True)]
@@ -176,7 +176,7 @@ def test_a_lease_grows_and_does_not_shrink(clients: CachingClients) -> None:
 def test_an_open_of_the_same_key_hears_of_a_break(clients: CachingClients) -> None:
     clients.opened(lease("RWH"))
     clients.open(lease("R", client=2))
-    assert clients.granted(lease("RWH")) == (lease("RWH").wanted, 2, True)
+    assert clients.granted(lease("RWH")) == Granted(lease("RWH").wanted, 2, is_breaking=True, version=2)
 
 
 # --- The end of a break
@@ -207,6 +207,23 @@ def test_breaks_go_on_in_steps(clients: CachingClients) -> None:
     assert clients.state(first) == "-"
 
 
+def test_an_open_that_waits_does_so_to_the_end_of_the_break(clients: CachingClients) -> None:
+    first = lease("RWH")
+    clients.opened(first)
+    clients.open()
+    clients.open(disposition=Disposition.OVERWRITE)
+    clients.acknowledge(first, "RH")
+    assert isinstance(clients.open(has_waited=True), Wait)
+    clients.opened()
+    clients.acknowledge(first, "R")
+    clients.opened(has_waited=True)
+
+
+def test_the_first_open_of_a_lease_decides_its_version(clients: CachingClients) -> None:
+    clients.opened(lease("R", version=1))
+    assert clients.granted(lease("RH", epoch=7)) == Granted(lease("RH").wanted, 1, version=1)
+
+
 @pytest.mark.parametrize("held", ["RW", "RWH"])
 def test_a_break_that_is_not_acknowledged_ends(clients: CachingClients, held: str) -> None:
     clients.opened(lease(held))
@@ -218,7 +235,7 @@ def test_a_break_that_is_not_acknowledged_ends(clients: CachingClients, held: st
     clients.pass_time(2)
     clients.opened()
     clients.opened(path="g")
-    assert clients.state(lease(held)) == held.replace("W", "")
+    assert clients.state(lease(held)) == "-"
     assert clients.acknowledge_oplock(batch, "R") is AcknowledgementError.NOT_BREAKING
 
 
