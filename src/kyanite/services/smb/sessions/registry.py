@@ -96,7 +96,9 @@ class SessionRegistry:
             account=account.name,
             is_alive=store.membership.is_alive,
         )
-        ended = waits.run_until_done(store.engine, body, durable=False, waiting=_wait)
+        ended = waits.run_until_done(
+            store.engine, body, membership=store.membership, durable=False, waiting=_wait
+        )
         with suppress(TimeoutError):
             await asyncio.wait_for(ended, _LONGEST_SECONDS)
 
