@@ -10,7 +10,8 @@ from kyanite.services.smb.request import Failed
 from kyanite.services.smb.state import Open, Session
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import header as headers
-from kyanite.wire.smb2.body import CHAIN_FILE_ID
+from kyanite.wire.smb2.body import CHAIN_FILE_ID, HEADER_BYTES
+from kyanite.wire.smb2.fsctl import Fsctl
 from kyanite.wire.smb2.header import ASYNC, RELATED, REQUEST_FLAGS, SIGNED, Command, Header
 from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
@@ -18,6 +19,14 @@ from kyanite.wire.smb2.status import Status
 _WITHOUT_ENCRYPTION = (Command.NEGOTIATE, Command.SESSION_SETUP)
 _HANDLE_COMMANDS = (Command.CREATE, Command.TREE_CONNECT, Command.QUERY_INFO, Command.SET_INFO)
 """Those that get another status while their session is being set up."""
+_WITHOUT_FILE = (
+    Fsctl.DFS_GET_REFERRALS,
+    Fsctl.DFS_GET_REFERRALS_EX,
+    Fsctl.PIPE_WAIT,
+    Fsctl.QUERY_NETWORK_INTERFACE_INFO,
+    Fsctl.VALIDATE_NEGOTIATE_INFO,
+)
+_CODE_AT = HEADER_BYTES + 4
 _SEQUENCED = (Command.WRITE, Command.SET_INFO, Command.IOCTL)
 
 
@@ -130,7 +139,7 @@ def _find_open(request: PartRequest, chain: ChainState, *, is_related: bool) -> 
     assert file_id is not None
     if is_related and chain.open is not None:
         found = chain.open if chain.open.tree.opens.get(chain.open.id.volatile) is chain.open else None
-    elif file_id == CHAIN_FILE_ID and command == Command.IOCTL:
+    elif file_id == CHAIN_FILE_ID and command == Command.IOCTL and _is_about_no_file(request.message):
         return
     else:
         found = request.tree.opens.get(file_id.volatile)
@@ -141,6 +150,10 @@ def _find_open(request: PartRequest, chain: ChainState, *, is_related: bool) -> 
     request.found_open = found
     if request.client.dialect >= Dialect.SMB_3_0:
         _check_sequence(request.header, found)
+
+
+def _is_about_no_file(message: memoryview) -> bool:
+    return int.from_bytes(message[_CODE_AT : _CODE_AT + 4], "little") in _WITHOUT_FILE
 
 
 def _check_sequence(header: Header, found: Open) -> None:
