@@ -35,7 +35,7 @@ async def run_until_done(
     engine: Engine,
     body: Callable[[Transaction], T | Wait],
     *scopes: Scope,
-    membership: Membership,
+    membership: Membership | None = None,
     durable: bool,
     waiting: Callable[[Awaitable[None]], Awaitable[None]],
 ) -> T:
@@ -55,10 +55,10 @@ async def run_until_done(
             if not await engine.run(partial(caching.send_breaks, needed=needed), durable=False):
                 continue
         except Refused as refusal:
-            if await owners.is_outdated(refusal, engine, membership):
+            if membership is not None and await owners.is_outdated(refusal, engine, membership):
                 continue
             raise
-        if await owners.close_handles_of_dead(engine, membership):
+        if membership is not None and await owners.close_handles_of_dead(engine, membership):
             continue
         if subscription is not None and subscription[0] == topic:
             await waiting(_pause(subscription[1], AGAIN_SECONDS))
