@@ -31,6 +31,7 @@ async def close_open(opened: Open, *, wants_entry: bool = False) -> Entry | None
     _forget(opened)
     if opened.tree.share is None:
         return None
+    await opened.writes.drained()
     engine = opened.tree.account.store.engine
     if opened.snapshot is not None:
         return (await engine.read(opened.find)).entry if wants_entry else None
@@ -68,6 +69,7 @@ async def close_opens(opens: Iterable[Open]) -> None:
     by_tree: dict[TreeConnect, list[Open]] = {}
     for each in opens:
         _forget(each)
+        await each.writes.drained()
         if each.tree.share is not None and each.snapshot is None:
             by_tree.setdefault(each.tree, []).append(each)
     for tree_connect, found in by_tree.items():

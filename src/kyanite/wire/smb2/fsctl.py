@@ -48,6 +48,7 @@ _COPIED = struct.Struct("<III")
 _SNAPSHOTS = struct.Struct("<III")
 _RANGE = struct.Struct("<QQ")
 _SIGNED_RANGE = struct.Struct("<qq")
+_COMPRESSION_BYTES = 2
 
 
 class ValidateNegotiate(NamedTuple):
@@ -173,3 +174,10 @@ def encode_allocated_ranges(ranges: Sequence[ByteRange]) -> bytes:
 def decode_set_sparse(data: memoryview) -> bool:
     """FSCTL_SET_SPARSE: without a buffer it means true."""
     return not data or data[0] != 0
+
+
+def decode_compression(data: memoryview) -> int:
+    """FSCTL_SET_COMPRESSION: the format, 0 for none."""
+    if len(data) < _COMPRESSION_BYTES:
+        raise invalid()
+    return int.from_bytes(data[:_COMPRESSION_BYTES], "little")
