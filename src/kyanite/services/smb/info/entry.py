@@ -27,7 +27,7 @@ MODE_OPTIONS = (
     | DELETE_ON_CLOSE
 )
 """The options of CREATE that FileModeInformation shows."""
-_NORMAL = int(Attributes.NORMAL)
+NORMAL = int(Attributes.NORMAL)
 
 
 def times_of(entry: Entry | ScannedEntry) -> FileTimes:
@@ -40,7 +40,7 @@ def times_of(entry: Entry | ScannedEntry) -> FileTimes:
 
 def attributes_of(entry: Entry | ScannedEntry) -> int:
     """Never 0, which would mean that nothing is known."""
-    return entry.attributes or _NORMAL
+    return entry.attributes or NORMAL
 
 
 def allocation_size(length: int) -> int:
