@@ -27,8 +27,11 @@ _BEHIND = "\x01"
 """Behind a name and its preserved rows, and before every longer name."""
 
 
+_NOTHING = msgspec.Raw()
+
+
 class ScannedEntry(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What a scan shows of an entry: the first fields of its row, so that the others need not be decoded."""
+    """An entry of which only what a scan shows is decoded."""
 
     name: str
     id: int
@@ -42,6 +45,22 @@ class ScannedEntry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     permission: bytes
     metadata: msgspec.Raw
     length: int = 0
+    content: msgspec.Raw = _NOTHING
+    http: msgspec.Raw = _NOTHING
+    lease: msgspec.Raw = _NOTHING
+    copy: msgspec.Raw = _NOTHING
+    posix: msgspec.Raw = _NOTHING
+    target: msgspec.Raw = _NOTHING
+    for_files: msgspec.Raw = _NOTHING
+    for_directories: msgspec.Raw = _NOTHING
+    links: int = 1
+    former: msgspec.Raw = _NOTHING
+    named_at: Instant = Instant(0)
+    set_last_access_at: Instant = Instant(0)
+
+    @property
+    def last_access_at(self) -> Instant:
+        return self.set_last_access_at or self.last_write_at
 
 
 _decode: Callable[[bytes], ScannedEntry] = msgspec.msgpack.Decoder(ScannedEntry).decode

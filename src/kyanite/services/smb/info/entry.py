@@ -31,10 +31,11 @@ NORMAL = int(Attributes.NORMAL)
 
 
 def times_of(entry: Entry | ScannedEntry) -> FileTimes:
-    """There is no time of the last access; LastWriteTime stands for it."""
-    last_write = filetime.encode(entry.last_write_at)
     return FileTimes(
-        filetime.encode(entry.created_at), last_write, last_write, filetime.encode(entry.changed_at)
+        filetime.encode(entry.created_at),
+        filetime.encode(entry.last_access_at),
+        filetime.encode(entry.last_write_at),
+        filetime.encode(entry.changed_at),
     )
 
 

@@ -14,8 +14,9 @@ from kyanite.model.files.opens.description import Description
 from kyanite.model.files.scan import DirectoryScan, ScannedEntry
 from kyanite.model.files.tree import FilePath
 from kyanite.rules import wildcards
+from kyanite.rules.access_masks import LIST_DIRECTORY
 from kyanite.rules.file_names import MAX_NAME_UNITS, fold
-from kyanite.services.smb.handler_checks import LIST_DIRECTORY, check_access, check_size
+from kyanite.services.smb.handler_checks import check_access, check_size
 from kyanite.services.smb.info.entry import NORMAL, file_id_of, times_of
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, Scan
@@ -136,13 +137,14 @@ def _listed(entry: Entry | ScannedEntry) -> DirectoryEntry:
     creation = entry.created_at - TICKS_TO_1601
     last_write = entry.last_write_at - TICKS_TO_1601
     change = entry.changed_at - TICKS_TO_1601
-    if creation < 0 or last_write < 0 or change < 0:
-        creation, _, last_write, change = times_of(entry)
+    last_access = entry.set_last_access_at - TICKS_TO_1601 if entry.set_last_access_at else last_write
+    if creation < 0 or last_access < 0 or last_write < 0 or change < 0:
+        creation, last_access, last_write, change = times_of(entry)
     length = entry.length
     return DirectoryEntry(
         entry.name,
         creation,
-        last_write,
+        last_access,
         last_write,
         change,
         length,
