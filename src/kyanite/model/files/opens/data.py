@@ -17,11 +17,13 @@ from kyanite.model.content.content import INLINE_MAX, Content, PlanPart, read_pl
 from kyanite.model.files import tree, usage
 from kyanite.model.files.actors import SmbActor
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import caching, handles
+from kyanite.model.files.opens.handles import OpenHandles
 from kyanite.model.files.tree import Found, Tree
 from kyanite.rules import byte_locks
 from kyanite.rules.byte_locks import Lock
 from kyanite.rules.file_attributes import archived
+from kyanite.rules.oplocks import Event
 from kyanite.rules.refusals import Reason, Refused
 
 FILE_BYTES_MAX = 4 << 40
@@ -56,20 +58,21 @@ class PlannedRead(NamedTuple):
     """The end of the range, or of the file if that is less."""
 
 
-class _OpenFile(NamedTuple):
-    """A file with what its handles say."""
+class _Opened(NamedTuple):
+    """An open file with all its handles, by their ids, and their locks."""
 
     found: Found
+    present: OpenHandles
     handle_ids: set[int]
     locks: list[Lock]
 
 
-def _load(snap: Snapshot, share_tree: Tree, file_id: int) -> _OpenFile:
+def _load(snap: Snapshot, share_tree: Tree, file_id: int) -> _Opened:
     found = handles.find(snap, share_tree, file_id)
     present = handles.load(snap, share_tree.id, file_id)
     assert present is not None, "A file is open without any handle."
     locks = [lock for each in present[1] for lock in each.locks]
-    return _OpenFile(found, {each.id for each in present[1]}, locks)
+    return _Opened(found, present, {each.id for each in present[1]}, locks)
 
 
 # --- Reading
@@ -121,6 +124,9 @@ def write_all(
     granted = [write for write, reason in zip(writes, refusals, strict=True) if reason is None]
     if not granted:
         return refusals
+    if opened.present[0].grants:
+        writers = {write.handle_id for write in granted}
+        caching.break_by_handles(tx, share_tree.id, opened.present, writers, Event.WRITE)
     entry = tree.preserve_for_snapshots(tx, location, entry)
     length = max(entry.length, *(write.offset + write.length for write in granted))
     usage.change(tx, share_tree.share, entry.id, length - entry.length)
@@ -147,7 +153,7 @@ def _length_max(snap: Snapshot, share_tree: Tree, entry: Entry, writes: Iterable
     return max(entry.length, min(FILE_BYTES_MAX, entry.length + usage.room(snap, share_tree.share)))
 
 
-def _refusal(opened: _OpenFile, write: HandleWrite, length_max: int) -> Reason | None:
+def _refusal(opened: _Opened, write: HandleWrite, length_max: int) -> Reason | None:
     if write.handle_id not in opened.handle_ids:
         return Reason.HANDLE_CLOSED
     if opened.locks and byte_locks.conflict(
