@@ -98,7 +98,7 @@ def check(terms: CreateTerms) -> None:
         raise Refused(Reason.INVALID_PARAMETER)
     if terms.file_attributes & _UNKNOWN_ATTRIBUTES:
         raise Refused(Reason.INVALID_PARAMETER)
-    if access in (0, access_masks.SYNCHRONIZE) or access & access_masks.UNKNOWN:
+    if not access or access & access_masks.UNKNOWN:
         raise Refused(Reason.ACCESS_DENIED)
     if access & access_masks.ACCESS_SYSTEM_SECURITY:
         raise Refused(Reason.PRIVILEGE_NOT_HELD)

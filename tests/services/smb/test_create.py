@@ -122,7 +122,6 @@ def test_dispositions(
         ({"attributes": 0x10000}, Status.INVALID_PARAMETER),
         ({"access": 0}, Status.ACCESS_DENIED),
         ({"access": 0x200}, Status.ACCESS_DENIED),
-        ({"access": 0x00100000}, Status.ACCESS_DENIED),
         ({"access": 0x00100080}, Status.SUCCESS),
         ({"access": 0x04000000}, Status.ACCESS_DENIED),
         ({"access": 0x01000000}, Status.PRIVILEGE_NOT_HELD),
