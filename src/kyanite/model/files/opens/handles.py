@@ -77,6 +77,8 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The lease key that its client opened it with, if it did."""
     is_watching: bool = False
     """Whether it watches the directory that it has open."""
+    lock_sequences: bytes = b""
+    """Which LOCK requests were carried out: see ``rules/lock_sequences.py``."""
 
     @property
     def open(self) -> Open:
@@ -424,12 +426,6 @@ def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) 
     opened = load_open_file(snap, share_id, file_id)
     if opened is not None:
         raise Refused(Reason.DELETE_PENDING if opened.is_delete_pending else reason)
-
-
-def is_any_below(snap: Snapshot, share_id: int, directory_id: int) -> bool:
-    """Whether anything below a directory is open."""
-    base = keys.open_entries(share_id, directory_id)
-    return next(snap.scan(base, keys.after(base), limit=1), None) is not None
 
 
 def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
