@@ -3,6 +3,8 @@
 from functools import partial
 from itertools import count
 
+from msgspec.structs import replace
+
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.file import scope_of
@@ -129,15 +131,15 @@ async def _run(request: Request, wanted: OpenRequest, *, may_change: bool) -> Op
     tree_connect = request.tree
     store, share = tree_connect.account.store, tree_connect.share
     assert share is not None
-    body = partial(_body, tree_connect=tree_connect, wanted=wanted, may_change=may_change)
-    scope = scope_of(FilePath(share, wanted.names))
+    body = partial(_body, tree_connect=tree_connect, may_change=may_change)
     return await waits.run_until_done(
         store.engine,
-        body,
-        scope,
+        partial(body, wanted=wanted),
+        scope_of(FilePath(share, wanted.names)),
         membership=store.membership,
         durable=may_change,
         waiting=request.wait,
+        again=partial(body, wanted=replace(wanted, has_waited=True)),
     )
 
 

@@ -8,7 +8,7 @@ and runs it again. CREATE returns a ``Wait`` instead, since it has sent the brea
 A client that has lost its connection cannot answer. If it must, its handles are closed instead (MS-SMB2 §3.3.4.7).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -68,6 +68,8 @@ class Granted(NamedTuple):
     state: Caching
     epoch: int = 0
     is_breaking: bool = False
+    version: int = 0
+    """Of a lease: that of the open which began it."""
 
 
 NOTHING_GRANTED = Granted(Caching.NONE)
@@ -122,10 +124,12 @@ def break_grants(
     own: bytes = b"",
     *,
     opens_with: int | None = None,
+    has_waited: bool = False,
 ) -> Broken:
     """Break what the event takes from clients, and say whether it must wait for them.
 
-    ``own`` is the key of the client that causes it. ``opens_with`` is the access mask of an open, if the event is one.
+    ``own`` is the key of the client that causes it. ``opens_with`` is the access mask of an open, if the event is one,
+    and ``has_waited`` says that the open has waited before.
     """
     opened, others = present
     waits = False
@@ -134,7 +138,7 @@ def break_grants(
         if opens_with is not None and oplocks.is_stat_open(opens_with, against_lease=bool(grant.version)):
             continue
         rule = grants.rule_of(grant, tx.now)
-        broken = oplocks.break_for(event, rule, tx.now, is_own=grant.key == own)
+        broken = oplocks.break_for(event, rule, tx.now, is_own=grant.key == own, has_waited=has_waited)
         changed = grants.changed(grant, broken.grant)
         if broken.message is not None:
             served = [each for each in others if each.caching_key == grant.key]
@@ -153,6 +157,18 @@ def break_grants(
     if not closed:
         return Broken((opened, others), waits)
     return Broken(_without(tx, share_id, (opened, others), closed), waits)
+
+
+def break_by_handles(
+    tx: Transaction, share_id: int, present: OpenHandles, handle_ids: Iterable[int], event: Event
+) -> None:
+    """Break what a write or a lock through each of these handles takes from others. Nothing waits for that."""
+    left: OpenHandles | None = present
+    for handle_id in handle_ids:
+        if left is None or not left[0].grants:
+            return
+        own = next((each.caching_key for each in left[1] if each.id == handle_id), b"")
+        left = break_grants(tx, share_id, left, event, own).present
 
 
 def _without(
@@ -219,18 +235,15 @@ def grant(
     if old is not None:
         rule = oplocks.upgrade(grants.rule_of(old, tx.now), request.wanted, possible)
         new = replace(grants.changed(old, rule), handle_count=old.handle_count + 1)
-        return replace(opened, grants=grants.replaced(opened.grants, new)), _granted(rule)
+        granted = Granted(rule.state, rule.epoch, rule.is_breaking, new.version)
+        return replace(opened, grants=grants.replaced(opened.grants, new)), granted
     if is_lease:
         grants.save_leased_file(tx, request.lease, share_id, opened.file_id)
     elif not possible:
         return opened, NOTHING_GRANTED
     epoch = (request.epoch + 1) & 0xFFFF if request.version > 1 else 0
     new = Grant(handle.caching_key, possible.value, request.version, epoch=epoch)
-    return replace(opened, grants=(*opened.grants, new)), Granted(possible, epoch)
-
-
-def _granted(rule: oplocks.Grant) -> Granted:
-    return Granted(rule.state, rule.epoch, rule.is_breaking)
+    return replace(opened, grants=(*opened.grants, new)), Granted(possible, epoch, version=request.version)
 
 
 def _other_opens(present: OpenHandles, own: bytes, now: Instant) -> list[OtherOpen]:

@@ -1,6 +1,7 @@
 """Opening over SMB: finding, making or overwriting what a path names, and a handle of it, in one transaction."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -42,6 +43,8 @@ class OpenRequest(msgspec.Struct, frozen=True, gc=False):
     allocation_bytes: int = 0
     """How large the client expects the file to become."""
     caching: CachingRequest = NO_CACHING
+    has_waited: bool = False
+    """Whether it has waited for other clients before."""
 
 
 class Opened(NamedTuple):
@@ -93,6 +96,7 @@ def _open(
         mask=handle_request.granted | (access_masks.WRITE_DATA if overwrites else 0),
         own=request.caching.lease,
         overwrites=overwrites,
+        has_waited=request.has_waited,
     )
     if isinstance(left, Wait):
         return left
@@ -113,14 +117,16 @@ def _break_caches(
     mask: int,
     own: bytes,
     overwrites: bool,
+    has_waited: bool,
 ) -> OpenHandles | Wait | None:
     """What is open when clients have given up what they cache: first the handles that forbid the new open."""
     if present is None or not present[0].grants:
         handles.check_sharing(present, new)
         return present
     wait = Wait(handles.changed_topic(share_id, present[0].file_id))
+    break_grants = partial(caching.break_grants, own=own, opens_with=mask, has_waited=has_waited)
     if handles.is_forbidden(present, new):
-        broken = caching.break_grants(tx, share_id, present, Event.SHARING_VIOLATION, own, opens_with=mask)
+        broken = break_grants(tx, share_id, present, Event.SHARING_VIOLATION)
         if broken.waits:
             return wait
         handles.check_sharing(broken.present, new)
@@ -128,7 +134,7 @@ def _break_caches(
             return None
         present = broken.present
     event = Event.OVERWRITE if overwrites else Event.OPEN
-    broken = caching.break_grants(tx, share_id, present, event, own, opens_with=mask)
+    broken = break_grants(tx, share_id, present, event)
     return wait if broken.waits else broken.present
 
 

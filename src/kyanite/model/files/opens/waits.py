@@ -38,10 +38,12 @@ async def run_until_done(
     membership: Membership,
     durable: bool,
     waiting: Callable[[Awaitable[None]], Awaitable[None]],
+    again: Callable[[Transaction], T | Wait] | None = None,
 ) -> T:
     """Run the body until it does not have to wait, neither for the handles of a dead process.
 
     ``waiting`` awaits each pause: a request of SMB sends its interim response there. What it raises ends the wait.
+    ``again`` is the body to run after a pause, if it is another one.
     """
     subscription: tuple[bytes, AsyncIterator[None]] | None = None
     while True:
@@ -62,6 +64,7 @@ async def run_until_done(
             continue
         if subscription is not None and subscription[0] == topic:
             await waiting(_pause(subscription[1], AGAIN_SECONDS))
+            body = again or body
         else:  # What was notified before is lost, so the body runs once more.
             subscription = topic, engine.subscribe(topic)
 
