@@ -6,7 +6,6 @@ process. That session ends, with all that it has open, before the new one begins
 
 import asyncio
 from collections.abc import Awaitable, Iterable
-from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
@@ -70,11 +69,18 @@ class SessionRegistry:
             account=account.name,
             is_alive=store.membership.is_alive,
         )
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LONGEST_SECONDS):
-                await waits.run_until_done(
-                    store.engine, body, membership=store.membership, durable=False, waiting=_wait
-                )
+        # In a task of its own: a request runs outside any until it first waits.
+        ending = asyncio.get_running_loop().create_task(
+            waits.run_until_done(
+                store.engine, body, membership=store.membership, durable=False, waiting=_wait
+            )
+        )
+        try:
+            await asyncio.wait((ending,), timeout=_LONGEST_SECONDS)
+        finally:
+            ending.cancel()
+        if ending.done():
+            ending.result()
 
     async def _follow(self, store: Store) -> None:
         """End the sessions that other processes want to be ended."""
