@@ -127,34 +127,34 @@ def test_the_first_conflict_is_returned() -> None:
     assert conflict([], 0, 20, writes=True) is None
 
 
-SHARED, EXCLUSIVE, UNLOCK, FAIL = 0x1, 0x2, 0x4, 0x10
+SHARE, EXCLUDE, UNLOCK, FAIL = 0x1, 0x2, 0x4, 0x10
 
 
 @pytest.mark.parametrize(
     ("flags", "locks"),
     [
-        ([SHARED], LockRequest((Lock(0, 9, False, MINE),), may_wait=True)),
-        ([SHARED | FAIL], LockRequest((Lock(0, 9, False, MINE),), may_wait=False)),
-        ([EXCLUSIVE], LockRequest((Lock(0, 9, True, MINE),), may_wait=True)),
-        ([EXCLUSIVE | FAIL], LockRequest((Lock(0, 9, True, MINE),), may_wait=False)),
+        ([SHARE], LockRequest((Lock(0, 9, False, MINE),), may_wait=True)),
+        ([SHARE | FAIL], LockRequest((Lock(0, 9, False, MINE),), may_wait=False)),
+        ([EXCLUDE], LockRequest((Lock(0, 9, True, MINE),), may_wait=True)),
+        ([EXCLUDE | FAIL], LockRequest((Lock(0, 9, True, MINE),), may_wait=False)),
         (
-            [EXCLUSIVE | FAIL, SHARED | FAIL],
+            [EXCLUDE | FAIL, SHARE | FAIL],
             LockRequest((Lock(0, 9, True, MINE), Lock(10, 9, False, MINE)), may_wait=False),
         ),
-        ([EXCLUSIVE | FAIL, SHARED], None),
-        ([EXCLUSIVE, SHARED | FAIL], None),
-        ([SHARED | FAIL, UNLOCK], None),
-        ([SHARED | FAIL, 0], None),
+        ([EXCLUDE | FAIL, SHARE], None),
+        ([EXCLUDE, SHARE | FAIL], None),
+        ([SHARE | FAIL, UNLOCK], None),
+        ([SHARE | FAIL, 0], None),
         ([0], None),
         ([FAIL], None),
-        ([SHARED | EXCLUSIVE], None),
-        ([SHARED | EXCLUSIVE | FAIL], None),
-        ([SHARED | 0x20], None),
+        ([SHARE | EXCLUDE], None),
+        ([SHARE | EXCLUDE | FAIL], None),
+        ([SHARE | 0x20], None),
         ([UNLOCK | FAIL], None),
-        ([UNLOCK | SHARED], None),
+        ([UNLOCK | SHARE], None),
         ([UNLOCK], UnlockRequest((Range(0, 9),), is_valid=True)),
         ([UNLOCK, UNLOCK], UnlockRequest((Range(0, 9), Range(10, 9)), is_valid=True)),
-        ([UNLOCK, SHARED | FAIL, UNLOCK], UnlockRequest((Range(0, 9),), is_valid=False)),
+        ([UNLOCK, SHARE | FAIL, UNLOCK], UnlockRequest((Range(0, 9),), is_valid=False)),
         ([UNLOCK, UNLOCK | FAIL], UnlockRequest((Range(0, 9),), is_valid=False)),
     ],
 )
@@ -297,8 +297,8 @@ def test_all_locks_of_a_request_are_granted_or_none(
         ([(0, 4, EXCLUSIVE)], [(0, 3)], [(0, 4, EXCLUSIVE)], 0),
         ([(0, 4, EXCLUSIVE)], [(1, 3)], [(0, 4, EXCLUSIVE)], 0),
         ([], [(0, 4)], [], 0),
-        # Of equal ranges one is unlocked at a time, the latest first.
-        ([(0, 4, EXCLUSIVE), (0, 4, SHARED)], [(0, 4)], [(0, 4, EXCLUSIVE)], 1),
+        # Of equal ranges one is unlocked at a time, an exclusive one first.
+        ([(0, 4, EXCLUSIVE), (0, 4, SHARED)], [(0, 4)], [(0, 4, SHARED)], 1),
         ([(0, 4, SHARED), (0, 4, SHARED)], [(0, 4), (0, 4)], [], 2),
         # The first range that is not locked ends the request; the earlier ones stay unlocked.
         ([(0, 4, SHARED), (8, 4, SHARED)], [(0, 4), (5, 1), (8, 4)], [(8, 4, SHARED)], 1),

@@ -125,14 +125,14 @@ def lock_all(locks: Iterable[Lock], new: Sequence[Lock]) -> None:
 
 
 def unlock(own: Sequence[Lock], ranges: Sequence[Range]) -> Unlocked:
-    """Remove one lock of the handle for each range, shared or exclusive, the latest first.
+    """Remove one lock of the handle for each range: an exclusive one before shared ones, as Windows does.
 
     The first range that is not locked ends it; what was unlocked before stays unlocked.
     """
     left = list(own)
     for count, wanted in enumerate(ranges):
-        index = next((number for number in range(len(left) - 1, -1, -1) if left[number][:2] == wanted), None)
-        if index is None:
+        equal = [lock for lock in left if lock[:2] == wanted]
+        if not equal:
             return Unlocked(tuple(left), count)
-        del left[index]
+        left.remove(next((lock for lock in equal if lock.is_exclusive), equal[0]))
     return Unlocked(tuple(left), len(ranges))

@@ -105,7 +105,7 @@ class World:
         assert not self.queues._queues
 
 
-async def turns(count: int = 20) -> None:
+async def let_run(count: int = 20) -> None:
     """Let everything run that does not wait for the test."""
     for _ in range(count):
         await asyncio.sleep(0)
@@ -115,7 +115,7 @@ def run(body: Callable[[World], Awaitable[None]]) -> None:
     async def main() -> None:
         world = World()
         await body(world)
-        await turns()
+        await let_run()
         world.assert_empty()
 
     asyncio.run(main())
@@ -132,11 +132,11 @@ def test_a_short_write_is_one_durable_transaction_and_no_extent() -> None:
 def test_a_long_write_is_stored_in_pieces_and_answered_when_all_are_committed() -> None:
     async def body(world: World) -> None:
         done = world.write(0, 2 * MIB + 1)
-        await turns()
+        await let_run()
         assert world.extents.sizes == [MIB, MIB, 1]
         world.extents.finish(2)
         world.extents.finish(0)
-        await turns()
+        await let_run()
         assert (done.done(), world.engine.durable) == (False, [])
         world.extents.finish(1)
         await done
@@ -149,10 +149,10 @@ def test_a_long_write_is_stored_in_pieces_and_answered_when_all_are_committed() 
 def test_those_that_are_on_disk_commit_together_in_the_order_of_arrival() -> None:
     async def body(world: World) -> None:
         first, second, third, fourth = (world.write(at * LARGE, LARGE) for at in range(4))
-        await turns()
+        await let_run()
         world.extents.finish(1)
         world.extents.finish(2)
-        await turns()
+        await let_run()
         assert not any(each.done() for each in (first, second, third))
         world.extents.finish(0)
         await asyncio.wait([first, second, third])
@@ -168,9 +168,9 @@ def test_what_arrives_during_a_commit_gathers_for_the_next() -> None:
     async def body(world: World) -> None:
         gate = world.engine.gate = asyncio.get_running_loop().create_future()
         writes = [world.write(0, 10)]
-        await turns()
+        await let_run()
         writes += [world.write(10 * at, 10) for at in range(1, 9)]
-        await turns()
+        await let_run()
         assert len(world.engine.durable) == 1
         gate.set_result(None)
         await asyncio.wait(writes)
@@ -184,14 +184,14 @@ def test_a_write_that_is_refused_discards_its_extents_and_the_others_stand() -> 
         other = world.share.open("f", Rights.WRITE).id
         world.share.lock(world.file_id, other, (LARGE, 10, True))
         first, second, third = (world.write(at * LARGE, LARGE) for at in range(3))
-        await turns()
+        await let_run()
         extents = [world.extents.finish(number) for number in range(3)]
         await asyncio.wait([first, second, third])
         refusal = second.exception()
         assert isinstance(refusal, Refused)
         assert refusal.reason is Reason.FILE_LOCK_CONFLICT
         assert (first.exception(), third.exception()) == (None, None)
-        await turns()
+        await let_run()
         assert world.extents.discarded == [extents[1]]
         assert world.extents.committed == [extents[0], extents[2]]
 
@@ -201,13 +201,13 @@ def test_a_write_that_is_refused_discards_its_extents_and_the_others_stand() -> 
 def test_a_write_whose_bytes_could_not_be_stored_fails_alone() -> None:
     async def body(world: World) -> None:
         first, second = world.write(0, 2 * MIB), world.write(2 * MIB, 10)
-        await turns()
+        await let_run()
         stored = world.extents.finish(0)
         world.extents.puts[1].set_exception(EngineFull("no space"))
         with pytest.raises(EngineFull):
             await first
         await second
-        await turns()
+        await let_run()
         assert (world.extents.discarded, world.extents.committed) == ([stored], [])
         assert world.length == 2 * MIB + 10
 
@@ -223,11 +223,11 @@ def test_extents_of_a_failed_transaction(failure: Exception, is_discarded: bool)
     async def body(world: World) -> None:
         world.engine.failure = failure
         done = world.write(0, LARGE)
-        await turns()
+        await let_run()
         extent = world.extents.finish(0)
         with pytest.raises(type(failure)):
             await done
-        await turns()
+        await let_run()
         assert world.extents.discarded == ([extent] if is_discarded else [])
         assert world.extents.committed == []
 
@@ -238,9 +238,9 @@ def test_who_reads_or_closes_waits_for_the_writes_before_and_for_no_later_ones()
     async def body(world: World) -> None:
         first = world.write(0, LARGE)
         drained = asyncio.ensure_future(world.pending.drained())
-        await turns()
+        await let_run()
         second = world.write(LARGE, LARGE)
-        await turns()
+        await let_run()
         assert not drained.done()
         world.extents.finish(0)
         await drained
@@ -256,7 +256,7 @@ def test_a_waiting_client_that_goes_does_not_stop_its_write() -> None:
     async def body(world: World) -> None:
         done = world.write(0, LARGE)
         waiting: asyncio.Future[Any] = asyncio.ensure_future(world.pending.drained())
-        await turns()
+        await let_run()
         waiting.cancel()
         world.extents.finish(0)
         await done

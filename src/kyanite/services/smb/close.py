@@ -31,6 +31,7 @@ async def close_open(opened: Open, *, wants_entry: bool = False) -> Entry | None
     opened.tree.opens.pop(opened.id.volatile, None)
     if opened.tree.share is None:
         return None
+    await opened.writes.drained()
     engine = opened.tree.account.store.engine
     if opened.snapshot is not None:
         return (await engine.read(opened.find)).entry if wants_entry else None
@@ -61,6 +62,7 @@ async def close_opens(opens: Iterable[Open]) -> None:
     by_tree: dict[TreeConnect, list[Open]] = {}
     for each in opens:
         each.tree.opens.pop(each.id.volatile, None)
+        await each.writes.drained()
         if each.tree.share is not None and each.snapshot is None:
             by_tree.setdefault(each.tree, []).append(each)
     for tree_connect, found in by_tree.items():

@@ -11,15 +11,18 @@ from kyanite.services.smb.change_notify import change_notify
 from kyanite.services.smb.close import close
 from kyanite.services.smb.connections.part_request import Handler, PartRequest
 from kyanite.services.smb.create import create
+from kyanite.services.smb.lock import lock
 from kyanite.services.smb.oplock_break import acknowledge
 from kyanite.services.smb.pipes import pipe as pipes
 from kyanite.services.smb.query_directory import query_directory
 from kyanite.services.smb.query_info import query_info
+from kyanite.services.smb.read import read
 from kyanite.services.smb.request import Answer, Failed
 from kyanite.services.smb.sessions import trees
 from kyanite.services.smb.sessions.session_setup import log_off
 from kyanite.services.smb.sessions.validation import validate_negotiate
 from kyanite.services.smb.set_info import set_info
+from kyanite.services.smb.write import flush, write
 from kyanite.wire.smb2 import ioctl, session
 from kyanite.wire.smb2.fsctl import Fsctl
 from kyanite.wire.smb2.header import Command
@@ -59,6 +62,17 @@ async def ioctl_on_disk(request: PartRequest) -> Answer:
     return await not_built(request)
 
 
+def after_writes(handler: Handler) -> Handler:
+    """A handler that waits for the WRITEs of the open that came before the request."""
+
+    async def waiting(request: PartRequest) -> Answer:
+        if request.found_open is not None:
+            await request.found_open.writes.drained()
+        return await handler(request)
+
+    return waiting
+
+
 async def _by_connection(_request: PartRequest) -> Answer:
     raise AssertionError("The connection has a handler of its own for this command.")
 
@@ -71,16 +85,16 @@ COMMANDS: Mapping[int, CommandRow] = {
     Command.TREE_DISCONNECT: CommandRow(Needs.TREE, trees.disconnect_tree, trees.disconnect_tree),
     Command.CREATE: CommandRow(Needs.TREE, create, pipes.create),
     Command.CLOSE: CommandRow(Needs.OPEN, close, pipes.close),
-    Command.FLUSH: CommandRow(Needs.OPEN, not_built, pipes.flush),
-    Command.READ: CommandRow(Needs.OPEN, not_built, pipes.read),
-    Command.WRITE: CommandRow(Needs.OPEN, not_built, pipes.write),
-    Command.LOCK: CommandRow(Needs.OPEN, not_built),
-    Command.IOCTL: CommandRow(Needs.OPEN, ioctl_on_disk, pipes.ioctl_on_pipe),
+    Command.FLUSH: CommandRow(Needs.OPEN, flush, pipes.flush),
+    Command.READ: CommandRow(Needs.OPEN, read, pipes.read),
+    Command.WRITE: CommandRow(Needs.OPEN, write, pipes.write),
+    Command.LOCK: CommandRow(Needs.OPEN, lock),
+    Command.IOCTL: CommandRow(Needs.OPEN, after_writes(ioctl_on_disk), pipes.ioctl_on_pipe),
     Command.CANCEL: CommandRow(Needs.NOTHING, _by_connection),
     Command.ECHO: CommandRow(Needs.NOTHING, echo),
     Command.QUERY_DIRECTORY: CommandRow(Needs.OPEN, query_directory),
     Command.CHANGE_NOTIFY: CommandRow(Needs.OPEN, change_notify),
-    Command.QUERY_INFO: CommandRow(Needs.OPEN, query_info, pipes.query_info),
-    Command.SET_INFO: CommandRow(Needs.OPEN, set_info),
+    Command.QUERY_INFO: CommandRow(Needs.OPEN, after_writes(query_info), pipes.query_info),
+    Command.SET_INFO: CommandRow(Needs.OPEN, after_writes(set_info)),
     Command.OPLOCK_BREAK: CommandRow(Needs.TREE, acknowledge),
 }

@@ -5,14 +5,16 @@ import asyncio
 from kyanite.services.smb.connections.connection import Connection
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.sessions.logon_delays import LogonDelays
+from kyanite.services.smb.sessions.registry import SessionRegistry
 from kyanite.wire.smb2.transport import Connect, Transport
 
 
 def smb_service(environment: SmbEnvironment) -> Connect:
     """What the front end calls for each client that connects."""
+    registry = SessionRegistry()
     delays = LogonDelays(asyncio.get_running_loop().time)
 
     def connect(transport: Transport, address: str) -> Connection:
-        return Connection(environment, transport, address, delays)
+        return Connection(environment, transport, address, registry=registry, delays=delays)
 
     return connect

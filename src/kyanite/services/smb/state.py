@@ -24,6 +24,7 @@ from kyanite.services.smb.sessions.logon import Logon
 from kyanite.services.smb.sessions.negotiation import Negotiated
 from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.watch import Watch
+from kyanite.services.smb.write_queue import PendingWrites
 from kyanite.wire.smb2.body import FileId
 from kyanite.wire.smb2.crypto import NO_HASH
 
@@ -94,7 +95,7 @@ class Open:
     waiting: set[Waiting] = field(default_factory=set)
     """Requests that wait and end when this is closed."""
     position: int = 0
-    """As FilePositionInformation sets it. Nothing else uses it."""
+    """As FilePositionInformation or the last READ has set it. Nothing uses it."""
     scan: "Scan | None" = None
     """Of a directory: how far QUERY_DIRECTORY has come."""
     keeps_last_write: bool = False
@@ -105,6 +106,8 @@ class Open:
     """What the client has reserved beyond the length of the file. It ends with the open, and costs nothing."""
     watch: Watch | None = None
     """Of a directory that the client watches."""
+    writes: PendingWrites = field(default_factory=PendingWrites)
+    """Requests that depend on earlier WRITEs of this open wait for ``writes.drained()``."""
     break_target: BreakTarget | None = None
     """Kept here as long as its client may cache what is open."""
 

@@ -214,9 +214,7 @@ class Handles(RuleBasedStateMachine):
         mine = [each for each in own.locks if each[:2] == (start, length)]
         assert self.files.unlock(node.id, own.id, Range(start, length)) == bool(mine)
         if mine:
-            own.locks.reverse()
-            own.locks.remove(mine[-1])
-            own.locks.reverse()
+            own.locks.remove(max(mine, key=lambda each: each[2]))
 
     @rule(nth=st.integers(0, 99), to=st.sampled_from(TARGETS), by_handle=st.booleans())
     def move(self, nth: int, to: str, by_handle: bool) -> None:

@@ -8,7 +8,7 @@ and runs it again. CREATE returns a ``Wait`` instead, since it has sent the brea
 A client that has lost its connection cannot answer. If it must, its handles are closed instead (MS-SMB2 §3.3.4.7).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -157,18 +157,6 @@ def break_grants(
     if not closed:
         return Broken((opened, others), waits)
     return Broken(_without(tx, share_id, (opened, others), closed), waits)
-
-
-def break_by_handles(
-    tx: Transaction, share_id: int, present: OpenHandles, handle_ids: Iterable[int], event: Event
-) -> None:
-    """Break what a write or a lock through each of these handles takes from others. Nothing waits for that."""
-    left: OpenHandles | None = present
-    for handle_id in handle_ids:
-        if left is None or not left[0].grants:
-            return
-        own = next((each.caching_key for each in left[1] if each.id == handle_id), b"")
-        left = break_grants(tx, share_id, left, event, own).present
 
 
 def _without(

@@ -77,6 +77,8 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The lease key that its client opened it with, if it did."""
     is_watching: bool = False
     """Whether it watches the directory that it has open."""
+    lock_sequences: bytes = b""
+    """Which LOCK requests were carried out: see ``rules/lock_sequences.py``."""
 
     @property
     def open(self) -> Open:

@@ -17,6 +17,7 @@ from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.request import Answer, Failed
 from kyanite.services.smb.sessions import negotiation, session_setup
 from kyanite.services.smb.sessions.logon_delays import LogonDelays
+from kyanite.services.smb.sessions.registry import SessionRegistry
 from kyanite.services.smb.state import ClientState, Session, TreeConnect
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import compound, crypto, frame, header, negotiate, transform
@@ -38,12 +39,19 @@ _LEASE_BREAK_SIZE = 44
 
 class Connection:
     def __init__(
-        self, environment: SmbEnvironment, transport: Transport, address: str, delays: LogonDelays
+        self,
+        environment: SmbEnvironment,
+        transport: Transport,
+        address: str,
+        *,
+        registry: SessionRegistry,
+        delays: LogonDelays,
     ) -> None:
         self._environment = environment
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self.state = ClientState(address)
+        self.registry = registry
         self.window = CreditWindow()
         self.waiting: dict[int, PartRequest] = {}
         self._own_handlers: dict[int, Handler] = {
@@ -263,6 +271,7 @@ class Connection:
         self.state.logons.pop(session.id, None)
         for each in list(session.trees.values()):
             await self.end_tree(session, each)
+        await self.registry.remove(session)
 
     async def end_tree(self, session: Session, tree: TreeConnect) -> None:
         session.trees.pop(tree.id, None)

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.request import Answer, Client, Failed
+from kyanite.services.smb.sessions.registry import SessionRegistry
 from kyanite.services.smb.state import ClientState, Open, Session, TreeConnect
 from kyanite.wire.smb2.body import Data
 from kyanite.wire.smb2.header import Header
@@ -22,6 +23,7 @@ class OwnClient(Client, Protocol):
     """The connection, as its own handlers use it."""
 
     state: ClientState
+    registry: SessionRegistry
 
     async def end_session(self, session: Session) -> None:
         """Forget the session, end its requests that wait, and close everything that it has open."""

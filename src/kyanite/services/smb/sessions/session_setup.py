@@ -31,7 +31,7 @@ async def set_up_session(request: PartRequest, *, delays: LogonDelays) -> Answer
     setup = session.decode_setup(request.message)
     state = request.client.state
     if setup.flags & session.BINDING:
-        raise Failed(_refused_binding(request))
+        raise Failed(await _refused_binding(request))
     pending = _pending_logon(request)
     existing = state.sessions.get(request.session_id)
     try:
@@ -53,11 +53,12 @@ async def set_up_session(request: PartRequest, *, delays: LogonDelays) -> Answer
     return Answer(session.encode_setup(0, outcome.token), Status.MORE_PROCESSING_REQUIRED)
 
 
-def _refused_binding(request: PartRequest) -> Status:
+async def _refused_binding(request: PartRequest) -> Status:
     """One channel is all that a session has (§3.3.5.5): binding it to a second connection is refused."""
     if not request.session_id:
         return Status.INVALID_PARAMETER
-    is_known = request.session_id in request.client.state.sessions
+    registry, accounts = request.client.registry, request.environment.accounts
+    is_known = await registry.is_known(request.session_id, accounts.values())
     return Status.REQUEST_NOT_ACCEPTED if is_known else Status.USER_SESSION_DELETED
 
 
@@ -113,6 +114,10 @@ async def _succeed(
         return _set_up_again(request, logged_on, existing)
     made = await _new_session(request, setup, pending, logged_on)
     assert made.security is not None
+    registry = request.client.registry
+    if setup.previous_session_id not in (0, made.id):
+        await registry.end(setup.previous_session_id, made.account)
+    await registry.add(request.client, made)
     request.client.state.sessions[made.id] = made
     request.found_session = made
     request.is_signed = True
