@@ -3,8 +3,8 @@
     with Smbd(shares=["first", "second"]) as smbd:
         login = smbd.login
 
-It listens on a free port of loopback and keeps everything in a temporary folder. The client's user is an ordinary one:
-root would be above the permissions of files.
+It listens on a free port of loopback and keeps everything in a temporary folder. The client's user is an ordinary one
+unless ``user_id`` says otherwise: root would be above the permissions of files.
 """
 
 import contextlib
@@ -64,13 +64,14 @@ class SmbdFailed(Exception):
 class Smbd:
     """One smbd and its shares."""
 
-    def __init__(self, shares: Sequence[str], *, more_options: str = "") -> None:
-        self._own_folder = tempfile.TemporaryDirectory(prefix="smbd-", ignore_cleanup_errors=True)
+    def __init__(
+        self, shares: Sequence[str], *, parent: Path | None = None, user_id: int | None = None
+    ) -> None:
+        self._own_folder = tempfile.TemporaryDirectory(prefix="smbd-", dir=parent, ignore_cleanup_errors=True)
         self.folder = Path(self._own_folder.name)
         self.shares = tuple(shares)
-        self._more_options = more_options
         self._process: subprocess.Popen[bytes] | None = None
-        self._user = pwd.getpwuid(os.getuid() or _DAEMON_ID)
+        self._user = pwd.getpwuid(os.getuid() or _DAEMON_ID if user_id is None else user_id)
         self.login = Login(0, self._user.pw_name, PASSWORD)
 
     def __enter__(self) -> Self:
@@ -134,9 +135,7 @@ class Smbd:
 
     def _configured(self) -> str:
         shares = [_SHARE.format(name=share, path=self.share_folder(share)) for share in self.shares]
-        return "".join(
-            [_GLOBAL.format(port=self.login.port, folder=self.folder), self._more_options, *shares]
-        )
+        return "".join([_GLOBAL.format(port=self.login.port, folder=self.folder), *shares])
 
     def _add_user(self) -> None:
         subprocess.run(

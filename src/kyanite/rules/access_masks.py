@@ -31,6 +31,8 @@ EVERYTHING = 0x001F01FF
 UNKNOWN = 0x0CE0FE00
 """Bits that stand for no right."""
 WRITES = WRITE_DATA | APPEND_DATA
+READS = 0x001200A9
+"""All that changes nothing: to read, to execute, and to wait."""
 
 _GENERIC = {
     GENERIC_READ: 0x00120089,

@@ -11,7 +11,7 @@ from kyanite.model.files.tree import FilePath
 from kyanite.wire import security_descriptor
 from kyanite.wire.smb2.info import security
 from kyanite.wire.smb2.status import Status
-from tests.services.smb.client import ALL_ACCESS, READ_ATTRIBUTES, SHARE, Client
+from tests.services.smb.client import ALL_ACCESS, READ_ATTRIBUTES, SHARE, Client, Membership
 
 SUPERSEDE, OPEN, CREATE, OPEN_IF, OVERWRITE, OVERWRITE_IF = range(6)
 SUPERSEDED, OPENED, CREATED, OVERWRITTEN = range(4)
@@ -122,8 +122,9 @@ def test_dispositions(
         ({"attributes": 0x10000}, Status.INVALID_PARAMETER),
         ({"access": 0}, Status.ACCESS_DENIED),
         ({"access": 0x200}, Status.ACCESS_DENIED),
-        ({"access": 0x00100000}, Status.ACCESS_DENIED),
-        ({"access": 0x00100080}, Status.SUCCESS),
+        ({"access": 0x00200000}, Status.ACCESS_DENIED),
+        ({"access": 0x00100000}, Status.SUCCESS),
+        ({"access": 0x08000000, "attributes": 0x8}, Status.ACCESS_DENIED),
         ({"access": 0x04000000}, Status.ACCESS_DENIED),
         ({"access": 0x01000000}, Status.PRIVILEGE_NOT_HELD),
         ({"options": DIRECTORY, "attributes": TEMPORARY}, Status.INVALID_PARAMETER),
@@ -335,3 +336,17 @@ def descriptor_of(client: Client, path: str) -> str:
         return security_descriptors.load(snap, client.tree.share_id, found.entry.permission)
 
     return client.run(client.engine.read(body))
+
+
+# --- Dead processes
+
+
+def test_a_handle_of_a_dead_process_forbids_nothing() -> None:
+    dead = Client(membership=Membership(b"dead process"))
+    dead.make_file("f", b"12345")
+    dead.create("f", sharing=0)
+    living = Client(dead.engine)
+    assert living.create("f").status is Status.SHARING_VIOLATION
+    after = Client(dead.engine, Membership(dead=[b"dead process"]))
+    assert after.create("f", sharing=0).status is Status.SUCCESS
+    assert living.create("f").status is Status.SHARING_VIOLATION

@@ -28,7 +28,7 @@ async def close(request: Request) -> Answer:
 
 async def close_open(opened: Open, *, wants_entry: bool = False) -> Entry | None:
     """Close one open as its client does, and forget it. What it was, if wanted."""
-    opened.tree.opens.pop(opened.id.volatile, None)
+    _forget(opened)
     if opened.tree.share is None:
         return None
     await opened.writes.drained()
@@ -43,6 +43,13 @@ async def close_open(opened: Open, *, wants_entry: bool = False) -> Entry | None
     closed = await engine.run(partial(body, may_delete=True))
     assert closed is not None
     return closed.entry
+
+
+def _forget(opened: Open) -> None:
+    """No request finds the open any more, and those that wait end."""
+    opened.tree.opens.pop(opened.id.volatile, None)
+    for each in tuple(opened.waiting):
+        each.interrupt_at_close()
 
 
 def _close(tx: Transaction, *, opened: Open, wants_entry: bool, may_delete: bool) -> Closed | None:
@@ -61,7 +68,7 @@ async def close_opens(opens: Iterable[Open]) -> None:
     with its share, is closed already."""
     by_tree: dict[TreeConnect, list[Open]] = {}
     for each in opens:
-        each.tree.opens.pop(each.id.volatile, None)
+        _forget(each)
         await each.writes.drained()
         if each.tree.share is not None and each.snapshot is None:
             by_tree.setdefault(each.tree, []).append(each)

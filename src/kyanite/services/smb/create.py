@@ -5,25 +5,28 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from kyanite.engine.api import Transaction
+from kyanite.engine.api import Snapshot, Transaction
+from kyanite.model.files.entry import Entry
 from kyanite.model.files.file import scope_of
-from kyanite.model.files.opens import opening, waits
-from kyanite.model.files.opens.caching import NOTHING_GRANTED
+from kyanite.model.files.opens import opening, snapshot_opening, waits
+from kyanite.model.files.opens.caching import NOTHING_GRANTED, Granted
 from kyanite.model.files.opens.opening import MustChange, Opened, OpenRequest
+from kyanite.model.files.opens.snapshot_opening import SnapshotOpen
 from kyanite.model.files.opens.waits import Wait
 from kyanite.model.files.tree import FilePath
 from kyanite.rules import create_options, file_names
-from kyanite.rules.create_options import NON_DIRECTORY_FILE, CreateTerms
+from kyanite.rules.create_options import NON_DIRECTORY_FILE, Action, CreateTerms
+from kyanite.rules.file_names import SmbPath
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.smb import caching, contexts
 from kyanite.services.smb.breaks import BreakTarget
 from kyanite.services.smb.close import allocation_of, closed_file
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, TreeConnect
+from kyanite.values import Instant
 from kyanite.wire.smb2 import create as codec
 from kyanite.wire.smb2.body import FileId
 from kyanite.wire.smb2.create import CreateAction, CreateRequest, CreateResponse, OplockLevel
-from kyanite.wire.smb2.create_contexts import CreateContexts
 from kyanite.wire.smb2.header import DFS
 from kyanite.wire.smb2.status import Status
 
@@ -35,16 +38,17 @@ async def create(request: Request) -> Answer:
     wanted = codec.decode(request.message)
     if request.tree.share is None:
         raise Failed(Status.OBJECT_NAME_NOT_FOUND)
-    open_request = _open_request(request, wanted)
-    opened = await _opened(request, open_request)
+    path, terms = _checked(request, wanted)
+    names, second = contexts.snapshot_of(path, wanted.contexts)
+    if second is not None:
+        return await _open_in_snapshot(request, wanted, names, terms, second)
+    opened = await _opened(request, _open_request(request, wanted, names, terms))
     new = _register(request, opened)
-    level = caching.level_of(wanted, opened)
-    response = _response(new, opened, level, wanted.contexts)
-    return Answer(codec.encode(response, contexts.response(new, opened, level, wanted.contexts)))
+    return _answer(new, opened.entry, opened.action, caching.level_of(wanted, opened), opened.caching, wanted)
 
 
-def _open_request(request: Request, wanted: CreateRequest) -> OpenRequest:
-    """What the model opens, once the request itself is found to be allowed."""
+def _checked(request: Request, wanted: CreateRequest) -> tuple[SmbPath, CreateTerms]:
+    """What the request names, and how, if that is allowed whatever it names."""
     if wanted.contexts.extended_attributes:
         raise Failed(Status.EAS_NOT_SUPPORTED)
     terms = CreateTerms(
@@ -63,9 +67,15 @@ def _open_request(request: Request, wanted: CreateRequest) -> OpenRequest:
         if terms.wants_directory:
             raise Refused(Reason.NOT_A_DIRECTORY)
         terms = terms._replace(options=terms.options | NON_DIRECTORY_FILE)
+    return path, terms
+
+
+def _open_request(
+    request: Request, wanted: CreateRequest, names: tuple[str, ...], terms: CreateTerms
+) -> OpenRequest:
     client, session, account = request.client, request.session, request.tree.account
     return OpenRequest(
-        path.names,
+        names,
         terms,
         account.store.membership.id,
         session.id,
@@ -76,6 +86,26 @@ def _open_request(request: Request, wanted: CreateRequest) -> OpenRequest:
         wanted.contexts.allocation_size or 0,
         caching.requested(wanted, client.client_guid),
     )
+
+
+async def _open_in_snapshot(
+    request: Request, wanted: CreateRequest, names: tuple[str, ...], terms: CreateTerms, second: Instant
+) -> Answer:
+    tree_connect = request.tree
+
+    def body(snap: Snapshot) -> SnapshotOpen:
+        share = tree_connect.share
+        assert share is not None
+        share_id = tree_connect.load(snap).id
+        return snapshot_opening.open_in_snapshot(snap, share, share_id, second, names, terms)
+
+    path, entry, granted = await tree_connect.account.store.engine.read(body)
+    number = next(_volatile_ids)
+    new = Open(
+        tree_connect, FileId(number, number), entry.id, granted, terms.options, entry.is_directory, path
+    )
+    request.opened(new)
+    return _answer(new, entry, Action.OPENED, OplockLevel.NONE, NOTHING_GRANTED, wanted)
 
 
 def _name_in_share(request: Request, name: str) -> str:
@@ -99,13 +129,14 @@ async def _opened(request: Request, wanted: OpenRequest) -> Opened:
 
 async def _run(request: Request, wanted: OpenRequest, *, may_change: bool) -> Opened | MustChange:
     tree_connect = request.tree
-    engine, share = tree_connect.account.store.engine, tree_connect.share
+    store, share = tree_connect.account.store, tree_connect.share
     assert share is not None
     body = partial(_body, tree_connect=tree_connect, may_change=may_change)
     return await waits.run_until_done(
-        engine,
+        store.engine,
         partial(body, wanted=wanted),
         scope_of(FilePath(share, wanted.names)),
+        membership=store.membership,
         durable=may_change,
         waiting=request.wait,
         again=partial(body, wanted=replace(wanted, has_waited=True)),
@@ -136,9 +167,13 @@ def _register(request: Request, opened: Opened) -> Open:
     return new
 
 
-def _response(new: Open, opened: Opened, level: OplockLevel, wanted: CreateContexts) -> CreateResponse:
-    described = closed_file(opened.entry)
-    if wanted.allocation_size and not new.is_directory:
-        allocation = max(described.allocation_size, allocation_of(wanted.allocation_size))
+def _answer(
+    new: Open, entry: Entry, action: Action, level: OplockLevel, granted: Granted, wanted: CreateRequest
+) -> Answer:
+    described = closed_file(entry)
+    expected = wanted.contexts.allocation_size
+    if expected and not new.is_directory:
+        allocation = max(described.allocation_size, allocation_of(expected))
         described = described._replace(allocation_size=allocation)
-    return CreateResponse(level, CreateAction(opened.action), *described, file_id=new.id)
+    response = CreateResponse(level, CreateAction(action), *described, file_id=new.id)
+    return Answer(codec.encode(response, contexts.response(new, entry, level, granted, wanted.contexts)))

@@ -8,7 +8,7 @@ and runs it again. CREATE returns a ``Wait`` instead, since it has sent the brea
 A client that has lost its connection cannot answer. If it must, its handles are closed instead (MS-SMB2 §3.3.4.7).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -159,6 +159,18 @@ def break_grants(
     return Broken(_without(tx, share_id, (opened, others), closed), waits)
 
 
+def break_by_handles(
+    tx: Transaction, share_id: int, present: OpenHandles, handle_ids: Iterable[int], event: Event
+) -> None:
+    """Break what a write or a lock through each of these handles takes from others. Nothing waits for that."""
+    left: OpenHandles | None = present
+    for handle_id in handle_ids:
+        if left is None or not left[0].grants:
+            return
+        own = next((each.caching_key for each in left[1] if each.id == handle_id), b"")
+        left = break_grants(tx, share_id, left, event, own).present
+
+
 def _without(
     tx: Transaction, share_id: int, present: OpenHandles, closed: Sequence[Handle]
 ) -> OpenHandles | None:
@@ -203,15 +215,16 @@ def grant(
     handle: Handle,
     request: CachingRequest,
     *,
-    is_created: bool = False,
+    is_emptied: bool = False,
 ) -> tuple[OpenFile, Granted]:
-    """Let a new handle cache what it can of what it requests. ``present`` is the file with its other handles."""
+    """Let a new handle cache what it can of what it requests. ``present`` is the file with its other handles, and
+    ``is_emptied`` says that opening it has made or overwritten the file."""
     opened, others = present
     if request is NO_CACHING:
         return opened, NOTHING_GRANTED
     is_lease = bool(request.lease)
     is_stat = oplocks.is_stat_open(handle.granted, against_lease=is_lease)
-    if not is_lease and is_stat and not is_created:
+    if not is_lease and is_stat and not is_emptied:
         return opened, NOTHING_GRANTED
     possible = oplocks.grantable(
         request.wanted,

@@ -428,12 +428,6 @@ def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) 
         raise Refused(Reason.DELETE_PENDING if opened.is_delete_pending else reason)
 
 
-def is_any_below(snap: Snapshot, share_id: int, directory_id: int) -> bool:
-    """Whether anything below a directory is open."""
-    base = keys.open_entries(share_id, directory_id)
-    return next(snap.scan(base, keys.after(base), limit=1), None) is not None
-
-
 def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
     """Let the handles of a renamed entry, if it has any, follow it to its new location."""
     share_id = target.tree.id

@@ -12,7 +12,8 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from kyanite.engine.api import Engine, Scope, Transaction
-from kyanite.model.files.opens import caching
+from kyanite.membership.api import Membership
+from kyanite.model.files.opens import caching, owners
 from kyanite.model.files.opens.caching import BreakNeeded
 from kyanite.rules.refusals import Reason, Refused
 
@@ -34,11 +35,12 @@ async def run_until_done(
     engine: Engine,
     body: Callable[[Transaction], T | Wait],
     *scopes: Scope,
+    membership: Membership,
     durable: bool,
     waiting: Callable[[Awaitable[None]], Awaitable[None]],
     again: Callable[[Transaction], T | Wait] | None = None,
 ) -> T:
-    """Run the body until it does not have to wait.
+    """Run the body until it does not have to wait, neither for the handles of a dead process.
 
     ``waiting`` awaits each pause: a request of SMB sends its interim response there. What it raises ends the wait.
     ``again`` is the body to run after a pause, if it is another one.
@@ -54,6 +56,12 @@ async def run_until_done(
             topic = needed.topic
             if not await engine.run(partial(caching.send_breaks, needed=needed), durable=False):
                 continue
+        except Refused as refusal:
+            if await owners.is_outdated(refusal, engine, membership):
+                continue
+            raise
+        if await owners.close_handles_of_dead(engine, membership):
+            continue
         if subscription is not None and subscription[0] == topic:
             await waiting(_pause(subscription[1], AGAIN_SECONDS))
             body = again or body
@@ -62,14 +70,19 @@ async def run_until_done(
 
 
 async def after_breaks(
-    engine: Engine, needed: BreakNeeded, attempt: Callable[[], Awaitable[T]], seconds: float
+    engine: Engine,
+    membership: Membership,
+    needed: BreakNeeded,
+    attempt: Callable[[], Awaitable[T]],
+    seconds: float,
 ) -> T:
     """Repeat what needs a break once clients have given up what they cache; refused if that takes too long."""
     clock = asyncio.get_running_loop().time
     ends_at = clock() + seconds
     while True:
         notifications = engine.subscribe(needed.topic)
-        if await engine.run(partial(caching.send_breaks, needed=needed), durable=False):
+        sent = await engine.run(partial(caching.send_breaks, needed=needed), durable=False)
+        if sent and not await owners.close_handles_of_dead(engine, membership):
             await _pause(notifications, min(AGAIN_SECONDS, ends_at - clock()))
         try:
             return await attempt()

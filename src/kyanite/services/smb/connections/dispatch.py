@@ -62,7 +62,8 @@ def check(request: PartRequest, chain: ChainState) -> CommandRow:
     row = COMMANDS.get(header.command)
     if row is None or not _are_flags_right(header):
         raise Failed(Status.INVALID_PARAMETER)
-    if is_related and (chain.is_first or session is None):
+    if is_related and (chain.session is None or session is None):
+        request.found_session = None  # So that all related requests behind it fail likewise.
         raise Failed(Status.INVALID_PARAMETER)
     _check_signature(request, session)
     if chain.create_status is not None and row.needs is Needs.OPEN:
@@ -132,8 +133,6 @@ def _find_open(request: PartRequest, chain: ChainState, *, is_related: bool) -> 
         found = chain.open if chain.open.tree.opens.get(chain.open.id.volatile) is chain.open else None
     elif file_id == CHAIN_FILE_ID and command == Command.IOCTL:
         return
-    elif file_id == CHAIN_FILE_ID and is_related:
-        raise Failed(Status.INVALID_PARAMETER)
     else:
         found = request.tree.opens.get(file_id.volatile)
         if found is not None and found.id != file_id:

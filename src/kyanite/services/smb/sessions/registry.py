@@ -72,7 +72,9 @@ class SessionRegistry:
         )
         with suppress(TimeoutError):
             async with asyncio.timeout(_LONGEST_SECONDS):
-                await waits.run_until_done(store.engine, body, durable=False, waiting=_wait)
+                await waits.run_until_done(
+                    store.engine, body, membership=store.membership, durable=False, waiting=_wait
+                )
 
     async def _follow(self, store: Store) -> None:
         """End the sessions that other processes want to be ended."""

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from kyanite.model.files import share as file_share
 from kyanite.model.files import tree
 from kyanite.model.files.entry import Entry
-from kyanite.services.smb.query_info import query_info
-from kyanite.services.smb.set_info import set_info
+from kyanite.services.smb.info.query_info import query_info
+from kyanite.services.smb.info.set_info import set_info
 from kyanite.services.smb.state import Open
 from kyanite.values import Instant
 from kyanite.wire import security_descriptor
@@ -338,6 +338,7 @@ def test_access_to_set_a_part(share: SmbShare, parts: int, needed: int) -> None:
 def test_access_to_read_a_descriptor(share: SmbShare) -> None:
     query = struct.pack("<HBBIHHIIIQQ", 41, SECURITY, 0, 65536, 0, 0, 0, DACL, 0, 0, 0)
     assert share.status_of(query_info, share.open("f", ALL & ~0x20000), query).name == "ACCESS_DENIED"
+    assert len(descriptor_of(share, share.open("f", 0x80), 0)) == 20
     system = struct.pack("<HBBIHHIIIQQ", 41, SECURITY, 0, 65536, 0, 0, 0, SACL, 0, 0, 0)
     assert share.status_of(query_info, share.open("f"), system).name == "ACCESS_DENIED"
 

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from kyanite.services.smb.query_info import query_info
+from kyanite.services.smb.info.query_info import query_info
 from kyanite.services.smb.state import Open
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2.negotiate import Dialect
@@ -152,14 +152,6 @@ def test_buffers_that_are_too_small(share: SmbShare, information_class: int, fix
 def test_normalized_names_are_of_3_1_1() -> None:
     share = SmbShare(Dialect.SMB_3_0)
     assert status_of(share, share.open(""), FILE, 48) == "NOT_SUPPORTED"
-
-
-def test_a_pipe_is_no_file(share: SmbShare) -> None:
-    pipe = share.open_pipe()
-    assert query(share, pipe, FILE, 5) == struct.pack("<QQIBBH", 4096, 0, 1, 1, 0, 0)
-    assert status_of(share, pipe, FILE, 4) == "INVALID_INFO_CLASS"
-    assert status_of(share, pipe, FILE_SYSTEM, 3) == "INVALID_DEVICE_REQUEST"
-    assert status_of(share, pipe, SECURITY, 0) == "NOT_SUPPORTED"
 
 
 def test_the_volume(share: SmbShare) -> None:

@@ -1,13 +1,12 @@
 """QUERY_INFO: what is known of an open file, of its volume, and who may do what with it (MS-SMB2 §3.3.5.20)."""
 
-from kyanite.services.smb import descriptors, volume
 from kyanite.services.smb.handler_checks import READ_ATTRIBUTES, READ_EA, check_access, check_size
-from kyanite.services.smb.information import file_information
+from kyanite.services.smb.info import descriptors, volume
+from kyanite.services.smb.info.entry import file_information
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.wire.smb2.body import encode_output
-from kyanite.wire.smb2.filetime import NO_TIMES
 from kyanite.wire.smb2.info import file, file_system, messages
-from kyanite.wire.smb2.info.file import FileClass, FileInformation
+from kyanite.wire.smb2.info.file import FileClass
 from kyanite.wire.smb2.info.messages import InfoType, QueryInfoRequest
 from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
@@ -24,21 +23,6 @@ _REFUSED: dict[int, Status] = {
     FileClass.ALTERNATE_NAME: Status.OBJECT_NAME_NOT_FOUND,
 }
 """Every file has these, and none has anything in them: no extended attributes, no short name."""
-_PIPE = FileInformation(
-    times=NO_TIMES,
-    file_attributes=0x80,
-    allocation_size=4096,
-    end_of_file=0,
-    number_of_links=1,
-    is_delete_pending=True,
-    is_directory=False,
-    file_id=0,
-    volume_id=0,
-    granted_access=0,
-    position=0,
-    mode=0,
-    path="",
-)
 
 
 async def query_info(request: Request) -> Answer:
@@ -58,8 +42,6 @@ async def query_info(request: Request) -> Answer:
 
 async def _query_file(request: Request, wanted: int) -> bytes:
     opened = request.open
-    if opened.tree.share is None:
-        return _query_pipe(wanted)
     check_access(opened, _NEEDED_ACCESS.get(wanted, 0))
     if wanted in _REFUSED:
         raise Failed(_REFUSED[wanted])
@@ -67,13 +49,6 @@ async def _query_file(request: Request, wanted: int) -> bytes:
         raise Failed(Status.NOT_SUPPORTED)
     described = await opened.tree.account.store.engine.read(opened.describe)
     return file.encode(wanted, file_information(opened, described))
-
-
-def _query_pipe(wanted: int) -> bytes:
-    """Clients ask a pipe only whether it is a file."""
-    if wanted != FileClass.STANDARD:
-        raise Failed(Status.INVALID_INFO_CLASS)
-    return file.encode(wanted, _PIPE)
 
 
 def _fitted(data: bytes, fixed_bytes: int, query: QueryInfoRequest) -> Answer:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from kyanite.model.files import scan
-from kyanite.services.smb.query_directory import query_directory
+from kyanite.services.smb.info.query_directory import query_directory
 from kyanite.services.smb.state import Open
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2.status import Status

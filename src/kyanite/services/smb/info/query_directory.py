@@ -16,7 +16,7 @@ from kyanite.model.files.tree import FilePath
 from kyanite.rules import wildcards
 from kyanite.rules.file_names import MAX_NAME_UNITS, fold
 from kyanite.services.smb.handler_checks import LIST_DIRECTORY, check_access, check_size
-from kyanite.services.smb.information import allocation_size, attributes_of, file_id_of, times_of
+from kyanite.services.smb.info.entry import allocation_size, attributes_of, file_id_of, times_of
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, Scan
 from kyanite.wire.smb2 import query_directory as codec

@@ -30,14 +30,15 @@ from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
 
 MAX_BYTES = 64 * 1024
-_PARTS = security.OWNER | security.GROUP | security.DACL | security.SACL
+_READ_CONTROL_PARTS = security.OWNER | security.GROUP | security.DACL
+"""A client that asks for none of them gets an empty descriptor, whatever it was granted."""
+_PARTS = _READ_CONTROL_PARTS | security.SACL
 
 
 async def query(request: Request, query: QueryInfoRequest) -> Answer:
     opened, parts = request.open, query.additional_information
-    if opened.tree.share is None:
-        raise Failed(Status.NOT_SUPPORTED)
-    check_access(opened, READ_CONTROL)
+    if parts & _READ_CONTROL_PARTS:
+        check_access(opened, READ_CONTROL)
     if parts & security.SACL:
         check_access(opened, ACCESS_SYSTEM_SECURITY)
 
@@ -53,8 +54,6 @@ async def query(request: Request, query: QueryInfoRequest) -> Answer:
 
 async def change(request: Request, change: SetInfoRequest) -> None:
     opened, parts = request.open, change.additional_information & _PARTS
-    if opened.tree.share is None:
-        raise Failed(Status.NOT_SUPPORTED)
     if parts & (security.OWNER | security.GROUP):
         check_access(opened, WRITE_OWNER)
     if parts & security.DACL:
