@@ -91,4 +91,5 @@ async def after_breaks(
 async def _pause(notifications: AsyncIterator[None], seconds: float) -> None:
     """Until a notification, or so long; an engine that was closed ends it, too."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(anext(notifications, None), seconds)
+        async with asyncio.timeout(seconds):
+            await anext(notifications, None)
