@@ -98,15 +98,15 @@ class Connection:
     # Receiving
 
     def _receive(self, message: memoryview) -> None:
-        kind = frame.kind_of(message)
         encrypted_by = None
-        if kind is Kind.ENCRYPTED:
+        if message[:4] != header.MAGIC:
+            kind = frame.kind_of(message)
+            if kind is Kind.SMB1:
+                self._receive_smb1(message)
+                return
+            if kind is not Kind.ENCRYPTED:
+                raise invalid()
             encrypted_by, message = self._decrypted(message)
-        elif kind is Kind.SMB1:
-            self._receive_smb1(message)
-            return
-        elif kind is Kind.COMPRESSED:
-            raise invalid()
         self._has_begun = True
         parts = compound.split(message)
         if (self.state.negotiated is None) != (parts[0].header.command == Command.NEGOTIATE):
