@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from time import monotonic
 from typing import NamedTuple, Protocol
 
 from kyanite.engine.api import EngineBusy, EngineError, EngineFull
@@ -9,7 +10,7 @@ from kyanite.rules.refusals import Refused
 from kyanite.services.smb.connections.credits import CreditWindow
 from kyanite.services.smb.connections.dispatch import ChainState, check
 from kyanite.services.smb.connections.part_request import Handler, OwnClient, PartRequest
-from kyanite.services.smb.environment import SmbEnvironment
+from kyanite.services.smb.environment import CompletedRequest, SmbEnvironment
 from kyanite.services.smb.request import Failed
 from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.state import Session
@@ -127,6 +128,8 @@ class Chain:
         return self._request
 
     async def run(self) -> None:
+        on_completed = self._environment.on_completed
+        began_at = 0.0 if on_completed is None else monotonic()
         last = len(self._parts) - 1
         for number, (header, message) in enumerate(self._parts):
             self._is_last = number == last
@@ -145,6 +148,8 @@ class Chain:
             if not request.async_id:
                 self._grant(header, status)
             self._responses.append(_Response(request, (body,) if isinstance(body, bytes) else body, status))
+            if on_completed is not None:
+                on_completed(_completed(request, status, monotonic() - began_at))
         self._request = None
         self._send()
 
@@ -236,6 +241,18 @@ class Chain:
 
     def forget(self, request: PartRequest) -> None:
         self._host.resumed(self, request)
+
+
+def _completed(request: PartRequest, status: Status, seconds: float) -> CompletedRequest:
+    session = request.found_session
+    return CompletedRequest(
+        request.header.command,
+        status,
+        "" if session is None else session.account.name,
+        request.client.client_address,
+        seconds,
+        len(request.message),
+    )
 
 
 def _failed(failure: Exception, command: int) -> tuple[bytes, Status]:
