@@ -20,12 +20,12 @@ def files(share: Share) -> KyaniteShare:
 def test_all_information(smbclient: SmbClient, share: Share) -> None:
     share.put("File.txt", b"text")
     smbclient("utimes File.txt 2020:01:02-03:04:05 2021:01:02-03:04:05 2022:01:02-03:04:05 -1")
-    shown = smbclient("setmode File.txt +h", "allinfo File.txt")
-    assert "create_time:    Thu Jan  2 03:04:05 2020 UTC" in shown
-    assert "access_time:    Sat Jan  2 03:04:05 2021 UTC" in shown
-    assert "write_time:     Sun Jan  2 03:04:05 2022 UTC" in shown
-    assert "stream: [::$DATA], 4 bytes" in shown
-    assert re.search(r"attributes: \w*H\w* ", shown)
+    output = smbclient("setmode File.txt +h", "allinfo File.txt")
+    assert "create_time:    Thu Jan  2 03:04:05 2020 UTC" in output
+    assert "access_time:    Sat Jan  2 03:04:05 2021 UTC" in output
+    assert "write_time:     Sun Jan  2 03:04:05 2022 UTC" in output
+    assert "stream: [::$DATA], 4 bytes" in output
+    assert re.search(r"attributes: \w*H\w* ", output)
 
 
 def test_rest_shows_what_smb_has_set(smbclient: SmbClient, files: KyaniteShare) -> None:
@@ -43,8 +43,8 @@ def test_rest_shows_what_smb_has_set(smbclient: SmbClient, files: KyaniteShare) 
 def test_the_volume_is_the_quota(smbclient: SmbClient, files: KyaniteShare) -> None:
     files.rest.set_share_quota(3)
     files.put("File.txt", bytes(MEBIBYTE))
-    shown = smbclient("du")
-    assert "786432 blocks of size 4096. 786176 blocks available" in shown
+    output = smbclient("du")
+    assert "786432 blocks of size 4096. 786176 blocks available" in output
 
 
 def test_previous_versions(smbclient: SmbClient, files: KyaniteShare) -> None:
@@ -54,9 +54,9 @@ def test_previous_versions(smbclient: SmbClient, files: KyaniteShare) -> None:
     files.rest.create_snapshot()
     files.rest.get_file_client("Folder/gone").delete_file()
     files.put("Folder/File.txt", b"newer")
-    shown = smbclient(r"allinfo Folder\File.txt")
-    (token,) = re.findall(r"@GMT-[-.\d]+", shown)
-    assert shown.endswith("size: 3\n")
+    output = smbclient(r"allinfo Folder\File.txt")
+    (token,) = re.findall(r"@GMT-[-.\d]+", output)
+    assert output.endswith("size: 3\n")
     smbclient(rf"get {token}\Folder\File.txt old", r"get Folder\File.txt new")
     assert (smbclient.folder / "old").read_bytes() == b"old"
     assert (smbclient.folder / "new").read_bytes() == b"newer"
@@ -81,8 +81,8 @@ def test_server_side_copy(smbclient: SmbClient, files: KyaniteShare) -> None:
 def test_security_descriptors_are_those_of_rest(smbclient: SmbClient, files: KyaniteShare) -> None:
     text = "O:BAG:BUD:P(A;;FA;;;BA)(D;;GW;;;S-1-5-21-1-2-3-1001)"
     files.rest.get_file_client("File.txt").create_file(4, file_permission=text)
-    shown = smbclient("showacls", "ls File.txt")
-    assert "Owner SID:\tS-1-5-32-544" in shown
-    assert "Group SID:\tS-1-5-32-545" in shown
-    assert re.search(r"ACCESS DENIED.*?SID: S-1-5-21-1-2-3-1001", shown, re.DOTALL)
-    assert "SEC_DESC_DACL_PROTECTED" in shown
+    output = smbclient("showacls", "ls File.txt")
+    assert "Owner SID:\tS-1-5-32-544" in output
+    assert "Group SID:\tS-1-5-32-545" in output
+    assert re.search(r"ACCESS DENIED.*?SID: S-1-5-21-1-2-3-1001", output, re.DOTALL)
+    assert "SEC_DESC_DACL_PROTECTED" in output
