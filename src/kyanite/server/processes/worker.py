@@ -53,6 +53,8 @@ class Worker:
     maintainer: str
     """The name of the worker that does the maintenance for all."""
     server_guid: bytes
+    secret: bytes
+    """What all workers know, and nobody else: it is never stored."""
 
     def __call__(self, workers: Mapping[str, Slot], context: ProcessContext) -> None:
         """``workers`` are the slots of all workers by name, this one's among them."""
@@ -119,6 +121,7 @@ class Worker:
                     served,
                     self.clock,
                     self.server_guid,
+                    secret=self.secret,
                     requires_encryption=self.config.smb_requires_encryption,
                 )
                 limits = SmbLimits(connections=connections_max())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from kyanite.model.accounts import Account
 from kyanite.services.smb.breaks import BreakDelivery
 from kyanite.services.smb.change_feeds import ChangeFeeds
+from kyanite.services.smb.sessions.sealed_keys import SECRET_BYTES
 from kyanite.services.smb.write_queue import WriteQueues
 from kyanite.values import Instant
 
@@ -21,6 +22,8 @@ class SmbEnvironment:
     is_durable: bool = True
     """Whether a WRITE is answered when its bytes are on disk; else that is promised by FLUSH and CLOSE only."""
     random_bytes: Callable[[int], bytes] = os.urandom
+    secret: bytes = field(default_factory=lambda: os.urandom(SECRET_BYTES))
+    """Known to all workers of this server, and in memory only."""
     change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)
     write_queues: WriteQueues = field(default_factory=WriteQueues)
     breaks: BreakDelivery = field(default_factory=BreakDelivery)

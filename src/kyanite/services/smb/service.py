@@ -6,12 +6,13 @@ from kyanite.services.smb.connections.connection import Connection
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.sessions.logon_delays import LogonDelays
 from kyanite.services.smb.sessions.registry import SessionRegistry
+from kyanite.services.smb.sessions.sealed_keys import SealedKeys
 from kyanite.wire.smb2.transport import Connect, Transport
 
 
 def smb_service(environment: SmbEnvironment) -> Connect:
     """What the front end calls for each client that connects."""
-    registry = SessionRegistry()
+    registry = SessionRegistry(SealedKeys(environment.secret, environment.random_bytes))
     delays = LogonDelays(asyncio.get_running_loop().time)
 
     def connect(transport: Transport, address: str) -> Connection:

@@ -179,7 +179,7 @@ async def test_guessing_is_slowed_down(smb: SmbService, monkeypatch: pytest.Monk
         (0x0302, (), Status.SUCCESS),
         (0x0311, (2,), Status.SUCCESS),
         (0x0311, (), Status.ACCESS_DENIED),
-        (0x0311, (3,), Status.ACCESS_DENIED),
+        (0x0311, (9,), Status.ACCESS_DENIED),
     ],
 )
 @pytest.mark.parametrize("by", ["option", "service properties"])
@@ -200,7 +200,8 @@ async def test_encryption_is_required(
 
 
 @pytest.mark.parametrize(
-    ("dialect", "ciphers"), [(0x0300, ()), (0x0302, ()), (0x0311, (1,)), (0x0311, (2,)), (0x0311, (4,))]
+    ("dialect", "ciphers"),
+    [(0x0300, ()), (0x0302, ()), (0x0311, (1,)), (0x0311, (2,)), (0x0311, (4,)), (0x0311, (3,))],
 )
 async def test_encrypted_requests(smb: SmbService, dialect: int, ciphers: tuple[int, ...]) -> None:
     await smb.make_share()

@@ -27,6 +27,11 @@ class SessionRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     owner: bytes
     account: str
+    dialect: int
+    signing_algorithm: int
+    cipher: int
+    sealed_key: bytes
+    """The signing key, which only the processes of this server can read."""
 
 
 decode_session: Callable[[bytes], SessionRecord] = msgspec.msgpack.Decoder(SessionRecord).decode

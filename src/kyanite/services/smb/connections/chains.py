@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from kyanite.engine.api import EngineBusy, EngineError, EngineFull
+from kyanite.model.files.opens import owners
 from kyanite.rules.refusals import Refused
 from kyanite.services.smb.connections.credits import CreditWindow
 from kyanite.services.smb.connections.dispatch import ChainState, check
@@ -136,7 +137,13 @@ class Chain:
 
     async def _outcome(self, request: PartRequest) -> tuple[bytes | Sequence[Data], Status]:
         try:
-            return await self._handler(request)(request)
+            handler = self._handler(request)
+            try:
+                return await handler(request)
+            except Refused as refusal:
+                if await _is_outdated(refusal, request):
+                    return await handler(request)
+                raise
         except Failed as failed:
             return failed.body, failed.status
         except Refused as refused:
@@ -177,8 +184,8 @@ class Chain:
             self._grant(header, status)
         security = None
         flags = RESPONSE | header.flags & _REPEATED_FLAGS
-        if request.is_signed and not request.is_encrypted:
-            security = request.session.security
+        if request.signed_by is not None and not request.is_encrypted:
+            security = request.signed_by
             flags |= SIGNED
         answered = Header(
             header.command,
@@ -254,3 +261,11 @@ class Chain:
 
     def forget(self, request: PartRequest) -> None:
         self._host.resumed(self, request)
+
+
+async def _is_outdated(refusal: Refused, request: PartRequest) -> bool:
+    """Whether handles of a dead process may have caused the refusal, and are closed now."""
+    if request.found_tree is None:
+        return False
+    store = request.found_tree.account.store
+    return await owners.is_outdated(refusal, store.engine, store.membership)

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.request import Answer, Client, Failed
 from kyanite.services.smb.sessions.registry import SessionRegistry
+from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.state import ClientState, Open, Session, TreeConnect
 from kyanite.wire.smb2.body import Data
 from kyanite.wire.smb2.header import Header
@@ -59,9 +60,9 @@ class PartRequest:
         "found_session",
         "found_tree",
         "header",
-        "is_signed",
         "message",
         "session_id",
+        "signed_by",
         "tree_id",
     )
 
@@ -86,8 +87,8 @@ class PartRequest:
         self.found_session: Session | None = None
         self.found_tree: TreeConnect | None = None
         self.found_open: Open | None = None
-        self.is_signed = False
-        """Whether the response is."""
+        self.signed_by: SessionSecurity | None = None
+        """Who signs the response, if anyone does."""
         self.after_encoding: Callable[[Sequence[Data]], None] | None = None
         """Called with the response as it is sent."""
         self.async_id = 0

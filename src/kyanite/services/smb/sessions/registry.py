@@ -6,13 +6,16 @@ process. That session ends, with all that it has open, before the new one begins
 
 import asyncio
 from collections.abc import Awaitable, Iterable
+from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kyanite.engine.api import EngineClosed, EngineError
 from kyanite.model.accounts import Account, Store
 from kyanite.model.files.opens import sessions, waits
 from kyanite.model.files.opens.sessions import SessionRecord
+from kyanite.services.smb.sessions.sealed_keys import SealedKeys
+from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.state import Session
 
 _AGAIN_SECONDS = 1.0
@@ -27,8 +30,19 @@ class SessionHost(Protocol):
     async def end_session(self, session: Session) -> None: ...
 
 
+class KnownSession(NamedTuple):
+    """A session that some process of the server serves."""
+
+    dialect: int
+    signing_algorithm: int
+    cipher: int
+    security: SessionSecurity | None
+    """To sign and verify with. None if its key is not known here."""
+
+
 class SessionRegistry:
-    def __init__(self) -> None:
+    def __init__(self, sealed_keys: SealedKeys) -> None:
+        self._sealed_keys = sealed_keys
         self._local: dict[int, tuple[SessionHost, Session]] = {}
         self._followed: dict[int, asyncio.Task[None]] = {}
         """The tasks that wait for other processes, by the engines of their stores."""
@@ -38,7 +52,16 @@ class SessionRegistry:
         if id(store.engine) not in self._followed:
             self._followed[id(store.engine)] = asyncio.get_running_loop().create_task(self._follow(store))
         self._local[session.id] = host, session
-        record = SessionRecord(store.membership.id, session.account.name)
+        security = session.security
+        assert security is not None
+        record = SessionRecord(
+            store.membership.id,
+            session.account.name,
+            security.dialect,
+            security.algorithm,
+            security.cipher,
+            self._sealed_keys.seal(security.signing_key),
+        )
         await store.engine.run(partial(sessions.add, session_id=session.id, record=record), durable=False)
 
     async def remove(self, session: Session) -> None:
@@ -46,14 +69,18 @@ class SessionRegistry:
             engine = session.account.store.engine
             await engine.run(partial(sessions.remove, session_id=session.id), durable=False)
 
-    async def is_known(self, session_id: int, accounts: Iterable[Account]) -> bool:
-        """Whether any process serves this session, of whichever account."""
-        if session_id in self._local:
-            return True
+    async def find(self, session_id: int, accounts: Iterable[Account]) -> KnownSession | None:
+        """A session of whichever account and process."""
         for engine in {id(each.store.engine): each.store.engine for each in accounts}.values():
-            if await engine.read(partial(sessions.load, session_id=session_id)) is not None:
-                return True
-        return False
+            record = await engine.read(partial(sessions.load, session_id=session_id))
+            if record is not None:
+                return self._known(record)
+        return None
+
+    def _known(self, record: SessionRecord) -> KnownSession:
+        key = self._sealed_keys.open(record.sealed_key)
+        security = None if key is None else SessionSecurity.of_signing_key(key, record.signing_algorithm)
+        return KnownSession(record.dialect, record.signing_algorithm, record.cipher, security)
 
     async def end(self, session_id: int, account: Account) -> None:
         """End a session of the same account, wherever it is served."""
@@ -69,18 +96,11 @@ class SessionRegistry:
             account=account.name,
             is_alive=store.membership.is_alive,
         )
-        # In a task of its own: a request runs outside any until it first waits.
-        ending = asyncio.get_running_loop().create_task(
-            waits.run_until_done(
-                store.engine, body, membership=store.membership, durable=False, waiting=_wait
-            )
+        ended = waits.run_until_done(
+            store.engine, body, membership=store.membership, durable=False, waiting=_wait
         )
-        try:
-            await asyncio.wait((ending,), timeout=_LONGEST_SECONDS)
-        finally:
-            ending.cancel()
-        if ending.done():
-            ending.result()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(ended, _LONGEST_SECONDS)
 
     async def _follow(self, store: Store) -> None:
         """End the sessions that other processes want to be ended."""
