@@ -57,6 +57,8 @@ NEVER_OVER_SMB = {
     # no client names a descriptor by its key, and no name of a share is wrong, only missing.
     Reason.PERMISSION_NOT_FOUND,
     Reason.NAME_LENGTH_OUT_OF_RANGE,
+    # A WRITE makes a file longer, and COPYCHUNK has a status of its own for what the source does not have.
+    Reason.INVALID_RANGE,
 }
 
 CAUGHT = {

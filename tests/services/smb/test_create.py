@@ -11,7 +11,7 @@ from kyanite.model.files.tree import FilePath
 from kyanite.wire import security_descriptor
 from kyanite.wire.smb2.info import security
 from kyanite.wire.smb2.status import Status
-from tests.services.smb.client import ALL_ACCESS, READ_ATTRIBUTES, SHARE, Client, Membership
+from tests.services.smb.client import ALL_ACCESS, READ_ATTRIBUTES, SHARE, Client
 
 SUPERSEDE, OPEN, CREATE, OPEN_IF, OVERWRITE, OVERWRITE_IF = range(6)
 SUPERSEDED, OPENED, CREATED, OVERWRITTEN = range(4)
@@ -336,17 +336,3 @@ def descriptor_of(client: Client, path: str) -> str:
         return security_descriptors.load(snap, client.tree.share_id, found.entry.permission)
 
     return client.run(client.engine.read(body))
-
-
-# --- Dead processes
-
-
-def test_a_handle_of_a_dead_process_forbids_nothing() -> None:
-    dead = Client(membership=Membership(b"dead process"))
-    dead.make_file("f", b"12345")
-    dead.create("f", sharing=0)
-    living = Client(dead.engine)
-    assert living.create("f").status is Status.SHARING_VIOLATION
-    after = Client(dead.engine, Membership(dead=[b"dead process"]))
-    assert after.create("f", sharing=0).status is Status.SUCCESS
-    assert living.create("f").status is Status.SHARING_VIOLATION

@@ -1,4 +1,4 @@
-"""Some thousand messages, half of them not quite right: nothing escapes, and nothing is left behind."""
+"""Thousands of messages, half of them not quite right: nothing escapes, and nothing is left when the client is gone."""
 
 from pathlib import Path
 

@@ -9,15 +9,11 @@ from kyanite.model.files.opens import closing
 from kyanite.model.files.opens.closing import Closed
 from kyanite.rules.create_options import DELETE_ON_CLOSE
 from kyanite.rules.refusals import Refused
+from kyanite.services.smb.info.entry import allocation_size, attributes_of, times_of
 from kyanite.services.smb.request import Answer, Request
 from kyanite.services.smb.state import Open, TreeConnect
 from kyanite.wire.smb2 import close as codec
-from kyanite.wire.smb2 import filetime
 from kyanite.wire.smb2.close import ClosedFile
-from kyanite.wire.smb2.filetime import FileTimes
-
-_UNIT = 4096
-_NORMAL = 0x80
 
 
 async def close(request: Request) -> Answer:
@@ -95,13 +91,4 @@ def _close_some(
 
 def closed_file(entry: Entry) -> ClosedFile:
     """What CREATE and CLOSE tell of a file."""
-    last_write = filetime.encode(entry.last_write_at)
-    times = FileTimes(
-        filetime.encode(entry.created_at), last_write, last_write, filetime.encode(entry.changed_at)
-    )
-    return ClosedFile(times, allocation_of(entry.length), entry.length, entry.attributes or _NORMAL)
-
-
-def allocation_of(length: int) -> int:
-    """The space of a file: whole units."""
-    return -(-length // _UNIT) * _UNIT
+    return ClosedFile(times_of(entry), allocation_size(entry.length), entry.length, attributes_of(entry))

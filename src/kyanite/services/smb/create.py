@@ -20,7 +20,8 @@ from kyanite.rules.file_names import SmbPath
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.smb import caching, contexts
 from kyanite.services.smb.breaks import BreakTarget
-from kyanite.services.smb.close import allocation_of, closed_file
+from kyanite.services.smb.close import closed_file
+from kyanite.services.smb.info.entry import allocation_size
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, TreeConnect
 from kyanite.values import Instant
@@ -173,7 +174,7 @@ def _answer(
     described = closed_file(entry)
     expected = wanted.contexts.allocation_size
     if expected and not new.is_directory:
-        allocation = max(described.allocation_size, allocation_of(expected))
+        allocation = max(described.allocation_size, allocation_size(expected))
         described = described._replace(allocation_size=allocation)
     response = CreateResponse(level, CreateAction(action), *described, file_id=new.id)
     return Answer(codec.encode(response, contexts.response(new, entry, level, granted, wanted.contexts)))

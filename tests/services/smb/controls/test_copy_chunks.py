@@ -167,10 +167,12 @@ def test_keys(share: SmbShare) -> None:
 
 
 def test_access(share: SmbShare) -> None:
-    key, unreadable = key_of(share, share.open("from")), key_of(share, share.open("from", ALL & ~1))
-    write_only, read_only = share.open("to", ALL & ~1), share.open("to", ALL & ~2)
+    key, unreadable = key_of(share, share.open("from")), key_of(share, share.open("from", ALL & ~0x21))
+    write_only, read_only = share.open("to", ALL & ~1), share.open("to", ALL & ~6)
     write = Fsctl.SRV_COPYCHUNK_WRITE
+    executable = key_of(share, share.open("from", 0x20))
     assert status_of(share, share.open("to"), request_of(unreadable, [(0, 0, 1)])) == "ACCESS_DENIED"
+    assert status_of(share, share.open("to"), request_of(executable, [(0, 0, 1)])) == "SUCCESS"
     assert status_of(share, read_only, request_of(key, [(0, 0, 1)], code=write)) == "ACCESS_DENIED"
     assert status_of(share, write_only, request_of(key, [(0, 0, 1)])) == "ACCESS_DENIED"
     assert status_of(share, write_only, request_of(key, [(0, 0, 1)], code=write)) == "SUCCESS"

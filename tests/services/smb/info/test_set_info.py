@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from kyanite.model.files import share as file_share
 from kyanite.model.files import tree
 from kyanite.model.files.entry import Entry
+from kyanite.services.smb.info.query_directory import query_directory
 from kyanite.services.smb.info.query_info import query_info
 from kyanite.services.smb.info.set_info import set_info
 from kyanite.services.smb.state import Open
@@ -76,6 +77,28 @@ def test_times(share: SmbShare) -> None:
     assert put(share, opened, BASIC, basic(creation=YEAR_2024 + 5)) == "SUCCESS"
     assert entry_of(share, "f").created_at - OFFSET == YEAR_2024 + 5
     assert entry_of(share, "f").last_write_at - OFFSET == YEAR_2024 + 1
+
+
+def test_the_time_of_the_last_access(share: SmbShare) -> None:
+    opened = share.open("f")
+    assert times_of(share, opened)[1] == times_of(share, opened)[2]
+    data = struct.pack("<qqqqII", 0, YEAR_2024, 0, 0, 0, 0)
+    assert put(share, opened, BASIC, data) == "SUCCESS"
+    assert times_of(share, opened)[1] == YEAR_2024
+    assert put(share, opened, END_OF_FILE, size(3)) == "SUCCESS"
+    assert times_of(share, opened)[1] == YEAR_2024
+    pattern = "f".encode("utf-16-le")
+    query = struct.pack("<HBBIQQHHI", 33, 37, 0, 0, 0, 0, 96, len(pattern), 4096) + pattern
+    listed = share.call(query_directory, share.open(""), query).body
+    assert isinstance(listed, bytes)
+    assert struct.unpack_from("<QQQQ", listed, 16) == times_of(share, opened)
+
+
+def times_of(share: SmbShare, opened: Open) -> tuple[int, ...]:
+    query = struct.pack("<HBBIHHIIIQQ", 41, FILE, BASIC, 100, 0, 0, 0, 0, 0, 0, 0)
+    answer = share.call(query_info, opened, query).body
+    assert isinstance(answer, bytes)
+    return struct.unpack_from("<QQQQ", answer, 8)
 
 
 def test_the_latest_time_that_rest_can_show(share: SmbShare) -> None:

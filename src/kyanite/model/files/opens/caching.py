@@ -215,15 +215,16 @@ def grant(
     handle: Handle,
     request: CachingRequest,
     *,
-    is_created: bool = False,
+    is_emptied: bool = False,
 ) -> tuple[OpenFile, Granted]:
-    """Let a new handle cache what it can of what it requests. ``present`` is the file with its other handles."""
+    """Let a new handle cache what it can of what it requests. ``present`` is the file with its other handles, and
+    ``is_emptied`` says that opening it has made or overwritten the file."""
     opened, others = present
     if request is NO_CACHING:
         return opened, NOTHING_GRANTED
     is_lease = bool(request.lease)
     is_stat = oplocks.is_stat_open(handle.granted, against_lease=is_lease)
-    if not is_lease and is_stat and not is_created:
+    if not is_lease and is_stat and not is_emptied:
         return opened, NOTHING_GRANTED
     possible = oplocks.grantable(
         request.wanted,

@@ -13,6 +13,7 @@ from kyanite.model.files.opens.data import FILE_BYTES_MAX
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.tree import Found
 from kyanite.rules.file_attributes import archived
+from kyanite.rules.oplocks import Event
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Rights
 
@@ -41,7 +42,7 @@ def set_length(tx: Transaction, found: Found, actor: SmbActor, length: int, kept
         raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
     old = found.entry
     if length == old.length:
-        actor.check(tx, found.location.tree.id, old.id, FileUse(Rights.WRITE))
+        actor.prepare(tx, found.location.tree.id, old.id, FileUse(Rights.WRITE, event=Event.WRITE))
         return old
     return save_written(tx, found, file.resize(tx, found, actor, length), kept)
 
@@ -53,6 +54,7 @@ def reserve(tx: Transaction, found: Found, actor: SmbActor, size: int, kept: Kep
         return set_length(tx, found, actor, size, kept)
     if size > FILE_BYTES_MAX or size - entry.length > usage.room(tx, found.location.tree.share):
         raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
+    actor.prepare(tx, found.location.tree.id, entry.id, FileUse(Rights.WRITE, event=Event.WRITE))
     return entry
 
 

@@ -40,7 +40,7 @@ async def run_until_done(
     waiting: Callable[[Awaitable[None]], Awaitable[None]],
     again: Callable[[Transaction], T | Wait] | None = None,
 ) -> T:
-    """Run the body until it does not have to wait, neither for the handles of a dead process.
+    """Run the body until it does not have to wait. The handles of a dead process are not waited for.
 
     ``waiting`` awaits each pause: a request of SMB sends its interim response there. What it raises ends the wait.
     ``again`` is the body to run after a pause, if it is another one.
@@ -56,10 +56,6 @@ async def run_until_done(
             topic = needed.topic
             if not await engine.run(partial(caching.send_breaks, needed=needed), durable=False):
                 continue
-        except Refused as refusal:
-            if await owners.is_outdated(refusal, engine, membership):
-                continue
-            raise
         if await owners.close_handles_of_dead(engine, membership):
             continue
         if subscription is not None and subscription[0] == topic:
@@ -95,4 +91,5 @@ async def after_breaks(
 async def _pause(notifications: AsyncIterator[None], seconds: float) -> None:
     """Until a notification, or so long; an engine that was closed ends it, too."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(anext(notifications, None), seconds)
+        async with asyncio.timeout(seconds):
+            await anext(notifications, None)

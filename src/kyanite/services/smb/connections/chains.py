@@ -6,6 +6,7 @@ from time import monotonic
 from typing import NamedTuple, Protocol
 
 from kyanite.engine.api import EngineBusy, EngineError, EngineFull
+from kyanite.model.files.opens import owners
 from kyanite.rules.refusals import Refused
 from kyanite.services.smb.connections.credits import CreditWindow
 from kyanite.services.smb.connections.dispatch import ChainState, check
@@ -140,6 +141,8 @@ class Chain:
                 continue
             try:
                 body, status = await self._handler(request)(request)
+            except Refused as refusal:
+                body, status = await self._refused(refusal, request)
             except Exception as failure:
                 body, status = _failed(failure, header.command)
             if self._environment.breaks.is_pending:
@@ -173,6 +176,15 @@ class Chain:
             target = self._host.running(header.message_id)
         if target is not None and target.session_id == request.session_id:
             target.interrupt(Status.CANCELLED)
+
+    async def _refused(self, refusal: Refused, request: PartRequest) -> tuple[bytes | Sequence[Data], Status]:
+        """A request that handles of a dead process have refused is handled again."""
+        try:
+            if await _is_outdated(refusal, request):
+                return await self._handler(request)(request)
+        except Exception as failure:
+            return _failed(failure, request.header.command)
+        return _failed(refusal, request.header.command)
 
     def _handler(self, request: PartRequest) -> Handler:
         row = check(request, self._state)
@@ -269,3 +281,11 @@ def _failed(failure: Exception, command: int) -> tuple[bytes, Status]:
         return error.EMPTY, Status.INSUFFICIENT_RESOURCES
     _log.error("a request failed", exc_info=failure, extra={"command": command})
     return error.EMPTY, Status.UNSUCCESSFUL if isinstance(failure, EngineError) else Status.INTERNAL_ERROR
+
+
+async def _is_outdated(refusal: Refused, request: PartRequest) -> bool:
+    """Whether handles of a dead process may have caused the refusal, and are closed now."""
+    if request.found_tree is None:
+        return False
+    store = request.found_tree.account.store
+    return await owners.is_outdated(refusal, store.engine, store.membership)

@@ -294,8 +294,9 @@ class Connection:
 
     async def _clean_up(self) -> None:
         """The client is gone: end what waits, let finish what does not, and close what it had open."""
-        for request in list(self.waiting.values()):
-            request.interrupt(Status.CANCELLED)
+        for chain in self._chains:
+            if chain.request is not None:
+                chain.request.interrupt(Status.CANCELLED)
         if self._chains:
             await asyncio.wait(list(self._chains.values()))
         for session in list(self.state.sessions.values()):

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from kyanite.engine.api import Transaction
 from kyanite.model.files.opens import copying
 from kyanite.model.files.opens.copying import Chunk, OpenFound, Progress
+from kyanite.rules.access_masks import EXECUTE, READ_DATA, WRITES
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.smb.controls.output import Output
-from kyanite.services.smb.handler_checks import READ_DATA, WRITE_DATA, check_access, check_changeable
+from kyanite.services.smb.handler_checks import check_access, check_any_access, check_changeable
 from kyanite.services.smb.request import Failed, Request
 from kyanite.services.smb.state import Open
 from kyanite.services.smb.statuses import STATUSES
@@ -45,11 +46,14 @@ async def copy_chunks(request: Request, call: IoctlRequest) -> Output:
         return Output(_LIMITS, Status.INVALID_PARAMETER)
     target = request.open
     source = _source(request, wanted.source_key)
-    check_access(source, READ_DATA)
-    check_access(target, WRITE_DATA | (READ_DATA if call.code == Fsctl.SRV_COPYCHUNK else 0))
+    check_any_access(source, READ_DATA | EXECUTE)
+    check_any_access(target, WRITES)
+    if call.code == Fsctl.SRV_COPYCHUNK:
+        check_access(target, READ_DATA)
     if source.is_directory or target.is_directory:
         raise Failed(Status.INVALID_DEVICE_REQUEST)
     check_changeable(target)
+    await source.writes.drained()
     return await _copied(source, target, [Chunk(*each) for each in wanted.chunks])
 
 

@@ -6,11 +6,12 @@ asked of a pipe, and FSCTL_VALIDATE_NEGOTIATE_INFO, which is about the connectio
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from kyanite.rules.access_masks import WRITE_DATA
 from kyanite.services.smb.controls import ranges
 from kyanite.services.smb.controls.copy_chunks import copy_chunks, resume_key
 from kyanite.services.smb.controls.output import Output
 from kyanite.services.smb.controls.snapshots import list_snapshots
-from kyanite.services.smb.handler_checks import WRITE_DATA, check_access, check_size
+from kyanite.services.smb.handler_checks import check_access, check_size
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.wire.smb2 import ioctl as codec
 from kyanite.wire.smb2.fsctl import Fsctl, decode_compression

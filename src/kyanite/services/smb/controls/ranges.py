@@ -3,8 +3,9 @@
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model.content import ranges
 from kyanite.model.files.opens import changes
+from kyanite.rules.access_masks import READ_DATA, WRITE_DATA
 from kyanite.services.smb.controls.output import Output
-from kyanite.services.smb.handler_checks import READ_DATA, WRITE_DATA, check_access, check_changeable
+from kyanite.services.smb.handler_checks import check_access, check_changeable
 from kyanite.services.smb.request import Failed, Request
 from kyanite.wire.smb2 import fsctl
 from kyanite.wire.smb2.fsctl import ByteRange

@@ -11,14 +11,8 @@ from kyanite.model.files.opens import changes
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.security_descriptors import PermissionRequest
 from kyanite.model.files.tree import Found
-from kyanite.services.smb.handler_checks import (
-    ACCESS_SYSTEM_SECURITY,
-    READ_CONTROL,
-    WRITE_DAC,
-    WRITE_OWNER,
-    check_access,
-    check_changeable,
-)
+from kyanite.rules.access_masks import ACCESS_SYSTEM_SECURITY, READ_CONTROL, WRITE_DAC, WRITE_OWNER
+from kyanite.services.smb.handler_checks import check_access, check_changeable
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.wire import security_descriptor
 from kyanite.wire.security_descriptor import InvalidDescriptorError

@@ -1,6 +1,7 @@
 """QUERY_INFO: what is known of an open file, of its volume, and who may do what with it (MS-SMB2 §3.3.5.20)."""
 
-from kyanite.services.smb.handler_checks import READ_ATTRIBUTES, READ_EA, check_access, check_size
+from kyanite.rules.access_masks import READ_ATTRIBUTES, READ_EA
+from kyanite.services.smb.handler_checks import check_access, check_size
 from kyanite.services.smb.info import descriptors, volume
 from kyanite.services.smb.info.entry import file_information
 from kyanite.services.smb.request import Answer, Failed, Request
