@@ -141,10 +141,8 @@ class Chain:
                 continue
             try:
                 body, status = await self._handler(request)(request)
-            except Refused as refusal:
-                body, status = await self._refused(refusal, request)
             except Exception as failure:
-                body, status = _failed(failure, header.command)
+                body, status = await self._after(failure, request)
             if self._environment.breaks.is_pending:
                 await self._deliver_breaks()
             self._state.advance(request, status)
@@ -155,6 +153,15 @@ class Chain:
                 on_completed(_completed(request, status, monotonic() - began_at))
         self._request = None
         self._send()
+
+    async def _after(self, failure: Exception, request: PartRequest) -> tuple[bytes | Sequence[Data], Status]:
+        """The outcome of a request that failed, or of a second attempt if a dead process was in its way."""
+        try:
+            if isinstance(failure, Refused) and await _is_outdated(failure, request):
+                return await self._handler(request)(request)
+        except Exception as again:
+            failure = again
+        return _failed(failure, request.header.command)
 
     async def _deliver_breaks(self) -> None:
         """Clients learn of a break before anyone can know what has caused it."""
@@ -176,15 +183,6 @@ class Chain:
             target = self._host.running(header.message_id)
         if target is not None and target.session_id == request.session_id:
             target.interrupt(Status.CANCELLED)
-
-    async def _refused(self, refusal: Refused, request: PartRequest) -> tuple[bytes | Sequence[Data], Status]:
-        """A request that handles of a dead process have refused is handled again."""
-        try:
-            if await _is_outdated(refusal, request):
-                return await self._handler(request)(request)
-        except Exception as failure:
-            return _failed(failure, request.header.command)
-        return _failed(refusal, request.header.command)
 
     def _handler(self, request: PartRequest) -> Handler:
         row = check(request, self._state)
@@ -255,6 +253,14 @@ class Chain:
         self._host.resumed(self, request)
 
 
+async def _is_outdated(refusal: Refused, request: PartRequest) -> bool:
+    """Whether handles of a dead process may have caused the refusal, and are closed now."""
+    if request.found_tree is None:
+        return False
+    store = request.found_tree.account.store
+    return await owners.is_outdated(refusal, store.engine, store.membership)
+
+
 def _completed(request: PartRequest, status: Status, seconds: float) -> CompletedRequest:
     session = request.found_session
     return CompletedRequest(
@@ -281,11 +287,3 @@ def _failed(failure: Exception, command: int) -> tuple[bytes, Status]:
         return error.EMPTY, Status.INSUFFICIENT_RESOURCES
     _log.error("a request failed", exc_info=failure, extra={"command": command})
     return error.EMPTY, Status.UNSUCCESSFUL if isinstance(failure, EngineError) else Status.INTERNAL_ERROR
-
-
-async def _is_outdated(refusal: Refused, request: PartRequest) -> bool:
-    """Whether handles of a dead process may have caused the refusal, and are closed now."""
-    if request.found_tree is None:
-        return False
-    store = request.found_tree.account.store
-    return await owners.is_outdated(refusal, store.engine, store.membership)
