@@ -46,4 +46,4 @@ def granted_lease(wanted: LeaseContext, granted: Granted) -> LeaseContext:
     if granted.is_breaking:
         flags |= LEASE_BREAK_IN_PROGRESS
     parent_key = wanted.parent_key if flags & LEASE_PARENT_KEY_SET else bytes(16)
-    return wanted._replace(state=granted.state.value, flags=flags, parent_key=parent_key, epoch=granted.epoch)
+    return LeaseContext(wanted.key, granted.state.value, flags, granted.version, parent_key, granted.epoch)

@@ -1,6 +1,6 @@
 """SET_INFO of where a file is, and whether it is to be deleted (MS-FSCC §2.4.11, §2.4.42, §2.4.27)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
 from kyanite.engine.api import Transaction
@@ -53,20 +53,15 @@ async def _rename(request: Request, wanted: changes.Rename) -> None:
     def body(tx: Transaction) -> None:
         renaming.rename(tx, opened.find(tx), opened.handle_id, names, replaces=wanted.replaces)
 
-    await _run(opened, body, durable=True)
+    await _run(request, body, durable=True)
 
 
-async def _run(opened: Open, body: Callable[[Transaction], None], *, durable: bool) -> None:
-    """Run the body when other clients have given up what they cache. SET_INFO waits without an interim response, which
-    some clients do not expect, and may be in the middle of a chain."""
-    store = opened.tree.account.store
+async def _run(request: Request, body: Callable[[Transaction], None], *, durable: bool) -> None:
+    """Run the body when other clients have given up what they cache."""
+    store = request.open.tree.account.store
     await waits.run_until_done(
-        store.engine, body, membership=store.membership, durable=durable, waiting=_silently
+        store.engine, body, membership=store.membership, durable=durable, waiting=request.wait_silently
     )
-
-
-async def _silently(pause: Awaitable[None]) -> None:
-    await pause
 
 
 def _names(name: str) -> tuple[str, ...]:
@@ -82,7 +77,7 @@ def _names(name: str) -> tuple[str, ...]:
 async def _set_disposition(request: Request, deletes: bool) -> None:
     """The mark ends with the last handle, so it is not written durably."""
     opened = _deletable(request)
-    await _run(opened, partial(_mark if deletes else _clear_mark, opened=opened), durable=False)
+    await _run(request, partial(_mark if deletes else _clear_mark, opened=opened), durable=False)
 
 
 def _deletable(request: Request) -> Open:

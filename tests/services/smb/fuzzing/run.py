@@ -29,8 +29,8 @@ INPUTS_PER_WORLD = 20_000
 INPUTS_PER_CONVERSATION = 60
 OF_OPENS = b"HOQMWJK"
 """The letters of rows that end with the connection of a client."""
-PERMANENT_TASKS = 5
-"""This one; the delivery of breaks and the registry of sessions, each of which waits for notifications in another."""
+PERMANENT_TASKS = 4
+"""This one, the delivery of breaks, and the end of sessions, which waits for notifications in a task of its own."""
 _KEY = ShareKey("acme", SHARE)
 
 

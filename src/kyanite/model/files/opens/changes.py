@@ -13,6 +13,7 @@ from kyanite.model.files.opens.data import FILE_BYTES_MAX
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.tree import Found
 from kyanite.rules.file_attributes import archived
+from kyanite.rules.oplocks import Event
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Rights
 
@@ -41,9 +42,9 @@ def set_length(tx: Transaction, found: Found, actor: SmbActor, length: int, kept
         raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
     old = found.entry
     if length == old.length:
-        actor.check(tx, found.location.tree.id, old.id, FileUse(Rights.WRITE))
+        actor.prepare(tx, found.location.tree.id, old.id, FileUse(Rights.WRITE, event=Event.WRITE))
         return old
-    return save_written(tx, found, file.resize(tx, found, actor, length), kept)
+    return _adjusted(tx, found, file.resize(tx, found, actor, length), kept)
 
 
 def reserve(tx: Transaction, found: Found, actor: SmbActor, size: int, kept: KeptTimes) -> Entry:
@@ -53,6 +54,7 @@ def reserve(tx: Transaction, found: Found, actor: SmbActor, size: int, kept: Kep
         return set_length(tx, found, actor, size, kept)
     if size > FILE_BYTES_MAX or size - entry.length > usage.room(tx, found.location.tree.share):
         raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
+    actor.prepare(tx, found.location.tree.id, entry.id, FileUse(Rights.WRITE, event=Event.WRITE))
     return entry
 
 
@@ -61,17 +63,21 @@ def clear(tx: Transaction, found: Found, actor: SmbActor, offset: int, length: i
     length = min(length, found.entry.length - offset)
     if length <= 0:
         return found.entry
-    return save_written(tx, found, file.write(tx, found, actor, RangeWrite(offset, length, None)), kept)
+    return _adjusted(tx, found, file.write(tx, found, actor, RangeWrite(offset, length, None)), kept)
 
 
-def save_written(tx: Transaction, found: Found, entry: Entry, kept: KeptTimes) -> Entry:
-    """Store the entry after a change of its bytes, with the times that the client keeps."""
-    old = found.entry
-    entry = replace(
+def _adjusted(tx: Transaction, found: Found, saved: Entry, kept: KeptTimes) -> Entry:
+    """Adjust an entry that was saved already."""
+    entry = written(tx, found.entry, saved, kept)
+    return saved if entry == saved else tree.save(tx, found.location, entry)
+
+
+def written(tx: Transaction, old: Entry, entry: Entry, kept: KeptTimes) -> Entry:
+    """The entry after a change of its bytes, with the times that the client keeps."""
+    return replace(
         entry,
-        modified_at=tx.now,
         attributes=archived(entry.attributes),
-        last_write_at=old.last_write_at if kept.last_write else entry.last_write_at,
-        changed_at=old.changed_at if kept.change else entry.changed_at,
+        modified_at=tx.now,
+        last_write_at=old.last_write_at if kept.last_write else tx.now,
+        changed_at=old.changed_at if kept.change else tx.now,
     )
-    return tree.save(tx, found.location, entry)

@@ -100,7 +100,7 @@ def _open(
     )
     if isinstance(left, Wait):
         return left
-    handle, granted = _add(tx, found, left, request, handle_request, is_created=False)
+    handle, granted = _add(tx, found, left, request, handle_request, is_emptied=overwrites)
     if overwrites:
         _check_allocation(tx, found.location, request)
         attributes = create_options.new_attributes(request.terms.file_attributes, of_directory=False)
@@ -145,7 +145,7 @@ def _add(
     request: OpenRequest,
     handle_request: HandleRequest,
     *,
-    is_created: bool,
+    is_emptied: bool,
 ) -> tuple[Handle, Granted]:
     """A new handle, and what its client may cache. Of directories that is nothing."""
     share_id = found.location.tree.id
@@ -154,7 +154,7 @@ def _add(
     if not found.entry.is_directory:
         others = present[1] if present is not None else []
         opened, granted = caching.grant(
-            tx, share_id, (opened, others), handle, request.caching, is_created=is_created
+            tx, share_id, (opened, others), handle, request.caching, is_emptied=is_emptied
         )
     handles.save(tx, share_id, opened, handle)
     return handle, granted
@@ -179,7 +179,7 @@ def _make(tx: Transaction, location: Location, request: OpenRequest) -> Opened:
         entry = file.put(tx, location, None, RestActor(), new_file, NO_CONTENT)
     found = Found(location, entry)
     handle_request = _handle_request(request, is_read_only=False)
-    handle, granted = _add(tx, found, None, request, handle_request, is_created=True)
+    handle, granted = _add(tx, found, None, request, handle_request, is_emptied=True)
     return Opened(entry, handle, Action.CREATED, granted)
 
 

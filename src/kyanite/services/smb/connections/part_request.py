@@ -145,6 +145,17 @@ class PartRequest:
                 self.open.waiting.discard(self)
             self._chain.forget(self)
 
+    async def wait_silently(self, waiting: Awaitable[T]) -> T:
+        if self._interrupted_by is not None:
+            if isinstance(waiting, Coroutine):
+                waiting.close()
+            raise Failed(self._interrupted_by)
+        self.open.waiting.add(self)
+        try:
+            return await self._wait_or_be_interrupted(asyncio.ensure_future(waiting))
+        finally:
+            self.open.waiting.discard(self)
+
     async def _wait_or_be_interrupted(self, waiting: asyncio.Future[T]) -> T:
         self._interrupted = asyncio.get_running_loop().create_future()
         try:
