@@ -20,7 +20,7 @@ from kyanite.rules.file_names import SmbPath
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.smb import caching, contexts
 from kyanite.services.smb.breaks import BreakTarget
-from kyanite.services.smb.close import closed_file
+from kyanite.services.smb.close import close_open, closed_file
 from kyanite.services.smb.info.entry import allocation_size
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, TreeConnect
@@ -31,6 +31,9 @@ from kyanite.wire.smb2.create import CreateAction, CreateRequest, CreateResponse
 from kyanite.wire.smb2.header import DFS
 from kyanite.wire.smb2.status import Status
 
+OPENS_MAX = 16_384
+"""Of one session."""
+
 _volatile_ids = count(1)
 """The second half of a file id is valid in this process only."""
 
@@ -39,12 +42,18 @@ async def create(request: Request) -> Answer:
     wanted = codec.decode(request.message)
     if request.tree.share is None:
         raise Failed(Status.OBJECT_NAME_NOT_FOUND)
+    if request.session.open_count >= OPENS_MAX:
+        raise Failed(Status.INSUFFICIENT_RESOURCES)
     path, terms = _checked(request, wanted)
     names, second = contexts.snapshot_of(path, wanted.contexts)
     if second is not None:
         return await _open_in_snapshot(request, wanted, names, terms, second)
     opened = await _opened(request, _open_request(request, wanted, names, terms))
     new = _register(request, opened)
+    if request.session.trees.get(new.tree.id) is not new.tree:
+        # The client has disconnected or logged off meanwhile, and what it had open then is closed already.
+        await close_open(new)
+        raise Failed(Status.NETWORK_NAME_DELETED)
     return _answer(new, opened.entry, opened.action, caching.level_of(wanted, opened), opened.caching, wanted)
 
 
