@@ -266,19 +266,19 @@ class Connection:
 
     # Ending
 
-    async def end_session(self, session: Session) -> None:
+    async def end_session(self, session: Session, *, keeps_durable: bool = False) -> None:
         self.state.sessions.pop(session.id, None)
         self.state.logons.pop(session.id, None)
         for each in list(session.trees.values()):
-            await self.end_tree(session, each)
+            await self.end_tree(session, each, keeps_durable=keeps_durable)
         await self.registry.remove(session)
 
-    async def end_tree(self, session: Session, tree: TreeConnect) -> None:
+    async def end_tree(self, session: Session, tree: TreeConnect, *, keeps_durable: bool = False) -> None:
         session.trees.pop(tree.id, None)
         for request in list(self.waiting.values()):
             if request.found_tree is tree:
                 request.interrupt_at_close()
-        await close_opens(list(tree.opens.values()))
+        await close_opens(list(tree.opens.values()), keeps_durable=keeps_durable)
 
     async def _clean_up(self) -> None:
         """The client is gone: end what waits, let finish what does not, and close what it had open."""
@@ -288,5 +288,5 @@ class Connection:
         if self._chains:
             await asyncio.wait(list(self._chains.values()))
         for session in list(self.state.sessions.values()):
-            await self.end_session(session)
+            await self.end_session(session, keeps_durable=True)
         self.state.logons.clear()
