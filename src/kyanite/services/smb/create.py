@@ -157,7 +157,7 @@ def _body(
 
 def _new_open(request: Request, wanted: CreateRequest, opened: Opened) -> Answer:
     new = _register(request, opened)
-    level = caching.level_of(wanted, opened)
+    level = caching.level_of(opened.caching)
     more = durable.response(opened, wanted.contexts)
     return _answer(new, opened.entry, opened.action, level, opened.caching, wanted, more)
 

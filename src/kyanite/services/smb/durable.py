@@ -4,6 +4,7 @@ from functools import partial
 
 from kyanite.engine.api import Transaction
 from kyanite.model.files.opens import durable
+from kyanite.model.files.opens.caching import NO_CACHING
 from kyanite.model.files.opens.durable import Reconnection
 from kyanite.model.files.opens.opening import Opened
 from kyanite.rules import file_names
@@ -45,17 +46,17 @@ def is_reconnection(wanted: CreateContexts) -> bool:
 
 
 async def reconnect(request: Request, wanted: CreateRequest) -> Opened:
-    """Disposition, access and sharing of such a request do not matter: they are those of the handle."""
+    """Access, sharing, level and all else of such a request do not matter: they are those of the handle."""
     client, session, store = request.client, request.session, request.tree.account.store
     first, second = wanted.contexts.durable_reconnect, wanted.contexts.durable_reconnect_v2
     file_id = first if second is None else second.file_id
     assert file_id is not None
-    lease = caching.requested(wanted, client.client_guid)
+    lease = wanted.contexts.lease
     reconnection = Reconnection(
         file_id.persistent,
-        b"" if second is None else second.create_guid,
-        file_names.split_smb(wanted.name).names if lease.lease else (),
-        lease,
+        None if second is None else second.create_guid,
+        () if lease is None else file_names.split_smb(wanted.name).names,
+        NO_CACHING if lease is None else caching.requested_lease(lease, client.client_guid),
         store.membership.id,
         session.id,
         client.client_address,

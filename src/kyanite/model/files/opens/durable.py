@@ -28,14 +28,16 @@ from kyanite.values import later
 
 WALK_EVERY_SECONDS = 5.0
 _ROWS_PER_STEP = 200
+_NO_GUID = bytes(16)
+"""Of an open of version 1."""
 
 
 class Reconnection(msgspec.Struct, frozen=True, gc=False):
     """What a client takes up again, and who it is now."""
 
     handle_id: int
-    create_guid: bytes
-    """Empty in version 1."""
+    create_guid: bytes | None
+    """None in version 1, which names the handle alone."""
     names: tuple[str, ...]
     caching: CachingRequest
     owner: bytes
@@ -101,7 +103,7 @@ def _load(snap: Snapshot, share_id: int, request: Reconnection) -> _Kept:
     for key, _ in snap.scan(base, keys.after(base), limit=1):
         parts = keys.parts_of_handle_of_owner(key)
         kept = _load_at(snap, *parts)
-        if parts[0] != share_id or kept.handle.create_guid != request.create_guid:
+        if parts[0] != share_id or request.create_guid not in (None, kept.handle.create_guid or _NO_GUID):
             break
         lease = kept.handle.caching_key if kept.handle.lease_key else b""
         if lease == request.caching.lease:

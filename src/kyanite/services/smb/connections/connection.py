@@ -266,11 +266,11 @@ class Connection:
 
     # Ending
 
-    async def end_session(self, session: Session, *, keeps_durable: bool = False) -> None:
+    async def end_session(self, session: Session) -> None:
         self.state.sessions.pop(session.id, None)
         self.state.logons.pop(session.id, None)
         for each in list(session.trees.values()):
-            await self.end_tree(session, each, keeps_durable=keeps_durable)
+            await self.end_tree(session, each, keeps_durable=True)
         await self.registry.remove(session)
 
     async def end_tree(self, session: Session, tree: TreeConnect, *, keeps_durable: bool = False) -> None:
@@ -288,5 +288,5 @@ class Connection:
         if self._chains:
             await asyncio.wait(list(self._chains.values()))
         for session in list(self.state.sessions.values()):
-            await self.end_session(session, keeps_durable=True)
+            await self.end_session(session)
         self.state.logons.clear()

@@ -26,9 +26,8 @@ class OwnClient(Client, Protocol):
     state: ClientState
     registry: SessionRegistry
 
-    async def end_session(self, session: Session, *, keeps_durable: bool = False) -> None:
-        """Forget the session, end its requests that wait, and close everything that it has open; if so wanted, but
-        for durable handles."""
+    async def end_session(self, session: Session) -> None:
+        """Forget the session, end its requests that wait, and close everything that it has open but durable handles."""
 
     async def end_tree(self, session: Session, tree: TreeConnect) -> None:
         """The same for one of its shares."""

@@ -27,7 +27,7 @@ _LONGEST_SECONDS = 10.0
 class SessionHost(Protocol):
     """The connection of a session."""
 
-    async def end_session(self, session: Session, *, keeps_durable: bool = False) -> None: ...
+    async def end_session(self, session: Session) -> None: ...
 
 
 class KnownSession(NamedTuple):
@@ -87,7 +87,7 @@ class SessionRegistry:
         local = self._local.get(session_id)
         if local is not None:
             if local[1].account is account:
-                await local[0].end_session(local[1], keeps_durable=True)
+                await local[0].end_session(local[1])
             return
         store = account.store
         body = partial(
@@ -110,7 +110,7 @@ class SessionRegistry:
             try:
                 for session_id in await store.engine.read(partial(sessions.to_be_ended, owner=owner)):
                     if (local := self._local.get(session_id)) is not None:
-                        await local[0].end_session(local[1], keeps_durable=True)
+                        await local[0].end_session(local[1])
             except EngineClosed:
                 return
             except EngineError:  # It may work in a second.
