@@ -1,6 +1,5 @@
 """The servers of the SMB rows, each with one share, and Samba's smbclient as the client of both."""
 
-import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -66,5 +65,5 @@ def kyanite(folder: Path, *options: str, name: str = "kyanite") -> Iterator[SmbP
 
 @contextmanager
 def smbd(folder: Path) -> Iterator[SmbPeer]:
-    with Smbd([SHARE], parent=folder, user_id=os.getuid()) as server:
+    with Smbd([SHARE], parent=folder) as server:
         yield SmbPeer("smbd", server.login, folder / "smbd-client")

@@ -3,8 +3,8 @@
     with Smbd(shares=["first", "second"]) as smbd:
         login = smbd.login
 
-It listens on a free port of loopback and keeps everything in a temporary folder. The client's user is an ordinary one
-unless ``user_id`` says otherwise: root would be above the permissions of files.
+It listens on a free port of loopback and keeps everything in a temporary folder. The user is the one who runs it, which
+is root as a rule: like a session with the key of an account, root is above the permissions of files.
 """
 
 import contextlib
@@ -52,8 +52,6 @@ _SHARE = """\
     path = {path}
     read only = no
 """
-_DAEMON_ID = 1
-"""The user that every Debian has beside root."""
 _FOLDERS = ("private", "lock", "state", "cache", "pid", "ncalrpc", "log", "shares")
 
 
@@ -64,15 +62,12 @@ class SmbdFailed(Exception):
 class Smbd:
     """One smbd and its shares."""
 
-    def __init__(
-        self, shares: Sequence[str], *, parent: Path | None = None, user_id: int | None = None
-    ) -> None:
+    def __init__(self, shares: Sequence[str], *, parent: Path | None = None) -> None:
         self._own_folder = tempfile.TemporaryDirectory(prefix="smbd-", dir=parent, ignore_cleanup_errors=True)
         self.folder = Path(self._own_folder.name)
         self.shares = tuple(shares)
         self._process: subprocess.Popen[bytes] | None = None
-        self._user = pwd.getpwuid(os.getuid() or _DAEMON_ID if user_id is None else user_id)
-        self.login = Login(0, self._user.pw_name, PASSWORD)
+        self.login = Login(0, pwd.getpwuid(os.getuid()).pw_name, PASSWORD)
 
     def __enter__(self) -> Self:
         self._make_folders()
@@ -105,12 +100,10 @@ class Smbd:
                 path.unlink()
 
     def _make_folders(self) -> None:
-        self.folder.chmod(0o755)
         for name in _FOLDERS:
             (self.folder / name).mkdir()
         for share in self.shares:
             self.share_folder(share).mkdir()
-            os.chown(self.share_folder(share), self._user.pw_uid, self._user.pw_gid)
 
     @property
     def pid(self) -> int:
