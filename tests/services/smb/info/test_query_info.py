@@ -110,7 +110,6 @@ def test_a_handle_that_was_closed_from_outside(share: SmbShare) -> None:
     ("information_class", "status"),
     [
         (15, "NO_EAS_ON_FILE"),
-        (21, "OBJECT_NAME_NOT_FOUND"),
         *(
             (each, "INVALID_INFO_CLASS")
             for each in (1, 9, 10, 11, 12, 13, 19, 20, 23, 36, 39, 40, 64, 65, 99)
@@ -119,6 +118,13 @@ def test_a_handle_that_was_closed_from_outside(share: SmbShare) -> None:
 )
 def test_classes_without_an_answer(share: SmbShare, information_class: int, status: str) -> None:
     assert status_of(share, share.open("d/File.txt"), FILE, information_class) == status
+
+
+def test_a_name_of_eight_and_three_characters_is_its_own_short_name(share: SmbShare) -> None:
+    name = "File.txt".encode("utf-16-le")
+    assert query(share, share.open("d/File.txt"), FILE, 21) == struct.pack("<I", len(name)) + name
+    share.files.make_file("d/a longer name.txt", 1)
+    assert status_of(share, share.open("d/a longer name.txt"), FILE, 21) == "OBJECT_NAME_NOT_FOUND"
 
 
 @pytest.mark.parametrize(

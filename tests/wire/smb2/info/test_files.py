@@ -135,6 +135,7 @@ PATH = "\\dir\\a".encode("utf-16-le")
         (FileClass.COMPRESSION, struct.pack("<QQ", 5, 0)),
         (FileClass.NETWORK_OPEN, struct.pack("<QQQQQQII", 1, 2, 3, 4, 4096, 5, 0x20, 0)),
         (FileClass.ATTRIBUTE_TAG, struct.pack("<II", 0x20, 0)),
+        (FileClass.ALTERNATE_NAME, struct.pack("<I", 2) + PATH[-2:]),
         (FileClass.NORMALIZED_NAME, struct.pack("<I", len(PATH) - 2) + PATH[2:]),
         (FileClass.ID, struct.pack("<QQQ", 0x99, INFO.file_id, 0)),
     ],
@@ -182,7 +183,7 @@ def test_directories_and_the_root() -> None:
     assert file.encode(FileClass.ALL, DIRECTORY._replace(path="")).endswith(b"\2\0\0\0\\\0")
 
 
-@pytest.mark.parametrize("information_class", [0, 9, 10, 13, 15, 19, 20, 21, 36, 64, 200])
+@pytest.mark.parametrize("information_class", [0, 9, 10, 13, 15, 19, 20, 36, 64, 200])
 def test_classes_that_are_not_answered(information_class: int) -> None:
     with pytest.raises(Malformed, match="INVALID_INFO_CLASS"):
         file.encode(information_class, INFO)
