@@ -2,7 +2,7 @@
 
 import pytest
 
-from kyanite.rules.file_names import fold, is_short, split
+from kyanite.rules.file_names import fold, split
 from kyanite.rules.refusals import Reason, Refused
 
 LEGAL = [
@@ -72,28 +72,3 @@ def test_names_that_differ_in_case_are_one(one: str, other: str) -> None:
 )
 def test_names_that_differ_otherwise_are_two(one: str, other: str) -> None:
     assert fold(one) != fold(other)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("FILE.TXT", True),
-        ("file.txt", True),
-        ("a", True),
-        ("~$12_-{}.!#%", True),
-        ("longname8.txt", False),
-        ("file.text", False),
-        ("a.b.c", False),
-        (".txt", False),
-        ("file.", False),
-        ("a b", False),
-        ("ä", False),
-        ("a+b", False),
-        ("a,b", False),
-        ("a=b", False),
-        ("a[b]", False),
-        ("", False),
-    ],
-)
-def test_short_names(name: str, expected: bool) -> None:
-    assert is_short(name) is expected

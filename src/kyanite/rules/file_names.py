@@ -15,11 +15,12 @@ MAX_DEPTH = 250
 
 _FORBIDDEN = re.compile('["\\\\/:|<>*?\x00-\x1f\x7f\ud800-\udfff]')
 _DEVICE = re.compile(r"(LPT[1-9]|COM[1-9]|PRN|AUX|NUL|CON|CLOCK\$)", re.IGNORECASE)
+_SHORT = re.compile(
+    r"[A-Z0-9!#$%&'()\-@^_`{}~]{1,8}(\.[A-Z0-9!#$%&'()\-@^_`{}~]{1,3})?", re.IGNORECASE | re.ASCII
+)
 _RELATIVE = frozenset((".", ".."))
 _LAST_OF_BASIC_PLANE = "\uffff"
 _DATA_STREAM = "::$DATA"
-_SHORT = re.compile(r"[!#-)\-0-9@-Z^-{}~]{1,8}(\.[!#-)\-0-9@-Z^-{}~]{1,3})?")
-"""Eight characters, a dot and three, of those that DOS knew."""
 
 
 def split(path: str, *, keeps_trailing_dots: bool = False) -> tuple[str, ...]:
@@ -75,14 +76,14 @@ def split_smb(path: str) -> SmbPath:
     return SmbPath(tuple(names), names_data, is_marked)
 
 
+def is_short(name: str) -> bool:
+    """Whether the name has the form of DOS: up to eight characters, and up to three behind a dot."""
+    return _SHORT.fullmatch(name) is not None
+
+
 def fold(name: str) -> str:
     """The form in which equal names are the same: in upper case, as NTFS folds it."""
     return name.upper() if name.isascii() else "".join(map(_upper, name))
-
-
-def is_short(name: str) -> bool:
-    """Whether a name is its own short name. No other name has one."""
-    return _SHORT.fullmatch(name) is not None
 
 
 def _checked(name: str, keeps_trailing_dots: bool) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model.accounts import Account, Store
 from kyanite.model.content.content import ExtentPart, PlanPart, Zeros, read_plan
 from kyanite.model.files import file, share_snapshots
@@ -24,6 +23,7 @@ from kyanite.wire.smb2.header import Command, Header
 from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
 from tests.model.content.world import Segments, outcome
+from tests.model.counted import CountingEngine
 from tests.model.files.builders import OWNER, SHARE, FileShare
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class SmbShare:
 
     def __init__(self, dialect: Dialect = Dialect.SMB_3_1_1) -> None:
         self.now = START
-        self.engine = MemoryEngine(clock=self._tick)
+        self.engine = CountingEngine(clock=self._tick)
         self.files = FileShare(self.engine)
         self.segments = Segments()
         store = Store(self.engine, self.segments, _NoMembership())  # type: ignore[arg-type]

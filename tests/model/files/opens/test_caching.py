@@ -258,17 +258,18 @@ def test_what_a_dead_process_served_ends(clients: CachingClients) -> None:
     assert clients.share.rows(b"K") == {}
 
 
-def test_the_newest_handle_of_a_key_is_sent_the_break(clients: CachingClients) -> None:
+def test_the_oldest_handle_of_a_client_is_sent_the_break(clients: CachingClients) -> None:
     other = b"another one."
-    clients.opened(lease("RWH"))
-    second = clients.opened(lease("RWH"), owner=other)
-    clients.opened(lease("RWH", client=2), path="new", disposition=Disposition.CREATE)
-    clients.open()
-    assert (clients.sent(), len(clients.sent(other))) == ([], 1)
-    clients.acknowledge(lease("RWH"), "RH")
-    clients.close(second)
+    first = clients.opened(lease("RH"))
+    clients.opened(lease("RH", key=2), owner=other)
     clients.open(disposition=Disposition.OVERWRITE)
-    assert clients.sent() == [Sent(ONE, "RH>-", True)]
+    assert sorted(clients.sent()) == [Sent(ONE, "RH>-", True), Sent("1.2", "RH>-", True)]
+    clients.acknowledge(lease("RH"), "-")
+    clients.close(first)
+    clients.acknowledge(lease("RH", key=2), "-")
+    clients.opened(lease("R", key=2), owner=other)
+    clients.open(disposition=Disposition.OVERWRITE)
+    assert (clients.sent(), clients.sent(other)) == ([], [Sent("1.2", "R>-", False)])
 
 
 # --- REST: the table of concurrency.md §9.5

@@ -72,6 +72,28 @@ def test_a_file(share: SmbShare) -> None:
     assert query(share, opened, FILE, 59)[:16] == struct.pack("<QQ", share.files.id, entry_id)
 
 
+@pytest.mark.parametrize(
+    ("name", "is_short"),
+    [
+        ("File.txt", True),
+        ("README", True),
+        ("a~1.b", True),
+        ("longer-name.txt", False),
+        ("a.html", False),
+        (".x", False),
+    ],
+)
+def test_a_name_that_is_short_is_its_own_alternate(share: SmbShare, name: str, is_short: bool) -> None:
+    share.files.make_file(f"d/{name}")
+    opened = share.open(f"d/{name}")
+    if is_short:
+        encoded = name.encode("utf-16-le")
+        assert query(share, opened, FILE, 21) == struct.pack("<I", len(encoded)) + encoded
+        assert status_of(share, opened, FILE, 21, 7) == "INFO_LENGTH_MISMATCH"
+    else:
+        assert status_of(share, opened, FILE, 21) == "OBJECT_NAME_NOT_FOUND"
+
+
 def test_a_directory(share: SmbShare) -> None:
     opened = share.open("d")
     assert query(share, opened, FILE, 4)[32:36] == struct.pack("<I", 0x10)
@@ -118,13 +140,6 @@ def test_a_handle_that_was_closed_from_outside(share: SmbShare) -> None:
 )
 def test_classes_without_an_answer(share: SmbShare, information_class: int, status: str) -> None:
     assert status_of(share, share.open("d/File.txt"), FILE, information_class) == status
-
-
-def test_a_name_of_eight_and_three_characters_is_its_own_short_name(share: SmbShare) -> None:
-    name = "File.txt".encode("utf-16-le")
-    assert query(share, share.open("d/File.txt"), FILE, 21) == struct.pack("<I", len(name)) + name
-    share.files.make_file("d/a longer name.txt", 1)
-    assert status_of(share, share.open("d/a longer name.txt"), FILE, 21) == "OBJECT_NAME_NOT_FOUND"
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,6 @@ PATH = "\\dir\\a".encode("utf-16-le")
         (FileClass.COMPRESSION, struct.pack("<QQ", 5, 0)),
         (FileClass.NETWORK_OPEN, struct.pack("<QQQQQQII", 1, 2, 3, 4, 4096, 5, 0x20, 0)),
         (FileClass.ATTRIBUTE_TAG, struct.pack("<II", 0x20, 0)),
-        (FileClass.ALTERNATE_NAME, struct.pack("<I", 2) + PATH[-2:]),
         (FileClass.NORMALIZED_NAME, struct.pack("<I", len(PATH) - 2) + PATH[2:]),
         (FileClass.ID, struct.pack("<QQQ", 0x99, INFO.file_id, 0)),
     ],

@@ -18,7 +18,7 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.files.opens import grants, handles
 from kyanite.model.files.opens.grants import Grant
-from kyanite.model.files.opens.handles import DISCONNECTED, Handle, OpenFile, OpenHandles
+from kyanite.model.files.opens.handles import Handle, OpenFile, OpenHandles
 from kyanite.model.records import encode
 from kyanite.rules import oplocks
 from kyanite.rules.oplocks import AcknowledgementError, Caching, Event, OtherOpen
@@ -141,14 +141,12 @@ def break_grants(
         broken = oplocks.break_for(event, rule, tx.now, is_own=grant.key == own, has_waited=has_waited)
         changed = grants.changed(grant, broken.grant)
         if broken.message is not None:
-            served = [each for each in others if each.caching_key == grant.key]
-            connected = [each for each in served if each.owner != DISCONNECTED]
-            if broken.message.is_acknowledged and not connected:
-                closed += served
+            receiver = _receiver(others, grant)
+            if receiver is not None:
+                grants.send(tx, receiver.owner, receiver.id, changed, broken.message)
+            elif broken.message.is_acknowledged:
+                closed += [each for each in others if each.caching_key == grant.key]
                 continue
-            if connected:
-                newest = connected[-1]
-                grants.send(tx, newest.owner, newest.id, changed, broken.message)
         waits = waits or broken.waits
         if changed != grant:
             opened = replace(opened, grants=grants.replaced(opened.grants, changed))
@@ -157,6 +155,19 @@ def break_grants(
     if not closed:
         return Broken((opened, others), waits)
     return Broken(_without(tx, share_id, (opened, others), closed), waits)
+
+
+def _receiver(present: Sequence[Handle], grant: Grant) -> Handle | None:
+    """The handle whose client is sent a break; None when none of the grant is connected. Of a lease it may be any of
+    the client: as in Windows it is the oldest, over whichever connection that came."""
+    if not any(each.caching_key == grant.key and each.is_connected for each in present):
+        return None
+    if not grant.version:
+        return next(each for each in present if each.caching_key == grant.key)
+    client = grant.key[: grants.CLIENT_BYTES]
+    return next(
+        each for each in present if each.lease_key and each.client_guid == client and each.is_connected
+    )
 
 
 def break_by_handles(
@@ -291,8 +302,8 @@ def _acknowledge(
     new = grants.changed(old, outcome.grant)
     opened = replace(opened, grants=grants.replaced(opened.grants, new))
     tx.put(keys.handles(share_id, file_id), encode(opened))
-    if outcome.message is not None:
-        newest = [each for each in others if each.caching_key == key][-1]
-        grants.send(tx, newest.owner, newest.id, new, outcome.message)
+    receiver = _receiver(others, new)
+    if outcome.message is not None and receiver is not None:
+        grants.send(tx, receiver.owner, receiver.id, new, outcome.message)
     tx.notify(handles.changed_topic(share_id, file_id))
     return kept

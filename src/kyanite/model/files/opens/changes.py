@@ -44,7 +44,7 @@ def set_length(tx: Transaction, found: Found, actor: SmbActor, length: int, kept
     if length == old.length:
         actor.prepare(tx, found.location.tree.id, old.id, FileUse(Rights.WRITE, event=Event.WRITE))
         return old
-    return save_written(tx, found, file.resize(tx, found, actor, length), kept)
+    return _adjusted(tx, found, file.resize(tx, found, actor, length), kept)
 
 
 def reserve(tx: Transaction, found: Found, actor: SmbActor, size: int, kept: KeptTimes) -> Entry:
@@ -63,17 +63,21 @@ def clear(tx: Transaction, found: Found, actor: SmbActor, offset: int, length: i
     length = min(length, found.entry.length - offset)
     if length <= 0:
         return found.entry
-    return save_written(tx, found, file.write(tx, found, actor, RangeWrite(offset, length, None)), kept)
+    return _adjusted(tx, found, file.write(tx, found, actor, RangeWrite(offset, length, None)), kept)
 
 
-def save_written(tx: Transaction, found: Found, entry: Entry, kept: KeptTimes) -> Entry:
-    """Store the entry after a change of its bytes, with the times that the client keeps."""
-    old = found.entry
-    entry = replace(
+def _adjusted(tx: Transaction, found: Found, saved: Entry, kept: KeptTimes) -> Entry:
+    """Adjust an entry that was saved already."""
+    entry = written(tx, found.entry, saved, kept)
+    return saved if entry == saved else tree.save(tx, found.location, entry)
+
+
+def written(tx: Transaction, old: Entry, entry: Entry, kept: KeptTimes) -> Entry:
+    """The entry after a change of its bytes, with the times that the client keeps."""
+    return replace(
         entry,
-        modified_at=tx.now,
         attributes=archived(entry.attributes),
-        last_write_at=old.last_write_at if kept.last_write else entry.last_write_at,
-        changed_at=old.changed_at if kept.change else entry.changed_at,
+        modified_at=tx.now,
+        last_write_at=old.last_write_at if kept.last_write else tx.now,
+        changed_at=old.changed_at if kept.change else tx.now,
     )
-    return tree.save(tx, found.location, entry)

@@ -87,7 +87,7 @@ def copy_chunks(
         if copied.length < chunk.length or intervals >= INTERVALS_MAX:
             break
     if copied_bytes:
-        changes.save_written(tx, target.found, replace(entry, last_write_at=tx.now, changed_at=tx.now), kept)
+        tree.save(tx, location, changes.written(tx, target.found.entry, entry, kept))
     return Progress(copied_bytes, reason)
 
 

@@ -43,8 +43,9 @@ LOCKS_MAX = 1000
 CLOSED = b"handles closed "
 """The topic, followed by the share id in decimal, of handles that were closed by another than their client."""
 
-DISCONNECTED = bytes(OWNER_BYTES)
-"""The owner of durable handles whose client has lost its connection. No process has this id."""
+DISCONNECTED = bytes(OWNER_BYTES - 8)
+"""What the owner of a durable handle begins with whose client has lost its connection; its own id follows. No process
+has such an id, since those begin with the time."""
 
 
 def changed_topic(share_id: int, file_id: int) -> bytes:
@@ -83,6 +84,10 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     @property
     def open(self) -> Open:
         return Open(Rights(self.access), Rights(self.share))
+
+    @property
+    def is_connected(self) -> bool:
+        return not self.owner.startswith(DISCONNECTED)
 
     @property
     def caching_key(self) -> bytes:

@@ -47,22 +47,29 @@ async def run_until_done(
     """
     subscription: tuple[bytes, AsyncIterator[None]] | None = None
     while True:
-        try:
-            outcome = await engine.run(body, *scopes, durable=durable)
-            if not isinstance(outcome, Wait):
-                return outcome
-            topic = outcome.topic
-        except BreakNeeded as needed:
-            topic = needed.topic
-            if not await engine.run(partial(caching.send_breaks, needed=needed), durable=False):
-                continue
+        outcome = await engine.run(partial(_run, body=body), *scopes, durable=durable)
+        if not isinstance(outcome, Wait):
+            return outcome
         if await owners.close_handles_of_dead(engine, membership):
             continue
-        if subscription is not None and subscription[0] == topic:
+        if subscription is not None and subscription[0] == outcome.topic:
             await waiting(_pause(subscription[1], AGAIN_SECONDS))
             body = again or body
         else:  # What was notified before is lost, so the body runs once more.
-            subscription = topic, engine.subscribe(topic)
+            subscription = outcome.topic, engine.subscribe(outcome.topic)
+
+
+def _run(tx: Transaction, body: Callable[[Transaction], T | Wait]) -> T | Wait:
+    """Send the breaks that a body needs in the same transaction. It has written nothing when it needs them."""
+    try:
+        return body(tx)
+    except BreakNeeded as needed:
+        if caching.send_breaks(tx, needed):
+            return Wait(needed.topic)
+    try:  # Those that could not be sent were closed.
+        return body(tx)
+    except BreakNeeded as needed:
+        return Wait(needed.topic)
 
 
 async def after_breaks(

@@ -98,15 +98,15 @@ class Connection:
     # Receiving
 
     def _receive(self, message: memoryview) -> None:
-        kind = frame.kind_of(message)
         encrypted_by = None
-        if kind is Kind.ENCRYPTED:
+        if message[:4] != header.MAGIC:
+            kind = frame.kind_of(message)
+            if kind is Kind.SMB1:
+                self._receive_smb1(message)
+                return
+            if kind is not Kind.ENCRYPTED:
+                raise invalid()
             encrypted_by, message = self._decrypted(message)
-        elif kind is Kind.SMB1:
-            self._receive_smb1(message)
-            return
-        elif kind is Kind.COMPRESSED:
-            raise invalid()
         self._has_begun = True
         parts = compound.split(message)
         if (self.state.negotiated is None) != (parts[0].header.command == Command.NEGOTIATE):
@@ -278,7 +278,19 @@ class Connection:
         for request in list(self.waiting.values()):
             if request.found_tree is tree:
                 request.interrupt_at_close()
+        await self._until_idle(tree)
         await close_opens(list(tree.opens.values()))
+
+    async def _until_idle(self, tree: TreeConnect) -> None:
+        """Wait for the requests in progress for a share: a CREATE among them may still make an open."""
+        own = asyncio.current_task()
+        tasks = [
+            task
+            for chain, task in self._chains.items()
+            if task is not own and chain.request is not None and chain.request.found_tree is tree
+        ]
+        if tasks:
+            await asyncio.wait(tasks)
 
     async def _clean_up(self) -> None:
         """The client is gone: end what waits, let finish what does not, and close what it had open."""

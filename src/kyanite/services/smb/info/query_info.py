@@ -1,7 +1,7 @@
 """QUERY_INFO: what is known of an open file, of its volume, and who may do what with it (MS-SMB2 §3.3.5.20)."""
 
-from kyanite.rules import file_names
 from kyanite.rules.access_masks import READ_ATTRIBUTES, READ_EA
+from kyanite.rules.file_names import is_short
 from kyanite.services.smb.handler_checks import check_access, check_size
 from kyanite.services.smb.info import descriptors, volume
 from kyanite.services.smb.info.entry import file_information
@@ -20,8 +20,6 @@ _NEEDED_ACCESS: dict[int, int] = {
     FileClass.ATTRIBUTE_TAG: READ_ATTRIBUTES,
     FileClass.FULL_EA: READ_EA,
 }
-_REFUSED: dict[int, Status] = {FileClass.FULL_EA: Status.NO_EAS_ON_FILE}
-"""Every file has these, and none has anything in them."""
 
 
 async def query_info(request: Request) -> Answer:
@@ -42,12 +40,12 @@ async def query_info(request: Request) -> Answer:
 async def _query_file(request: Request, wanted: int) -> bytes:
     opened = request.open
     check_access(opened, _NEEDED_ACCESS.get(wanted, 0))
-    if wanted in _REFUSED:
-        raise Failed(_REFUSED[wanted])
+    if wanted == FileClass.FULL_EA:
+        raise Failed(Status.NO_EAS_ON_FILE)
     if wanted == FileClass.NORMALIZED_NAME and request.client.dialect < Dialect.SMB_3_1_1:
         raise Failed(Status.NOT_SUPPORTED)
     described = await opened.tree.account.store.engine.read(opened.describe)
-    if wanted == FileClass.ALTERNATE_NAME and not file_names.is_short("".join(described.names[-1:])):
+    if wanted == FileClass.ALTERNATE_NAME and not is_short(described.found.entry.name):
         raise Failed(Status.OBJECT_NAME_NOT_FOUND)
     return file.encode(wanted, file_information(opened, described))
 

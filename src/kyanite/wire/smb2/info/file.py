@@ -160,7 +160,6 @@ def _normalized_name(info: FileInformation) -> bytes:
 
 
 def _alternate_name(info: FileInformation) -> bytes:
-    """The name itself, without its directories."""
     name = info.path.rpartition("\\")[2].encode("utf-16-le")
     return _U32.pack(len(name)) + name
 
