@@ -17,7 +17,7 @@ Node = tuple[str, str]
 """A module, and a name at its top level."""
 
 _ROOT = Path(kyanite.__file__).parent.parent
-_TABLES = ("errors", "statuses")
+_TABLES = ("conflicts", "errors", "statuses")
 """Modules of these names list reasons and raise none."""
 
 

@@ -51,9 +51,14 @@ NEVER_OVER_SMB = {
     Reason.LEASE_NOT_PRESENT,
     # it cannot connect to shares with links, owners and modes;
     Reason.SHARE_PROTOCOL_MISMATCH,
-    # and opening checks what REST checks in its own transaction.
+    # opening checks what REST checks in its own transaction;
     Reason.PATH_TYPE_MISMATCH,
     Reason.PERMISSION_MISMATCH,
+    # no client names a descriptor by its key, and no name of a share is wrong, only missing.
+    Reason.PERMISSION_NOT_FOUND,
+    Reason.NAME_LENGTH_OUT_OF_RANGE,
+    # A WRITE makes a file longer, and COPYCHUNK has a status of its own for what the source does not have.
+    Reason.INVALID_RANGE,
 }
 
 CAUGHT = {

@@ -3,8 +3,9 @@
     with Smbd(shares=["first", "second"]) as smbd:
         login = smbd.login
 
-It listens on a free port of loopback and keeps everything in a temporary folder. The client's user is an ordinary one:
-root would be above the permissions of files.
+It listens on a free port of loopback and keeps everything in a temporary folder. The user is the one who runs it, which
+is root as a rule: like a session with the key of an account, root is above the permissions of files. A session has one
+channel, as in this server.
 """
 
 import contextlib
@@ -41,6 +42,7 @@ _GLOBAL = """\
     pid directory = {folder}/pid
     ncalrpc dir = {folder}/ncalrpc
     log file = {folder}/log/%m
+    server multi channel support = no
     disable spoolss = yes
     load printers = no
     kernel oplocks = no
@@ -52,8 +54,6 @@ _SHARE = """\
     path = {path}
     read only = no
 """
-_DAEMON_ID = 1
-"""The user that every Debian has beside root."""
 _FOLDERS = ("private", "lock", "state", "cache", "pid", "ncalrpc", "log", "shares")
 
 
@@ -64,14 +64,12 @@ class SmbdFailed(Exception):
 class Smbd:
     """One smbd and its shares."""
 
-    def __init__(self, shares: Sequence[str], *, more_options: str = "") -> None:
-        self._own_folder = tempfile.TemporaryDirectory(prefix="smbd-", ignore_cleanup_errors=True)
+    def __init__(self, shares: Sequence[str], *, parent: Path | None = None) -> None:
+        self._own_folder = tempfile.TemporaryDirectory(prefix="smbd-", dir=parent, ignore_cleanup_errors=True)
         self.folder = Path(self._own_folder.name)
         self.shares = tuple(shares)
-        self._more_options = more_options
         self._process: subprocess.Popen[bytes] | None = None
-        self._user = pwd.getpwuid(os.getuid() or _DAEMON_ID)
-        self.login = Login(0, self._user.pw_name, PASSWORD)
+        self.login = Login(0, pwd.getpwuid(os.getuid()).pw_name, PASSWORD)
 
     def __enter__(self) -> Self:
         self._make_folders()
@@ -104,12 +102,10 @@ class Smbd:
                 path.unlink()
 
     def _make_folders(self) -> None:
-        self.folder.chmod(0o755)
         for name in _FOLDERS:
             (self.folder / name).mkdir()
         for share in self.shares:
             self.share_folder(share).mkdir()
-            os.chown(self.share_folder(share), self._user.pw_uid, self._user.pw_gid)
 
     @property
     def pid(self) -> int:
@@ -134,9 +130,7 @@ class Smbd:
 
     def _configured(self) -> str:
         shares = [_SHARE.format(name=share, path=self.share_folder(share)) for share in self.shares]
-        return "".join(
-            [_GLOBAL.format(port=self.login.port, folder=self.folder), self._more_options, *shares]
-        )
+        return "".join([_GLOBAL.format(port=self.login.port, folder=self.folder), *shares])
 
     def _add_user(self) -> None:
         subprocess.run(

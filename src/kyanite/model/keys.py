@@ -50,6 +50,8 @@ it is one small transaction, and a name that is used again can never show what w
     Q       owner (12), share id, file id, handle   open handle, by the process that serves it
     J       client (16), lease key (16)             the file that a client's lease key is for
     K       owner (12), number (8)                  an oplock or lease break that this process has to send to a client
+    Y       session id                              SMB session: the process that serves it, and its account
+    Z       owner (12), 0 or 1, session id          SMB session, by the process that serves it; 1 if it is to be ended
     W       share id                                the feed of what changes in a share that clients watch
     W       share id, position (2)                  a change
     p       container id, blob name                 the instant up to which the snapshots of a blob are deleted
@@ -489,6 +491,30 @@ def break_messages(owner: bytes) -> bytes:
 
 def break_message(owner: bytes, message_number: int) -> bytes:
     return b"K%b%b" % (owner, message_number.to_bytes(8, "big"))
+
+
+def smb_session(session_id: int) -> bytes:
+    return b"Y" + session_id.to_bytes(8, "big")
+
+
+def smb_sessions_of_owner(owner: bytes) -> bytes:
+    return b"Z" + owner
+
+
+def smb_session_of_owner(owner: bytes, session_id: int) -> bytes:
+    return b"Z%b\0%b" % (owner, session_id.to_bytes(8, "big"))
+
+
+def smb_sessions_to_be_ended(owner: bytes) -> bytes:
+    return b"Z%b\1" % owner
+
+
+def smb_session_to_be_ended(owner: bytes, session_id: int) -> bytes:
+    return b"Z%b\1%b" % (owner, session_id.to_bytes(8, "big"))
+
+
+def id_of_smb_session(key: bytes) -> int:
+    return int.from_bytes(key[-8:], "big")
 
 
 def pending_deletes_of_share(share_id: int) -> bytes:

@@ -6,12 +6,13 @@ opened by an account key may do everything; only the read-only attribute takes w
 
 from kyanite.rules.share_modes import Rights
 
-READ_DATA = 0x00000001
-"""Of a directory: to list it."""
+READ_DATA = LIST_DIRECTORY = 0x00000001
 WRITE_DATA = 0x00000002
 """Of a directory: to add a file."""
 APPEND_DATA = 0x00000004
 """Of a directory: to add a directory."""
+READ_EA = 0x00000008
+WRITE_EA = 0x00000010
 EXECUTE = 0x00000020
 READ_ATTRIBUTES = 0x00000080
 WRITE_ATTRIBUTES = 0x00000100
@@ -31,6 +32,8 @@ EVERYTHING = 0x001F01FF
 UNKNOWN = 0x0CE0FE00
 """Bits that stand for no right."""
 WRITES = WRITE_DATA | APPEND_DATA
+READS = 0x001200A9
+"""All that changes nothing: to read, to execute, and to wait."""
 
 _GENERIC = {
     GENERIC_READ: 0x00120089,

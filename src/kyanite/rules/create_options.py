@@ -94,12 +94,12 @@ def check(terms: CreateTerms) -> None:
         raise Refused(Reason.INVALID_PARAMETER)
     if terms.deletes_on_close and not access_masks.granted(access) & access_masks.DELETE:
         raise Refused(Reason.INVALID_PARAMETER)
+    if not access or access & access_masks.UNKNOWN:
+        raise Refused(Reason.ACCESS_DENIED)
     if terms.share_access > _SHARE_ALL or disposition > Disposition.OVERWRITE_IF:
         raise Refused(Reason.INVALID_PARAMETER)
     if terms.file_attributes & _UNKNOWN_ATTRIBUTES:
         raise Refused(Reason.INVALID_PARAMETER)
-    if access in (0, access_masks.SYNCHRONIZE) or access & access_masks.UNKNOWN:
-        raise Refused(Reason.ACCESS_DENIED)
     if access & access_masks.ACCESS_SYSTEM_SECURITY:
         raise Refused(Reason.PRIVILEGE_NOT_HELD)
     if terms.wants_directory and (terms.file_attributes & Attributes.TEMPORARY or disposition in _OVERWRITES):

@@ -15,6 +15,9 @@ MAX_DEPTH = 250
 
 _FORBIDDEN = re.compile('["\\\\/:|<>*?\x00-\x1f\x7f\ud800-\udfff]')
 _DEVICE = re.compile(r"(LPT[1-9]|COM[1-9]|PRN|AUX|NUL|CON|CLOCK\$)", re.IGNORECASE)
+_SHORT = re.compile(
+    r"[A-Z0-9!#$%&'()\-@^_`{}~]{1,8}(\.[A-Z0-9!#$%&'()\-@^_`{}~]{1,3})?", re.IGNORECASE | re.ASCII
+)
 _RELATIVE = frozenset((".", ".."))
 _LAST_OF_BASIC_PLANE = "\uffff"
 _DATA_STREAM = "::$DATA"
@@ -71,6 +74,11 @@ def split_smb(path: str) -> SmbPath:
         else:
             raise Refused(Reason.PATH_OUTSIDE_SHARE)
     return SmbPath(tuple(names), names_data, is_marked)
+
+
+def is_short(name: str) -> bool:
+    """Whether the name has the form of DOS: up to eight characters, and up to three behind a dot."""
+    return _SHORT.fullmatch(name) is not None
 
 
 def fold(name: str) -> str:

@@ -27,6 +27,8 @@ class Pattern(NamedTuple):
     matches: Callable[[str], bool]
     is_simple: bool
     """Whether a match costs next to nothing."""
+    matches_all: bool = False
+    """Whether every name with the prefix matches."""
 
 
 def parse(pattern: str) -> Pattern:
@@ -35,7 +37,7 @@ def parse(pattern: str) -> Pattern:
     if not rest:
         return Pattern(prefix, True, prefix.__eq__, True)
     if rest == "*":
-        return Pattern(prefix, False, lambda name: name.startswith(prefix), True)
+        return Pattern(prefix, False, lambda name: name.startswith(prefix), True, matches_all=True)
     if rest[0] == "*" and _WILD.isdisjoint(rest[1:]):
         least, suffix = len(pattern) - 1, rest[1:]
         return Pattern(

@@ -37,6 +37,7 @@ from kyanite.server.tls import tls_context
 
 _WORKER = "worker {}"
 _ADMIN = "admin"
+_SECRET_BYTES = 32
 _log = logging.getLogger("kyanite.server")
 
 
@@ -57,7 +58,16 @@ def serve(config: Config) -> None:
             admin = at_end.enter_context(open_listener(config.host, config.admin_port, "the admin port"))
         factory = factory_of(config.store_kind, folder)
         clock = TestingClock() if config.testing else wall_clock
-        worker = Worker(config, factory, clock, listeners, tls, _WORKER.format(1), _server_guid(config))
+        worker = Worker(
+            config,
+            factory,
+            clock,
+            listeners,
+            tls,
+            maintainer=_WORKER.format(1),
+            server_guid=_server_guid(config),
+            secret=os.urandom(_SECRET_BYTES),
+        )
         process_table, roles = _roles(config, worker, admin)
         _prepare(config, Preparation(factory, folder, clock), roles, lock)
         endpoints = _endpoints(config, listeners, admin)

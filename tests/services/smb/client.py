@@ -93,6 +93,9 @@ class FakeRequest:
     async def wait(self, waiting: Awaitable[T], *, at_close: Status | None = None) -> T:
         return await waiting
 
+    async def wait_silently(self, waiting: Awaitable[T]) -> T:
+        return await waiting
+
 
 class Created(NamedTuple):
     """The response to a CREATE."""

@@ -18,13 +18,12 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.cmac import CMAC
 
 from kyanite.services.smb.connections.connection import Connection
-from kyanite.services.smb.environment import SmbEnvironment
-from kyanite.services.smb.sessions.logon_delays import LogonDelays
 from kyanite.wire.smb2 import crypto, transform
 from kyanite.wire.smb2.body import Data
 from kyanite.wire.smb2.crypto import EncryptionKey
 from kyanite.wire.smb2.header import Command
 from kyanite.wire.smb2.status import Status
+from kyanite.wire.smb2.transport import Connect
 from tests.services.harness import ACCOUNT
 
 HEADER = struct.Struct("<4sHHIHHIIQIIQ16s")
@@ -102,10 +101,11 @@ def split(message: bytes) -> list[Reply]:
 
 
 class RawClient:
-    def __init__(self, environment: SmbEnvironment, address: str = "192.0.2.7") -> None:
+    def __init__(self, connect: Connect, address: str = "192.0.2.7") -> None:
         self.transport = FakeTransport()
-        delays = LogonDelays(asyncio.get_running_loop().time)
-        self.connection = Connection(environment, self.transport, address, delays)
+        connection = connect(self.transport, address)
+        assert isinstance(connection, Connection)
+        self.connection = connection
         self.next_id = 0
         self.session_id = 0
         self.tree_id = 0

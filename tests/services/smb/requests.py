@@ -4,10 +4,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from kyanite.engine.api import Transaction
-from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model.accounts import Account, Store
+from kyanite.model.content.content import ExtentPart, PlanPart, Zeros, read_plan
 from kyanite.model.files import file, share_snapshots
+from kyanite.model.files.file import RangeWrite
 from kyanite.model.files.opens import handles
 from kyanite.model.files.opens.handles import HandleRequest
 from kyanite.model.files.tree import FilePath
@@ -22,6 +23,7 @@ from kyanite.wire.smb2.header import Command, Header
 from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
 from tests.model.content.world import Segments, outcome
+from tests.model.counted import CountingEngine
 from tests.model.files.builders import OWNER, SHARE, FileShare
 
 T = TypeVar("T")
@@ -67,6 +69,9 @@ class FakeRequest:
     async def wait(self, waiting: Awaitable[T], *, at_close: Status | None = None) -> T:
         return await waiting
 
+    async def wait_silently(self, waiting: Awaitable[T]) -> T:
+        return await waiting
+
 
 Handler = Callable[[Request], Awaitable[Answer]]
 
@@ -76,15 +81,16 @@ class SmbShare:
 
     def __init__(self, dialect: Dialect = Dialect.SMB_3_1_1) -> None:
         self.now = START
-        self.engine = MemoryEngine(clock=self._tick)
+        self.engine = CountingEngine(clock=self._tick)
         self.files = FileShare(self.engine)
-        store = Store(self.engine, Segments(), _NoMembership())  # type: ignore[arg-type]
+        self.segments = Segments()
+        store = Store(self.engine, self.segments, _NoMembership())  # type: ignore[arg-type]
         self.account = Account(SHARE.account, (b"key",), store)
         self.environment = SmbEnvironment({SHARE.account: self.account}, self._tick, b"a server's guid.")
         self.client = FakeClient(dialect)
         self.session = Session(1, self.account, SHARE.account)
         self.tree = TreeConnect(1, self.account, SHARE, self.files.id)
-        self.pipes = TreeConnect(2, self.account, None)
+        self.session.trees[1] = self.tree
         self.last_status = ""
         self._volatile = 100
 
@@ -114,16 +120,34 @@ class SmbShare:
             Open(self.tree, self._new_id(0), 1, ALL, 0, is_directory, snapshot=FilePath(key, names))
         )
 
+    def write(self, path: str, offset: int, data: bytes, *, is_inline: bool = True) -> None:
+        """Write as REST does, within the length of the file."""
+        payload = data if is_inline else tuple(self.segments.put(data))
+        request = RangeWrite(offset, len(data), payload)
+        outcome(file.write_range(self.engine, self.files.path(path), request, None))
+
+    def read(self, opened: Open) -> bytes:
+        """All bytes of what is open."""
+
+        def body(snap: Snapshot) -> bytes:
+            entry = opened.find(snap).entry
+            parts = read_plan(snap, entry.content, 0, entry.length).parts
+            return b"".join(map(self._bytes, parts))
+
+        return outcome(self.engine.read(body))
+
+    def _bytes(self, part: PlanPart) -> bytes:
+        if isinstance(part, Zeros):
+            return bytes(part.length)
+        if isinstance(part, ExtentPart):
+            return self.segments.read(part.extent, part.offset, part.length)
+        return part
+
     def remove(self, path: str) -> None:
         outcome(file.delete(self.engine, self.files.path(path), None))
 
     def take_snapshot(self) -> Instant:
         return outcome(share_snapshots.take(self.engine, SHARE, {}))[0]
-
-    def open_pipe(self) -> Open:
-        opened = Open(self.pipes, self._new_id(0), 0, ALL, 0, False)
-        self.pipes.opens[opened.id.volatile] = opened
-        return opened
 
     def _new_id(self, persistent: int) -> FileId:
         self._volatile += 1

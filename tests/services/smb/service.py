@@ -6,12 +6,14 @@ from pathlib import Path
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
-from kyanite.model import settings
+from kyanite.model import keys, settings
 from kyanite.model.accounts import Account, Store
 from kyanite.model.files import directory, share
 from kyanite.model.files.share import ShareKey, ShareSettings
 from kyanite.service_properties import ProtocolSettings, ServiceProperties
 from kyanite.services.smb.environment import SmbEnvironment
+from kyanite.services.smb.service import smb_service
+from kyanite.wire.smb2.transport import Connect
 from tests.services.harness import ACCOUNT, OTHER, Clock
 from tests.services.smb.raw_client import RawClient
 
@@ -21,20 +23,25 @@ SHARE = "share"
 class SmbService:
     def __init__(self, folder: Path) -> None:
         self.clock = Clock()
-        self.membership = LocalMembership(folder / "owners")
-        self.extents = LocalExtents(folder, self.membership)
+        self._folder = folder
+        self.memberships = [LocalMembership(folder / "owners")]
+        self.extents = LocalExtents(folder, self.memberships[0])
         self.engine = MemoryEngine(clock=self.clock)
-        store = Store(self.engine, self.extents, self.membership)
-        accounts = {each.name: Account(each.name, each.keys, store) for each in (ACCOUNT, OTHER)}
-        self.environment = SmbEnvironment(accounts, self.clock, b"the server's id.")
+        self.environment = SmbEnvironment(self._accounts(), self.clock, b"the server's id.")
         self._clients: list[RawClient] = []
         self._has_share = False
+        self._connect: Connect | None = None
 
     async def aclose(self) -> None:
         for client in self._clients:
             await client.leave()
         await self.extents.close()
-        self.membership.close()
+        for membership in self.memberships:
+            membership.close()
+
+    def _accounts(self) -> dict[str, Account]:
+        store = Store(self.engine, self.extents, self.memberships[-1])
+        return {each.name: Account(each.name, each.keys, store) for each in (ACCOUNT, OTHER)}
 
     async def make_share(self, name: str = SHARE, protocol: str = "SMB") -> None:
         await share.create(
@@ -50,10 +57,26 @@ class SmbService:
 
     def require_encryption(self) -> None:
         self.environment = replace(self.environment, requires_encryption=True)
+        self._connect = None
+
+    def another_process(self) -> None:
+        """From now on clients are served by another process, so to say."""
+        self.memberships.append(LocalMembership(self._folder / "owners"))
+        self.environment = replace(self.environment, accounts=self._accounts())
+        self._connect = None
+
+    async def rows(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
+        return await self.engine.read(lambda snap: list(snap.scan(prefix, keys.after(prefix))))
+
+    async def handle_count(self) -> int:
+        """How many handles are open, by the rows of the processes that serve them."""
+        return len(await self.rows(b"Q"))
 
     def client(self, address: str = "192.0.2.7") -> RawClient:
         """One that has sent nothing yet."""
-        client = RawClient(self.environment, address)
+        if self._connect is None:
+            self._connect = smb_service(self.environment)
+        client = RawClient(self._connect, address)
         self._clients.append(client)
         return client
 

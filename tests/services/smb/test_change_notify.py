@@ -191,6 +191,19 @@ async def test_both_names_of_a_rename_are_in_one_response(world: World) -> None:
     assert changes_of(await call) == [(4, "f"), (5, "g")]
 
 
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [(ALL, [(1, "f"), (4, "f"), (5, "g")]), (int(Filter.ATTRIBUTES), [(3, "g")])],
+)
+async def test_a_rename_is_a_modification_to_those_who_do_not_watch_names(
+    world: World, kinds: int, expected: Changes
+) -> None:
+    opened = await world.open()
+    await world.start(opened, kinds=kinds)
+    await file_renamed(world)
+    assert changes_of(await world.fetch(opened)) == expected
+
+
 async def test_the_first_call_of_a_handle_says_what_is_watched(world: World) -> None:
     opened = await world.open()
     await world.start(opened, kinds=int(Filter.LAST_WRITE), tree=False)

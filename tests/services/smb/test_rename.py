@@ -171,7 +171,7 @@ def test_delete_on_close_acts_when_that_handle_is_closed(client: Client) -> None
     assert not exists(client, "f")
 
 
-def test_the_handle_mark_is_not_taken_back(client: Client) -> None:
+def test_the_handle_mark_stays(client: Client) -> None:
     first = client.create("f", options=DELETE_ON_CLOSE).opened
     assert mark(client, first, deletes=False) is Status.SUCCESS
     client.close(first)

@@ -56,6 +56,8 @@ def _run_against(name: str, names: Sequence[str], lanes: int, limit_seconds: flo
         TARGETS[name](Path(folder), lanes) as target,
     ):
         runs = run_all(target, names, lanes, limit_seconds)
+        for problem in target.problems()[:20]:
+            print(f"{name} logged an error: {problem}")
     results.save(name, {**results.load(name), **runs})
 
 

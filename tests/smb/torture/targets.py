@@ -23,6 +23,10 @@ class Target(ABC):
 
     login: Login
 
+    def problems(self) -> list[str]:
+        """What the server has logged as errors."""
+        return []
+
     @abstractmethod
     def empty_share(self, lane: int, name: str) -> str:
         """A share for a sub-test. No two sub-tests run in the same lane at a time."""
@@ -41,6 +45,7 @@ class SmbdTarget(Target):
 
 class KyaniteTarget(Target):
     def __init__(self, server: ServerProcess) -> None:
+        self._server = server
         self._shares = ShareServiceClient(server.endpoints["file"], server.account_key)
         self._numbers = itertools.count()
         self.login = login_of(server)
@@ -49,6 +54,10 @@ class KyaniteTarget(Target):
         share = f"torture-{lane}-{next(self._numbers)}"
         self._shares.create_share(share)
         return share
+
+    def problems(self) -> list[str]:
+        errors = [line for line in self._server.log if line.get("level") in {"error", "critical"}]
+        return [str(line.get("exception") or line) for line in errors]
 
 
 def login_of(server: ServerProcess) -> Login:

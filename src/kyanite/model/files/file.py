@@ -197,7 +197,7 @@ def _writable(
 ) -> Entry:
     """The entry of a file that the actor may write, free to be changed."""
     location, entry = found
-    actor.prepare(tx, location.tree.id, entry.id, FileUse(Rights.WRITE, start, length, event=event))
+    actor.prepare(tx, location.tree.share.id, entry.id, FileUse(Rights.WRITE, start, length, event=event))
     if checks_read_only and actor.obeys_read_only and is_read_only(entry.attributes):
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
     lease = actor.check_lease(entry.lease, tx.now)

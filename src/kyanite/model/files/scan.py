@@ -19,16 +19,19 @@ from kyanite.model.files.tree import Location, Tree
 from kyanite.rules.wildcards import Pattern
 from kyanite.values import Instant
 
-ROWS_MAX = 4096
+ROWS_MAX = 2048
 """That one scan reads: what a loop can do at once without others noticing."""
-_ROWS_MAX_OF_HARD_PATTERNS = 1024
+_ROWS_MAX_OF_HARD_PATTERNS = 512
 
 _BEHIND = "\x01"
 """Behind a name and its preserved rows, and before every longer name."""
 
 
+_NOTHING = msgspec.Raw()
+
+
 class ScannedEntry(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What a scan shows of an entry: the first fields of its row, so that the others need not be decoded."""
+    """An entry of which only what a scan shows is decoded."""
 
     name: str
     id: int
@@ -42,6 +45,22 @@ class ScannedEntry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     permission: bytes
     metadata: msgspec.Raw
     length: int = 0
+    content: msgspec.Raw = _NOTHING
+    http: msgspec.Raw = _NOTHING
+    lease: msgspec.Raw = _NOTHING
+    copy: msgspec.Raw = _NOTHING
+    posix: msgspec.Raw = _NOTHING
+    target: msgspec.Raw = _NOTHING
+    for_files: msgspec.Raw = _NOTHING
+    for_directories: msgspec.Raw = _NOTHING
+    links: int = 1
+    former: msgspec.Raw = _NOTHING
+    named_at: Instant = Instant(0)
+    set_last_access_at: Instant = Instant(0)
+
+    @property
+    def last_access_at(self) -> Instant:
+        return self.set_last_access_at or self.last_write_at
 
 
 _decode: Callable[[bytes], ScannedEntry] = msgspec.msgpack.Decoder(ScannedEntry).decode
@@ -56,14 +75,24 @@ class DirectoryScan:
     """The entries of a directory that match a pattern, beginning at a name. It may end before the directory does."""
 
     def __init__(
-        self, snap: Snapshot, tree: Tree, directory_id: int, pattern: Pattern, *, first: str = ""
+        self,
+        snap: Snapshot,
+        tree: Tree,
+        directory_id: int,
+        pattern: Pattern,
+        *,
+        first: str = "",
+        limit: int = ROWS_MAX,
     ) -> None:
+        """``limit`` says how many entries the caller can use."""
         self._snap = snap
         self._tree = tree
         self._directory_id = directory_id
         self._pattern = pattern
         self._first = first
         self._rows_max = ROWS_MAX if pattern.is_simple else _ROWS_MAX_OF_HARD_PATTERNS
+        if pattern.matches_all:
+            self._rows_max = min(self._rows_max, limit)
         self.next: str | None = first
         """When all was read: the folded name at which the next scan begins, or None at the end of the directory."""
 
@@ -81,18 +110,17 @@ class DirectoryScan:
                 yield entry
 
     def _live(self) -> Iterator[ScannedEntry | Entry]:
-        snap, matches = self._snap, self._pattern.matches
+        matches = None if self._pattern.matches_all else self._pattern.matches
         base = keys.entries(self._tree.id, self._directory_id)
         within = base + self._pattern.prefix.encode()
         start = max(within, base + (self._first or _BEHIND).encode())
-        cut, rows, name = len(base), 0, ""
-        for key, value in snap.scan(start, keys.after(within), limit=self._rows_max):
+        cut, rows, key = len(base), 0, base
+        for key, value in self._snap.scan(start, keys.after(within), limit=self._rows_max):
             rows += 1
-            name = key[cut:].decode()
-            if matches(name):
+            if matches is None or matches(key[cut:].decode()):
                 entry = _decode(value)
                 yield self._follow(value) if entry.kind == NAME else entry
-        self.next = None if rows < self._rows_max else behind(name)
+        self.next = None if rows < self._rows_max else behind(key[cut:].decode())
 
     def _follow(self, value: bytes) -> Entry:
         return file_tree.follow(self._snap, self._tree, decode_entry(value))

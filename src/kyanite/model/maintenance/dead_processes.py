@@ -17,7 +17,7 @@ from kyanite.membership.api import Membership
 from kyanite.model import keys
 from kyanite.model.content import reading
 from kyanite.model.content.references import decode_extent
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import handles, sessions
 
 SEGMENTS_AT_ONCE = 64
 _ROWS_AT_ONCE = 2000
@@ -66,6 +66,9 @@ class DeadProcesses:
 
     async def _close_handles(self, owner: bytes) -> None:
         while await self._engine.run(partial(handles.close_handles_of_owner, owner=owner), durable=False):
+            pass
+        remove = partial(sessions.remove_some, owner=owner, limit=_ROWS_AT_ONCE)
+        while await self._engine.run(remove, durable=False):
             pass
 
     async def _read(self) -> _Part:

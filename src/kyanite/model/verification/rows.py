@@ -41,6 +41,7 @@ from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens.grants import KEY_BYTES as GRANT_KEY_BYTES
 from kyanite.model.files.opens.grants import BreakMessage, LeasedFile
 from kyanite.model.files.opens.handles import decode_handle, decode_open_file
+from kyanite.model.files.opens.sessions import SessionRecord
 from kyanite.model.files.opens.watches import decode_change, decode_feed
 from kyanite.model.files.security_descriptors import KEY_BYTES
 from kyanite.model.files.share import ShareRecord
@@ -352,6 +353,8 @@ KINDS: Mapping[bytes, Kind] = {
     b"Q": _fixed("open handle of a process", OWNER_BYTES, _ID, _ID, _ID, check=_handle_of_owner),
     b"J": _fixed("lease key", GRANT_KEY_BYTES, check=_record(LeasedFile, _leased_file)),
     b"K": _fixed("break to be sent", OWNER_BYTES, _ID, check=_record(BreakMessage)),
+    b"Y": _fixed("SMB session", _ID, check=_record(SessionRecord)),
+    b"Z": _fixed("SMB session of a process", OWNER_BYTES, 1, _ID, check=_empty),
     b"M": Kind("pending delete", 1 + _ID + _ID, _empty),
     b"W": Kind("feed or change of a watched share", 1 + _ID, _change_feed),
     b"D": _fixed("deleted share", _ID, check=_empty),

@@ -25,6 +25,7 @@ from kyanite.server.http.limits import Limits
 from kyanite.server.observability.metrics import RequestMeter
 from kyanite.server.observability.observer import observer
 from kyanite.server.observability.published_metrics import PublishedMetrics
+from kyanite.server.observability.smb_observer import smb_observer
 from kyanite.server.processes.descriptor_limit import connections_max
 from kyanite.server.processes.process import ProcessContext, until_stopped
 from kyanite.server.processes.process_table import Slot
@@ -53,6 +54,8 @@ class Worker:
     maintainer: str
     """The name of the worker that does the maintenance for all."""
     server_guid: bytes
+    secret: bytes
+    """What all workers know, and nobody else: it is never stored."""
 
     def __call__(self, workers: Mapping[str, Slot], context: ProcessContext) -> None:
         """``workers`` are the slots of all workers by name, this one's among them."""
@@ -74,15 +77,16 @@ class Worker:
             others=others,
             on_completed=observer(dispatcher, meter, log_requests=self.config.log_requests),
         )
-        published = (
-            None if meter is None else PublishedMetrics(context.slot, meter, server.stats, store.counters)
-        )
+        smb = self._smb(served, others, context, meter)
+        published = None
+        if meter is not None:
+            smb_stats = None if smb is None else smb.stats
+            published = PublishedMetrics(context.slot, meter, server.stats, store.counters, smb_stats)
         background = [asyncio.create_task(context.beat(None if published is None else published.publish))]
         if context.slot.name == self.maintainer:
             background += [
                 asyncio.create_task(maintenance.repeat(step)) for step in maintenance.steps_of(store)
             ]
-        smb = self._smb(served, others, context)
         for name, listener in self.listeners.items():
             if SERVICES[name].load is not None:
                 await server.accept_on(listener, self.tls)
@@ -95,9 +99,8 @@ class Worker:
         gc.set_threshold(_COLLECTED_EVERY_OBJECTS)
         context.ready()
         await until_stopped()
-        if smb is not None:
-            await smb.stop(self.config.stop_seconds)
-        await server.stop(self.config.stop_seconds)
+        stopping = [each.stop(self.config.stop_seconds) for each in (server, smb) if each is not None]
+        await asyncio.gather(*stopping)
         for task in background:
             task.cancel()
         await asyncio.wait(background)
@@ -111,7 +114,11 @@ class Worker:
         }
 
     def _smb(
-        self, served: Mapping[str, accounts.Account], others: Sequence[Slot], context: ProcessContext
+        self,
+        served: Mapping[str, accounts.Account],
+        others: Sequence[Slot],
+        context: ProcessContext,
+        meter: RequestMeter | None,
     ) -> FairSmbServer | None:
         for name in self.listeners:
             if (load := SERVICES[name].load_smb) is not None:
@@ -119,7 +126,9 @@ class Worker:
                     served,
                     self.clock,
                     self.server_guid,
+                    secret=self.secret,
                     requires_encryption=self.config.smb_requires_encryption,
+                    on_completed=smb_observer(meter, log_requests=self.config.log_requests),
                 )
                 limits = SmbLimits(connections=connections_max())
                 return FairSmbServer(load()(environment), limits=limits, own=context.slot, others=others)

@@ -64,12 +64,12 @@ class SmbServer:
             arriving.cancel()
         for connection in list(self._connections):
             connection.abort()
-        async with asyncio.timeout(seconds):
-            while self._connections or self._ending:
-                if self._ending:
-                    await asyncio.wait(self._ending)
-                else:
-                    await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(seconds):
+                while self._connections or self._ending:
+                    await (asyncio.wait(self._ending) if self._ending else asyncio.sleep(0))
+        except TimeoutError:
+            _log.warning("clients were not cleaned up in time", extra={"count": len(self._ending)})
 
     # Called by connections.
 

@@ -20,7 +20,7 @@ from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.environment import Environment
 from kyanite.services.rest.error_responses import error_response
 from kyanite.services.rest.operations import Router
-from kyanite.services.rest.timeouts import after_breaks, check_timeout
+from kyanite.services.rest.timeouts import after_breaks, after_refusal, check_timeout
 from kyanite.services.rest.versions import version_of
 from kyanite.wire import uri
 from kyanite.wire.http import Request, Response
@@ -76,6 +76,10 @@ class Service:
                     response = await op.handle(context)
                 except BreakNeeded as needed:
                     response = await after_breaks(context, needed, partial(op.handle, context))
+                except Refused as refusal:
+                    if request.body.length != 0:  # It is received, so the handler itself has tried again.
+                        raise
+                    response = await after_refusal(context, refusal, partial(op.handle, context))
                 if self._cors.is_needed(request, account):
                     await self._cors(request, account, response)
         except Exception as error:

@@ -7,8 +7,9 @@ the transaction at its end runs again (``repeated_after_breaks``).
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from kyanite.model.files.opens import waits
+from kyanite.model.files.opens import owners, waits
 from kyanite.model.files.opens.caching import BreakNeeded
+from kyanite.rules.refusals import Refused
 from kyanite.services.rest.context import RequestContext
 from kyanite.wire.malformed import bad_parameter
 
@@ -26,7 +27,15 @@ def after_breaks(
 ) -> Awaitable[T]:
     """Repeat the attempt when SMB clients have given up what they cache, or refuse it when that takes too long."""
     seconds = min(waits.REST_SECONDS, float(context.parameters.get("timeout") or waits.REST_SECONDS))
-    return waits.after_breaks(context.store.engine, needed, attempt, seconds)
+    store = context.store
+    return waits.after_breaks(store.engine, store.membership, needed, attempt, seconds)
+
+
+async def after_refusal(context: RequestContext, refusal: Refused, attempt: Callable[[], Awaitable[T]]) -> T:
+    """Repeat what was refused because of handles whose process has died."""
+    if await owners.is_outdated(refusal, context.store.engine, context.store.membership):
+        return await attempt()
+    raise refusal
 
 
 async def repeated_after_breaks(context: RequestContext, transaction: Callable[[], Awaitable[T]]) -> T:
@@ -34,3 +43,5 @@ async def repeated_after_breaks(context: RequestContext, transaction: Callable[[
         return await transaction()
     except BreakNeeded as needed:
         return await after_breaks(context, needed, transaction)
+    except Refused as refusal:
+        return await after_refusal(context, refusal, transaction)

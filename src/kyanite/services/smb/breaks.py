@@ -113,8 +113,9 @@ class _StoreDelivery:
         """Until the engine is closed."""
         while True:
             with suppress(TimeoutError):
-                if await asyncio.wait_for(anext(self._subscription, self), _AGAIN_SECONDS) is self:
-                    return
+                async with asyncio.timeout(_AGAIN_SECONDS):
+                    if await anext(self._subscription, self) is self:
+                        return
             with suppress(EngineError):
                 await self.deliver()
                 while self._sent:

@@ -5,19 +5,15 @@ from functools import partial
 
 from kyanite.engine.api import Transaction
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.opens import closing
+from kyanite.model.files.opens import closing, durable
 from kyanite.model.files.opens.closing import Closed
 from kyanite.rules.create_options import DELETE_ON_CLOSE
 from kyanite.rules.refusals import Refused
+from kyanite.services.smb.info.entry import allocation_size, attributes_of, times_of
 from kyanite.services.smb.request import Answer, Request
 from kyanite.services.smb.state import Open, TreeConnect
 from kyanite.wire.smb2 import close as codec
-from kyanite.wire.smb2 import filetime
 from kyanite.wire.smb2.close import ClosedFile
-from kyanite.wire.smb2.filetime import FileTimes
-
-_UNIT = 4096
-_NORMAL = 0x80
 
 
 async def close(request: Request) -> Answer:
@@ -28,7 +24,7 @@ async def close(request: Request) -> Answer:
 
 async def close_open(opened: Open, *, wants_entry: bool = False) -> Entry | None:
     """Close one open as its client does, and forget it. What it was, if wanted."""
-    opened.tree.opens.pop(opened.id.volatile, None)
+    _forget(opened)
     if opened.tree.share is None:
         return None
     await opened.writes.drained()
@@ -45,6 +41,13 @@ async def close_open(opened: Open, *, wants_entry: bool = False) -> Entry | None
     return closed.entry
 
 
+def _forget(opened: Open) -> None:
+    """No request finds the open any more, and those that wait end."""
+    opened.tree.opens.pop(opened.id.volatile, None)
+    for each in tuple(opened.waiting):
+        each.interrupt_at_close()
+
+
 def _close(tx: Transaction, *, opened: Open, wants_entry: bool, may_delete: bool) -> Closed | None:
     return closing.close(
         tx,
@@ -56,24 +59,36 @@ def _close(tx: Transaction, *, opened: Open, wants_entry: bool, may_delete: bool
     )
 
 
-async def close_opens(opens: Iterable[Open]) -> None:
+async def close_opens(opens: Iterable[Open], *, keeps_durable: bool = False) -> None:
     """Close many, when a client logs off, disconnects from a share or is gone. What another has closed by force, or
-    with its share, is closed already."""
+    with its share, is closed already. A client that has lost its connection keeps its durable handles."""
     by_tree: dict[TreeConnect, list[Open]] = {}
     for each in opens:
-        each.tree.opens.pop(each.id.volatile, None)
+        _forget(each)
         await each.writes.drained()
         if each.tree.share is not None and each.snapshot is None:
             by_tree.setdefault(each.tree, []).append(each)
     for tree_connect, found in by_tree.items():
         engine = tree_connect.account.store.engine
         for start in range(0, len(found), closing.CLOSED_PER_TRANSACTION):
-            some = [
-                (one.file_id, one.handle_id) for one in found[start : start + closing.CLOSED_PER_TRANSACTION]
-            ]
+            part = found[start : start + closing.CLOSED_PER_TRANSACTION]
+            some = [(one.file_id, one.handle_id) for one in part]
+            kept = [(one.file_id, one.handle_id) for one in part if keeps_durable and one.is_durable]
+            if kept:
+                kept = await engine.run(
+                    partial(_disconnect, tree_connect=tree_connect, opens=kept), durable=False
+                )
+                some = [each for each in some if each not in kept]
             body = partial(_close_some, tree_connect=tree_connect, opens=some)
             if not await engine.run(partial(body, may_delete=False), durable=False):
                 await engine.run(partial(body, may_delete=True))
+
+
+def _disconnect(
+    tx: Transaction, *, tree_connect: TreeConnect, opens: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Those that stay."""
+    return [each for each in opens if durable.disconnect(tx, tree_connect.share_id, *each)]
 
 
 def _close_some(
@@ -88,13 +103,4 @@ def _close_some(
 
 def closed_file(entry: Entry) -> ClosedFile:
     """What CREATE and CLOSE tell of a file."""
-    last_write = filetime.encode(entry.last_write_at)
-    times = FileTimes(
-        filetime.encode(entry.created_at), last_write, last_write, filetime.encode(entry.changed_at)
-    )
-    return ClosedFile(times, allocation_of(entry.length), entry.length, entry.attributes or _NORMAL)
-
-
-def allocation_of(length: int) -> int:
-    """The space of a file: whole units."""
-    return -(-length // _UNIT) * _UNIT
+    return ClosedFile(times_of(entry), allocation_size(entry.length), entry.length, attributes_of(entry))

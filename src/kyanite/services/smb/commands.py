@@ -10,18 +10,19 @@ from typing import NamedTuple
 from kyanite.services.smb.change_notify import change_notify
 from kyanite.services.smb.close import close
 from kyanite.services.smb.connections.part_request import Handler, PartRequest
+from kyanite.services.smb.controls.ioctl import control
 from kyanite.services.smb.create import create
+from kyanite.services.smb.info.query_directory import query_directory
+from kyanite.services.smb.info.query_info import query_info
+from kyanite.services.smb.info.set_info import set_info
 from kyanite.services.smb.lock import lock
 from kyanite.services.smb.oplock_break import acknowledge
 from kyanite.services.smb.pipes import pipe as pipes
-from kyanite.services.smb.query_directory import query_directory
-from kyanite.services.smb.query_info import query_info
 from kyanite.services.smb.read import read
 from kyanite.services.smb.request import Answer, Failed
 from kyanite.services.smb.sessions import trees
 from kyanite.services.smb.sessions.session_setup import log_off
 from kyanite.services.smb.sessions.validation import validate_negotiate
-from kyanite.services.smb.set_info import set_info
 from kyanite.services.smb.write import flush, write
 from kyanite.wire.smb2 import ioctl, session
 from kyanite.wire.smb2.fsctl import Fsctl
@@ -59,7 +60,7 @@ async def ioctl_on_disk(request: PartRequest) -> Answer:
     call = ioctl.decode(request.message)
     if call.flags == IS_FSCTL and call.code == Fsctl.VALIDATE_NEGOTIATE_INFO:
         return validate_negotiate(request, call)
-    return await not_built(request)
+    return await control(request, call)
 
 
 def after_writes(handler: Handler) -> Handler:

@@ -4,18 +4,6 @@ from kyanite.services.smb.request import Failed, Request
 from kyanite.services.smb.state import Open
 from kyanite.wire.smb2.status import Status
 
-READ_DATA = 0x00000001
-WRITE_DATA = 0x00000002
-LIST_DIRECTORY = READ_DATA
-READ_EA = 0x00000008
-WRITE_EA = 0x00000010
-READ_ATTRIBUTES = 0x00000080
-WRITE_ATTRIBUTES = 0x00000100
-READ_CONTROL = 0x00020000
-WRITE_DAC = 0x00040000
-WRITE_OWNER = 0x00080000
-ACCESS_SYSTEM_SECURITY = 0x01000000
-
 MAX_TRANSACT_BYTES = 8 * 1024 * 1024
 _CREDIT_BYTES = 65_536
 
@@ -29,6 +17,12 @@ def check_size(request: Request, size: int) -> None:
 def check_access(opened: Open, needed: int) -> None:
     """Whether the open was granted all of these rights."""
     if needed & ~opened.access:
+        raise Failed(Status.ACCESS_DENIED)
+
+
+def check_any_access(opened: Open, sufficient: int) -> None:
+    """Whether the open was granted one of these rights."""
+    if not sufficient & opened.access:
         raise Failed(Status.ACCESS_DENIED)
 
 

@@ -45,9 +45,11 @@ async def _lock(request: Request, wanted: LockRequest, sequence: LockSequence) -
     def body(tx: Transaction) -> Wait | Reason | None:
         return locks.lock(tx, file, wanted, sequence)
 
-    engine = request.open.tree.account.store.engine
+    store = request.open.tree.account.store
     waiting = partial(request.wait, at_close=Status.RANGE_NOT_LOCKED)
-    reason = await run_until_done(engine, body, durable=False, waiting=waiting)
+    reason = await run_until_done(
+        store.engine, body, membership=store.membership, durable=False, waiting=waiting
+    )
     if reason is not None:
         raise Refused(reason)
 

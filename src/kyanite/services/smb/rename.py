@@ -1,17 +1,24 @@
 """SET_INFO of where a file is, and whether it is to be deleted (MS-FSCC §2.4.11, §2.4.42, §2.4.27)."""
 
+from collections.abc import Callable
 from functools import partial
 
 from kyanite.engine.api import Transaction
-from kyanite.model.files.opens import handles, renaming
+from kyanite.model.files.actors import FileUse
+from kyanite.model.files.opens import handles, renaming, waits
 from kyanite.rules import file_names
 from kyanite.rules.access_masks import DELETE
+from kyanite.rules.oplocks import Event
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.share_modes import Rights
 from kyanite.services.smb.request import Failed, Request
 from kyanite.services.smb.state import Open
+from kyanite.wire.smb2.fsctl import decode_snapshot_token
 from kyanite.wire.smb2.info import changes
 from kyanite.wire.smb2.info.file import FileClass
 from kyanite.wire.smb2.status import Status
+
+_DELETES = FileUse(Rights.DELETE, event=Event.RENAME_OR_DELETE)
 
 
 async def rename(request: Request, data: memoryview) -> None:
@@ -46,7 +53,15 @@ async def _rename(request: Request, wanted: changes.Rename) -> None:
     def body(tx: Transaction) -> None:
         renaming.rename(tx, opened.find(tx), opened.handle_id, names, replaces=wanted.replaces)
 
-    await opened.tree.account.store.engine.run(body)
+    await _run(request, body, durable=True)
+
+
+async def _run(request: Request, body: Callable[[Transaction], None], *, durable: bool) -> None:
+    """Run the body when other clients have given up what they cache."""
+    store = request.open.tree.account.store
+    await waits.run_until_done(
+        store.engine, body, membership=store.membership, durable=durable, waiting=request.wait_silently
+    )
 
 
 def _names(name: str) -> tuple[str, ...]:
@@ -54,13 +69,15 @@ def _names(name: str) -> tuple[str, ...]:
     path = file_names.split_smb(name.removeprefix("\\"))
     if not path.names or path.names_data:
         raise Refused(Reason.INVALID_PATH_NAME)
+    if any(decode_snapshot_token(each) is not None for each in path.names):
+        raise Failed(Status.NOT_SAME_DEVICE)
     return path.names
 
 
 async def _set_disposition(request: Request, deletes: bool) -> None:
     """The mark ends with the last handle, so it is not written durably."""
-    body = partial(_mark if deletes else _clear_mark, opened=_deletable(request))
-    await request.open.tree.account.store.engine.run(body, durable=False)
+    opened = _deletable(request)
+    await _run(request, partial(_mark if deletes else _clear_mark, opened=opened), durable=False)
 
 
 def _deletable(request: Request) -> Open:
@@ -74,7 +91,7 @@ def _deletable(request: Request) -> Open:
 
 def _mark(tx: Transaction, opened: Open) -> None:
     found = opened.find(tx)
-    handles.load_handle(tx, opened.tree.share_id, opened.file_id, opened.handle_id)
+    opened.actor.prepare(tx, opened.tree.share_id, opened.file_id, _DELETES)
     handles.mark_for_deletion(tx, found)
 
 

@@ -89,3 +89,6 @@ class Request(Protocol):
         Raises ``Failed(CANCELLED)`` when it does, and ``Failed(at_close)`` when the open of the request is closed
         meanwhile. Within a chain only the last request may wait, and CREATE: for others ``Failed(INTERNAL_ERROR)``.
         """
+
+    async def wait_silently(self, waiting: Awaitable[T]) -> T:
+        """The same without an interim response, anywhere in a chain: clients expect none for SET_INFO."""

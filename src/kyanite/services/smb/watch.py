@@ -91,7 +91,7 @@ class Watch:
             self.end_calls(Status.DELETE_PENDING)
         elif change.closed_handle == self.handle_id:
             self.end_calls(Status.NOTIFY_CLEANUP)
-        elif change.filter & self._filter:
+        elif change.filter & self._filter and not change.is_reported_by & self._filter:
             name = self._name_of(change)
             if name is not None:
                 self._add(Change(Action(change.action), name))

@@ -4,14 +4,14 @@ from typing import NamedTuple
 
 from kyanite.values import Instant
 
-_TICKS_TO_1601 = 504_911_232_000_000_000
-_LAST = 3_155_378_975_999_999_999 - _TICKS_TO_1601
+TICKS_TO_1601 = 504_911_232_000_000_000
+_LAST = 3_155_378_975_999_999_999 - TICKS_TO_1601
 """The last tick of the year 9999, the last that dates of REST can express."""
 
 
 def encode(instant: Instant) -> int:
     """The FILETIME of an instant. What lies before 1601 becomes 0, which clients show as no time at all."""
-    return max(instant - _TICKS_TO_1601, 0)
+    return max(instant - TICKS_TO_1601, 0)
 
 
 def decode(filetime: int) -> Instant:
@@ -19,7 +19,7 @@ def decode(filetime: int) -> Instant:
 
     What lies behind the year 9999 becomes its end.
     """
-    return Instant(min(max(filetime, 0), _LAST) + _TICKS_TO_1601)
+    return Instant(min(max(filetime, 0), _LAST) + TICKS_TO_1601)
 
 
 class FileTimes(NamedTuple):

@@ -131,6 +131,28 @@ async def test_the_first_of_a_chain_is_not_related(smb: SmbService) -> None:
     assert (await client.echo(flags=RELATED)).status is Status.INVALID_PARAMETER
 
 
+async def test_what_is_related_to_a_request_that_was_not_is_refused_as_well(smb: SmbService) -> None:
+    client = await smb.connected()
+    await client.echo(credits=8)
+    first = client.message(Command.ECHO, EMPTY + bytes(4), flags=RELATED, following=72)
+    second = client.message(Command.CLOSE, close_body(), flags=RELATED, following=88)
+    client.give(first + second + client.message(Command.CLOSE, close_body()))
+    assert [reply.status for reply in await client.next()] == [
+        Status.INVALID_PARAMETER,
+        Status.INVALID_PARAMETER,
+        Status.FILE_CLOSED,
+    ]
+
+
+async def test_the_file_of_a_chain_that_has_none(smb: SmbService) -> None:
+    client = await smb.connected()
+    await client.echo(credits=8)
+    first = client.message(Command.CLOSE, close_body(ONES), following=88)
+    second = client.message(Command.CLOSE, close_body(ONES), flags=RELATED, following=88)
+    client.give(first + second + client.message(Command.CLOSE, close_body(ONES), flags=RELATED))
+    assert [reply.status for reply in await client.next()] == [Status.FILE_CLOSED] * 3
+
+
 # --- 7: signatures
 
 

@@ -8,7 +8,7 @@ and runs it again. CREATE returns a ``Wait`` instead, since it has sent the brea
 A client that has lost its connection cannot answer. If it must, its handles are closed instead (MS-SMB2 §3.3.4.7).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +18,7 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.files.opens import grants, handles
 from kyanite.model.files.opens.grants import Grant
-from kyanite.model.files.opens.handles import DISCONNECTED, Handle, OpenFile, OpenHandles
+from kyanite.model.files.opens.handles import Handle, OpenFile, OpenHandles
 from kyanite.model.records import encode
 from kyanite.rules import oplocks
 from kyanite.rules.oplocks import AcknowledgementError, Caching, Event, OtherOpen
@@ -68,6 +68,8 @@ class Granted(NamedTuple):
     state: Caching
     epoch: int = 0
     is_breaking: bool = False
+    version: int = 0
+    """Of a lease: that of the open which began it."""
 
 
 NOTHING_GRANTED = Granted(Caching.NONE)
@@ -122,10 +124,12 @@ def break_grants(
     own: bytes = b"",
     *,
     opens_with: int | None = None,
+    has_waited: bool = False,
 ) -> Broken:
     """Break what the event takes from clients, and say whether it must wait for them.
 
-    ``own`` is the key of the client that causes it. ``opens_with`` is the access mask of an open, if the event is one.
+    ``own`` is the key of the client that causes it. ``opens_with`` is the access mask of an open, if the event is one,
+    and ``has_waited`` says that the open has waited before.
     """
     opened, others = present
     waits = False
@@ -134,17 +138,15 @@ def break_grants(
         if opens_with is not None and oplocks.is_stat_open(opens_with, against_lease=bool(grant.version)):
             continue
         rule = grants.rule_of(grant, tx.now)
-        broken = oplocks.break_for(event, rule, tx.now, is_own=grant.key == own)
+        broken = oplocks.break_for(event, rule, tx.now, is_own=grant.key == own, has_waited=has_waited)
         changed = grants.changed(grant, broken.grant)
         if broken.message is not None:
-            served = [each for each in others if each.caching_key == grant.key]
-            connected = [each for each in served if each.owner != DISCONNECTED]
-            if broken.message.is_acknowledged and not connected:
-                closed += served
+            receiver = _receiver(others, grant)
+            if receiver is not None:
+                grants.send(tx, receiver.owner, receiver.id, changed, broken.message)
+            elif broken.message.is_acknowledged:
+                closed += [each for each in others if each.caching_key == grant.key]
                 continue
-            if connected:
-                newest = connected[-1]
-                grants.send(tx, newest.owner, newest.id, changed, broken.message)
         waits = waits or broken.waits
         if changed != grant:
             opened = replace(opened, grants=grants.replaced(opened.grants, changed))
@@ -153,6 +155,31 @@ def break_grants(
     if not closed:
         return Broken((opened, others), waits)
     return Broken(_without(tx, share_id, (opened, others), closed), waits)
+
+
+def _receiver(present: Sequence[Handle], grant: Grant) -> Handle | None:
+    """The handle whose client is sent a break; None when none of the grant is connected. Of a lease it may be any of
+    the client: as in Windows it is the oldest, over whichever connection that came."""
+    if not any(each.caching_key == grant.key and each.is_connected for each in present):
+        return None
+    if not grant.version:
+        return next(each for each in present if each.caching_key == grant.key)
+    client = grant.key[: grants.CLIENT_BYTES]
+    return next(
+        each for each in present if each.lease_key and each.client_guid == client and each.is_connected
+    )
+
+
+def break_by_handles(
+    tx: Transaction, share_id: int, present: OpenHandles, handle_ids: Iterable[int], event: Event
+) -> None:
+    """Break what a write or a lock through each of these handles takes from others. Nothing waits for that."""
+    left: OpenHandles | None = present
+    for handle_id in handle_ids:
+        if left is None or not left[0].grants:
+            return
+        own = next((each.caching_key for each in left[1] if each.id == handle_id), b"")
+        left = break_grants(tx, share_id, left, event, own).present
 
 
 def _without(
@@ -199,15 +226,16 @@ def grant(
     handle: Handle,
     request: CachingRequest,
     *,
-    is_created: bool = False,
+    is_emptied: bool = False,
 ) -> tuple[OpenFile, Granted]:
-    """Let a new handle cache what it can of what it requests. ``present`` is the file with its other handles."""
+    """Let a new handle cache what it can of what it requests. ``present`` is the file with its other handles, and
+    ``is_emptied`` says that opening it has made or overwritten the file."""
     opened, others = present
     if request is NO_CACHING:
         return opened, NOTHING_GRANTED
     is_lease = bool(request.lease)
     is_stat = oplocks.is_stat_open(handle.granted, against_lease=is_lease)
-    if not is_lease and is_stat and not is_created:
+    if not is_lease and is_stat and not is_emptied:
         return opened, NOTHING_GRANTED
     possible = oplocks.grantable(
         request.wanted,
@@ -219,18 +247,15 @@ def grant(
     if old is not None:
         rule = oplocks.upgrade(grants.rule_of(old, tx.now), request.wanted, possible)
         new = replace(grants.changed(old, rule), handle_count=old.handle_count + 1)
-        return replace(opened, grants=grants.replaced(opened.grants, new)), _granted(rule)
+        granted = Granted(rule.state, rule.epoch, rule.is_breaking, new.version)
+        return replace(opened, grants=grants.replaced(opened.grants, new)), granted
     if is_lease:
         grants.save_leased_file(tx, request.lease, share_id, opened.file_id)
     elif not possible:
         return opened, NOTHING_GRANTED
     epoch = (request.epoch + 1) & 0xFFFF if request.version > 1 else 0
     new = Grant(handle.caching_key, possible.value, request.version, epoch=epoch)
-    return replace(opened, grants=(*opened.grants, new)), Granted(possible, epoch)
-
-
-def _granted(rule: oplocks.Grant) -> Granted:
-    return Granted(rule.state, rule.epoch, rule.is_breaking)
+    return replace(opened, grants=(*opened.grants, new)), Granted(possible, epoch, version=request.version)
 
 
 def _other_opens(present: OpenHandles, own: bytes, now: Instant) -> list[OtherOpen]:
@@ -277,8 +302,8 @@ def _acknowledge(
     new = grants.changed(old, outcome.grant)
     opened = replace(opened, grants=grants.replaced(opened.grants, new))
     tx.put(keys.handles(share_id, file_id), encode(opened))
-    if outcome.message is not None:
-        newest = [each for each in others if each.caching_key == key][-1]
-        grants.send(tx, newest.owner, newest.id, new, outcome.message)
+    receiver = _receiver(others, new)
+    if outcome.message is not None and receiver is not None:
+        grants.send(tx, receiver.owner, receiver.id, new, outcome.message)
     tx.notify(handles.changed_topic(share_id, file_id))
     return kept

@@ -9,14 +9,13 @@ from kyanite.model.files import directory, file, tree, usage
 from kyanite.model.files.actors import FileUse, SmbActor
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.file import FileChange, RangeWrite
+from kyanite.model.files.opens.data import FILE_BYTES_MAX
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.tree import Found
 from kyanite.rules.file_attributes import archived
+from kyanite.rules.oplocks import Event
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Rights
-
-LENGTH_MAX = 4 << 40
-"""Of a file: Azure's limit."""
 
 
 class KeptTimes(NamedTuple):
@@ -39,13 +38,13 @@ def set_properties(
 
 def set_length(tx: Transaction, found: Found, actor: SmbActor, length: int, kept: KeptTimes) -> Entry:
     """Cut the file, or let it grow with zeros. The length that it has already changes nothing."""
-    if length > LENGTH_MAX:
+    if length > FILE_BYTES_MAX:
         raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
     old = found.entry
     if length == old.length:
-        actor.check(tx, found.location.tree.id, old.id, FileUse(Rights.WRITE))
+        actor.prepare(tx, found.location.tree.id, old.id, FileUse(Rights.WRITE, event=Event.WRITE))
         return old
-    return _written(tx, found, file.resize(tx, found, actor, length), kept)
+    return _adjusted(tx, found, file.resize(tx, found, actor, length), kept)
 
 
 def reserve(tx: Transaction, found: Found, actor: SmbActor, size: int, kept: KeptTimes) -> Entry:
@@ -53,8 +52,9 @@ def reserve(tx: Transaction, found: Found, actor: SmbActor, size: int, kept: Kep
     entry = found.entry
     if size < entry.length:
         return set_length(tx, found, actor, size, kept)
-    if size > LENGTH_MAX or size - entry.length > usage.room(tx, found.location.tree.share):
+    if size > FILE_BYTES_MAX or size - entry.length > usage.room(tx, found.location.tree.share):
         raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
+    actor.prepare(tx, found.location.tree.id, entry.id, FileUse(Rights.WRITE, event=Event.WRITE))
     return entry
 
 
@@ -63,16 +63,21 @@ def clear(tx: Transaction, found: Found, actor: SmbActor, offset: int, length: i
     length = min(length, found.entry.length - offset)
     if length <= 0:
         return found.entry
-    return _written(tx, found, file.write(tx, found, actor, RangeWrite(offset, length, None)), kept)
+    return _adjusted(tx, found, file.write(tx, found, actor, RangeWrite(offset, length, None)), kept)
 
 
-def _written(tx: Transaction, found: Found, entry: Entry, kept: KeptTimes) -> Entry:
+def _adjusted(tx: Transaction, found: Found, saved: Entry, kept: KeptTimes) -> Entry:
+    """Adjust an entry that was saved already."""
+    entry = written(tx, found.entry, saved, kept)
+    return saved if entry == saved else tree.save(tx, found.location, entry)
+
+
+def written(tx: Transaction, old: Entry, entry: Entry, kept: KeptTimes) -> Entry:
     """The entry after a change of its bytes, with the times that the client keeps."""
-    old = found.entry
-    entry = replace(
+    return replace(
         entry,
         attributes=archived(entry.attributes),
-        last_write_at=old.last_write_at if kept.last_write else entry.last_write_at,
-        changed_at=old.changed_at if kept.change else entry.changed_at,
+        modified_at=tx.now,
+        last_write_at=old.last_write_at if kept.last_write else tx.now,
+        changed_at=old.changed_at if kept.change else tx.now,
     )
-    return tree.save(tx, found.location, entry)

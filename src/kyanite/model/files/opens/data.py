@@ -18,7 +18,7 @@ from kyanite.model.files import tree, usage
 from kyanite.model.files.actors import SmbActor
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens import caching, handles
-from kyanite.model.files.opens.handles import Handle, OpenHandles
+from kyanite.model.files.opens.handles import OpenHandles
 from kyanite.model.files.tree import Found, Tree
 from kyanite.rules import byte_locks
 from kyanite.rules.byte_locks import Lock
@@ -63,7 +63,7 @@ class _Opened(NamedTuple):
 
     found: Found
     present: OpenHandles
-    handles: dict[int, Handle]
+    handle_ids: set[int]
     locks: list[Lock]
 
 
@@ -72,7 +72,7 @@ def _load(snap: Snapshot, share_tree: Tree, file_id: int) -> _Opened:
     present = handles.load(snap, share_tree.id, file_id)
     assert present is not None, "A file is open without any handle."
     locks = [lock for each in present[1] for lock in each.locks]
-    return _Opened(found, present, {each.id: each for each in present[1]}, locks)
+    return _Opened(found, present, {each.id for each in present[1]}, locks)
 
 
 # --- Reading
@@ -83,7 +83,7 @@ def read(
 ) -> PlannedRead:
     """Plan a READ. The caller has pinned the extents before it took the snapshot."""
     opened = _load(snap, share_tree, file_id)
-    if handle_id not in opened.handles:
+    if handle_id not in opened.handle_ids:
         raise Refused(Reason.HANDLE_CLOSED)
     locks = opened.locks if length else ()
     if locks and byte_locks.conflict(locks, offset, length, writes=False, handle=handle_id):
@@ -124,7 +124,9 @@ def write_all(
     granted = [write for write, reason in zip(writes, refusals, strict=True) if reason is None]
     if not granted:
         return refusals
-    _break_grants(tx, share_tree.id, opened, granted)
+    if opened.present[0].grants:
+        writers = {write.handle_id for write in granted}
+        caching.break_by_handles(tx, share_tree.id, opened.present, writers, Event.WRITE)
     entry = tree.preserve_for_snapshots(tx, location, entry)
     length = max(entry.length, *(write.offset + write.length for write in granted))
     usage.change(tx, share_tree.share, entry.id, length - entry.length)
@@ -152,23 +154,13 @@ def _length_max(snap: Snapshot, share_tree: Tree, entry: Entry, writes: Iterable
 
 
 def _refusal(opened: _Opened, write: HandleWrite, length_max: int) -> Reason | None:
-    if write.handle_id not in opened.handles:
+    if write.handle_id not in opened.handle_ids:
         return Reason.HANDLE_CLOSED
     if opened.locks and byte_locks.conflict(
         opened.locks, write.offset, write.length, writes=True, handle=write.handle_id
     ):
         return Reason.FILE_LOCK_CONFLICT
     return Reason.SHARE_SIZE_LIMIT_REACHED if write.offset + write.length > length_max else None
-
-
-def _break_grants(tx: Transaction, share_id: int, opened: _Opened, writes: Iterable[HandleWrite]) -> None:
-    """Take from other clients what they cache of the file, and from the writers their own oplocks of level II."""
-    present: OpenHandles | None = opened.present
-    for handle_id in dict.fromkeys(write.handle_id for write in writes):
-        if present is None or not present[0].grants:
-            return
-        own = opened.handles[handle_id].caching_key
-        present = caching.break_grants(tx, share_id, present, Event.WRITE, own).present
 
 
 def _written(tx: Transaction, old: Content, writes: Iterable[HandleWrite]) -> Content:

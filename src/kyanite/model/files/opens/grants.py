@@ -21,6 +21,7 @@ from kyanite.rules import oplocks
 from kyanite.rules.oplocks import Break, Caching, Event
 from kyanite.values import Instant
 
+CLIENT_BYTES = 16
 KEY_BYTES = 32
 """Of a lease: the guid of the client, and the lease key that it has chosen."""
 
@@ -65,7 +66,7 @@ class BreakMessage(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     @property
     def lease_key(self) -> bytes:
-        return self.key[16:]
+        return self.key[CLIENT_BYTES:]
 
 
 decode_leased_file: Callable[[bytes], LeasedFile] = msgspec.msgpack.Decoder(LeasedFile).decode

@@ -43,8 +43,9 @@ LOCKS_MAX = 1000
 CLOSED = b"handles closed "
 """The topic, followed by the share id in decimal, of handles that were closed by another than their client."""
 
-DISCONNECTED = bytes(OWNER_BYTES)
-"""The owner of durable handles whose client has lost its connection. No process has this id."""
+DISCONNECTED = bytes(OWNER_BYTES - 8)
+"""What the owner of a durable handle begins with whose client has lost its connection; its own id follows. No process
+has such an id, since those begin with the time."""
 
 
 def changed_topic(share_id: int, file_id: int) -> bytes:
@@ -79,10 +80,20 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Whether it watches the directory that it has open."""
     lock_sequences: bytes = b""
     """Which LOCK requests were carried out: see ``rules/lock_sequences.py``."""
+    durable_seconds: int = 0
+    """How long it stays when its client has lost its connection; 0 if it is not durable."""
+    create_guid: bytes = b""
+    """What its client has named a durable open of version 2."""
+    disconnected_at: Instant | None = None
+    reconnected_at: Instant | None = None
 
     @property
     def open(self) -> Open:
         return Open(Rights(self.access), Rights(self.share))
+
+    @property
+    def is_connected(self) -> bool:
+        return not self.owner.startswith(DISCONNECTED)
 
     @property
     def caching_key(self) -> bytes:
@@ -426,12 +437,6 @@ def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) 
     opened = load_open_file(snap, share_id, file_id)
     if opened is not None:
         raise Refused(Reason.DELETE_PENDING if opened.is_delete_pending else reason)
-
-
-def is_any_below(snap: Snapshot, share_id: int, directory_id: int) -> bool:
-    """Whether anything below a directory is open."""
-    base = keys.open_entries(share_id, directory_id)
-    return next(snap.scan(base, keys.after(base), limit=1), None) is not None
 
 
 def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:

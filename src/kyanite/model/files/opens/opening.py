@@ -1,9 +1,11 @@
 """Opening over SMB: finding, making or overwriting what a path names, and a handle of it, in one transaction."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kyanite.engine.api import Transaction
 from kyanite.model.content.content import NO_CONTENT
@@ -21,7 +23,7 @@ from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
 from kyanite.rules import access_masks, create_options
 from kyanite.rules.create_options import Action, CreateTerms
 from kyanite.rules.file_attributes import is_read_only
-from kyanite.rules.oplocks import Event
+from kyanite.rules.oplocks import Caching, Event
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Open, Rights
 
@@ -42,6 +44,11 @@ class OpenRequest(msgspec.Struct, frozen=True, gc=False):
     allocation_bytes: int = 0
     """How large the client expects the file to become."""
     caching: CachingRequest = NO_CACHING
+    durable_seconds: int = 0
+    """How long the handle should stay without a connection."""
+    create_guid: bytes = b""
+    has_waited: bool = False
+    """Whether it has waited for other clients before."""
 
 
 class Opened(NamedTuple):
@@ -93,10 +100,11 @@ def _open(
         mask=handle_request.granted | (access_masks.WRITE_DATA if overwrites else 0),
         own=request.caching.lease,
         overwrites=overwrites,
+        has_waited=request.has_waited,
     )
     if isinstance(left, Wait):
         return left
-    handle, granted = _add(tx, found, left, request, handle_request, is_created=False)
+    handle, granted = _add(tx, found, left, request, handle_request, is_emptied=overwrites)
     if overwrites:
         _check_allocation(tx, found.location, request)
         attributes = create_options.new_attributes(request.terms.file_attributes, of_directory=False)
@@ -113,14 +121,16 @@ def _break_caches(
     mask: int,
     own: bytes,
     overwrites: bool,
+    has_waited: bool,
 ) -> OpenHandles | Wait | None:
     """What is open when clients have given up what they cache: first the handles that forbid the new open."""
     if present is None or not present[0].grants:
         handles.check_sharing(present, new)
         return present
     wait = Wait(handles.changed_topic(share_id, present[0].file_id))
+    break_grants = partial(caching.break_grants, own=own, opens_with=mask, has_waited=has_waited)
     if handles.is_forbidden(present, new):
-        broken = caching.break_grants(tx, share_id, present, Event.SHARING_VIOLATION, own, opens_with=mask)
+        broken = break_grants(tx, share_id, present, Event.SHARING_VIOLATION)
         if broken.waits:
             return wait
         handles.check_sharing(broken.present, new)
@@ -128,7 +138,7 @@ def _break_caches(
             return None
         present = broken.present
     event = Event.OVERWRITE if overwrites else Event.OPEN
-    broken = caching.break_grants(tx, share_id, present, event, own, opens_with=mask)
+    broken = break_grants(tx, share_id, present, event)
     return wait if broken.waits else broken.present
 
 
@@ -139,7 +149,7 @@ def _add(
     request: OpenRequest,
     handle_request: HandleRequest,
     *,
-    is_created: bool,
+    is_emptied: bool,
 ) -> tuple[Handle, Granted]:
     """A new handle, and what its client may cache. Of directories that is nothing."""
     share_id = found.location.tree.id
@@ -148,8 +158,10 @@ def _add(
     if not found.entry.is_directory:
         others = present[1] if present is not None else []
         opened, granted = caching.grant(
-            tx, share_id, (opened, others), handle, request.caching, is_created=is_created
+            tx, share_id, (opened, others), handle, request.caching, is_emptied=is_emptied
         )
+    if granted.state & Caching.HANDLE and request.durable_seconds:
+        handle = replace(handle, durable_seconds=request.durable_seconds, create_guid=request.create_guid)
     handles.save(tx, share_id, opened, handle)
     return handle, granted
 
@@ -173,7 +185,7 @@ def _make(tx: Transaction, location: Location, request: OpenRequest) -> Opened:
         entry = file.put(tx, location, None, RestActor(), new_file, NO_CONTENT)
     found = Found(location, entry)
     handle_request = _handle_request(request, is_read_only=False)
-    handle, granted = _add(tx, found, None, request, handle_request, is_created=True)
+    handle, granted = _add(tx, found, None, request, handle_request, is_emptied=True)
     return Opened(entry, handle, Action.CREATED, granted)
 
 

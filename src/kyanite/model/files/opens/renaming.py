@@ -1,9 +1,12 @@
 """Renaming what a client has open. Other handles of the same file do not matter: they share deleting."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from kyanite.engine.api import Transaction
 from kyanite.model.files import tree
 from kyanite.model.files.actors import SmbActor
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import caching, handles
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.rename import Rename, move
 from kyanite.model.files.tree import ROOT_ID, Found, Location
@@ -23,8 +26,9 @@ def rename(tx: Transaction, found: Found, handle_id: int, names: tuple[str, ...]
     if entry.id == ROOT_ID:
         raise Refused(Reason.ACCESS_DENIED)
     target = tree.location_of(tx, source.tree, names, outside=source)
-    if entry.is_directory and handles.is_any_below(tx, share_id, entry.id):
-        raise Refused(Reason.ACCESS_DENIED)
+    if entry.is_directory:
+        with _denied():
+            caching.check_none_open_below(tx, share_id, entry.id)
     _check_directory(tx, target)
     if target.key != source.of_name.key:
         _check_target(tx, target, replaces=replaces)
@@ -50,5 +54,14 @@ def _check_target(tx: Transaction, target: Location, *, replaces: bool) -> None:
         raise Refused(Reason.PATH_ALREADY_EXISTS)
     if old.is_directory or is_read_only(old.attributes):
         raise Refused(Reason.ACCESS_DENIED)
-    if handles.load_open_file(tx, target.tree.id, old.id) is not None:
-        raise Refused(Reason.ACCESS_DENIED)
+    with _denied():
+        caching.check_unopened(tx, target.tree.id, old.id)
+
+
+@contextmanager
+def _denied() -> Iterator[None]:
+    """What REST is refused because something is open is denied to SMB clients."""
+    try:
+        yield
+    except Refused:
+        raise Refused(Reason.ACCESS_DENIED) from None

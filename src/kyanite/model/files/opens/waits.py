@@ -12,7 +12,8 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from kyanite.engine.api import Engine, Scope, Transaction
-from kyanite.model.files.opens import caching
+from kyanite.membership.api import Membership
+from kyanite.model.files.opens import caching, owners
 from kyanite.model.files.opens.caching import BreakNeeded
 from kyanite.rules.refusals import Reason, Refused
 
@@ -34,39 +35,57 @@ async def run_until_done(
     engine: Engine,
     body: Callable[[Transaction], T | Wait],
     *scopes: Scope,
+    membership: Membership,
     durable: bool,
     waiting: Callable[[Awaitable[None]], Awaitable[None]],
+    again: Callable[[Transaction], T | Wait] | None = None,
 ) -> T:
-    """Run the body until it does not have to wait.
+    """Run the body until it does not have to wait. The handles of a dead process are not waited for.
 
     ``waiting`` awaits each pause: a request of SMB sends its interim response there. What it raises ends the wait.
+    ``again`` is the body to run after a pause, if it is another one.
     """
     subscription: tuple[bytes, AsyncIterator[None]] | None = None
     while True:
-        try:
-            outcome = await engine.run(body, *scopes, durable=durable)
-            if not isinstance(outcome, Wait):
-                return outcome
-            topic = outcome.topic
-        except BreakNeeded as needed:
-            topic = needed.topic
-            if not await engine.run(partial(caching.send_breaks, needed=needed), durable=False):
-                continue
-        if subscription is not None and subscription[0] == topic:
+        outcome = await engine.run(partial(_run, body=body), *scopes, durable=durable)
+        if not isinstance(outcome, Wait):
+            return outcome
+        if await owners.close_handles_of_dead(engine, membership):
+            continue
+        if subscription is not None and subscription[0] == outcome.topic:
             await waiting(_pause(subscription[1], AGAIN_SECONDS))
+            body = again or body
         else:  # What was notified before is lost, so the body runs once more.
-            subscription = topic, engine.subscribe(topic)
+            subscription = outcome.topic, engine.subscribe(outcome.topic)
+
+
+def _run(tx: Transaction, body: Callable[[Transaction], T | Wait]) -> T | Wait:
+    """Send the breaks that a body needs in the same transaction. It has written nothing when it needs them."""
+    try:
+        return body(tx)
+    except BreakNeeded as needed:
+        if caching.send_breaks(tx, needed):
+            return Wait(needed.topic)
+    try:  # Those that could not be sent were closed.
+        return body(tx)
+    except BreakNeeded as needed:
+        return Wait(needed.topic)
 
 
 async def after_breaks(
-    engine: Engine, needed: BreakNeeded, attempt: Callable[[], Awaitable[T]], seconds: float
+    engine: Engine,
+    membership: Membership,
+    needed: BreakNeeded,
+    attempt: Callable[[], Awaitable[T]],
+    seconds: float,
 ) -> T:
     """Repeat what needs a break once clients have given up what they cache; refused if that takes too long."""
     clock = asyncio.get_running_loop().time
     ends_at = clock() + seconds
     while True:
         notifications = engine.subscribe(needed.topic)
-        if await engine.run(partial(caching.send_breaks, needed=needed), durable=False):
+        sent = await engine.run(partial(caching.send_breaks, needed=needed), durable=False)
+        if sent and not await owners.close_handles_of_dead(engine, membership):
             await _pause(notifications, min(AGAIN_SECONDS, ends_at - clock()))
         try:
             return await attempt()
@@ -79,4 +98,5 @@ async def after_breaks(
 async def _pause(notifications: AsyncIterator[None], seconds: float) -> None:
     """Until a notification, or so long; an engine that was closed ends it, too."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(anext(notifications, None), seconds)
+        async with asyncio.timeout(seconds):
+            await anext(notifications, None)

@@ -20,7 +20,7 @@ from kyanite.model import keys
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.share import ShareKey, ShareRecord, decode_share
 from kyanite.model.records import encode
-from kyanite.rules.change_filters import RENAMED_FILE, Action, Filter, of_modification, of_name
+from kyanite.rules.change_filters import RENAMED_FILE, Action, of_modification, of_name
 from kyanite.values import Instant
 
 POSITIONS = 1024
@@ -60,6 +60,8 @@ class Change(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """No change of an entry: this directory was marked for deletion."""
     closed_handle: int | None = None
     """No change of an entry: this handle was closed by another than its client."""
+    is_reported_by: int = 0
+    """A watch whose filter has one of these kinds gets a report of the same change that says more."""
 
 
 class Changes(NamedTuple):
@@ -135,13 +137,13 @@ def read(snap: Snapshot, share_id: int, number: int) -> Changes:
 
 def saved(tx: Transaction, share_id: int, path: Path, old: Entry | None, new: Entry) -> None:
     if old is None:
-        _append(tx, share_id, [(Action.ADDED, of_name(is_directory=new.is_directory), path)])
+        _append(tx, share_id, [Change(0, Action.ADDED, of_name(is_directory=new.is_directory), *path)])
     elif kinds := of_modification(old, new):
-        _append(tx, share_id, [(Action.MODIFIED, kinds, path)])
+        _append(tx, share_id, [Change(0, Action.MODIFIED, kinds, *path)])
 
 
 def removed(tx: Transaction, share_id: int, path: Path, entry: Entry) -> None:
-    _append(tx, share_id, [(Action.REMOVED, of_name(is_directory=entry.is_directory), path)])
+    _append(tx, share_id, [Change(0, Action.REMOVED, of_name(is_directory=entry.is_directory), *path)])
 
 
 def renamed(tx: Transaction, share_id: int, source: Path, target: Path, entry: Entry) -> None:
@@ -151,37 +153,26 @@ def renamed(tx: Transaction, share_id: int, source: Path, target: Path, entry: E
         actions = Action.RENAMED_OLD_NAME, Action.RENAMED_NEW_NAME
     else:
         actions = Action.REMOVED, Action.ADDED
-    changes = [(actions[0], kind, source), (actions[1], kind, target)]
+    changes = [Change(0, actions[0], kind, *source), Change(0, actions[1], kind, *target)]
     if not entry.is_directory:
-        changes.append((Action.MODIFIED, RENAMED_FILE, target))
+        changes.append(Change(0, Action.MODIFIED, RENAMED_FILE, *target, is_reported_by=kind))
     _append(tx, share_id, changes)
 
 
 def marked_for_deletion(tx: Transaction, share_id: int, directory_id: int) -> None:
     """Those who watch the directory itself are told."""
-    _append_one(tx, share_id, Change(0, 0, 0, marked_directory=directory_id))
+    _append(tx, share_id, [Change(0, 0, 0, marked_directory=directory_id)])
 
 
 def closed(tx: Transaction, share_id: int, handle_id: int) -> None:
     """The client whose handle was closed by another is told."""
-    _append_one(tx, share_id, Change(0, 0, 0, closed_handle=handle_id))
+    _append(tx, share_id, [Change(0, 0, 0, closed_handle=handle_id)])
 
 
-def _append_one(tx: Transaction, share_id: int, change: Change) -> None:
+def _append(tx: Transaction, share_id: int, changes: list[Change]) -> None:
     feed = load_feed(tx, share_id)
-    if feed is not None:
-        _store(tx, share_id, feed, [change])
-
-
-def _append(tx: Transaction, share_id: int, changes: list[tuple[Action, Filter, Path]]) -> None:
-    feed = load_feed(tx, share_id)
-    if feed is not None:
-        _store(
-            tx, share_id, feed, [Change(0, int(action), int(kinds), *path) for action, kinds, path in changes]
-        )
-
-
-def _store(tx: Transaction, share_id: int, feed: Feed, changes: list[Change]) -> None:
+    if feed is None:
+        return
     number = feed.next_number
     for change in changes:
         tx.put(_position(share_id, number), encode(replace(change, number=number)))

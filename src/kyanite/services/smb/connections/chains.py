@@ -1,15 +1,17 @@
 """The requests of one frame, answered in their order (MS-SMB2 §3.3.5.2.7, §3.3.4.1.3, §3.3.4.2)."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from time import monotonic
 from typing import NamedTuple, Protocol
 
 from kyanite.engine.api import EngineBusy, EngineError, EngineFull
+from kyanite.model.files.opens import owners
 from kyanite.rules.refusals import Refused
 from kyanite.services.smb.connections.credits import CreditWindow
 from kyanite.services.smb.connections.dispatch import ChainState, check
 from kyanite.services.smb.connections.part_request import Handler, OwnClient, PartRequest
-from kyanite.services.smb.environment import SmbEnvironment
+from kyanite.services.smb.environment import CompletedRequest, SmbEnvironment
 from kyanite.services.smb.request import Failed
 from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.state import Session
@@ -51,10 +53,37 @@ class ChainHost(OwnClient, Protocol):
 
 
 class _Response(NamedTuple):
-    header: Header
+    request: PartRequest
     body: Sequence[Data]
-    signed_by: SessionSecurity | None = None
-    after_encoding: Callable[[Sequence[Data]], None] | None = None
+    status: Status
+    """PENDING for an interim response."""
+
+    def header(self, granted: int) -> Header:
+        request, status = self.request, self.status
+        sent = request.header
+        flags = RESPONSE | sent.flags & _REPEATED_FLAGS
+        if self.signed_by is not None:
+            flags |= SIGNED
+        header = Header(
+            sent.command,
+            sent.message_id,
+            0 if status is Status.PENDING else sent.credit_charge,
+            status,
+            granted,
+            flags,
+            0,
+            sent.process_id,
+            request.tree_id,
+            request.session_id,
+        )
+        return header.with_async_id(request.async_id) if request.async_id else header
+
+    @property
+    def signed_by(self) -> SessionSecurity | None:
+        """An interim response is not signed: with GMAC the final one would use the same nonce."""
+        if self.status is Status.PENDING or self.request.encrypted_by is not None:
+            return None
+        return self.request.signed_by
 
 
 class Chain:
@@ -100,6 +129,8 @@ class Chain:
         return self._request
 
     async def run(self) -> None:
+        on_completed = self._environment.on_completed
+        began_at = 0.0 if on_completed is None else monotonic()
         last = len(self._parts) - 1
         for number, (header, message) in enumerate(self._parts):
             self._is_last = number == last
@@ -107,10 +138,37 @@ class Chain:
             self._request = request
             if header.command == Command.CANCEL:
                 self._cancel(request)
-            else:
-                await self._answer(request)
+                continue
+            try:
+                body, status = await self._handler(request)(request)
+            except Exception as failure:
+                body, status = await self._after(failure, request)
+            if self._environment.breaks.is_pending:
+                await self._deliver_breaks()
+            self._state.advance(request, status)
+            if not request.async_id:
+                self._grant(header, status)
+            self._responses.append(_Response(request, (body,) if isinstance(body, bytes) else body, status))
+            if on_completed is not None:
+                on_completed(_completed(request, status, monotonic() - began_at))
         self._request = None
         self._send()
+
+    async def _after(self, failure: Exception, request: PartRequest) -> tuple[bytes | Sequence[Data], Status]:
+        """The outcome of a request that failed, or of a second attempt if a dead process was in its way."""
+        try:
+            if isinstance(failure, Refused) and await _is_outdated(failure, request):
+                return await self._handler(request)(request)
+        except Exception as again:
+            failure = again
+        return _failed(failure, request.header.command)
+
+    async def _deliver_breaks(self) -> None:
+        """Clients learn of a break before anyone can know what has caused it."""
+        try:
+            await self._environment.breaks.deliver()
+        except EngineError:
+            _log.exception("breaks were not delivered")
 
     def _cancel(self, request: PartRequest) -> None:
         """A CANCEL is not answered, whatever is wrong with it (§3.3.5.16)."""
@@ -125,34 +183,6 @@ class Chain:
             target = self._host.running(header.message_id)
         if target is not None and target.session_id == request.session_id:
             target.interrupt(Status.CANCELLED)
-
-    async def _answer(self, request: PartRequest) -> None:
-        body, status = await self._outcome(request)
-        breaks = self._environment.breaks
-        if breaks.is_pending:
-            await breaks.deliver()
-        self._state.advance(request, status)
-        self._add(request, (body,) if isinstance(body, bytes) else body, status)
-
-    async def _outcome(self, request: PartRequest) -> tuple[bytes | Sequence[Data], Status]:
-        try:
-            return await self._handler(request)(request)
-        except Failed as failed:
-            return failed.body, failed.status
-        except Refused as refused:
-            return error.EMPTY, STATUSES.get(refused.reason, Status.UNSUCCESSFUL)
-        except Malformed as malformed:
-            return error.EMPTY, Status[malformed.code]
-        except EngineFull:
-            return error.EMPTY, Status.DISK_FULL
-        except EngineBusy:
-            return error.EMPTY, Status.INSUFFICIENT_RESOURCES
-        except EngineError:
-            _log.exception("the engine failed", extra={"command": request.header.command})
-            return error.EMPTY, Status.UNSUCCESSFUL
-        except Exception:
-            _log.exception("a request failed", extra={"command": request.header.command})
-            return error.EMPTY, Status.INTERNAL_ERROR
 
     def _handler(self, request: PartRequest) -> Handler:
         row = check(request, self._state)
@@ -171,31 +201,6 @@ class Chain:
 
     # Responses
 
-    def _add(self, request: PartRequest, body: Sequence[Data], status: Status) -> None:
-        header = request.header
-        if not request.async_id:
-            self._grant(header, status)
-        security = None
-        flags = RESPONSE | header.flags & _REPEATED_FLAGS
-        if request.is_signed and not request.is_encrypted:
-            security = request.session.security
-            flags |= SIGNED
-        answered = Header(
-            header.command,
-            header.message_id,
-            header.credit_charge,
-            status,
-            0,
-            flags,
-            0,
-            header.process_id,
-            request.tree_id,
-            request.session_id,
-        )
-        if request.async_id:
-            answered = answered.with_async_id(request.async_id)
-        self._responses.append(_Response(answered, body, security, request.after_encoding))
-
     def _grant(self, header: Header, status: Status) -> None:
         grants_more = header.command != Command.NEGOTIATE and (
             header.command != Command.SESSION_SETUP or status is Status.SUCCESS
@@ -209,17 +214,20 @@ class Chain:
         responses = self._responses
         if not responses:
             return
-        last = responses[-1]
-        responses[-1] = last._replace(header=last.header._replace(credits=self._credits))
-        self._responses, self._credits = [], 0
+        credits_, self._responses, self._credits = self._credits, [], 0
+        last = len(responses) - 1
+        headers = [each.header(credits_ if at == last else 0) for at, each in enumerate(responses)]
         buffers: list[Data] = []
-        for response, joined in zip(
-            responses, compound.join([(each.header, each.body) for each in responses]), strict=True
+        for response, header, joined in zip(
+            responses,
+            headers,
+            compound.join([(header, each.body) for header, each in zip(headers, responses, strict=True)]),
+            strict=True,
         ):
-            if response.signed_by is not None:
-                response.signed_by.sign(response.header, joined)
-            if response.after_encoding is not None:
-                response.after_encoding(joined)
+            if (signing := response.signed_by) is not None:
+                signing.sign(header, joined)
+            if response.request.after_encoding is not None:
+                response.request.after_encoding(joined)
             buffers += joined
         encrypting = self._encrypted_by
         if encrypting is not None and encrypting.security is not None:
@@ -236,21 +244,46 @@ class Chain:
             if len(host.waiting) >= WAITING_MAX:
                 raise Failed(Status.INSUFFICIENT_RESOURCES)
             request.async_id = host.new_async_id()
-            self._add_interim(request)
+            self._grant(request.header, Status.PENDING)
+            self._responses.append(_Response(request, (error.EMPTY,), Status.PENDING))
             self._send()
         host.suspended(self, request)
 
-    def _add_interim(self, request: PartRequest) -> None:
-        header = request.header
-        self._grant(header, Status.PENDING)
-        interim = Header(
-            header.command,
-            header.message_id,
-            status=Status.PENDING,
-            flags=RESPONSE | header.flags & _REPEATED_FLAGS,
-            session_id=request.session_id,
-        ).with_async_id(request.async_id)
-        self._responses.append(_Response(interim, (error.EMPTY,)))
-
     def forget(self, request: PartRequest) -> None:
         self._host.resumed(self, request)
+
+
+async def _is_outdated(refusal: Refused, request: PartRequest) -> bool:
+    """Whether handles of a dead process may have caused the refusal, and are closed now."""
+    if request.found_tree is None:
+        return False
+    store = request.found_tree.account.store
+    return await owners.is_outdated(refusal, store.engine, store.membership)
+
+
+def _completed(request: PartRequest, status: Status, seconds: float) -> CompletedRequest:
+    session = request.found_session
+    return CompletedRequest(
+        request.header.command,
+        status,
+        "" if session is None else session.account.name,
+        request.client.client_address,
+        seconds,
+        len(request.message),
+    )
+
+
+def _failed(failure: Exception, command: int) -> tuple[bytes, Status]:
+    """The body and the status of a response to a request that failed."""
+    if isinstance(failure, Failed):
+        return failure.body, failure.status
+    if isinstance(failure, Refused):
+        return error.EMPTY, STATUSES.get(failure.reason, Status.UNSUCCESSFUL)
+    if isinstance(failure, Malformed):
+        return error.EMPTY, Status[failure.code]
+    if isinstance(failure, EngineFull):
+        return error.EMPTY, Status.DISK_FULL
+    if isinstance(failure, EngineBusy):
+        return error.EMPTY, Status.INSUFFICIENT_RESOURCES
+    _log.error("a request failed", exc_info=failure, extra={"command": command})
+    return error.EMPTY, Status.UNSUCCESSFUL if isinstance(failure, EngineError) else Status.INTERNAL_ERROR

@@ -12,11 +12,13 @@ from kyanite import eager
 from kyanite.services.smb.close import close_opens
 from kyanite.services.smb.connections.chains import Chain
 from kyanite.services.smb.connections.credits import CreditWindow
+from kyanite.services.smb.connections.in_flight import InFlight
 from kyanite.services.smb.connections.part_request import Handler, PartRequest
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.request import Answer, Failed
 from kyanite.services.smb.sessions import negotiation, session_setup
 from kyanite.services.smb.sessions.logon_delays import LogonDelays
+from kyanite.services.smb.sessions.registry import SessionRegistry
 from kyanite.services.smb.state import ClientState, Session, TreeConnect
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import compound, crypto, frame, header, negotiate, transform
@@ -28,9 +30,6 @@ from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
 from kyanite.wire.smb2.transport import Transport
 
-IN_FLIGHT_BYTES_MAX = 32 * 1024 * 1024
-"""When the requests in progress and their responses may take more, no further message is received."""
-
 _CREDIT_BYTES = 64 * 1024
 """What one credit pays for."""
 _LEASE_BREAK_SIZE = 44
@@ -38,12 +37,20 @@ _LEASE_BREAK_SIZE = 44
 
 class Connection:
     def __init__(
-        self, environment: SmbEnvironment, transport: Transport, address: str, delays: LogonDelays
+        self,
+        environment: SmbEnvironment,
+        transport: Transport,
+        address: str,
+        *,
+        registry: SessionRegistry,
+        delays: LogonDelays,
+        in_flight: InFlight,
     ) -> None:
         self._environment = environment
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self.state = ClientState(address)
+        self.registry = registry
         self.window = CreditWindow()
         self.waiting: dict[int, PartRequest] = {}
         self._own_handlers: dict[int, Handler] = {
@@ -52,7 +59,9 @@ class Connection:
         }
         self._chains: dict[Chain, asyncio.Task[None]] = {}
         """Those that had to wait for anything."""
+        self._in_flight = in_flight
         self._in_flight_bytes = 0
+        """Of this connection."""
         self._is_paused = False
         self._is_lost = False
         self._has_begun = False
@@ -90,15 +99,15 @@ class Connection:
     # Receiving
 
     def _receive(self, message: memoryview) -> None:
-        kind = frame.kind_of(message)
         encrypted_by = None
-        if kind is Kind.ENCRYPTED:
+        if message[:4] != header.MAGIC:
+            kind = frame.kind_of(message)
+            if kind is Kind.SMB1:
+                self._receive_smb1(message)
+                return
+            if kind is not Kind.ENCRYPTED:
+                raise invalid()
             encrypted_by, message = self._decrypted(message)
-        elif kind is Kind.SMB1:
-            self._receive_smb1(message)
-            return
-        elif kind is Kind.COMPRESSED:
-            raise invalid()
         self._has_begun = True
         parts = compound.split(message)
         if (self.state.negotiated is None) != (parts[0].header.command == Command.NEGOTIATE):
@@ -162,7 +171,8 @@ class Connection:
             return
         chain.is_counted = True
         self._in_flight_bytes += chain.cost_bytes
-        if self._in_flight_bytes > IN_FLIGHT_BYTES_MAX and not self._is_paused:
+        self._in_flight.total_bytes += chain.cost_bytes
+        if self._in_flight_bytes > self._in_flight.limit_bytes and not self._is_paused:
             self._is_paused = True
             self._transport.pause()
 
@@ -171,7 +181,8 @@ class Connection:
             return
         chain.is_counted = False
         self._in_flight_bytes -= chain.cost_bytes
-        if self._is_paused and self._in_flight_bytes <= IN_FLIGHT_BYTES_MAX // 2:
+        self._in_flight.total_bytes -= chain.cost_bytes
+        if self._is_paused and self._in_flight_bytes <= self._in_flight.limit_bytes // 2:
             self._is_paused = False
             self._transport.resume()
 
@@ -262,19 +273,31 @@ class Connection:
         self.state.sessions.pop(session.id, None)
         self.state.logons.pop(session.id, None)
         for each in list(session.trees.values()):
-            await self.end_tree(session, each)
+            await self.end_tree(session, each, keeps_durable=True)
+        await self.registry.remove(session)
 
-    async def end_tree(self, session: Session, tree: TreeConnect) -> None:
+    async def end_tree(self, session: Session, tree: TreeConnect, *, keeps_durable: bool = False) -> None:
         session.trees.pop(tree.id, None)
-        for request in list(self.waiting.values()):
-            if request.found_tree is tree:
-                request.interrupt_at_close()
-        await close_opens(list(tree.opens.values()))
+        await self._until_idle(tree)
+        await close_opens(list(tree.opens.values()), keeps_durable=keeps_durable)
+
+    async def _until_idle(self, tree: TreeConnect) -> None:
+        """End the requests for a share that wait, and let finish the others: a CREATE among them may still make an
+        open."""
+        own = asyncio.current_task()
+        tasks = []
+        for chain, task in self._chains.items():
+            if task is not own and chain.request is not None and chain.request.found_tree is tree:
+                chain.request.interrupt_at_close()
+                tasks.append(task)
+        if tasks:
+            await asyncio.wait(tasks)
 
     async def _clean_up(self) -> None:
         """The client is gone: end what waits, let finish what does not, and close what it had open."""
-        for request in list(self.waiting.values()):
-            request.interrupt(Status.CANCELLED)
+        for chain in self._chains:
+            if chain.request is not None:
+                chain.request.interrupt(Status.CANCELLED)
         if self._chains:
             await asyncio.wait(list(self._chains.values()))
         for session in list(self.state.sessions.values()):

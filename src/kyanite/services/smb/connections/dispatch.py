@@ -7,43 +7,53 @@ wrong with those closes the connection. What is wrong here is answered.
 from kyanite.services.smb.commands import COMMANDS, CommandRow, Needs
 from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.request import Failed
-from kyanite.services.smb.state import Open, Session, TreeConnect
+from kyanite.services.smb.state import Open, Session
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import header as headers
-from kyanite.wire.smb2.body import CHAIN_FILE_ID
+from kyanite.wire.smb2.body import CHAIN_FILE_ID, HEADER_BYTES
+from kyanite.wire.smb2.fsctl import Fsctl
 from kyanite.wire.smb2.header import ASYNC, RELATED, REQUEST_FLAGS, SIGNED, Command, Header
 from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
 
+OPENS_MAX = 16_384
+"""Of one session."""
+
 _WITHOUT_ENCRYPTION = (Command.NEGOTIATE, Command.SESSION_SETUP)
 _HANDLE_COMMANDS = (Command.CREATE, Command.TREE_CONNECT, Command.QUERY_INFO, Command.SET_INFO)
 """Those that get another status while their session is being set up."""
+_WITHOUT_FILE = (
+    Fsctl.DFS_GET_REFERRALS,
+    Fsctl.DFS_GET_REFERRALS_EX,
+    Fsctl.PIPE_WAIT,
+    Fsctl.QUERY_NETWORK_INTERFACE_INFO,
+    Fsctl.VALIDATE_NEGOTIATE_INFO,
+)
+_CODE_AT = HEADER_BYTES + 4
 _SEQUENCED = (Command.WRITE, Command.SET_INFO, Command.IOCTL)
 
 
 class ChainState:
     """What a related request takes over from the one before it in the chain."""
 
-    __slots__ = ("create_status", "is_first", "open", "session", "session_id", "tree", "tree_id")
+    __slots__ = ("create_status", "is_first", "open", "session_id", "tree_id")
 
     def __init__(self) -> None:
         self.is_first = True
-        self.session: Session | None = None
         self.session_id = 0
-        self.tree: TreeConnect | None = None
         self.tree_id = 0
         self.open: Open | None = None
+        """The last file that a request of the chain was about, closed or not."""
         self.create_status: Status | None = None
         """Why a CREATE made no file for the requests behind it."""
 
     def advance(self, request: PartRequest, status: Status) -> None:
         """The request was answered, and the next one may be related to it."""
         self.is_first = False
-        self.session = request.found_session
-        self.session_id = request.session_id
-        self.tree = request.found_tree
+        self.session_id = 0 if request.found_session is None else request.session_id
         self.tree_id = request.tree_id
-        self.open = request.found_open
+        if request.found_open is not None:
+            self.open = request.found_open
         if request.header.command == Command.CREATE:
             self.create_status = status if request.found_open is None else None
 
@@ -57,12 +67,12 @@ def check(request: PartRequest, chain: ChainState) -> CommandRow:
     elif not is_related:
         chain.open, chain.create_status = None, None
     session = request.client.state.sessions.get(request.session_id)
-    request.found_session = session
+    request.found_session = session if not is_related or not chain.is_first else None
     _check_encryption(request, session)
     row = COMMANDS.get(header.command)
     if row is None or not _are_flags_right(header):
         raise Failed(Status.INVALID_PARAMETER)
-    if is_related and (chain.is_first or session is None):
+    if is_related and request.found_session is None:
         raise Failed(Status.INVALID_PARAMETER)
     _check_signature(request, session)
     if chain.create_status is not None and row.needs is Needs.OPEN:
@@ -78,6 +88,8 @@ def check(request: PartRequest, chain: ChainState) -> CommandRow:
         raise Failed(Status.ACCESS_DENIED)
     if row.needs is Needs.OPEN:
         _find_open(request, chain, is_related=is_related)
+    elif header.command == Command.CREATE and session.open_count >= OPENS_MAX:
+        raise Failed(Status.INSUFFICIENT_RESOURCES)
     return row
 
 
@@ -104,12 +116,14 @@ def _check_signature(request: PartRequest, session: Session | None) -> None:
         return
     if header.flags & SIGNED:
         if security is None:
+            if header.command == Command.SESSION_SETUP:  # It looks further.
+                return
             raise Failed(Status.USER_SESSION_DELETED)
-        request.is_signed = True
+        request.signed_by = security
         if not security.is_signed(header, request.message):
             raise Failed(Status.ACCESS_DENIED)
     elif security is not None and security.requires_signing and header.command != Command.CANCEL:
-        request.is_signed = True
+        request.signed_by = security
         raise Failed(Status.ACCESS_DENIED)
 
 
@@ -130,10 +144,8 @@ def _find_open(request: PartRequest, chain: ChainState, *, is_related: bool) -> 
     assert file_id is not None
     if is_related and chain.open is not None:
         found = chain.open if chain.open.tree.opens.get(chain.open.id.volatile) is chain.open else None
-    elif file_id == CHAIN_FILE_ID and command == Command.IOCTL:
+    elif file_id == CHAIN_FILE_ID and command == Command.IOCTL and _is_about_no_file(request.message):
         return
-    elif file_id == CHAIN_FILE_ID and is_related:
-        raise Failed(Status.INVALID_PARAMETER)
     else:
         found = request.tree.opens.get(file_id.volatile)
         if found is not None and found.id != file_id:
@@ -143,6 +155,10 @@ def _find_open(request: PartRequest, chain: ChainState, *, is_related: bool) -> 
     request.found_open = found
     if request.client.dialect >= Dialect.SMB_3_0:
         _check_sequence(request.header, found)
+
+
+def _is_about_no_file(message: memoryview) -> bool:
+    return int.from_bytes(message[_CODE_AT : _CODE_AT + 4], "little") in _WITHOUT_FILE
 
 
 def _check_sequence(header: Header, found: Open) -> None:

@@ -10,6 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.request import Answer, Client, Failed
+from kyanite.services.smb.sessions.registry import SessionRegistry
+from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.state import ClientState, Open, Session, TreeConnect
 from kyanite.wire.smb2.body import Data
 from kyanite.wire.smb2.header import Header
@@ -22,9 +24,10 @@ class OwnClient(Client, Protocol):
     """The connection, as its own handlers use it."""
 
     state: ClientState
+    registry: SessionRegistry
 
     async def end_session(self, session: Session) -> None:
-        """Forget the session, end its requests that wait, and close everything that it has open."""
+        """Forget the session, end its requests that wait, and close everything that it has open but durable handles."""
 
     async def end_tree(self, session: Session, tree: TreeConnect) -> None:
         """The same for one of its shares."""
@@ -57,9 +60,9 @@ class PartRequest:
         "found_session",
         "found_tree",
         "header",
-        "is_signed",
         "message",
         "session_id",
+        "signed_by",
         "tree_id",
     )
 
@@ -84,8 +87,8 @@ class PartRequest:
         self.found_session: Session | None = None
         self.found_tree: TreeConnect | None = None
         self.found_open: Open | None = None
-        self.is_signed = False
-        """Whether the response is."""
+        self.signed_by: SessionSecurity | None = None
+        """Who signs the response, if anyone does."""
         self.after_encoding: Callable[[Sequence[Data]], None] | None = None
         """Called with the response as it is sent."""
         self.async_id = 0
@@ -141,6 +144,17 @@ class PartRequest:
             if at_close is not None:
                 self.open.waiting.discard(self)
             self._chain.forget(self)
+
+    async def wait_silently(self, waiting: Awaitable[T]) -> T:
+        if self._interrupted_by is not None:
+            if isinstance(waiting, Coroutine):
+                waiting.close()
+            raise Failed(self._interrupted_by)
+        self.open.waiting.add(self)
+        try:
+            return await self._wait_or_be_interrupted(asyncio.ensure_future(waiting))
+        finally:
+            self.open.waiting.discard(self)
 
     async def _wait_or_be_interrupted(self, waiting: asyncio.Future[T]) -> T:
         self._interrupted = asyncio.get_running_loop().create_future()

@@ -1,7 +1,8 @@
 """A logon by NTLMv2, in SPNEGO or without it (MS-NLMP §3.2.5, RFC 4178).
 
 The user is the name of an account, in any domain, and the password is the base64 text of one of its keys. Whatever is
-wrong is one ``Malformed`` with LOGON_FAILURE, so that a client does not learn what.
+wrong is one ``Malformed`` with LOGON_FAILURE, so that a client does not learn what; except for a response to the
+challenge that is none, which is INVALID_PARAMETER as in Windows.
 """
 
 import base64
@@ -110,6 +111,8 @@ class Logon:
     def _check(self, token: bytes, mic: bytes | None) -> LoggedOn:
         assert self._negotiate is not None
         authenticate = ntlm.decode_authenticate(token)
+        if not ntlm_keys.is_well_formed(authenticate):
+            raise Malformed("INVALID_PARAMETER")
         messages = LogonMessages(self._negotiate, self._challenge, token, self._server_challenge)
         account = self._environment.accounts.get(authenticate.user.lower())
         hashes = [_NO_ACCOUNT] if account is None else [password_hash(key) for key in account.keys]

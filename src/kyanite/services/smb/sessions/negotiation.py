@@ -15,7 +15,7 @@ MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
 """Of a READ, a WRITE and any other request or response: as Windows has it."""
 
 DIALECTS = (Dialect.SMB_3_1_1, Dialect.SMB_3_0_2, Dialect.SMB_3_0, Dialect.SMB_2_1)
-_CIPHERS = (CipherId.AES_128_GCM, CipherId.AES_256_GCM, CipherId.AES_128_CCM)
+_CIPHERS = (CipherId.AES_128_GCM, CipherId.AES_256_GCM, CipherId.AES_128_CCM, CipherId.AES_256_CCM)
 """The fastest first."""
 _SIGNING = (SigningAlgorithm.AES_GMAC, SigningAlgorithm.AES_CMAC, SigningAlgorithm.HMAC_SHA256)
 _CAPABILITIES = negotiate.CAPABILITY_LEASING | negotiate.CAPABILITY_LARGE_MTU

@@ -11,7 +11,8 @@ _COUNTER_BYTES = 8
 
 
 class SessionSecurity:
-    """``cipher`` is 0 if none was negotiated. ``salt`` makes the nonces of this session differ from any other's."""
+    """The keys of a session of a dialect. ``cipher`` is 0 if none was negotiated. ``salt`` makes the nonces of this
+    session differ from any other's."""
 
     __slots__ = (
         "_count",
@@ -19,20 +20,29 @@ class SessionSecurity:
         "_encryption",
         "_salt",
         "_signing",
+        "algorithm",
+        "cipher",
+        "dialect",
         "requires_encryption",
         "requires_signing",
+        "signing_key",
     )
 
     def __init__(
         self,
         keys: SessionKeys,
         *,
+        dialect: int,
         algorithm: int,
         cipher: int,
         salt: bytes,
         requires_signing: bool,
         requires_encryption: bool,
     ) -> None:
+        self.dialect = dialect
+        self.algorithm = algorithm
+        self.cipher = cipher
+        self.signing_key = keys.signing
         self._signing = SigningKey(algorithm, keys.signing)
         self._decryption = EncryptionKey(cipher, keys.client_to_server) if cipher else None
         self._encryption = EncryptionKey(cipher, keys.server_to_client) if cipher else None
@@ -41,9 +51,18 @@ class SessionSecurity:
         self.requires_signing = requires_signing
         self.requires_encryption = requires_encryption
 
-    @property
-    def can_encrypt(self) -> bool:
-        return self._encryption is not None
+    @classmethod
+    def of_signing_key(cls, key: bytes, algorithm: int) -> "SessionSecurity":
+        """Enough to sign and verify."""
+        return cls(
+            SessionKeys(key, b"", b"", b""),
+            dialect=0,
+            algorithm=algorithm,
+            cipher=0,
+            salt=b"",
+            requires_signing=False,
+            requires_encryption=False,
+        )
 
     def is_signed(self, header: Header, message: memoryview) -> bool:
         return self._signing.is_signed(header, message)

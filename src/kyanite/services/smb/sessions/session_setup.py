@@ -10,6 +10,7 @@ from functools import partial
 from kyanite.model import settings
 from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.request import Answer, Failed
+from kyanite.services.smb.sessions.binding import find_elsewhere, refused_binding
 from kyanite.services.smb.sessions.logon import LoggedOn, Logon
 from kyanite.services.smb.sessions.logon_delays import LogonDelays
 from kyanite.services.smb.sessions.security import SessionSecurity
@@ -31,7 +32,10 @@ async def set_up_session(request: PartRequest, *, delays: LogonDelays) -> Answer
     setup = session.decode_setup(request.message)
     state = request.client.state
     if setup.flags & session.BINDING:
-        raise Failed(_refused_binding(request))
+        raise Failed(await refused_binding(request))
+    if not _is_here(request):
+        await find_elsewhere(request)
+        raise Failed(Status.USER_SESSION_DELETED)
     pending = _pending_logon(request)
     existing = state.sessions.get(request.session_id)
     try:
@@ -53,12 +57,9 @@ async def set_up_session(request: PartRequest, *, delays: LogonDelays) -> Answer
     return Answer(session.encode_setup(0, outcome.token), Status.MORE_PROCESSING_REQUIRED)
 
 
-def _refused_binding(request: PartRequest) -> Status:
-    """One channel is all that a session has (§3.3.5.5): binding it to a second connection is refused."""
-    if not request.session_id:
-        return Status.INVALID_PARAMETER
-    is_known = request.session_id in request.client.state.sessions
-    return Status.REQUEST_NOT_ACCEPTED if is_known else Status.USER_SESSION_DELETED
+def _is_here(request: PartRequest) -> bool:
+    session_id, state = request.header.session_id, request.client.state
+    return not session_id or session_id in state.logons or session_id in state.sessions
 
 
 def _pending_logon(request: PartRequest) -> PendingLogon:
@@ -67,8 +68,6 @@ def _pending_logon(request: PartRequest) -> PendingLogon:
     session_id = request.header.session_id
     pending = state.logons.pop(session_id, None)
     if pending is None:
-        if session_id and session_id not in state.sessions:
-            raise Failed(Status.USER_SESSION_DELETED)
         if len(state.logons) >= LOGONS_MAX or (not session_id and len(state.sessions) >= SESSIONS_MAX):
             raise Failed(Status.INSUFFICIENT_RESOURCES)
         request.session_id = session_id or _new_session_id(request)
@@ -113,9 +112,13 @@ async def _succeed(
         return _set_up_again(request, logged_on, existing)
     made = await _new_session(request, setup, pending, logged_on)
     assert made.security is not None
+    registry = request.client.registry
+    if setup.previous_session_id not in (0, made.id):
+        await registry.end(setup.previous_session_id, made.account)
+    await registry.add(request.client, made)
     request.client.state.sessions[made.id] = made
     request.found_session = made
-    request.is_signed = True
+    request.signed_by = made.security
     flags = session.SESSION_ENCRYPT_DATA if made.security.requires_encryption else 0
     return Answer(session.encode_setup(flags, logged_on.token))
 
@@ -145,6 +148,7 @@ async def _new_session(
         crypto.session_keys(
             negotiated.dialect, logged_on.session_key, pending.integrity_hash, negotiated.cipher
         ),
+        dialect=negotiated.dialect,
         algorithm=negotiated.signing_algorithm,
         cipher=negotiated.cipher,
         salt=request.environment.random_bytes(_NONCE_SALT_BYTES),

@@ -1,13 +1,14 @@
 """QUERY_INFO: what is known of an open file, of its volume, and who may do what with it (MS-SMB2 §3.3.5.20)."""
 
-from kyanite.services.smb import descriptors, volume
-from kyanite.services.smb.handler_checks import READ_ATTRIBUTES, READ_EA, check_access, check_size
-from kyanite.services.smb.information import file_information
+from kyanite.rules.access_masks import READ_ATTRIBUTES, READ_EA
+from kyanite.rules.file_names import is_short
+from kyanite.services.smb.handler_checks import check_access, check_size
+from kyanite.services.smb.info import descriptors, volume
+from kyanite.services.smb.info.entry import file_information
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.wire.smb2.body import encode_output
-from kyanite.wire.smb2.filetime import NO_TIMES
 from kyanite.wire.smb2.info import file, file_system, messages
-from kyanite.wire.smb2.info.file import FileClass, FileInformation
+from kyanite.wire.smb2.info.file import FileClass
 from kyanite.wire.smb2.info.messages import InfoType, QueryInfoRequest
 from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
@@ -19,26 +20,6 @@ _NEEDED_ACCESS: dict[int, int] = {
     FileClass.ATTRIBUTE_TAG: READ_ATTRIBUTES,
     FileClass.FULL_EA: READ_EA,
 }
-_REFUSED: dict[int, Status] = {
-    FileClass.FULL_EA: Status.NO_EAS_ON_FILE,
-    FileClass.ALTERNATE_NAME: Status.OBJECT_NAME_NOT_FOUND,
-}
-"""Every file has these, and none has anything in them: no extended attributes, no short name."""
-_PIPE = FileInformation(
-    times=NO_TIMES,
-    file_attributes=0x80,
-    allocation_size=4096,
-    end_of_file=0,
-    number_of_links=1,
-    is_delete_pending=True,
-    is_directory=False,
-    file_id=0,
-    volume_id=0,
-    granted_access=0,
-    position=0,
-    mode=0,
-    path="",
-)
 
 
 async def query_info(request: Request) -> Answer:
@@ -58,22 +39,15 @@ async def query_info(request: Request) -> Answer:
 
 async def _query_file(request: Request, wanted: int) -> bytes:
     opened = request.open
-    if opened.tree.share is None:
-        return _query_pipe(wanted)
     check_access(opened, _NEEDED_ACCESS.get(wanted, 0))
-    if wanted in _REFUSED:
-        raise Failed(_REFUSED[wanted])
+    if wanted == FileClass.FULL_EA:
+        raise Failed(Status.NO_EAS_ON_FILE)
     if wanted == FileClass.NORMALIZED_NAME and request.client.dialect < Dialect.SMB_3_1_1:
         raise Failed(Status.NOT_SUPPORTED)
     described = await opened.tree.account.store.engine.read(opened.describe)
+    if wanted == FileClass.ALTERNATE_NAME and not is_short(described.found.entry.name):
+        raise Failed(Status.OBJECT_NAME_NOT_FOUND)
     return file.encode(wanted, file_information(opened, described))
-
-
-def _query_pipe(wanted: int) -> bytes:
-    """Clients ask a pipe only whether it is a file."""
-    if wanted != FileClass.STANDARD:
-        raise Failed(Status.INVALID_INFO_CLASS)
-    return file.encode(wanted, _PIPE)
 
 
 def _fitted(data: bytes, fixed_bytes: int, query: QueryInfoRequest) -> Answer:

@@ -11,14 +11,8 @@ from kyanite.model.files.opens import changes
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.security_descriptors import PermissionRequest
 from kyanite.model.files.tree import Found
-from kyanite.services.smb.handler_checks import (
-    ACCESS_SYSTEM_SECURITY,
-    READ_CONTROL,
-    WRITE_DAC,
-    WRITE_OWNER,
-    check_access,
-    check_changeable,
-)
+from kyanite.rules.access_masks import ACCESS_SYSTEM_SECURITY, READ_CONTROL, WRITE_DAC, WRITE_OWNER
+from kyanite.services.smb.handler_checks import check_access, check_changeable
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.wire import security_descriptor
 from kyanite.wire.security_descriptor import InvalidDescriptorError
@@ -30,14 +24,15 @@ from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
 
 MAX_BYTES = 64 * 1024
-_PARTS = security.OWNER | security.GROUP | security.DACL | security.SACL
+_READ_CONTROL_PARTS = security.OWNER | security.GROUP | security.DACL
+"""A client that asks for none of them gets an empty descriptor, whatever it was granted."""
+_PARTS = _READ_CONTROL_PARTS | security.SACL
 
 
 async def query(request: Request, query: QueryInfoRequest) -> Answer:
     opened, parts = request.open, query.additional_information
-    if opened.tree.share is None:
-        raise Failed(Status.NOT_SUPPORTED)
-    check_access(opened, READ_CONTROL)
+    if parts & _READ_CONTROL_PARTS:
+        check_access(opened, READ_CONTROL)
     if parts & security.SACL:
         check_access(opened, ACCESS_SYSTEM_SECURITY)
 
@@ -53,8 +48,6 @@ async def query(request: Request, query: QueryInfoRequest) -> Answer:
 
 async def change(request: Request, change: SetInfoRequest) -> None:
     opened, parts = request.open, change.additional_information & _PARTS
-    if opened.tree.share is None:
-        raise Failed(Status.NOT_SUPPORTED)
     if parts & (security.OWNER | security.GROUP):
         check_access(opened, WRITE_OWNER)
     if parts & security.DACL:
@@ -64,8 +57,7 @@ async def change(request: Request, change: SetInfoRequest) -> None:
     check_changeable(opened)
     if len(change.data) > MAX_BYTES:
         raise Failed(Status.INVALID_PARAMETER)
-    data = bytes(change.data)
-    security.select(data, parts)  # Nothing is begun with what cannot be read.
+    data = security.as_stored(change.data)
 
     def body(tx: Transaction) -> None:
         found = opened.find(tx)

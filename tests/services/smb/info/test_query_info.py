@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from kyanite.services.smb.query_info import query_info
+from kyanite.services.smb.info.query_info import query_info
 from kyanite.services.smb.state import Open
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2.negotiate import Dialect
@@ -72,6 +72,28 @@ def test_a_file(share: SmbShare) -> None:
     assert query(share, opened, FILE, 59)[:16] == struct.pack("<QQ", share.files.id, entry_id)
 
 
+@pytest.mark.parametrize(
+    ("name", "is_short"),
+    [
+        ("File.txt", True),
+        ("README", True),
+        ("a~1.b", True),
+        ("longer-name.txt", False),
+        ("a.html", False),
+        (".x", False),
+    ],
+)
+def test_a_name_that_is_short_is_its_own_alternate(share: SmbShare, name: str, is_short: bool) -> None:
+    share.files.make_file(f"d/{name}")
+    opened = share.open(f"d/{name}")
+    if is_short:
+        encoded = name.encode("utf-16-le")
+        assert query(share, opened, FILE, 21) == struct.pack("<I", len(encoded)) + encoded
+        assert status_of(share, opened, FILE, 21, 7) == "INFO_LENGTH_MISMATCH"
+    else:
+        assert status_of(share, opened, FILE, 21) == "OBJECT_NAME_NOT_FOUND"
+
+
 def test_a_directory(share: SmbShare) -> None:
     opened = share.open("d")
     assert query(share, opened, FILE, 4)[32:36] == struct.pack("<I", 0x10)
@@ -110,7 +132,6 @@ def test_a_handle_that_was_closed_from_outside(share: SmbShare) -> None:
     ("information_class", "status"),
     [
         (15, "NO_EAS_ON_FILE"),
-        (21, "OBJECT_NAME_NOT_FOUND"),
         *(
             (each, "INVALID_INFO_CLASS")
             for each in (1, 9, 10, 11, 12, 13, 19, 20, 23, 36, 39, 40, 64, 65, 99)
@@ -152,14 +173,6 @@ def test_buffers_that_are_too_small(share: SmbShare, information_class: int, fix
 def test_normalized_names_are_of_3_1_1() -> None:
     share = SmbShare(Dialect.SMB_3_0)
     assert status_of(share, share.open(""), FILE, 48) == "NOT_SUPPORTED"
-
-
-def test_a_pipe_is_no_file(share: SmbShare) -> None:
-    pipe = share.open_pipe()
-    assert query(share, pipe, FILE, 5) == struct.pack("<QQIBBH", 4096, 0, 1, 1, 0, 0)
-    assert status_of(share, pipe, FILE, 4) == "INVALID_INFO_CLASS"
-    assert status_of(share, pipe, FILE_SYSTEM, 3) == "INVALID_DEVICE_REQUEST"
-    assert status_of(share, pipe, SECURITY, 0) == "NOT_SUPPORTED"
 
 
 def test_the_volume(share: SmbShare) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from kyanite.model.files import scan
-from kyanite.services.smb.query_directory import query_directory
+from kyanite.model.files.entry import Entry
+from kyanite.model.files.scan import ScannedEntry
+from kyanite.services.smb.info.query_directory import query_directory
 from kyanite.services.smb.state import Open
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2.status import Status
@@ -71,6 +73,10 @@ def status_of(
         return share.status_of(query_directory, opened, body(pattern, flags, size, information_class)).name
     except Malformed as malformed:
         return malformed.code
+
+
+def test_a_scanned_entry_has_the_fields_of_an_entry() -> None:
+    assert ScannedEntry.__struct_fields__ == Entry.__struct_fields__
 
 
 def test_all_entries_in_one_buffer(share: SmbShare) -> None:

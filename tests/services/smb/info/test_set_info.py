@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from kyanite.model.files import share as file_share
 from kyanite.model.files import tree
 from kyanite.model.files.entry import Entry
-from kyanite.services.smb.query_info import query_info
-from kyanite.services.smb.set_info import set_info
+from kyanite.services.smb.info.query_directory import query_directory
+from kyanite.services.smb.info.query_info import query_info
+from kyanite.services.smb.info.set_info import set_info
 from kyanite.services.smb.state import Open
 from kyanite.values import Instant
 from kyanite.wire import security_descriptor
@@ -76,6 +77,28 @@ def test_times(share: SmbShare) -> None:
     assert put(share, opened, BASIC, basic(creation=YEAR_2024 + 5)) == "SUCCESS"
     assert entry_of(share, "f").created_at - OFFSET == YEAR_2024 + 5
     assert entry_of(share, "f").last_write_at - OFFSET == YEAR_2024 + 1
+
+
+def test_the_time_of_the_last_access(share: SmbShare) -> None:
+    opened = share.open("f")
+    assert times_of(share, opened)[1] == times_of(share, opened)[2]
+    data = struct.pack("<qqqqII", 0, YEAR_2024, 0, 0, 0, 0)
+    assert put(share, opened, BASIC, data) == "SUCCESS"
+    assert times_of(share, opened)[1] == YEAR_2024
+    assert put(share, opened, END_OF_FILE, size(3)) == "SUCCESS"
+    assert times_of(share, opened)[1] == YEAR_2024
+    pattern = "f".encode("utf-16-le")
+    query = struct.pack("<HBBIQQHHI", 33, 37, 0, 0, 0, 0, 96, len(pattern), 4096) + pattern
+    listed = share.call(query_directory, share.open(""), query).body
+    assert isinstance(listed, bytes)
+    assert struct.unpack_from("<QQQQ", listed, 16) == times_of(share, opened)
+
+
+def times_of(share: SmbShare, opened: Open) -> tuple[int, ...]:
+    query = struct.pack("<HBBIHHIIIQQ", 41, FILE, BASIC, 100, 0, 0, 0, 0, 0, 0, 0)
+    answer = share.call(query_info, opened, query).body
+    assert isinstance(answer, bytes)
+    return struct.unpack_from("<QQQQ", answer, 8)
 
 
 def test_the_latest_time_that_rest_can_show(share: SmbShare) -> None:
@@ -306,6 +329,17 @@ def test_descriptors_are_replaced_part_by_part(share: SmbShare, path: str) -> No
     assert text == "O:BAG:BUD:P(A;OICI;FA;;;WD)"
 
 
+@pytest.mark.parametrize(
+    ("sent", "stored"), [("D:", "D:"), ("D:AI", "D:"), ("D:AR", "D:"), ("D:ARAI", "D:AI"), ("D:PAI", "D:P")]
+)
+def test_when_a_list_counts_as_inherited(share: SmbShare, sent: str, stored: str) -> None:
+    opened = share.open("f")
+    new = security_descriptor.encode(f"O:BAG:BU{sent}(A;;FA;;;WD)")
+    assert call(share, opened, body(SECURITY, 0, new, OWNER | GROUP | DACL)) == "SUCCESS"
+    text = security_descriptor.decode(descriptor_of(share, opened, OWNER | GROUP | DACL))
+    assert text == f"O:BAG:BU{stored}(A;;FA;;;WD)"
+
+
 def test_one_part_leaves_the_others(share: SmbShare) -> None:
     opened = share.open("f")
     before = security_descriptor.decode(descriptor_of(share, opened, OWNER | GROUP | DACL))
@@ -338,6 +372,7 @@ def test_access_to_set_a_part(share: SmbShare, parts: int, needed: int) -> None:
 def test_access_to_read_a_descriptor(share: SmbShare) -> None:
     query = struct.pack("<HBBIHHIIIQQ", 41, SECURITY, 0, 65536, 0, 0, 0, DACL, 0, 0, 0)
     assert share.status_of(query_info, share.open("f", ALL & ~0x20000), query).name == "ACCESS_DENIED"
+    assert len(descriptor_of(share, share.open("f", 0x80), 0)) == 20
     system = struct.pack("<HBBIHHIIIQQ", 41, SECURITY, 0, 65536, 0, 0, 0, SACL, 0, 0, 0)
     assert share.status_of(query_info, share.open("f"), system).name == "ACCESS_DENIED"
 

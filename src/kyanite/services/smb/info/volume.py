@@ -2,27 +2,24 @@
 
 from kyanite.engine.api import Snapshot
 from kyanite.model.files import usage
-from kyanite.services.smb.request import Failed, Request
+from kyanite.services.smb.request import Request
 from kyanite.services.smb.state import TreeConnect
 from kyanite.wire.smb2 import filetime
 from kyanite.wire.smb2.info import file_system
 from kyanite.wire.smb2.info.file_system import FileSystemInformation
-from kyanite.wire.smb2.status import Status
 
 _GIB = 1 << 30
 
 
 async def query(request: Request, information_class: int) -> bytes:
     tree = request.open.tree
-    if tree.share is None:
-        raise Failed(Status.INVALID_DEVICE_REQUEST)
     information = await tree.account.store.engine.read(lambda snap: _information(snap, tree))
     return file_system.encode(information_class, information)
 
 
 def _information(snap: Snapshot, tree: TreeConnect) -> FileSystemInformation:
     share = tree.load(snap).share
-    assert tree.share is not None
+    assert tree.share is not None, "IPC$ is no volume."
     total = share.settings.quota_gib * _GIB
     used = usage.used_bytes(snap, share.id)
     return FileSystemInformation(

@@ -14,15 +14,18 @@ from kyanite.model.files.opens.description import Description
 from kyanite.model.files.scan import DirectoryScan, ScannedEntry
 from kyanite.model.files.tree import FilePath
 from kyanite.rules import wildcards
+from kyanite.rules.access_masks import LIST_DIRECTORY
 from kyanite.rules.file_names import MAX_NAME_UNITS, fold
-from kyanite.services.smb.handler_checks import LIST_DIRECTORY, check_access, check_size
-from kyanite.services.smb.information import allocation_size, attributes_of, file_id_of, times_of
+from kyanite.services.smb.handler_checks import check_access, check_size
+from kyanite.services.smb.info.entry import NORMAL, file_id_of, times_of
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, Scan
 from kyanite.wire.smb2 import query_directory as codec
 from kyanite.wire.smb2.body import encode_output
+from kyanite.wire.smb2.filetime import TICKS_TO_1601
 from kyanite.wire.smb2.info import directory
 from kyanite.wire.smb2.info.directory import DirectoryEntry, EntryLayout, Packed
+from kyanite.wire.smb2.info.file_system import UNIT_BYTES
 from kyanite.wire.smb2.query_directory import (
     REOPEN,
     RESTART_SCANS,
@@ -95,7 +98,14 @@ def _pack(
     described = opened.describe(snap)
     location, entry = described.found
     assert state.first is not None
-    scanned = DirectoryScan(snap, location.tree, entry.id, state.pattern, first=state.first)
+    scanned = DirectoryScan(
+        snap,
+        location.tree,
+        entry.id,
+        state.pattern,
+        first=state.first,
+        limit=query.output_bytes // layout.fixed_bytes + 1,
+    )
     entries: Iterable[DirectoryEntry] = map(_listed, scanned)
     if state.dots < len(_DOTS):
         entries = chain(_dots(snap, opened, described, state), entries)
@@ -123,7 +133,22 @@ def _dots(snap: Snapshot, opened: Open, described: Description, state: Scan) -> 
 
 
 def _listed(entry: Entry | ScannedEntry) -> DirectoryEntry:
+    """What ``entry.py`` says of a file, in one function, since a directory may have very many."""
+    creation = entry.created_at - TICKS_TO_1601
+    last_write = entry.last_write_at - TICKS_TO_1601
+    change = entry.changed_at - TICKS_TO_1601
+    last_access = entry.set_last_access_at - TICKS_TO_1601 if entry.set_last_access_at else last_write
+    if creation < 0 or last_access < 0 or last_write < 0 or change < 0:
+        creation, last_access, last_write, change = times_of(entry)
     length = entry.length
     return DirectoryEntry(
-        entry.name, *times_of(entry), length, allocation_size(length), attributes_of(entry), entry.id
+        entry.name,
+        creation,
+        last_access,
+        last_write,
+        change,
+        length,
+        -(-length // UNIT_BYTES) * UNIT_BYTES,
+        entry.attributes or NORMAL,
+        entry.id,
     )

@@ -27,20 +27,21 @@ MODE_OPTIONS = (
     | DELETE_ON_CLOSE
 )
 """The options of CREATE that FileModeInformation shows."""
-_NORMAL = int(Attributes.NORMAL)
+NORMAL = int(Attributes.NORMAL)
 
 
 def times_of(entry: Entry | ScannedEntry) -> FileTimes:
-    """There is no time of the last access; LastWriteTime stands for it."""
-    last_write = filetime.encode(entry.last_write_at)
     return FileTimes(
-        filetime.encode(entry.created_at), last_write, last_write, filetime.encode(entry.changed_at)
+        filetime.encode(entry.created_at),
+        filetime.encode(entry.last_access_at),
+        filetime.encode(entry.last_write_at),
+        filetime.encode(entry.changed_at),
     )
 
 
 def attributes_of(entry: Entry | ScannedEntry) -> int:
     """Never 0, which would mean that nothing is known."""
-    return entry.attributes or _NORMAL
+    return entry.attributes or NORMAL
 
 
 def allocation_size(length: int) -> int:

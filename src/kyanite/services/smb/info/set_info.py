@@ -7,16 +7,11 @@ from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens import changes
 from kyanite.model.files.properties import SmbProperties
 from kyanite.rules import file_attributes
-from kyanite.services.smb import descriptors, rename
-from kyanite.services.smb.handler_checks import (
-    WRITE_ATTRIBUTES,
-    WRITE_DATA,
-    WRITE_EA,
-    check_access,
-    check_changeable,
-    check_size,
-)
-from kyanite.services.smb.information import MODE_OPTIONS, allocation_size
+from kyanite.rules.access_masks import WRITE_ATTRIBUTES, WRITE_DATA, WRITE_EA
+from kyanite.services.smb import rename
+from kyanite.services.smb.handler_checks import check_access, check_changeable, check_size
+from kyanite.services.smb.info import descriptors
+from kyanite.services.smb.info.entry import MODE_OPTIONS, allocation_size
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open
 from kyanite.values import Instant
@@ -37,9 +32,6 @@ _BOTH_WAYS = SYNCHRONOUS_IO_ALERT | SYNCHRONOUS_IO_NONALERT
 async def set_info(request: Request) -> Answer:
     wanted = messages.decode_set(request.message)
     check_size(request, len(wanted.data))
-    opened = request.open
-    if opened.tree.share is None:
-        raise Failed(Status.NOT_SUPPORTED)
     if wanted.info_type == InfoType.FILE:
         setter = _SETTERS.get(wanted.information_class)
         if setter is None:
@@ -81,6 +73,7 @@ def _properties(change: BasicChange, *, of_directory: bool) -> SmbProperties:
         created_at=_instant(change.creation),
         last_write_at=_instant(change.last_write),
         changed_at=_instant(change.change),
+        last_access_at=_instant(change.last_access),
     )
 
 

@@ -1,0 +1,146 @@
+"""Runs conversations and checks that nothing escapes, and that nothing of them is left."""
+
+import asyncio
+import gc
+import logging
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.extents.local.store import LocalExtents
+from kyanite.membership.local import LocalMembership
+from kyanite.model.accounts import Account, Store
+from kyanite.model.files import directory, file, share
+from kyanite.model.files.file import NewFile
+from kyanite.model.files.properties import SmbProperties
+from kyanite.model.files.share import ShareKey, ShareSettings
+from kyanite.model.files.tree import FilePath
+from kyanite.model.records import HttpHeaders
+from kyanite.services.smb.environment import SmbEnvironment
+from kyanite.services.smb.service import smb_service
+from kyanite.values import instant_from_unix_seconds
+from tests.services.smb.fuzzing.client import FuzzClient
+from tests.services.smb.fuzzing.requests import SHARE
+
+INPUTS_PER_WORLD = 20_000
+INPUTS_PER_CONVERSATION = 60
+OF_OPENS = b"HOQMWJK"
+"""The letters of rows that end with the connection of a client."""
+PERMANENT_TASKS = 4
+"""This one, the delivery of breaks, and the end of sessions, which waits for notifications in a task of its own."""
+_KEY = ShareKey("acme", SHARE)
+
+
+@dataclass
+class Report:
+    inputs: int = 0
+    conversations: int = 0
+    closed: int = 0
+    """Conversations that the server ended."""
+    statuses: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+
+class Failures(logging.Handler):
+    """What the server logs as an error is one, whatever the client is answered."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.found.append(self.format(record))
+
+    def on_loop(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self.found.append(f"{context.get('message')}: {context.get('exception')!r}")
+
+
+class World:
+    """A store with one share."""
+
+    def __init__(self, folder: Path) -> None:
+        self.engine = MemoryEngine()
+        self.membership = LocalMembership(folder / "owners")
+        self.extents = LocalExtents(folder, self.membership)
+        account = Account(
+            "acme", (b"first key", b"second key"), Store(self.engine, self.extents, self.membership)
+        )
+        now = instant_from_unix_seconds(1_790_000_000)
+        self.environment = SmbEnvironment({"acme": account}, lambda: now, bytes(16))
+
+    async def prepare(self) -> None:
+        await share.create(self.engine, _KEY, {}, ShareSettings(), directory.create_root)
+        await directory.create(self.engine, FilePath(_KEY, ("dir",)), SmbProperties(), {})
+        for names in ("a",), ("b.txt",), ("dir", "f"):
+            new_file = NewFile(1000, HttpHeaders(), {}, SmbProperties(), b"x" * 1000)
+            await file.create(self.engine, FilePath(_KEY, names), new_file, None, may_overwrite=False)
+
+    async def rows_of_opens(self) -> list[bytes]:
+        def body(snap: Any) -> list[bytes]:
+            return [
+                key for letter in OF_OPENS for key, _ in snap.scan(bytes((letter,)), bytes((letter + 1,)))
+            ]
+
+        return await self.engine.read(body)
+
+    async def close(self) -> None:
+        await self.engine.close()
+        await self.extents.close()
+        self.membership.close()
+
+
+async def run(folder: Path, *, seed: int, inputs: int, mutation_rate: float) -> Report:
+    """So many messages. An AssertionError names the seed of the conversation that failed."""
+    report = Report()
+    failures = Failures()
+    logger = logging.getLogger("kyanite")
+    logger.addHandler(failures)
+    asyncio.get_running_loop().set_exception_handler(failures.on_loop)
+    try:
+        while report.inputs < inputs:
+            world_folder = folder / str(report.conversations)
+            world_folder.mkdir()
+            await _run_world(world_folder, seed, inputs, mutation_rate, report, failures)
+    finally:
+        logger.removeHandler(failures)
+    return report
+
+
+async def _run_world(
+    folder: Path, seed: int, inputs: int, mutation_rate: float, report: Report, failures: Failures
+) -> None:
+    world = World(folder)
+    await world.prepare()
+    connect = smb_service(world.environment)
+    until = min(inputs, report.inputs + INPUTS_PER_WORLD)
+    while report.inputs < until:
+        number = report.conversations
+        chance = random.Random(f"{seed}/{number}")
+        clients = [
+            FuzzClient(world.environment, connect, chance, f"{number}-{each}", mutation_rate)
+            for each in range(chance.choice((1, 1, 2)))
+        ]
+        await asyncio.gather(*(each.converse(INPUTS_PER_CONVERSATION) for each in clients))
+        for client in clients:
+            await client.lose()
+            report.inputs += client.inputs
+            report.closed += client.is_closed
+            report.statuses.update(client.statuses)
+        report.conversations += 1
+        await _check_nothing_left(world, failures, f"seed {seed}, conversation {number}")
+    await world.close()
+
+
+async def _check_nothing_left(world: World, failures: Failures, name: str) -> None:
+    for _ in range(50):
+        if len(asyncio.all_tasks()) <= PERMANENT_TASKS:
+            break
+        gc.collect()
+        await asyncio.sleep(0.01)
+    assert not failures.found, f"{name}: {failures.found[0]}"
+    tasks = asyncio.all_tasks()
+    assert len(tasks) <= PERMANENT_TASKS, f"{name}: tasks that do not end: {tasks}"
+    rows = await world.rows_of_opens()
+    assert not rows, f"{name}: rows that no client has left: {rows}"

@@ -1,0 +1,24 @@
+"""Thousands of messages, half of them not quite right: nothing escapes, and nothing is left when the client is gone."""
+
+from pathlib import Path
+
+from kyanite.wire.smb2.header import Command
+from kyanite.wire.smb2.status import Status
+from tests import profiles
+from tests.services.smb.fuzzing.run import run
+
+INPUTS = 4_000
+SEED = 11
+
+
+async def test_valid_conversations_are_understood(tmp_path: Path) -> None:
+    report = await run(tmp_path, seed=SEED, inputs=INPUTS // 2, mutation_rate=0.0)
+    assert report.statuses[Command.TREE_CONNECT, Status.SUCCESS] >= report.conversations
+    assert report.statuses[Command.CREATE, Status.SUCCESS] > INPUTS // 20
+    assert report.closed < report.conversations / 4
+
+
+async def test_conversations_with_mistakes_do_no_harm(tmp_path: Path) -> None:
+    report = await run(tmp_path, seed=SEED, inputs=profiles.examples(INPUTS), mutation_rate=0.5)
+    assert report.inputs >= INPUTS
+    assert report.closed
