@@ -2,6 +2,7 @@
 
 import pytest
 
+from kyanite.rules import file_names
 from kyanite.rules.file_names import fold, split
 from kyanite.rules.refusals import Reason, Refused
 
@@ -72,3 +73,24 @@ def test_names_that_differ_in_case_are_one(one: str, other: str) -> None:
 )
 def test_names_that_differ_otherwise_are_two(one: str, other: str) -> None:
     assert fold(one) != fold(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("README", True),
+        ("file.txt", True),
+        ("a~1.b", True),
+        ("12345678.123", True),
+        ("123456789", False),
+        ("a.1234", False),
+        ("a.b.c", False),
+        (".a", False),
+        ("a.", False),
+        ("a b", False),
+        ("ä", False),
+        ("", False),
+    ],
+)
+def test_names_in_the_form_of_dos(name: str, expected: bool) -> None:
+    assert file_names.is_short(name) == expected
