@@ -27,7 +27,10 @@ from tests.services.smb.fuzzing.requests import (
 
 _BUILDERS = list(REQUESTS)
 _WEIGHTS = [weight for _, weight in REQUESTS.values()]
+_PIPE_COMMANDS = (Command.WRITE, Command.READ, Command.IOCTL, Command.CREATE)
+_PIPE_WEIGHTS = [30 if command in _PIPE_COMMANDS else 1 for command in REQUESTS]
 _OPENS_MAX = 50
+SMB1_NEGOTIATE = b"\xffSMB\x72" + bytes(27) + b"\0" + struct.pack("<H", 11) + b"\2SMB 2.???\0"
 
 
 class Unexpected(AssertionError):
@@ -55,6 +58,7 @@ class FuzzClient:
         self._tree_ids: dict[int, int] = {}
         """Of the last requests, by their message ids: a response that was waited for does not name its tree."""
         self._has_logged_off = False
+        self._validation = b""
         self._message_id = 0
         self._session_id = 0
         self._signing: SigningKey | None = None
@@ -129,8 +133,13 @@ class FuzzClient:
     async def _begin(self) -> None:
         chance = self._chance
         self._dialect = chance.choice(DIALECTS)
-        body = negotiate([each for each in DIALECTS if each <= self._dialect], chance.randbytes(16))
-        await self._send_setup(Command.NEGOTIATE, body)
+        if chance.random() < 0.1:
+            await self._pass_on(bytearray(SMB1_NEGOTIATE))
+            self._message_id = 1
+        offered = [each for each in DIALECTS if each <= self._dialect]
+        guid = chance.randbytes(16)
+        self._validation = struct.pack(f"<I16sHH{len(offered)}H", 0x7F, guid, 1, len(offered), *offered)
+        await self._send_setup(Command.NEGOTIATE, negotiate(offered, guid))
         found = self._last(Command.NEGOTIATE)
         if found is None or found[0].status != Status.SUCCESS:
             return
@@ -145,7 +154,7 @@ class FuzzClient:
             await self._send([(Command.TREE_CONNECT, tree_connect(f"\\\\host\\{path}"), 0)])
             found = self._last(Command.TREE_CONNECT)
             if found is not None and found[0].status == Status.SUCCESS:
-                self._known[found[0].tree_id] = Known(is_pipe=path == "IPC$")
+                self._known[found[0].tree_id] = Known(is_pipe=path == "IPC$", validation=self._validation)
 
     def _read_negotiation(self, body: bytes) -> None:
         self._dialect = struct.unpack_from("<H", body, 4)[0]
@@ -218,18 +227,40 @@ class FuzzClient:
         tree_id = chance.choice(list(self._known) or [1])
         known = self._known.get(tree_id, Known())
         parts = []
-        for command in chance.choices(_BUILDERS, _WEIGHTS, k=count):
+        for command in chance.choices(_BUILDERS, _PIPE_WEIGHTS if known.is_pipe else _WEIGHTS, k=count):
             if not known.opens and chance.random() < 0.8:
                 command = Command.CREATE
             elif len(known.opens) > _OPENS_MAX:
                 command = Command.CLOSE
             parts.append((command, REQUESTS[command][0](chance, known), tree_id))
         if chance.random() < 0.005:
+            await self._log_on_again()
+            return
+        if chance.random() < 0.005:
             self._has_logged_off = chance.random() < 0.5
             command = Command.LOGOFF if self._has_logged_off else Command.TREE_DISCONNECT
             parts = [(command, b"\4\0\0\0", tree_id)]
             self._known.pop(tree_id, None)
         await self._send(parts)
+
+    async def _log_on_again(self) -> None:
+        """The same session proves who it is, or a second one begins that ends the first."""
+        chance = self._chance
+        first = session_setup(
+            logon.NEGOTIATE, signs=self._signs, previous=chance.choice((0, self._session_id))
+        )
+        if chance.random() < 0.2:
+            first = first[:2] + b"\1" + first[3:]  # Binding.
+        if chance.random() < 0.3:
+            self._session_id = 0
+        await self._send([(Command.SESSION_SETUP, first, 0)])
+        found = self._last(Command.SESSION_SETUP)
+        if found is None or found[0].status != Status.MORE_PROCESSING_REQUIRED:
+            return
+        self._session_id = found[0].session_id
+        account = self._environment.accounts["acme"]
+        token, _ = logon.authenticate(found[1][8:], "acme", account.keys[chance.choice((0, 1))])
+        await self._send([(Command.SESSION_SETUP, session_setup(token, signs=self._signs), 0)])
 
     # Messages
 
