@@ -33,7 +33,7 @@ from tests.services.smb.fuzzing.requests import SHARE, SNAPSHOT_SECOND
 
 INPUTS_PER_WORLD = 20_000
 INPUTS_PER_CONVERSATION = 60
-OF_OPENS = b"HOQMWJK"
+OF_OPENS = b"HOQMWJKC"
 """The letters of rows that end with the connection of a client."""
 PERMANENT_TASKS = 4
 """This one, the delivery of breaks, and the end of sessions, which waits for notifications in a task of its own."""
