@@ -1,18 +1,15 @@
 """A client that knows the protocol and breaks it now and then."""
 
-import asyncio
 import random
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.wire.smb2 import crypto, transform
 from kyanite.wire.smb2.body import Data
 from kyanite.wire.smb2.crypto import EncryptionKey, SigningKey
 from kyanite.wire.smb2.header import ASYNC, MAGIC, RELATED, RESPONSE, SIGNED, Command, Header, decode
 from kyanite.wire.smb2.status import Status
-from kyanite.wire.smb2.transport import ClientConnection, Connect
 from tests.services.smb.fuzzing import logon
 from tests.services.smb.fuzzing.mutations import mutate
 from tests.services.smb.fuzzing.requests import (
@@ -24,6 +21,7 @@ from tests.services.smb.fuzzing.requests import (
     session_setup,
     tree_connect,
 )
+from tests.services.smb.fuzzing.servers import Server
 
 _BUILDERS = list(REQUESTS)
 _WEIGHTS = [weight for _, weight in REQUESTS.values()]
@@ -42,13 +40,14 @@ class FuzzClient:
 
     def __init__(
         self,
-        environment: SmbEnvironment,
-        connect: Connect,
+        user: str,
+        keys: Sequence[bytes],
+        server: Callable[["FuzzClient"], Server],
         chance: random.Random,
-        address: str,
         mutation_rate: float,
     ) -> None:
-        self._environment = environment
+        self._user = user
+        self._keys = keys
         self._chance = chance
         self._mutation_rate = mutation_rate
         self._known: dict[int, Known] = {}
@@ -76,7 +75,7 @@ class FuzzClient:
         self.is_closed = False
         self.statuses: Counter[tuple[int, int]] = Counter()
         """How often each command was answered with each status."""
-        self.connection: ClientConnection = connect(self, address)
+        self.server = server(self)
 
     # What the connection calls: wire.smb2.transport.Transport
 
@@ -127,8 +126,7 @@ class FuzzClient:
             await self._request()
 
     async def lose(self) -> None:
-        self.connection.lost()
-        await self.connection.finished()
+        await self.server.lose()
 
     async def _begin(self) -> None:
         chance = self._chance
@@ -174,8 +172,7 @@ class FuzzClient:
 
     async def _authenticate(self, session_id: int, body: bytes) -> None:
         self._session_id = session_id
-        account = self._environment.accounts["acme"]
-        token, session_key = logon.authenticate(body[8:], "acme", account.keys[0])
+        token, session_key = logon.authenticate(body[8:], self._user, self._keys[0])
         await self._send_setup(Command.SESSION_SETUP, session_setup(token, signs=self._signs), session_key)
 
     def _use_keys(self, session_key: bytes) -> None:
@@ -258,8 +255,7 @@ class FuzzClient:
         if found is None or found[0].status != Status.MORE_PROCESSING_REQUIRED:
             return
         self._session_id = found[0].session_id
-        account = self._environment.accounts["acme"]
-        token, _ = logon.authenticate(found[1][8:], "acme", account.keys[chance.choice((0, 1))])
+        token, _ = logon.authenticate(found[1][8:], self._user, chance.choice(self._keys))
         await self._send([(Command.SESSION_SETUP, session_setup(token, signs=self._signs), 0)])
 
     # Messages
@@ -344,7 +340,5 @@ class FuzzClient:
 
     async def _pass_on(self, frame: bytearray) -> None:
         self.inputs += 1
-        if frame and len(frame) <= self.connection.longest_message:
-            self.connection.received(bytearray(frame))
-        for _ in range(3):
-            await asyncio.sleep(0)
+        if frame and not self.is_closed:
+            await self.server.pass_on(bytearray(frame))

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,13 @@ from kyanite.services.smb.service import smb_service
 from kyanite.values import instant_from_unix_seconds
 from tests.services.smb.fuzzing.client import FuzzClient
 from tests.services.smb.fuzzing.requests import SHARE, SNAPSHOT_SECOND
+from tests.services.smb.fuzzing.servers import ServerInMemory
 
 INPUTS_PER_WORLD = 20_000
 INPUTS_PER_CONVERSATION = 60
 OF_OPENS = b"HOQMWJKC"
 """The letters of rows that end with the connection of a client."""
+KEYS = (b"first key", b"second key")
 PERMANENT_TASKS = 4
 """This one, the delivery of breaks, and the end of sessions, which waits for notifications in a task of its own."""
 _KEY = ShareKey("acme", SHARE)
@@ -71,9 +74,7 @@ class World:
         self.engine = MemoryEngine(clock=lambda: now)
         self.membership = LocalMembership(folder / "owners")
         self.extents = LocalExtents(folder, self.membership)
-        account = Account(
-            "acme", (b"first key", b"second key"), Store(self.engine, self.extents, self.membership)
-        )
+        account = Account("acme", KEYS, Store(self.engine, self.extents, self.membership))
         self.environment = SmbEnvironment({"acme": account}, lambda: now, bytes(16))
 
     async def prepare(self) -> None:
@@ -137,12 +138,16 @@ async def _run_world(
     world = World(folder)
     await world.prepare()
     connect = smb_service(world.environment)
+
+    def in_memory(client: FuzzClient, address: str) -> ServerInMemory:
+        return ServerInMemory(connect, client, address)
+
     until = min(inputs, report.inputs + INPUTS_PER_WORLD)
     while report.inputs < until:
         number = report.conversations
         chance = random.Random(f"{seed}/{number}")
         clients = [
-            FuzzClient(world.environment, connect, chance, f"{number}-{each}", mutation_rate)
+            FuzzClient("acme", KEYS, partial(in_memory, address=f"{number}-{each}"), chance, mutation_rate)
             for each in range(chance.choice((1, 1, 2)))
         ]
         talking = asyncio.gather(*(each.converse(INPUTS_PER_CONVERSATION) for each in clients))
