@@ -13,7 +13,7 @@ from kyanite.wire.smb2.status import Status
 REQUEST = CompletedRequest(Command.CREATE, Status.OBJECT_NAME_NOT_FOUND, "acme", "192.0.2.7", 0.0015, 120)
 
 
-def test_nobody_wants_to_know() -> None:
+def test_neither_logs_nor_metrics() -> None:
     assert smb_observer(None, log_requests=False) is None
 
 

@@ -292,17 +292,17 @@ async def test_a_stop_does_not_wait_for_ever() -> None:
 
 def test_counts_are_published() -> None:
     async def counts() -> Sequence[int]:
-        seen: list[int] = []
+        counted: list[int] = []
         front = Front(Limits())
         server = SmbServer(
-            front._connect, limits=Limits(), on_count=lambda: seen.append(server.connection_count)
+            front._connect, limits=Limits(), on_count=lambda: counted.append(server.connection_count)
         )
         front.server._ticking.cancel()
         front.server = server
         _, connected = await front.connect()
         connected.close()
         await server.stop(20)
-        return seen
+        return counted
 
     found = asyncio.run(counts())
     assert max(found) == 1

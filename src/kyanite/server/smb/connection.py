@@ -48,7 +48,7 @@ class SmbConnection(asyncio.BufferedProtocol):
         "_moved_bytes",
         "_partial",
         "_received_bytes",
-        "_silent_seconds",
+        "_slow_seconds",
         "_stranger_seconds",
         "_transport",
         "_unsent_at_tick",
@@ -68,10 +68,10 @@ class SmbConnection(asyncio.BufferedProtocol):
         self._is_unread = False
         """Whether the client has too much to read."""
         self._is_closing = False
-        # As of the last tick.
+        # Since the last tick at which the client was quick enough, or nothing was expected of it.
         self._moved_bytes = 0
         self._unsent_at_tick = 0
-        self._silent_seconds = 0.0
+        self._slow_seconds = 0.0
         self._stranger_seconds = 0.0
 
     # Called by the loop.
@@ -219,13 +219,13 @@ class SmbConnection(asyncio.BufferedProtocol):
         is_received = (self._message is not None or bool(self._partial)) and not (
             self._is_paused or self._is_unread
         )
-        has_moved = self._moved_bytes > 0 or unsent < self._unsent_at_tick
-        self._moved_bytes, self._unsent_at_tick = 0, unsent
-        if has_moved or not (is_received or unsent):
-            self._silent_seconds = 0.0
+        limits = self._host.limits
+        moved = self._moved_bytes + max(self._unsent_at_tick - unsent, 0)
+        if moved >= limits.stall_bytes or not (is_received or unsent):
+            self._moved_bytes, self._unsent_at_tick, self._slow_seconds = 0, unsent, 0.0
             return False
-        self._silent_seconds += elapsed_seconds
-        return self._silent_seconds > self._host.limits.stall_seconds
+        self._slow_seconds += elapsed_seconds
+        return self._slow_seconds > limits.stall_seconds
 
 
 def _keep_alive(connected: socket.socket | None) -> None:

@@ -13,7 +13,8 @@ class Limits:
     logon_seconds: float = 45.0
     """How long a client may be connected without being logged on."""
     stall_seconds: float = 60.0
-    """How long a message that has begun, or a response, may make no progress."""
+    stall_bytes: int = 1024
+    """A message that has begun, or a response, must move by this much in ``stall_seconds``."""
     tick_seconds: float = 1.0
     """How often these are checked: one timer for the process, none per connection."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kyanite.services.smb.commands import COMMANDS, CommandRow, Needs
-from kyanite.services.smb.connections import chains, connection, dispatch
+from kyanite.services.smb.connections import chains, dispatch, in_flight
 from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.request import Answer, Failed
 from kyanite.wire.smb2.header import Command
@@ -433,7 +433,7 @@ async def test_nothing_more_is_received_while_too_much_is_in_flight(
     smb: SmbService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What waits for other clients does not count."""
-    monkeypatch.setattr(connection, "IN_FLIGHT_BYTES_MAX", 3 * 64 * 1024)
+    monkeypatch.setattr(in_flight, "CLIENT_BYTES_MAX", 3 * 64 * 1024)
     released = asyncio.get_running_loop().create_future()
 
     async def slow(_request: PartRequest) -> Answer:
@@ -453,6 +453,29 @@ async def test_nothing_more_is_received_while_too_much_is_in_flight(
     await asyncio.sleep(0)
     assert not client.transport.is_paused
     waits.until.set_result(EMPTY)
+
+
+async def test_what_all_clients_have_in_flight_is_bounded(
+    smb: SmbService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then each of them has one request in progress at a time."""
+    monkeypatch.setattr(in_flight, "TOTAL_BYTES_MAX", 2 * 64 * 1024)
+    released = asyncio.get_running_loop().create_future()
+
+    async def slow(_request: PartRequest) -> Answer:
+        await asyncio.shield(released)
+        return Answer(EMPTY)
+
+    clients = [await smb.connected() for _ in range(4)]
+    monkeypatch.setitem(COMMANDS, Command.ECHO, CommandRow(Needs.NOTHING, slow))
+    for client, expected in zip(clients, (False, False, True, True), strict=True):
+        client.give(client.message(Command.ECHO, EMPTY))
+        assert client.transport.is_paused == expected
+    released.set_result(None)
+    for client in clients:
+        await client.next()
+        await asyncio.sleep(0)
+        assert not client.transport.is_paused
 
 
 async def test_a_failure_of_the_server(smb: SmbService, monkeypatch: pytest.MonkeyPatch) -> None:

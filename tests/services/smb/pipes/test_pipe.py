@@ -194,7 +194,7 @@ async def test_pipes_are_bounded(smb: SmbService, monkeypatch: pytest.MonkeyPatc
     assert found == [Status.SUCCESS, Status.INSUFFICIENT_RESOURCES]
 
 
-async def test_answers_that_nobody_reads_are_bounded(smb: SmbService) -> None:
+async def test_answers_that_are_not_read_are_bounded(smb: SmbService) -> None:
     client, file_id = await connected(smb)
     found = [(await write(client, file_id, BIND)).status for _ in range(65)]
     assert found == [Status.SUCCESS] * 64 + [Status.INSUFFICIENT_RESOURCES]

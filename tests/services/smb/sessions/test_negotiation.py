@@ -228,7 +228,7 @@ async def test_a_changed_negotiation_closes_the_connection(smb: SmbService, body
     assert client.is_closed
 
 
-async def test_validation_has_no_place_in_3_1_1(smb: SmbService) -> None:
+async def test_clients_of_3_1_1_do_not_validate(smb: SmbService) -> None:
     client = await smb.connected(0x0311)
     client.give(client.message(Command.IOCTL, validation(0x0311), signs=True))
     assert client.is_closed

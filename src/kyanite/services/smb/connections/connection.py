@@ -12,6 +12,7 @@ from kyanite import eager
 from kyanite.services.smb.close import close_opens
 from kyanite.services.smb.connections.chains import Chain
 from kyanite.services.smb.connections.credits import CreditWindow
+from kyanite.services.smb.connections.in_flight import InFlight
 from kyanite.services.smb.connections.part_request import Handler, PartRequest
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.request import Answer, Failed
@@ -29,9 +30,6 @@ from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
 from kyanite.wire.smb2.transport import Transport
 
-IN_FLIGHT_BYTES_MAX = 32 * 1024 * 1024
-"""When the requests in progress and their responses may take more, no further message is received."""
-
 _CREDIT_BYTES = 64 * 1024
 """What one credit pays for."""
 _LEASE_BREAK_SIZE = 44
@@ -46,6 +44,7 @@ class Connection:
         *,
         registry: SessionRegistry,
         delays: LogonDelays,
+        in_flight: InFlight,
     ) -> None:
         self._environment = environment
         self._transport = transport
@@ -60,7 +59,9 @@ class Connection:
         }
         self._chains: dict[Chain, asyncio.Task[None]] = {}
         """Those that had to wait for anything."""
+        self._in_flight = in_flight
         self._in_flight_bytes = 0
+        """Of this connection."""
         self._is_paused = False
         self._is_lost = False
         self._has_begun = False
@@ -170,7 +171,8 @@ class Connection:
             return
         chain.is_counted = True
         self._in_flight_bytes += chain.cost_bytes
-        if self._in_flight_bytes > IN_FLIGHT_BYTES_MAX and not self._is_paused:
+        self._in_flight.total_bytes += chain.cost_bytes
+        if self._in_flight_bytes > self._in_flight.limit_bytes and not self._is_paused:
             self._is_paused = True
             self._transport.pause()
 
@@ -179,7 +181,8 @@ class Connection:
             return
         chain.is_counted = False
         self._in_flight_bytes -= chain.cost_bytes
-        if self._is_paused and self._in_flight_bytes <= IN_FLIGHT_BYTES_MAX // 2:
+        self._in_flight.total_bytes -= chain.cost_bytes
+        if self._is_paused and self._in_flight_bytes <= self._in_flight.limit_bytes // 2:
             self._is_paused = False
             self._transport.resume()
 
