@@ -80,6 +80,9 @@ class SmbService:
         self._clients.append(client)
         return client
 
+    def forget(self, client: RawClient) -> None:
+        self._clients.remove(client)
+
     async def negotiated(self, *dialects: int, **options: object) -> RawClient:
         client = self.client()
         await client.negotiate(*(dialects or (0x0311,)), **options)

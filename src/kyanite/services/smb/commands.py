@@ -21,7 +21,8 @@ from kyanite.services.smb.pipes import pipe as pipes
 from kyanite.services.smb.read import read
 from kyanite.services.smb.request import Answer, Failed
 from kyanite.services.smb.sessions import trees
-from kyanite.services.smb.sessions.session_setup import log_off
+from kyanite.services.smb.sessions.negotiate import negotiate
+from kyanite.services.smb.sessions.session_setup import log_off, set_up_session
 from kyanite.services.smb.sessions.validation import validate_negotiate
 from kyanite.services.smb.write import flush, write
 from kyanite.wire.smb2 import ioctl, session
@@ -74,13 +75,13 @@ def after_writes(handler: Handler) -> Handler:
     return waiting
 
 
-async def _by_connection(_request: PartRequest) -> Answer:
-    raise AssertionError("The connection has a handler of its own for this command.")
+async def _by_chain(_request: PartRequest) -> Answer:
+    raise AssertionError("A CANCEL is not answered.")
 
 
 COMMANDS: Mapping[int, CommandRow] = {
-    Command.NEGOTIATE: CommandRow(Needs.NOTHING, _by_connection),
-    Command.SESSION_SETUP: CommandRow(Needs.NOTHING, _by_connection),
+    Command.NEGOTIATE: CommandRow(Needs.NOTHING, negotiate),
+    Command.SESSION_SETUP: CommandRow(Needs.NOTHING, set_up_session),
     Command.LOGOFF: CommandRow(Needs.SESSION, log_off),
     Command.TREE_CONNECT: CommandRow(Needs.SESSION, trees.connect_tree),
     Command.TREE_DISCONNECT: CommandRow(Needs.TREE, trees.disconnect_tree, trees.disconnect_tree),
@@ -91,7 +92,7 @@ COMMANDS: Mapping[int, CommandRow] = {
     Command.WRITE: CommandRow(Needs.OPEN, write, pipes.write),
     Command.LOCK: CommandRow(Needs.OPEN, lock),
     Command.IOCTL: CommandRow(Needs.OPEN, after_writes(ioctl_on_disk), pipes.ioctl_on_pipe),
-    Command.CANCEL: CommandRow(Needs.NOTHING, _by_connection),
+    Command.CANCEL: CommandRow(Needs.NOTHING, _by_chain),
     Command.ECHO: CommandRow(Needs.NOTHING, echo),
     Command.QUERY_DIRECTORY: CommandRow(Needs.OPEN, query_directory),
     Command.CHANGE_NOTIFY: CommandRow(Needs.OPEN, change_notify),

@@ -52,8 +52,32 @@ async def create(request: Request) -> Answer:
     names, second = contexts.snapshot_of(path, wanted.contexts)
     if second is not None:
         return await _open_in_snapshot(request, wanted, names, terms, second)
-    opened = await _opened(request, _open_request(request, wanted, names, terms))
+    create_guid = durable.create_guid_of(wanted.contexts)
+    with durable.begun(request, create_guid):
+        repeated = await durable.find_repeated(request, wanted, create_guid)
+        if repeated is not None:
+            return await _repeat(request, wanted, repeated)
+        opened = await _opened(request, _open_request(request, wanted, names, terms))
     return await _new_open(request, wanted, opened)
+
+
+async def _repeat(request: Request, wanted: CreateRequest, first: Opened) -> Answer:
+    """Answer a repeated CREATE as the first time, but for the oplock: the client is told that it has what it asks for
+    now, as by Windows."""
+    handle = first.handle
+    if not handle.is_connected:
+        opened = await durable.reconnect_to(request, wanted, handle.id, handle.create_guid)
+        return await _new_open(request, wanted, opened._replace(action=first.action))
+    opens = request.tree.opens.values()
+    present = next((each for each in opens if each.handle_id == handle.id), None)
+    if present is None:  # Over a connection that may be lost, or not.
+        raise Failed(Status.FILE_NOT_AVAILABLE)
+    level = caching.level_of(first.caching)
+    if level is not OplockLevel.LEASE:
+        level = caching.level_of(Granted(caching.requested(wanted, request.client.client_guid).wanted))
+    is_durable = level in (OplockLevel.LEASE, OplockLevel.BATCH)
+    more = durable.response(first, wanted.contexts) if is_durable else []
+    return _answer(present, first.entry, first.action, level, first.caching, wanted, more)
 
 
 def _checked(request: Request, wanted: CreateRequest) -> tuple[SmbPath, CreateTerms]:

@@ -1,7 +1,9 @@
 """Chains of requests, requests that wait, and CANCEL (MS-SMB2 §3.3.5.2.7, §3.3.4.2, §3.3.5.16)."""
 
 import asyncio
+import gc
 import struct
+import weakref
 from collections.abc import Sequence
 
 import pytest
@@ -486,3 +488,21 @@ async def test_a_failure_of_the_server(smb: SmbService, monkeypatch: pytest.Monk
     client = await smb.connected()
     assert (await client.echo()).status is Status.INTERNAL_ERROR
     assert not client.is_closed
+
+
+async def test_a_connection_leaves_nothing_behind(smb: SmbService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even to the garbage collector, which seldom runs."""
+    Waits(monkeypatch)
+    client = await connected(smb)
+    client.give(client.encrypted(client.message(Command.ECHO, EMPTY)))
+    await client.transport.sent.get()
+    await begun(client)
+    left = weakref.ref(client.connection)
+    gc.disable()
+    try:
+        await client.leave()
+        smb.forget(client)
+        del client.connection
+        assert left() is None
+    finally:
+        gc.enable()

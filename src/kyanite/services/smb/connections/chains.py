@@ -37,9 +37,6 @@ class ChainHost(OwnClient, Protocol):
     waiting: dict[int, PartRequest]
     """The requests that wait, by their async ids."""
 
-    def own_handler(self, command: int) -> Handler | None:
-        """The handler of a command that only the connection can handle."""
-
     def new_async_id(self) -> int: ...
 
     def running(self, message_id: int) -> PartRequest | None:
@@ -190,8 +187,6 @@ class Chain:
         if command == Command.CLOSE:
             for waiting in list(request.open.waiting):
                 waiting.interrupt_at_close()
-        if (own := self._host.own_handler(command)) is not None:
-            return own
         tree = request.found_tree
         if tree is None or tree.share is not None:
             return row.handler

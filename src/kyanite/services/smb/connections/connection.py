@@ -13,19 +13,18 @@ from kyanite.services.smb.close import close_opens
 from kyanite.services.smb.connections.chains import Chain
 from kyanite.services.smb.connections.credits import CreditWindow
 from kyanite.services.smb.connections.in_flight import InFlight
-from kyanite.services.smb.connections.part_request import Handler, PartRequest
+from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.environment import SmbEnvironment
-from kyanite.services.smb.request import Answer, Failed
-from kyanite.services.smb.sessions import negotiation, session_setup
+from kyanite.services.smb.sessions import negotiation
 from kyanite.services.smb.sessions.logon_delays import LogonDelays
 from kyanite.services.smb.sessions.registry import SessionRegistry
 from kyanite.services.smb.state import ClientState, Session, TreeConnect
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.smb2 import compound, crypto, frame, header, negotiate, transform
+from kyanite.wire.smb2 import compound, frame, header, negotiate, transform
 from kyanite.wire.smb2.body import Data, invalid
 from kyanite.wire.smb2.compound import Part
 from kyanite.wire.smb2.frame import BEYOND_PAYLOAD_BYTES, UNAUTHENTICATED_BYTES, Kind
-from kyanite.wire.smb2.header import BREAK_MESSAGE_ID, RESPONSE, SIGNED, Command, Header
+from kyanite.wire.smb2.header import BREAK_MESSAGE_ID, RESPONSE, Command, Header
 from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
 from kyanite.wire.smb2.transport import Transport
@@ -51,12 +50,9 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self.state = ClientState(address)
         self.registry = registry
+        self.delays = delays
         self.window = CreditWindow()
         self.waiting: dict[int, PartRequest] = {}
-        self._own_handlers: dict[int, Handler] = {
-            Command.NEGOTIATE: self._negotiate,
-            Command.SESSION_SETUP: partial(session_setup.set_up_session, delays=delays),
-        }
         self._chains: dict[Chain, asyncio.Task[None]] = {}
         """Those that had to wait for anything."""
         self._in_flight = in_flight
@@ -188,9 +184,6 @@ class Connection:
 
     # Called by chains and requests.
 
-    def own_handler(self, command: int) -> Handler | None:
-        return self._own_handlers.get(command)
-
     def new_async_id(self) -> int:
         self._last_async_id += 1
         return self._last_async_id
@@ -244,28 +237,9 @@ class Connection:
         head = Header(Command.OPLOCK_BREAK, BREAK_MESSAGE_ID, flags=RESPONSE, session_id=session_id)
         buffers: list[Data] = [header.encode(head), body]
         security = None if session is None else session.security
-        if session is not None and security is not None and security.requires_encryption:
+        if session is not None and security is not None and security.is_encrypting:
             buffers = security.encrypt(session.id, buffers)
         self.transmit(buffers)
-
-    # Negotiation
-
-    async def _negotiate(self, request: PartRequest) -> Answer:
-        if self.state.negotiated is not None:
-            self.close()
-            raise Failed(Status.REQUEST_NOT_ACCEPTED)
-        if request.header.flags & SIGNED:
-            raise Failed(Status.INVALID_PARAMETER)
-        offer = negotiate.decode(request.message)
-        chosen, response = negotiation.choose(offer, self._environment)
-        self.state.negotiated = chosen
-        if chosen.dialect is Dialect.SMB_3_1_1:
-            self.state.integrity_hash = crypto.extend_hash(self.state.integrity_hash, request.message)
-            request.after_encoding = self._extend_hash
-        return Answer(negotiate.encode(response))
-
-    def _extend_hash(self, response: Sequence[Data]) -> None:
-        self.state.integrity_hash = crypto.extend_hash(self.state.integrity_hash, *response)
 
     # Ending
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.request import Answer, Client, Failed
+from kyanite.services.smb.sessions.logon_delays import LogonDelays
 from kyanite.services.smb.sessions.registry import SessionRegistry
 from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.state import ClientState, Open, Session, TreeConnect
@@ -25,6 +26,7 @@ class OwnClient(Client, Protocol):
 
     state: ClientState
     registry: SessionRegistry
+    delays: LogonDelays
 
     async def end_session(self, session: Session) -> None:
         """Forget the session, end its requests that wait, and close everything that it has open but durable handles."""

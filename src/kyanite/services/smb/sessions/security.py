@@ -23,6 +23,7 @@ class SessionSecurity:
         "algorithm",
         "cipher",
         "dialect",
+        "is_encrypting",
         "requires_encryption",
         "requires_signing",
         "signing_key",
@@ -48,6 +49,8 @@ class SessionSecurity:
         self._encryption = EncryptionKey(cipher, keys.server_to_client) if cipher else None
         self._salt = salt
         self._count = 0
+        self.is_encrypting = requires_encryption
+        """Whether messages that answer no request are encrypted: the client has to, or does."""
         self.requires_signing = requires_signing
         self.requires_encryption = requires_encryption
 
@@ -75,7 +78,11 @@ class SessionSecurity:
 
     def decrypt(self, header: TransformHeader, message: memoryview) -> bytes | None:
         """None if the session has no cipher. Malformed if the message was not encrypted with the key of the session."""
-        return None if self._decryption is None else self._decryption.decrypt(header, message)
+        if self._decryption is None:
+            return None
+        text = self._decryption.decrypt(header, message)
+        self.is_encrypting = True
+        return text
 
     def encrypt(self, session_id: int, message: Sequence[Data]) -> list[Data]:
         key = self._encryption

@@ -12,7 +12,6 @@ from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.request import Answer, Failed
 from kyanite.services.smb.sessions.binding import find_elsewhere, refused_binding
 from kyanite.services.smb.sessions.logon import LoggedOn, Logon
-from kyanite.services.smb.sessions.logon_delays import LogonDelays
 from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.state import PendingLogon, Session
 from kyanite.wire.malformed import Malformed
@@ -28,9 +27,9 @@ LOGONS_MAX = 32
 _NONCE_SALT_BYTES = 4
 
 
-async def set_up_session(request: PartRequest, *, delays: LogonDelays) -> Answer:
+async def set_up_session(request: PartRequest) -> Answer:
     setup = session.decode_setup(request.message)
-    state = request.client.state
+    state, delays = request.client.state, request.client.delays
     if setup.flags & session.BINDING:
         raise Failed(await refused_binding(request))
     if not _is_here(request):
@@ -40,7 +39,7 @@ async def set_up_session(request: PartRequest, *, delays: LogonDelays) -> Answer
     existing = state.sessions.get(request.session_id)
     try:
         if pending.logon.is_challenged:
-            await _delay(request, delays)
+            await _delay(request)
         outcome = pending.logon.step(setup.token)
         if isinstance(outcome, LoggedOn):
             delays.succeeded(state.address)
@@ -93,8 +92,8 @@ def _extend_hash(request: PartRequest, pending: PendingLogon, response: "list[by
         pending.integrity_hash = crypto.extend_hash(pending.integrity_hash, *response)
 
 
-async def _delay(request: PartRequest, delays: LogonDelays) -> None:
-    seconds = delays.delay_seconds(request.client.state.address)
+async def _delay(request: PartRequest) -> None:
+    seconds = request.client.delays.delay_seconds(request.client.state.address)
     if seconds is None:
         raise Malformed("LOGON_FAILURE")
     if seconds:
