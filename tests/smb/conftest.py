@@ -18,8 +18,6 @@ _numbers = itertools.count()
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     with ServerProcess("--workers", "2", location=tmp_path_factory.mktemp("store")) as started:
-        if "smb" not in started.endpoints:
-            pytest.skip("the server does not speak SMB yet")
         yield started
         assert started.is_running(), started.errors
         unexpected = [line for line in started.log if line.get("level") in {"error", "critical"}]

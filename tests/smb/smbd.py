@@ -4,7 +4,8 @@
         login = smbd.login
 
 It listens on a free port of loopback and keeps everything in a temporary folder. The user is the one who runs it, which
-is root as a rule: like a session with the key of an account, root is above the permissions of files.
+is root as a rule: like a session with the key of an account, root is above the permissions of files. A session has one
+channel, as in this server.
 """
 
 import contextlib
@@ -41,6 +42,7 @@ _GLOBAL = """\
     pid directory = {folder}/pid
     ncalrpc dir = {folder}/ncalrpc
     log file = {folder}/log/%m
+    server multi channel support = no
     disable spoolss = yes
     load printers = no
     kernel oplocks = no

@@ -17,9 +17,9 @@ on loopback and runs every sub-test against both, each in a process of its own a
 `make smb-torture ARGS='lock oplock'` runs some suites, `ARGS=--write-page` writes this page. `make test` runs the quick
 sub-tests of the required suites against Kyanite; those that smbd passes are in `tests/smb/torture/smbd.json`.
 
-smbd's configuration is in `tests/smb/smbd.py`: `acl_xattr` and `streams_xattr`, kernel oplocks and share modes off, and
-root as the user, because a session with the key of an account is above the permissions of files, too. The last column
-counts the sub-tests that smbd passes and Kyanite passes as well.
+smbd's configuration is in `tests/smb/smbd.py`: `acl_xattr` and `streams_xattr`, kernel oplocks and share modes off. The
+user is root, because a session with the key of an account is above the permissions of files, too, and sessions have one
+channel, as Kyanite's have. The last column counts the sub-tests that smbd passes and Kyanite passes as well.
 
 """
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from kyanite.model.files.opens import grants
 from kyanite.model.files.opens.caching import NO_CACHING, CachingRequest, Granted
-from kyanite.model.files.opens.opening import Opened
 from kyanite.rules.oplocks import ALL, Caching
 from kyanite.wire.smb2.create import CreateRequest, OplockLevel
 from kyanite.wire.smb2.create_contexts import LEASE_BREAK_IN_PROGRESS, LEASE_PARENT_KEY_SET, LeaseContext
@@ -26,19 +25,19 @@ def requested(wanted: CreateRequest, client_guid: bytes) -> CachingRequest:
     """What a CREATE asks for. The context of a lease counts only with the level that says so."""
     lease = wanted.contexts.lease
     if wanted.oplock_level == OplockLevel.LEASE and lease is not None:
-        key = grants.key_of_lease(client_guid, lease.key)
-        return CachingRequest(Caching(lease.state & ALL.value), key, lease.version, lease.epoch)
+        return requested_lease(lease, client_guid)
     state = _STATES.get(wanted.oplock_level)
     return NO_CACHING if state is None else CachingRequest(state)
 
 
-def level_of(wanted: CreateRequest, opened: Opened) -> OplockLevel:
-    """The level in the response. A lease is granted with a context, even if it is for nothing; but not of a
-    directory."""
-    if wanted.oplock_level != OplockLevel.LEASE:
-        return _LEVELS[opened.caching.state]
-    is_lease = wanted.contexts.lease is not None and not opened.entry.is_directory
-    return OplockLevel.LEASE if is_lease else OplockLevel.NONE
+def requested_lease(lease: LeaseContext, client_guid: bytes) -> CachingRequest:
+    key = grants.key_of_lease(client_guid, lease.key)
+    return CachingRequest(Caching(lease.state & ALL.value), key, lease.version, lease.epoch)
+
+
+def level_of(granted: Granted) -> OplockLevel:
+    """The level in the response. A lease is granted with a context, even if it is for nothing."""
+    return OplockLevel.LEASE if granted.version else _LEVELS[granted.state]
 
 
 def granted_lease(wanted: LeaseContext, granted: Granted) -> LeaseContext:

@@ -5,7 +5,7 @@ from functools import partial
 
 from kyanite.engine.api import Transaction
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.opens import closing
+from kyanite.model.files.opens import closing, durable
 from kyanite.model.files.opens.closing import Closed
 from kyanite.rules.create_options import DELETE_ON_CLOSE
 from kyanite.rules.refusals import Refused
@@ -59,9 +59,9 @@ def _close(tx: Transaction, *, opened: Open, wants_entry: bool, may_delete: bool
     )
 
 
-async def close_opens(opens: Iterable[Open]) -> None:
+async def close_opens(opens: Iterable[Open], *, keeps_durable: bool = False) -> None:
     """Close many, when a client logs off, disconnects from a share or is gone. What another has closed by force, or
-    with its share, is closed already."""
+    with its share, is closed already. A client that has lost its connection keeps its durable handles."""
     by_tree: dict[TreeConnect, list[Open]] = {}
     for each in opens:
         _forget(each)
@@ -71,12 +71,24 @@ async def close_opens(opens: Iterable[Open]) -> None:
     for tree_connect, found in by_tree.items():
         engine = tree_connect.account.store.engine
         for start in range(0, len(found), closing.CLOSED_PER_TRANSACTION):
-            some = [
-                (one.file_id, one.handle_id) for one in found[start : start + closing.CLOSED_PER_TRANSACTION]
-            ]
+            part = found[start : start + closing.CLOSED_PER_TRANSACTION]
+            some = [(one.file_id, one.handle_id) for one in part]
+            kept = [(one.file_id, one.handle_id) for one in part if keeps_durable and one.is_durable]
+            if kept:
+                kept = await engine.run(
+                    partial(_disconnect, tree_connect=tree_connect, opens=kept), durable=False
+                )
+                some = [each for each in some if each not in kept]
             body = partial(_close_some, tree_connect=tree_connect, opens=some)
             if not await engine.run(partial(body, may_delete=False), durable=False):
                 await engine.run(partial(body, may_delete=True))
+
+
+def _disconnect(
+    tx: Transaction, *, tree_connect: TreeConnect, opens: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Those that stay."""
+    return [each for each in opens if durable.disconnect(tx, tree_connect.share_id, *each)]
 
 
 def _close_some(

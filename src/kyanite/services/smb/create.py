@@ -1,5 +1,6 @@
 """CREATE (MS-SMB2 §3.3.5.9): opening what a path names, or making it."""
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import count
 
@@ -18,9 +19,9 @@ from kyanite.rules import create_options, file_names
 from kyanite.rules.create_options import NON_DIRECTORY_FILE, Action, CreateTerms
 from kyanite.rules.file_names import SmbPath
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.smb import caching, contexts
+from kyanite.services.smb import caching, contexts, durable
 from kyanite.services.smb.breaks import BreakTarget
-from kyanite.services.smb.close import closed_file
+from kyanite.services.smb.close import close_open, closed_file
 from kyanite.services.smb.info.entry import allocation_size
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, TreeConnect
@@ -28,8 +29,12 @@ from kyanite.values import Instant
 from kyanite.wire.smb2 import create as codec
 from kyanite.wire.smb2.body import FileId
 from kyanite.wire.smb2.create import CreateAction, CreateRequest, CreateResponse, OplockLevel
+from kyanite.wire.smb2.create_contexts import ResponseContext
 from kyanite.wire.smb2.header import DFS
 from kyanite.wire.smb2.status import Status
+
+OPENS_MAX = 16_384
+"""Of one session."""
 
 _volatile_ids = count(1)
 """The second half of a file id is valid in this process only."""
@@ -39,13 +44,16 @@ async def create(request: Request) -> Answer:
     wanted = codec.decode(request.message)
     if request.tree.share is None:
         raise Failed(Status.OBJECT_NAME_NOT_FOUND)
+    if request.session.open_count >= OPENS_MAX:
+        raise Failed(Status.INSUFFICIENT_RESOURCES)
+    if durable.is_reconnection(wanted.contexts):
+        return await _new_open(request, wanted, await durable.reconnect(request, wanted))
     path, terms = _checked(request, wanted)
     names, second = contexts.snapshot_of(path, wanted.contexts)
     if second is not None:
         return await _open_in_snapshot(request, wanted, names, terms, second)
     opened = await _opened(request, _open_request(request, wanted, names, terms))
-    new = _register(request, opened)
-    return _answer(new, opened.entry, opened.action, caching.level_of(wanted, opened), opened.caching, wanted)
+    return await _new_open(request, wanted, opened)
 
 
 def _checked(request: Request, wanted: CreateRequest) -> tuple[SmbPath, CreateTerms]:
@@ -86,6 +94,8 @@ def _open_request(
         contexts.descriptor(wanted.contexts),
         wanted.contexts.allocation_size or 0,
         caching.requested(wanted, client.client_guid),
+        durable.seconds_of(wanted.contexts),
+        durable.create_guid_of(wanted.contexts),
     )
 
 
@@ -150,6 +160,17 @@ def _body(
     return opening.open_at(tx, tree_connect.load(tx), wanted, may_change=may_change)
 
 
+async def _new_open(request: Request, wanted: CreateRequest, opened: Opened) -> Answer:
+    new = _register(request, opened)
+    if request.session.trees.get(new.tree.id) is not new.tree:
+        # The client has disconnected or logged off meanwhile, and what it had open then is closed already.
+        await close_open(new)
+        raise Failed(Status.NETWORK_NAME_DELETED)
+    level = caching.level_of(opened.caching)
+    more = durable.response(opened, wanted.contexts)
+    return _answer(new, opened.entry, opened.action, level, opened.caching, wanted, more)
+
+
 def _register(request: Request, opened: Opened) -> Open:
     entry, handle = opened.entry, opened.handle
     new = Open(
@@ -160,6 +181,7 @@ def _register(request: Request, opened: Opened) -> Open:
         handle.options,
         entry.is_directory,
     )
+    new.is_durable = handle.durable_seconds > 0
     if opened.caching is not NOTHING_GRANTED:
         send = partial(request.client.notify, request.session)
         new.break_target = BreakTarget(new.id, send)
@@ -169,7 +191,13 @@ def _register(request: Request, opened: Opened) -> Open:
 
 
 def _answer(
-    new: Open, entry: Entry, action: Action, level: OplockLevel, granted: Granted, wanted: CreateRequest
+    new: Open,
+    entry: Entry,
+    action: Action,
+    level: OplockLevel,
+    granted: Granted,
+    wanted: CreateRequest,
+    more: Sequence[ResponseContext] = (),
 ) -> Answer:
     described = closed_file(entry)
     expected = wanted.contexts.allocation_size
@@ -177,4 +205,5 @@ def _answer(
         allocation = max(described.allocation_size, allocation_size(expected))
         described = described._replace(allocation_size=allocation)
     response = CreateResponse(level, CreateAction(action), *described, file_id=new.id)
-    return Answer(codec.encode(response, contexts.response(new, entry, level, granted, wanted.contexts)))
+    found = contexts.response(new, entry, level, granted, wanted.contexts)
+    return Answer(codec.encode(response, [*found, *more]))

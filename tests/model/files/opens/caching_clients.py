@@ -64,6 +64,8 @@ class CachingClients:
         options: int = 0,
         owner: bytes = OWNER,
         has_waited: bool = False,
+        durable_seconds: int = 0,
+        create_guid: bytes = b"",
     ) -> Opened | Wait:
         terms = CreateTerms(access, 0, sharing, disposition, options)
         request = OpenRequest(
@@ -75,6 +77,8 @@ class CachingClients:
             wanted.lease[:16],
             caching=wanted,
             has_waited=has_waited,
+            durable_seconds=durable_seconds,
+            create_guid=create_guid,
         )
 
         def body(tx: Transaction) -> Opened | Wait:

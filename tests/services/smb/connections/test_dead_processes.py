@@ -62,7 +62,7 @@ async def test_their_locks(smb: SmbService, is_dead: bool) -> None:
 
 
 @pytest.mark.parametrize("is_dead", [False, True])
-async def test_the_lock_that_is_requested_first(smb: SmbService, is_dead: bool) -> None:
+async def test_their_locks_against_a_lock(smb: SmbService, is_dead: bool) -> None:
     first = await smb.connected()
     own = await opened(first, "f")
     assert (await first.request(Command.LOCK, lock_body(own))).status == Status.SUCCESS

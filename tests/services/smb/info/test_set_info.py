@@ -329,6 +329,17 @@ def test_descriptors_are_replaced_part_by_part(share: SmbShare, path: str) -> No
     assert text == "O:BAG:BUD:P(A;OICI;FA;;;WD)"
 
 
+@pytest.mark.parametrize(
+    ("sent", "stored"), [("D:", "D:"), ("D:AI", "D:"), ("D:AR", "D:"), ("D:ARAI", "D:AI"), ("D:PAI", "D:P")]
+)
+def test_when_a_list_counts_as_inherited(share: SmbShare, sent: str, stored: str) -> None:
+    opened = share.open("f")
+    new = security_descriptor.encode(f"O:BAG:BU{sent}(A;;FA;;;WD)")
+    assert call(share, opened, body(SECURITY, 0, new, OWNER | GROUP | DACL)) == "SUCCESS"
+    text = security_descriptor.decode(descriptor_of(share, opened, OWNER | GROUP | DACL))
+    assert text == f"O:BAG:BU{stored}(A;;FA;;;WD)"
+
+
 def test_one_part_leaves_the_others(share: SmbShare) -> None:
     opened = share.open("f")
     before = security_descriptor.decode(descriptor_of(share, opened, OWNER | GROUP | DACL))

@@ -80,6 +80,12 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Whether it watches the directory that it has open."""
     lock_sequences: bytes = b""
     """Which LOCK requests were carried out: see ``rules/lock_sequences.py``."""
+    durable_seconds: int = 0
+    """How long it stays when its client has lost its connection; 0 if it is not durable."""
+    create_guid: bytes = b""
+    """What its client has named a durable open of version 2."""
+    disconnected_at: Instant | None = None
+    reconnected_at: Instant | None = None
 
     @property
     def open(self) -> Open:

@@ -5,6 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kyanite.engine.api import Transaction
 from kyanite.model.content.content import NO_CONTENT
@@ -22,7 +23,7 @@ from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
 from kyanite.rules import access_masks, create_options
 from kyanite.rules.create_options import Action, CreateTerms
 from kyanite.rules.file_attributes import is_read_only
-from kyanite.rules.oplocks import Event
+from kyanite.rules.oplocks import Caching, Event
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Open, Rights
 
@@ -43,6 +44,9 @@ class OpenRequest(msgspec.Struct, frozen=True, gc=False):
     allocation_bytes: int = 0
     """How large the client expects the file to become."""
     caching: CachingRequest = NO_CACHING
+    durable_seconds: int = 0
+    """How long the handle should stay without a connection."""
+    create_guid: bytes = b""
     has_waited: bool = False
     """Whether it has waited for other clients before."""
 
@@ -156,6 +160,8 @@ def _add(
         opened, granted = caching.grant(
             tx, share_id, (opened, others), handle, request.caching, is_emptied=is_emptied
         )
+    if granted.state & Caching.HANDLE and request.durable_seconds:
+        handle = replace(handle, durable_seconds=request.durable_seconds, create_guid=request.create_guid)
     handles.save(tx, share_id, opened, handle)
     return handle, granted
 

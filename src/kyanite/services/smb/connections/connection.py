@@ -247,25 +247,23 @@ class Connection:
         self.state.sessions.pop(session.id, None)
         self.state.logons.pop(session.id, None)
         for each in list(session.trees.values()):
-            await self.end_tree(session, each)
+            await self.end_tree(session, each, keeps_durable=True)
         await self.registry.remove(session)
 
-    async def end_tree(self, session: Session, tree: TreeConnect) -> None:
+    async def end_tree(self, session: Session, tree: TreeConnect, *, keeps_durable: bool = False) -> None:
         session.trees.pop(tree.id, None)
-        for request in list(self.waiting.values()):
-            if request.found_tree is tree:
-                request.interrupt_at_close()
         await self._until_idle(tree)
-        await close_opens(list(tree.opens.values()))
+        await close_opens(list(tree.opens.values()), keeps_durable=keeps_durable)
 
     async def _until_idle(self, tree: TreeConnect) -> None:
-        """Wait for the requests in progress for a share: a CREATE among them may still make an open."""
+        """End the requests for a share that wait, and let finish the others: a CREATE among them may still make an
+        open."""
         own = asyncio.current_task()
-        tasks = [
-            task
-            for chain, task in self._chains.items()
-            if task is not own and chain.request is not None and chain.request.found_tree is tree
-        ]
+        tasks = []
+        for chain, task in self._chains.items():
+            if task is not own and chain.request is not None and chain.request.found_tree is tree:
+                chain.request.interrupt_at_close()
+                tasks.append(task)
         if tasks:
             await asyncio.wait(tasks)
 

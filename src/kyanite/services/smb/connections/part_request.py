@@ -29,7 +29,7 @@ class OwnClient(Client, Protocol):
     delays: LogonDelays
 
     async def end_session(self, session: Session) -> None:
-        """Forget the session, end its requests that wait, and close everything that it has open."""
+        """Forget the session, end its requests that wait, and close everything that it has open but durable handles."""
 
     async def end_tree(self, session: Session, tree: TreeConnect) -> None:
         """The same for one of its shares."""

@@ -57,8 +57,7 @@ async def change(request: Request, change: SetInfoRequest) -> None:
     check_changeable(opened)
     if len(change.data) > MAX_BYTES:
         raise Failed(Status.INVALID_PARAMETER)
-    data = bytes(change.data)
-    security.select(data, parts)  # Nothing is begun with what cannot be read.
+    data = security.as_stored(change.data)
 
     def body(tx: Transaction) -> None:
         found = opened.find(tx)
