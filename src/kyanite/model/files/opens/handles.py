@@ -121,6 +121,11 @@ class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_delete_pending: bool = False
     grants: tuple[Grant, ...] = ()
     """What clients may cache of it."""
+    unwritten: int = 0
+    """The handle with WRITEs that were answered and are not committed yet, if there is one: see
+    ``write_behind.py``."""
+    is_flush_wanted: bool = False
+    """Whether others wait for these WRITEs."""
 
     @property
     def directory_id(self) -> int:
@@ -390,6 +395,9 @@ def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -
         opened = replace(opened, grants=grants.released(tx, opened.grants, handle.caching_key))
     if handle.is_watching:
         watches.end(tx, share_id)
+    if opened.unwritten == handle.id:
+        tx.notify(changed_topic(share_id, file_id))
+        opened = replace(opened, unwritten=0, is_flush_wanted=False)
     if opened.handle_count > 1:
         opened = replace(opened, handle_count=opened.handle_count - 1)
         tx.put(keys.handles(share_id, file_id), encode(opened))
@@ -486,6 +494,12 @@ def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
         _delete_above(tx, share_id, opened)
         save_above(tx, share_id, moved)
     tx.put(keys.handles(share_id, entry.id), encode(moved))
+
+
+def want_flush(tx: Transaction, share_id: int, opened: OpenFile) -> None:
+    """Let the process with unwritten WRITEs know that others wait for them."""
+    if not opened.is_flush_wanted:
+        tx.put(keys.handles(share_id, opened.file_id), encode(replace(opened, is_flush_wanted=True)))
 
 
 # --- Locks

@@ -76,6 +76,9 @@ def open_at(
     present = handles.load(tx, share_tree.id, entry.id)
     if present is not None and present[0].is_delete_pending:
         raise Refused(Reason.DELETE_PENDING)
+    if present is not None and present[0].unwritten:
+        handles.want_flush(tx, share_tree.id, present[0])
+        return Wait(handles.changed_topic(share_tree.id, entry.id))
     action = create_options.on_existing(request.terms, is_directory=entry.is_directory)
     if action is not Action.OPENED and not may_change:
         return MustChange()
