@@ -1,62 +1,57 @@
-"""``python -m bench.smb``: Samba's smbclient on Kyanite and on Debian's smbd, alternately. Exit code 1 on errors.
+"""The SMB rows: Samba's smbclient on Kyanite and on Debian's smbd, alternately.
 
 A round is the time of whole sessions, less that of sessions that do nothing. smbd syncs nothing; Kyanite responds to a
 write when it is on disk.
 """
 
-import argparse
 import os
-import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import median
 
-from bench import installs, smb_peers
-from bench.report import Columns, as_markdown, as_text, figure
+from tests.smb.programs import MissingProgramError, program
+
+from bench import smb_peers
+from bench.installs import UnavailableError
+from bench.report import Columns, figure
 from bench.results import Result
 from bench.run import say
 from bench.smb_peers import SmbPeer
-from bench.smb_rows import LOCAL_FILES, LOCAL_SERIES, RECEIVED, SMB_ROWS, SmbRow
+from bench.smb_rows import LOCAL_FILES, LOCAL_SERIES, RECEIVED, SmbRow
 from bench.works import MIB
 
-_HEADINGS = ("work", "clients", "Kyanite", "smbd", "× smbd", "lowest–highest", "", "bar", "verdict")
+_HEADINGS = (
+    "work",
+    "clients",
+    "Kyanite",
+    "smbd",
+    "× smbd",
+    "Kyanite from–to",
+    "smbd from–to",
+    "bar",
+    "verdict",
+)
 _IDLE_ROUNDS = 3
 
 
-def main() -> int:
-    options = _options()
-    rows = [row for row in SMB_ROWS if any(fnmatchcase(row.name, one) for one in options.rows.split(","))]
-    installs.HOME.mkdir(parents=True, exist_ok=True)
-    parent = options.folder or installs.HOME
-    with (
-        tempfile.TemporaryDirectory(prefix="smb-", dir=parent, ignore_cleanup_errors=True) as folder,
-        ExitStack() as started,
-    ):
-        peers = [
-            started.enter_context(smb_peers.kyanite(Path(folder))),
-            started.enter_context(smb_peers.smbd(Path(folder))),
-        ]
+def check_installed() -> None:
+    """Raises UnavailableError if Samba is not on this machine; the benchmark installs nothing there."""
+    try:
+        for name in ("smbd", "smbpasswd", "smbclient"):
+            program(name)
+    except MissingProgramError as problem:
+        raise UnavailableError(str(problem)) from None
+
+
+def run_rows(rows: Sequence[SmbRow], rounds: int, parent: Path) -> list[Result]:
+    folder = parent / "smb"
+    folder.mkdir()
+    with ExitStack() as started:
+        peers = [started.enter_context(start(folder)) for start in (smb_peers.kyanite, smb_peers.smbd)]
         for peer in peers:
             make_local_files(peer.folder)
-        results = [measured(row, peers, options.rounds) for row in rows]
-    layout = as_markdown if options.markdown else as_text
-    print(layout(table(results)))
-    for result in results:
-        for problem in result.errors[:3]:
-            print(f"FAILED {result.name}: {problem}")
-    return 1 if any(result.errors for result in results) else 0
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.smb", description=__doc__)
-    parser.add_argument("--rows", default="*", help="rows to run, as patterns separated by commas")
-    parser.add_argument("--rounds", type=int, default=5, help="how often every server is visited in a row")
-    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    parser.add_argument("--folder", type=Path, help="where the stores go (default: .bench)")
-    return parser.parse_args()
+        return [measured(row, peers, rounds) for row in rows]
 
 
 def make_local_files(folder: Path) -> None:
@@ -129,7 +124,3 @@ def _line(result: Result) -> list[str]:
         ", ".join(str(bar) for bar in result.bars),
         result.verdict,
     ]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kyanite.rules.file_names import SmbPath, fold, split, split_smb
+from kyanite.rules.file_names import SmbPath, fold, is_short, split, split_smb
 from kyanite.rules.refusals import Reason, Refused
 
 LEGAL = [
@@ -72,6 +72,27 @@ def test_names_that_differ_in_case_are_one(one: str, other: str) -> None:
 )
 def test_names_that_differ_otherwise_are_two(one: str, other: str) -> None:
     assert fold(one) != fold(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("README", True),
+        ("file.txt", True),
+        ("a~1.b", True),
+        ("12345678.123", True),
+        ("123456789", False),
+        ("a.1234", False),
+        ("a.b.c", False),
+        (".a", False),
+        ("a.", False),
+        ("a b", False),
+        ("ä", False),
+        ("", False),
+    ],
+)
+def test_names_in_the_form_of_dos(name: str, expected: bool) -> None:
+    assert is_short(name) == expected
 
 
 # --- Over SMB

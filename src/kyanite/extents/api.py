@@ -98,8 +98,11 @@ class Extents(Protocol):
         More bytes than ``size_hint`` are a ValueError.
         """
 
-    async def put(self, data: bytes | memoryview) -> Extent:
-        """Store a body of at most EXTENT_MAX bytes that is in memory. Calls that wait at the same time share a sync."""
+    async def put(self, data: bytes | memoryview, on_written: Callable[[], object] | None = None) -> Extent:
+        """Store a body of at most EXTENT_MAX bytes that is in memory. Calls that wait at the same time share a sync.
+
+        ``on_written`` is called, on the loop, when the file has the bytes and only a power cut can lose them.
+        """
 
     def commit(self, extents: Sequence[Extent]) -> None:
         """A transaction that refers to these extents has committed."""

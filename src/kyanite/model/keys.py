@@ -50,6 +50,7 @@ it is one small transaction, and a name that is used again can never show what w
     Q       owner (12), share id, file id, handle   open handle, by the process that serves it
     J       client (16), lease key (16)             the file that a client's lease key is for
     K       owner (12), number (8)                  an oplock or lease break that this process has to send to a client
+    C       client (16), create guid (16)           the handle that a client has given a create guid
     Y       session id                              SMB session: the process that serves it, and its account
     Z       owner (12), 0 or 1, session id          SMB session, by the process that serves it; 1 if it is to be ended
     W       share id                                the feed of what changes in a share that clients watch
@@ -482,6 +483,10 @@ def parts_of_handle_of_owner(key: bytes) -> tuple[int, int, int]:
 
 def lease_key(client_and_key: bytes) -> bytes:
     return b"J" + client_and_key
+
+
+def create_guid(client_guid: bytes, guid: bytes) -> bytes:
+    return b"C" + client_guid + guid
 
 
 def break_messages(owner: bytes) -> bytes:

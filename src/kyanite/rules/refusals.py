@@ -89,6 +89,7 @@ class Reason(Enum):
     HANDLE_CLOSED = auto()
     HANDLE_LIMIT_REACHED = auto()
     CLIENT_CACHE_FLUSH_DELAY = auto()
+    CREATE_GUID_IN_USE = auto()
     LEASE_KEY_IN_USE = auto()
     LEASE_KEY_NOT_FOUND = auto()
     LOCK_LIMIT_REACHED = auto()

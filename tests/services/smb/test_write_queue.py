@@ -14,7 +14,8 @@ from kyanite.model.accounts import Store
 from kyanite.model.files import tree
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Rights
-from kyanite.services.smb.write_queue import NewWrite, PendingWrites, WriteQueues, WriteTarget
+from kyanite.services.smb.pending_write import NewWrite, PendingWrites
+from kyanite.services.smb.write_queue import WriteQueues, WriteTarget
 from tests.model.content.world import outcome
 from tests.model.files.builders import SHARE, FileShare
 
@@ -54,7 +55,7 @@ class HeldExtents:
         self.committed: list[Extent] = []
         self.discarded: list[Extent] = []
 
-    async def put(self, data: bytes | memoryview) -> Extent:
+    async def put(self, data: bytes | memoryview, on_written: Callable[[], object] | None = None) -> Extent:
         self.sizes.append(len(data))
         put: asyncio.Future[Extent] = asyncio.get_running_loop().create_future()
         self.puts.append(put)
@@ -91,9 +92,9 @@ class World:
 
     def write(self, offset: int, length: int, handle: int | None = None) -> "asyncio.Future[None]":
         new = NewWrite(handle or self.handle, offset, memoryview(bytes(length)))
-        done = self.queues.write(self.target, new)
-        self.pending.add(done)
-        return done
+        write = self.queues.write(self.target, new)
+        self.pending.add(write)
+        return write.done
 
     @property
     def length(self) -> int:

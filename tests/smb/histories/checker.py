@@ -52,14 +52,14 @@ def violations(history: History, first_value: int) -> list[str]:
     for access in history.accesses:
         by_file[access.file].append(access)
     found = [
-        f"{file}: no order explains {_shown(accesses)}"
+        f"{file}: no order explains {_text_of(accesses)}"
         for file, accesses in by_file.items()
         if not is_linearisable(accesses, first_value)
     ]
     return found + list(_excluded(history.holdings)) + list(_forbidden(history))
 
 
-def _shown(accesses: Sequence[Access]) -> str:
+def _text_of(accesses: Sequence[Access]) -> str:
     return "; ".join(str(each) for each in sorted(accesses, key=lambda each: each.began_at)[:40])
 
 

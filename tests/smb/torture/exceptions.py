@@ -6,6 +6,5 @@ EXCEPTIONS: dict[str, str] = {
     "smb2.compound.compound-padding": _STREAMS,
     "smb2.compound.related3": "Azure Files has no object ids: the FSCTL that makes one is refused.",
     "smb2.create.quota-fake-file": "The file is that of NTFS's quotas of users, which Azure Files does not have.",
-    "smb2.lock.replay_smb3_specification_durable": "There are no durable handles yet.",
     "smb2.oplock.batch26": _STREAMS,
 }

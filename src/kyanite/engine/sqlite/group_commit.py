@@ -120,9 +120,12 @@ class GroupCommit:
         future: asyncio.Future[T] = self._loop.create_future()
         queue.append(PendingBody(body, future))
         if self._idle.is_set():
-            # Deferred, so that all transactions of this iteration of the loop join the same batch.
             self._idle.clear()
-            self._loop.call_soon(self._begin)
+            if durable:
+                # Deferred, so that all transactions of this iteration of the loop share the sync.
+                self._loop.call_soon(self._begin)
+            else:
+                self._begin()  # Often done when it returns, and then the caller need not wait.
         return future
 
     async def close(self) -> None:

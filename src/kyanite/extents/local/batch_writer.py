@@ -42,6 +42,7 @@ class Segments(Protocol):
 class _PendingWrite(NamedTuple):
     data: Buffer
     done: "asyncio.Future[Extent]"
+    on_written: Callable[[], object] | None
 
 
 class BatchWriter:
@@ -56,9 +57,9 @@ class BatchWriter:
         self._room = asyncio.Semaphore(_BATCHES)
         self._threads = ThreadPoolExecutor(_BATCHES, thread_name_prefix="extent-batch-writer")
 
-    async def put(self, data: Buffer) -> Extent:
+    async def put(self, data: Buffer, on_written: Callable[[], object] | None = None) -> Extent:
         done: asyncio.Future[Extent] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_PendingWrite(data, done))
+        self._waiting.append(_PendingWrite(data, done, on_written))
         if self._draining is None:
             self._draining = asyncio.ensure_future(self._drain())
         try:
@@ -119,7 +120,7 @@ class BatchWriter:
         bodies = [pending.data for pending in batch]
         segment, start = self.reserve(sum(aligned(len(data)) for data in bodies))
         loop = asyncio.get_running_loop()
-        on_written = partial(loop.call_soon_threadsafe, written.set)
+        on_written = partial(loop.call_soon_threadsafe, _announce, batch, written)
         try:
             extents = await loop.run_in_executor(
                 self._threads, _write_batch, segment, start, bodies, on_written
@@ -141,6 +142,13 @@ class BatchWriter:
     def _discard_result(self, done: "asyncio.Future[Extent]") -> None:
         with contextlib.suppress(EngineError):
             self._segments.orphaned(done.result())
+
+
+def _announce(batch: list[_PendingWrite], written: asyncio.Event) -> None:
+    for pending in batch:
+        if pending.on_written is not None:
+            pending.on_written()
+    written.set()
 
 
 def _write_batch(

@@ -64,10 +64,10 @@ class LocalExtents:
             self._open_segments, self._batch_writer, self._threads, size_hint=size_hint, observers=observers
         )
 
-    async def put(self, data: bytes | memoryview) -> Extent:
+    async def put(self, data: bytes | memoryview, on_written: Callable[[], object] | None = None) -> Extent:
         if not 0 < len(data) <= EXTENT_MAX:
             raise ValueError("An extent has between one byte and EXTENT_MAX.")
-        return await self._batch_writer.put(data)
+        return await self._batch_writer.put(data, on_written)
 
     async def discard(self, extents: Sequence[Extent]) -> None:
         if jobs := self._open_segments.discard(extents):

@@ -49,6 +49,8 @@ class RestActor(msgspec.Struct, frozen=True, gc=False):
             opened = handles.check_not_pending(snap, share_id, file_id)
             if opened is not None and opened.grants and use.event is not None:
                 caching.check(opened, share_id, use.event, b"", snap.now)
+            if opened is not None and opened.unwritten:
+                caching.check_written(opened, share_id)
             return None
         present = handles.load(snap, share_id, file_id)
         if present is None:
@@ -61,6 +63,8 @@ class RestActor(msgspec.Struct, frozen=True, gc=False):
             raise Refused(Reason.SHARING_VIOLATION)
         if opened.grants and use.event is not None:
             caching.check(opened, share_id, use.event, b"", snap.now)
+        if opened.unwritten:
+            caching.check_written(opened, share_id)
         if length:
             locks = [lock for each in others for lock in each.locks]
             if byte_locks.conflict(locks, use.start, length, writes=bool(access & Rights.WRITE)):
@@ -111,6 +115,8 @@ class SmbActor(msgspec.Struct, frozen=True, gc=False):
         present = handles.load(snap, share_id, file_id)
         if present is None or all(each.id != self.handle_id for each in present[1]):
             raise Refused(Reason.HANDLE_CLOSED)
+        if present[0].unwritten:
+            caching.check_written(present[0], share_id, self.handle_id)
         if use.length:
             locks = [lock for each in present[1] for lock in each.locks]
             writes = bool(use.access & Rights.WRITE)

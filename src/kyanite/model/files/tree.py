@@ -118,11 +118,11 @@ def location_of(
         return Location(tree, ROOT_ID, names[0] if names else "")
     directory_id, above = ROOT_ID, []
     for name in names[:-1]:
-        if outside is not None and outside.of_name.row == (directory_id, tree.fold(name)):
-            raise Refused(Reason.SHARING_VIOLATION)
         entry = _row_at(snap, Location(tree, directory_id, name))
         if entry is None or not entry.is_directory:
             raise Refused(Reason.PARENT_NOT_FOUND)
+        if outside is not None and outside.of_name.row == (directory_id, tree.fold(name)):
+            raise Refused(Reason.SHARING_VIOLATION)
         directory_id = entry.id
         above.append(entry)
     return Location(tree, directory_id, names[-1], tuple(above))

@@ -40,7 +40,7 @@ from kyanite.model.files.deleted_shares import RetiredShare
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens.grants import KEY_BYTES as GRANT_KEY_BYTES
 from kyanite.model.files.opens.grants import BreakMessage, LeasedFile
-from kyanite.model.files.opens.handles import decode_handle, decode_open_file
+from kyanite.model.files.opens.handles import NamedHandle, decode_handle, decode_open_file
 from kyanite.model.files.opens.sessions import SessionRecord
 from kyanite.model.files.opens.watches import decode_change, decode_feed
 from kyanite.model.files.security_descriptors import KEY_BYTES
@@ -241,6 +241,8 @@ def _handle(check: Check, key: bytes, value: bytes) -> None:
     handle = decode_handle(value)
     check.counted[keys.handles(share_id, file_id)] += 1
     check.need(key, keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+    if handle.create_guid:
+        check.need(key, keys.create_guid(handle.client_guid, handle.create_guid))
     if handle.is_watching:
         check.counted[keys.change_feed(share_id)] += 1
 
@@ -260,6 +262,10 @@ def _open_entry(check: Check, key: bytes, value: bytes) -> None:
 def _handle_of_owner(check: Check, key: bytes, value: bytes) -> None:
     _empty(check, key, value)
     check.need(key, keys.handle(*keys.parts_of_handle_of_owner(key)))
+
+
+def _named_handle(check: Check, key: bytes, named: NamedHandle) -> None:
+    check.need(key, keys.handle(*named))
 
 
 def _leased_file(check: Check, key: bytes, leased: LeasedFile) -> None:
@@ -352,6 +358,7 @@ KINDS: Mapping[bytes, Kind] = {
     b"O": _fixed("open file below a directory", _ID, _ID, _ID, _ID, check=_open_entry),
     b"Q": _fixed("open handle of a process", OWNER_BYTES, _ID, _ID, _ID, check=_handle_of_owner),
     b"J": _fixed("lease key", GRANT_KEY_BYTES, check=_record(LeasedFile, _leased_file)),
+    b"C": _fixed("create guid", 16, 16, check=_record(NamedHandle, _named_handle)),
     b"K": _fixed("break to be sent", OWNER_BYTES, _ID, check=_record(BreakMessage)),
     b"Y": _fixed("SMB session", _ID, check=_record(SessionRecord)),
     b"Z": _fixed("SMB session of a process", OWNER_BYTES, 1, _ID, check=_empty),

@@ -5,8 +5,11 @@ A tree of IPC$ has pipes instead of files, and handlers of its own.
 
 from collections.abc import Mapping
 from enum import Enum
+from functools import partial
 from typing import NamedTuple
 
+from kyanite.model.files.opens.caching import BreakNeeded
+from kyanite.model.files.opens.waits import REST_SECONDS, after_breaks
 from kyanite.services.smb.change_notify import change_notify
 from kyanite.services.smb.close import close
 from kyanite.services.smb.connections.part_request import Handler, PartRequest
@@ -65,12 +68,20 @@ async def ioctl_on_disk(request: PartRequest) -> Answer:
 
 
 def after_writes(handler: Handler) -> Handler:
-    """A handler that waits for the WRITEs of the open that came before the request."""
+    """A handler that waits for the WRITEs of the open that came before the request, and for those of other opens that
+    were answered before they were committed."""
 
     async def waiting(request: PartRequest) -> Answer:
-        if request.found_open is not None:
-            await request.found_open.writes.drained()
-        return await handler(request)
+        opened = request.found_open
+        if opened is None:
+            return await handler(request)
+        await opened.writes.drained()
+        try:
+            return await handler(request)
+        except BreakNeeded as needed:
+            store = opened.tree.account.store
+            attempt = partial(handler, request)
+            return await after_breaks(store.engine, store.membership, needed, attempt, REST_SECONDS)
 
     return waiting
 
@@ -88,7 +99,7 @@ COMMANDS: Mapping[int, CommandRow] = {
     Command.CREATE: CommandRow(Needs.TREE, create, pipes.create),
     Command.CLOSE: CommandRow(Needs.OPEN, close, pipes.close),
     Command.FLUSH: CommandRow(Needs.OPEN, flush, pipes.flush),
-    Command.READ: CommandRow(Needs.OPEN, read, pipes.read),
+    Command.READ: CommandRow(Needs.OPEN, after_writes(read), pipes.read),
     Command.WRITE: CommandRow(Needs.OPEN, write, pipes.write),
     Command.LOCK: CommandRow(Needs.OPEN, lock),
     Command.IOCTL: CommandRow(Needs.OPEN, after_writes(ioctl_on_disk), pipes.ioctl_on_pipe),

@@ -21,7 +21,7 @@ from kyanite.rules.file_names import SmbPath
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.smb import caching, contexts, durable
 from kyanite.services.smb.breaks import BreakTarget
-from kyanite.services.smb.close import close_open, closed_file
+from kyanite.services.smb.close import closed_file
 from kyanite.services.smb.info.entry import allocation_size
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, TreeConnect
@@ -47,13 +47,37 @@ async def create(request: Request) -> Answer:
     if request.session.open_count >= OPENS_MAX:
         raise Failed(Status.INSUFFICIENT_RESOURCES)
     if durable.is_reconnection(wanted.contexts):
-        return await _new_open(request, wanted, await durable.reconnect(request, wanted))
+        return _new_open(request, wanted, await durable.reconnect(request, wanted))
     path, terms = _checked(request, wanted)
     names, second = contexts.snapshot_of(path, wanted.contexts)
     if second is not None:
         return await _open_in_snapshot(request, wanted, names, terms, second)
-    opened = await _opened(request, _open_request(request, wanted, names, terms))
-    return await _new_open(request, wanted, opened)
+    create_guid = durable.create_guid_of(wanted.contexts)
+    with durable.begun(request, create_guid):
+        repeated = await durable.find_repeated(request, wanted, create_guid)
+        if repeated is not None:
+            return await _repeat(request, wanted, repeated)
+        opened = await _opened(request, _open_request(request, wanted, names, terms))
+    return _new_open(request, wanted, opened)
+
+
+async def _repeat(request: Request, wanted: CreateRequest, first: Opened) -> Answer:
+    """Answer a repeated CREATE as the first time, but for the oplock: the client is told that it has what it asks for
+    now, as by Windows."""
+    handle = first.handle
+    if not handle.is_connected:
+        opened = await durable.reconnect_to(request, wanted, handle.id, handle.create_guid)
+        return _new_open(request, wanted, opened._replace(action=first.action))
+    opens = request.tree.opens.values()
+    present = next((each for each in opens if each.handle_id == handle.id), None)
+    if present is None:  # Over a connection that may be lost, or not.
+        raise Failed(Status.FILE_NOT_AVAILABLE)
+    level = caching.level_of(first.caching)
+    if level is not OplockLevel.LEASE:
+        level = caching.level_of(Granted(caching.requested(wanted, request.client.client_guid).wanted))
+    is_durable = level in (OplockLevel.LEASE, OplockLevel.BATCH)
+    more = durable.response(first, wanted.contexts) if is_durable else []
+    return _answer(present, first.entry, first.action, level, first.caching, wanted, more)
 
 
 def _checked(request: Request, wanted: CreateRequest) -> tuple[SmbPath, CreateTerms]:
@@ -160,12 +184,8 @@ def _body(
     return opening.open_at(tx, tree_connect.load(tx), wanted, may_change=may_change)
 
 
-async def _new_open(request: Request, wanted: CreateRequest, opened: Opened) -> Answer:
+def _new_open(request: Request, wanted: CreateRequest, opened: Opened) -> Answer:
     new = _register(request, opened)
-    if request.session.trees.get(new.tree.id) is not new.tree:
-        # The client has disconnected or logged off meanwhile, and what it had open then is closed already.
-        await close_open(new)
-        raise Failed(Status.NETWORK_NAME_DELETED)
     level = caching.level_of(opened.caching)
     more = durable.response(opened, wanted.contexts)
     return _answer(new, opened.entry, opened.action, level, opened.caching, wanted, more)

@@ -45,3 +45,5 @@ class SmbEnvironment:
     change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)
     write_queues: WriteQueues = field(default_factory=WriteQueues)
     breaks: BreakDelivery = field(default_factory=BreakDelivery)
+    pending_creates: set[bytes] = field(default_factory=set)
+    """The client and the create guid of each CREATE that this process carries out and that has one."""

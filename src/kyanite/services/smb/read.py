@@ -33,7 +33,6 @@ async def read(request: Request) -> Answer:
         raise Failed(Status.ACCESS_DENIED)
     if offset + length > OFFSET_MAX:
         raise Failed(Status.INVALID_PARAMETER)
-    await opened.writes.drained()
     buffers = [each async for each in _read(opened, offset, length)]
     count = sum(map(len, buffers))
     if count < minimum_count or (length and not count):

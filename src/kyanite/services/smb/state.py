@@ -20,11 +20,11 @@ from kyanite.model.files.tree import FilePath, Found, Tree
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.wildcards import Pattern
 from kyanite.services.smb.breaks import BreakTarget
+from kyanite.services.smb.pending_write import PendingWrites
 from kyanite.services.smb.sessions.logon import Logon
 from kyanite.services.smb.sessions.negotiation import Negotiated
 from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.watch import Watch
-from kyanite.services.smb.write_queue import PendingWrites
 from kyanite.wire.smb2.body import FileId
 from kyanite.wire.smb2.crypto import NO_HASH
 

@@ -374,7 +374,7 @@ def test_a_write_ends_the_oplock_of_its_own_handle_if_that_is_for_reading(client
 def write_through(clients: CachingClients, handle_id: int) -> None:
     def body(tx: Transaction) -> None:
         writes = [HandleWrite(handle_id, 0, 1, b"x")]
-        assert data.write_all(tx, tree.open_tree(tx, SHARE), clients.file_id, writes) == [None]
+        assert data.write_all(tx, tree.open_tree(tx, SHARE), clients.file_id, writes).refusals == [None]
 
     outcome(clients.engine.run(body))
 

@@ -45,7 +45,7 @@ class OpenFile:
 
     def write_all(self, writes: list[HandleWrite]) -> list[Reason | None]:
         def body(tx: Transaction) -> list[Reason | None]:
-            return data.write_all(tx, tree.open_tree(tx, SHARE), self.id, writes)
+            return data.write_all(tx, tree.open_tree(tx, SHARE), self.id, writes).refusals
 
         return outcome(self.engine.run(body))
 

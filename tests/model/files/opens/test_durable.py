@@ -10,7 +10,7 @@ from kyanite.model.files.opens.durable import Reconnection
 from kyanite.model.files.opens.handles import Handle
 from kyanite.model.files.opens.opening import Opened
 from kyanite.model.verification.rows import check_page
-from kyanite.rules.create_options import Disposition
+from kyanite.rules.create_options import Action, Disposition
 from kyanite.rules.refusals import Reason, Refused
 from tests.model.content.world import outcome
 from tests.model.files.builders import SHARE, path_of
@@ -45,9 +45,7 @@ class DurableClients(CachingClients):
         create_guid: bytes | None = None,
         path: str = "f",
     ) -> Opened:
-        request = Reconnection(
-            handle_id, create_guid, (path,), wanted, OTHER, 8, "192.0.2.2", wanted.lease[:16], "name"
-        )
+        request = Reconnection(handle_id, create_guid, (path,), wanted, OTHER, 8, "192.0.2.2", "name")
 
         def body(tx: Transaction) -> Opened:
             return durable.reconnect(tx, tree.open_tree(tx, SHARE), request)
@@ -185,7 +183,7 @@ def test_rest_does_not_wait_for_a_client_that_is_gone(clients: DurableClients) -
     outcome(file.delete(clients.engine, path_of("f"), None))
 
 
-def test_maintenance_closes_what_is_not_taken_up_in_time(clients: DurableClients) -> None:
+def test_maintenance_closes_what_no_client_reconnects_to_in_time(clients: DurableClients) -> None:
     old = clients.kept(lease("RWH"))
     clients.pass_time(59)
     assert clients.expire() == []
@@ -196,7 +194,7 @@ def test_maintenance_closes_what_is_not_taken_up_in_time(clients: DurableClients
     assert outcome(clients.engine.run(lambda tx: tree.load(tx, path_of("f"), None))).entry.length == 100
 
 
-def test_maintenance_leaves_what_was_taken_up_meanwhile(clients: DurableClients) -> None:
+def test_maintenance_leaves_what_a_client_has_reconnected_to(clients: DurableClients) -> None:
     old = clients.kept(oplock("RWH"))
     clients.pass_time(61)
     found, _ = outcome(clients.engine.read(lambda snap: durable.find_expired(snap, b"")))
@@ -216,3 +214,38 @@ def test_what_is_stored_is_sound(clients: DurableClients) -> None:
     clients.kept(lease("RWH"))
     page = outcome(clients.engine.read(lambda snap: check_page(snap, b"")))
     assert page.findings == []
+
+
+# --- A CREATE that is repeated
+
+
+def test_a_create_guid_names_one_handle(clients: DurableClients) -> None:
+    handle = clients.opened(oplock("RWH"), durable_seconds=60, create_guid=GUID)
+    with pytest.raises(Refused) as refused:
+        clients.open(create_guid=GUID)
+    assert refused.value.reason is Reason.CREATE_GUID_IN_USE
+    clients.close(handle)
+    assert clients.share.rows(b"C") == {}
+    clients.opened(create_guid=GUID)
+
+
+@pytest.mark.parametrize("wanted", [NO_CACHING, lease("RH")])
+def test_a_repeated_create_finds_what_it_has_made(clients: DurableClients, wanted: CachingRequest) -> None:
+    client_guid = wanted.lease[:16]
+    handle = clients.opened(
+        wanted, path="new", disposition=Disposition.CREATE, durable_seconds=60, create_guid=GUID
+    )
+
+    def repeat(guid: bytes) -> Opened | None:
+        return outcome(
+            clients.engine.read(
+                lambda snap: durable.repeat(snap, tree.open_tree(snap, SHARE), client_guid, guid)
+            )
+        )
+
+    found = repeat(GUID)
+    assert found is not None
+    assert (found.handle, found.action) == (handle, Action.CREATED)
+    assert found.caching.state == wanted.wanted
+    assert repeat(b"another guid....") is None
+    assert repeat(b"") is None

@@ -1,18 +1,15 @@
 """A client that knows the protocol and breaks it now and then."""
 
-import asyncio
 import random
 import struct
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.wire.smb2 import crypto, transform
 from kyanite.wire.smb2.body import Data
 from kyanite.wire.smb2.crypto import EncryptionKey, SigningKey
 from kyanite.wire.smb2.header import ASYNC, MAGIC, RELATED, RESPONSE, SIGNED, Command, Header, decode
 from kyanite.wire.smb2.status import Status
-from kyanite.wire.smb2.transport import ClientConnection, Connect
 from tests.services.smb.fuzzing import logon
 from tests.services.smb.fuzzing.mutations import mutate
 from tests.services.smb.fuzzing.requests import (
@@ -24,10 +21,14 @@ from tests.services.smb.fuzzing.requests import (
     session_setup,
     tree_connect,
 )
+from tests.services.smb.fuzzing.servers import Server
 
 _BUILDERS = list(REQUESTS)
 _WEIGHTS = [weight for _, weight in REQUESTS.values()]
+_PIPE_COMMANDS = (Command.WRITE, Command.READ, Command.IOCTL, Command.CREATE)
+_PIPE_WEIGHTS = [30 if command in _PIPE_COMMANDS else 1 for command in REQUESTS]
 _OPENS_MAX = 50
+SMB1_NEGOTIATE = b"\xffSMB\x72" + bytes(27) + b"\0" + struct.pack("<H", 11) + b"\2SMB 2.???\0"
 
 
 class Unexpected(AssertionError):
@@ -39,13 +40,14 @@ class FuzzClient:
 
     def __init__(
         self,
-        environment: SmbEnvironment,
-        connect: Connect,
+        user: str,
+        keys: Sequence[bytes],
+        server: Callable[["FuzzClient"], Server],
         chance: random.Random,
-        address: str,
         mutation_rate: float,
     ) -> None:
-        self._environment = environment
+        self._user = user
+        self._keys = keys
         self._chance = chance
         self._mutation_rate = mutation_rate
         self._known: dict[int, Known] = {}
@@ -55,6 +57,7 @@ class FuzzClient:
         self._tree_ids: dict[int, int] = {}
         """Of the last requests, by their message ids: a response that was waited for does not name its tree."""
         self._has_logged_off = False
+        self._validation = b""
         self._message_id = 0
         self._session_id = 0
         self._signing: SigningKey | None = None
@@ -72,7 +75,7 @@ class FuzzClient:
         self.is_closed = False
         self.statuses: Counter[tuple[int, int]] = Counter()
         """How often each command was answered with each status."""
-        self.connection: ClientConnection = connect(self, address)
+        self.server = server(self)
 
     # What the connection calls: wire.smb2.transport.Transport
 
@@ -123,14 +126,18 @@ class FuzzClient:
             await self._request()
 
     async def lose(self) -> None:
-        self.connection.lost()
-        await self.connection.finished()
+        await self.server.lose()
 
     async def _begin(self) -> None:
         chance = self._chance
         self._dialect = chance.choice(DIALECTS)
-        body = negotiate([each for each in DIALECTS if each <= self._dialect], chance.randbytes(16))
-        await self._send_setup(Command.NEGOTIATE, body)
+        if chance.random() < 0.1:
+            await self._pass_on(bytearray(SMB1_NEGOTIATE))
+            self._message_id = 1
+        offered = [each for each in DIALECTS if each <= self._dialect]
+        guid = chance.randbytes(16)
+        self._validation = struct.pack(f"<I16sHH{len(offered)}H", 0x7F, guid, 1, len(offered), *offered)
+        await self._send_setup(Command.NEGOTIATE, negotiate(offered, guid))
         found = self._last(Command.NEGOTIATE)
         if found is None or found[0].status != Status.SUCCESS:
             return
@@ -145,7 +152,7 @@ class FuzzClient:
             await self._send([(Command.TREE_CONNECT, tree_connect(f"\\\\host\\{path}"), 0)])
             found = self._last(Command.TREE_CONNECT)
             if found is not None and found[0].status == Status.SUCCESS:
-                self._known[found[0].tree_id] = Known(is_pipe=path == "IPC$")
+                self._known[found[0].tree_id] = Known(is_pipe=path == "IPC$", validation=self._validation)
 
     def _read_negotiation(self, body: bytes) -> None:
         self._dialect = struct.unpack_from("<H", body, 4)[0]
@@ -165,8 +172,7 @@ class FuzzClient:
 
     async def _authenticate(self, session_id: int, body: bytes) -> None:
         self._session_id = session_id
-        account = self._environment.accounts["acme"]
-        token, session_key = logon.authenticate(body[8:], "acme", account.keys[0])
+        token, session_key = logon.authenticate(body[8:], self._user, self._keys[0])
         await self._send_setup(Command.SESSION_SETUP, session_setup(token, signs=self._signs), session_key)
 
     def _use_keys(self, session_key: bytes) -> None:
@@ -218,18 +224,39 @@ class FuzzClient:
         tree_id = chance.choice(list(self._known) or [1])
         known = self._known.get(tree_id, Known())
         parts = []
-        for command in chance.choices(_BUILDERS, _WEIGHTS, k=count):
+        for command in chance.choices(_BUILDERS, _PIPE_WEIGHTS if known.is_pipe else _WEIGHTS, k=count):
             if not known.opens and chance.random() < 0.8:
                 command = Command.CREATE
             elif len(known.opens) > _OPENS_MAX:
                 command = Command.CLOSE
             parts.append((command, REQUESTS[command][0](chance, known), tree_id))
         if chance.random() < 0.005:
+            await self._log_on_again()
+            return
+        if chance.random() < 0.005:
             self._has_logged_off = chance.random() < 0.5
             command = Command.LOGOFF if self._has_logged_off else Command.TREE_DISCONNECT
             parts = [(command, b"\4\0\0\0", tree_id)]
             self._known.pop(tree_id, None)
         await self._send(parts)
+
+    async def _log_on_again(self) -> None:
+        """The same session proves who it is, or a second one begins that ends the first."""
+        chance = self._chance
+        first = session_setup(
+            logon.NEGOTIATE, signs=self._signs, previous=chance.choice((0, self._session_id))
+        )
+        if chance.random() < 0.2:
+            first = first[:2] + b"\1" + first[3:]  # Binding.
+        if chance.random() < 0.3:
+            self._session_id = 0
+        await self._send([(Command.SESSION_SETUP, first, 0)])
+        found = self._last(Command.SESSION_SETUP)
+        if found is None or found[0].status != Status.MORE_PROCESSING_REQUIRED:
+            return
+        self._session_id = found[0].session_id
+        token, _ = logon.authenticate(found[1][8:], self._user, chance.choice(self._keys))
+        await self._send([(Command.SESSION_SETUP, session_setup(token, signs=self._signs), 0)])
 
     # Messages
 
@@ -313,7 +340,5 @@ class FuzzClient:
 
     async def _pass_on(self, frame: bytearray) -> None:
         self.inputs += 1
-        if frame and len(frame) <= self.connection.longest_message:
-            self.connection.received(bytearray(frame))
-        for _ in range(3):
-            await asyncio.sleep(0)
+        if frame and not self.is_closed:
+            await self.server.pass_on(bytearray(frame))

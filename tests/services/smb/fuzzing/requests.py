@@ -9,7 +9,13 @@ from kyanite.wire.smb2.header import Command
 
 SHARE = "share"
 DIALECTS = (0x0210, 0x0300, 0x0302, 0x0311)
-NAMES = ("a", "b.txt", "dir", "dir\\f", "dir\\g", "new", "dir\\sub", "dir\\sub\\x", "Ä.bin", "")
+SNAPSHOT_SECOND = 1_790_000_000
+"""When the snapshot of the share is made."""
+_TOKEN = "@GMT-2026.09.21-13.33.20"
+NAMES = (
+    *("a", "b.txt", "dir", "dir\\f", "dir\\g", "new", "dir\\sub", "dir\\sub\\x", "Ä.bin", ""),
+    *("dir", "", "a", f"{_TOKEN}\\a", f"{_TOKEN}\\dir", _TOKEN, f"dir\\{_TOKEN}"),
+)
 _ALL_ONES = (1 << 64) - 1
 DESCRIPTOR = bytes.fromhex(
     "010004800000000000000000000000001400000002001c000100000000001400ff011f00010100000000000100000000"
@@ -25,6 +31,8 @@ class Known:
     lease_keys: list[bytes] = field(default_factory=list)
     resume_keys: list[bytes] = field(default_factory=list)
     is_pipe: bool = False
+    validation: bytes = b""
+    """What FSCTL_VALIDATE_NEGOTIATE_INFO repeats of the negotiation."""
 
 
 Chance = random.Random
@@ -62,8 +70,8 @@ def negotiate(dialects: Sequence[int], guid: bytes) -> bytes:
     return fixed + struct.pack("<IHH", offset + -offset % 8, len(contexts), 0) + listed + packed
 
 
-def session_setup(token: bytes, *, signs: bool) -> bytes:
-    return struct.pack("<HBBIIHHQ", 25, 0, 2 if signs else 1, 0, 0, 88, len(token), 0) + token
+def session_setup(token: bytes, *, signs: bool, previous: int = 0) -> bytes:
+    return struct.pack("<HBBIIHHQ", 25, 0, 2 if signs else 1, 0, 0, 88, len(token), previous) + token
 
 
 def tree_connect(path: str) -> bytes:
@@ -89,7 +97,8 @@ def _contexts(chance: Chance, known: Known) -> bytes:
         (b"DHnQ", bytes(16)),
         (b"DH2Q", struct.pack("<IIQ", 0, 0, 0) + chance.randbytes(16)),
         (b"AlSi", struct.pack("<Q", chance.choice((0, 4096, 1 << 40)))),
-        (b"TWrp", struct.pack("<Q", 133_000_000_000_000_000)),
+        (b"TWrp", struct.pack("<Q", (SNAPSHOT_SECOND + 11_644_473_600) * 10_000_000)),
+        (b"SecD", DESCRIPTOR),
         (b"AAPL", bytes(24)),
         (b"DHnC", struct.pack("<QQ", *_file_id(chance, known))),
         (b"DH2C", struct.pack("<QQ16sI", *_file_id(chance, known), bytes(16), 0)),
@@ -189,22 +198,23 @@ RPC_BIND = bytes.fromhex(
     "05000b03100000004800000001000000b810b810000000000100000000000100c84f324b7016d30112785a47bf6ee188"
     "03000000045d888aeb1cc9119fe808002b10486002000000"
 )
-RPC_SHARES = bytes.fromhex(
-    "05000003100000004c00000002000000340000000000"
-    "0f00"
-    "00000200040000000000000004000000"
-    "61006200630000000100000001000000"
-    "04000200"
-    "00000000"
-    "00000000"
-    "ffffffff"
-    "08000200"
-    "00000000"
+
+
+def _rpc_call(operation: int, stub: bytes) -> bytes:
+    length = 24 + len(stub)
+    return struct.pack("<BBBBIHHIIHH", 5, 0, 0, 3, 0x10, length, 0, 2, len(stub), 0, operation) + stub
+
+
+RPC_CALLS = (
+    _rpc_call(15, struct.pack("<9I", 0, 1, 1, 0x20004, 0, 0, 0xFFFFFFFF, 0x20008, 0)),
+    _rpc_call(15, struct.pack("<7I", 0, 0, 0, 0x20004, 0, 0, 0xFFFFFFFF) + bytes(4)),
+    _rpc_call(16, struct.pack("<IIII", 0, 6, 0, 6) + "share\0".encode("utf-16-le") + struct.pack("<I", 1)),
+    _rpc_call(99, b""),
 )
 
 
 def rpc(chance: Chance, _known: Known) -> bytes:
-    return chance.choice((RPC_BIND, RPC_SHARES))
+    return chance.choice((RPC_BIND, *RPC_CALLS))
 
 
 def ioctl(chance: Chance, known: Known) -> bytes:
@@ -213,7 +223,7 @@ def ioctl(chance: Chance, known: Known) -> bytes:
     chunks = struct.pack("<24sIIQQII", resume_key, 1, 0, 0, 0, 100, 0)
     code, data = chance.choice(
         (
-            (0x00140204, struct.pack("<I16sHHH", 0x7F, bytes(16), 1, 1, 0x0311)),
+            (0x00140204, known.validation),
             (0x00060194, b"\4\0\\\0a\0\0\0"),
             (0x0011C017, rpc(chance, known)),
             (0x00140078, b""),
@@ -223,12 +233,16 @@ def ioctl(chance: Chance, known: Known) -> bytes:
             (0x001401FC, b""),
             (0x000900A8, b""),
             (0x000900C4, b"\1"),
+            (0x0009003C, b""),
+            (0x0009C040, b"\1\0"),
             (0x000980C8, struct.pack("<QQ", 0, 100)),
             (0x000940CF, struct.pack("<QQ", 0, 1 << 20)),
             (chance.getrandbits(32), chance.randbytes(16)),
         )
     )
-    if code == 0x00140204 and chance.random() < 0.98:  # It closes the connection when it is wrong.
+    if known.is_pipe and chance.random() < 0.7:
+        code, data = 0x0011C017, rpc(chance, known)
+    if code == 0x00140204 and chance.random() < 0.9:  # It closes the connection when it is wrong.
         code = 0x00140078
     file_id = (_ALL_ONES, _ALL_ONES) if code in (0x00060194, 0x001401FC, 0x00140204) else first
     fixed = struct.pack(

@@ -5,7 +5,9 @@ import gc
 import logging
 import random
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +15,29 @@ from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 from kyanite.model.accounts import Account, Store
-from kyanite.model.files import directory, file, share
-from kyanite.model.files.file import NewFile
+from kyanite.model.files import directory, file, rename, share, share_snapshots
+from kyanite.model.files.entry import FILE
+from kyanite.model.files.file import NewFile, RangeWrite
+from kyanite.model.files.opens import handle_lists, handles
+from kyanite.model.files.opens.caching import BreakNeeded
 from kyanite.model.files.properties import SmbProperties
+from kyanite.model.files.rename import Rename
 from kyanite.model.files.share import ShareKey, ShareSettings
 from kyanite.model.files.tree import FilePath
 from kyanite.model.records import HttpHeaders
+from kyanite.rules.refusals import Refused
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.service import smb_service
 from kyanite.values import instant_from_unix_seconds
 from tests.services.smb.fuzzing.client import FuzzClient
-from tests.services.smb.fuzzing.requests import SHARE
+from tests.services.smb.fuzzing.requests import SHARE, SNAPSHOT_SECOND
+from tests.services.smb.fuzzing.servers import ServerInMemory
 
 INPUTS_PER_WORLD = 20_000
 INPUTS_PER_CONVERSATION = 60
-OF_OPENS = b"HOQMWJK"
+OF_OPENS = b"HOQMWJKC"
 """The letters of rows that end with the connection of a client."""
+KEYS = (b"first key", b"second key")
 PERMANENT_TASKS = 4
 """This one, the delivery of breaks, and the end of sessions, which waits for notifications in a task of its own."""
 _KEY = ShareKey("acme", SHARE)
@@ -61,13 +70,11 @@ class World:
     """A store with one share."""
 
     def __init__(self, folder: Path) -> None:
-        self.engine = MemoryEngine()
+        now = instant_from_unix_seconds(SNAPSHOT_SECOND)
+        self.engine = MemoryEngine(clock=lambda: now)
         self.membership = LocalMembership(folder / "owners")
         self.extents = LocalExtents(folder, self.membership)
-        account = Account(
-            "acme", (b"first key", b"second key"), Store(self.engine, self.extents, self.membership)
-        )
-        now = instant_from_unix_seconds(1_790_000_000)
+        account = Account("acme", KEYS, Store(self.engine, self.extents, self.membership))
         self.environment = SmbEnvironment({"acme": account}, lambda: now, bytes(16))
 
     async def prepare(self) -> None:
@@ -76,6 +83,23 @@ class World:
         for names in ("a",), ("b.txt",), ("dir", "f"):
             new_file = NewFile(1000, HttpHeaders(), {}, SmbProperties(), b"x" * 1000)
             await file.create(self.engine, FilePath(_KEY, names), new_file, None, may_overwrite=False)
+        await share_snapshots.take(self.engine, _KEY, {})
+
+    async def act_over_rest(self, chance: random.Random) -> None:
+        """What REST clients do meanwhile."""
+        path = FilePath(_KEY, chance.choice(((), ("a",), ("dir",), ("dir", "f"), ("new",))))
+        new_file = NewFile(100, HttpHeaders(), {}, SmbProperties())
+        act = chance.choice(
+            (
+                lambda: handle_lists.close_handles(self.engine, path, recursive=False, handle_id=None),
+                lambda: file.create(self.engine, path, new_file, None, may_overwrite=True),
+                lambda: file.delete(self.engine, path, None),
+                lambda: file.write_range(self.engine, path, RangeWrite(0, 1, b"x"), None),
+                lambda: rename.rename(self.engine, path, FILE, Rename(("a",), replaces=True)),
+            )
+        )
+        with suppress(Refused, BreakNeeded):
+            await act()
 
     async def rows_of_opens(self) -> list[bytes]:
         def body(snap: Any) -> list[bytes]:
@@ -114,15 +138,24 @@ async def _run_world(
     world = World(folder)
     await world.prepare()
     connect = smb_service(world.environment)
+
+    def in_memory(client: FuzzClient, address: str) -> ServerInMemory:
+        return ServerInMemory(connect, client, address)
+
     until = min(inputs, report.inputs + INPUTS_PER_WORLD)
     while report.inputs < until:
         number = report.conversations
         chance = random.Random(f"{seed}/{number}")
         clients = [
-            FuzzClient(world.environment, connect, chance, f"{number}-{each}", mutation_rate)
+            FuzzClient("acme", KEYS, partial(in_memory, address=f"{number}-{each}"), chance, mutation_rate)
             for each in range(chance.choice((1, 1, 2)))
         ]
-        await asyncio.gather(*(each.converse(INPUTS_PER_CONVERSATION) for each in clients))
+        talking = asyncio.gather(*(each.converse(INPUTS_PER_CONVERSATION) for each in clients))
+        while not talking.done():
+            if chance.random() < 0.01:
+                await world.act_over_rest(chance)
+            await asyncio.sleep(0)
+        await talking
         for client in clients:
             await client.lose()
             report.inputs += client.inputs
@@ -142,5 +175,7 @@ async def _check_nothing_left(world: World, failures: Failures, name: str) -> No
     assert not failures.found, f"{name}: {failures.found[0]}"
     tasks = asyncio.all_tasks()
     assert len(tasks) <= PERMANENT_TASKS, f"{name}: tasks that do not end: {tasks}"
+    while await world.engine.run(lambda tx: handles.close_handles_of_owner(tx, handles.DISCONNECTED)):
+        continue  # Durable handles, which wait for their clients.
     rows = await world.rows_of_opens()
     assert not rows, f"{name}: rows that no client has left: {rows}"

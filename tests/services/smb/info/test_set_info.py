@@ -213,6 +213,16 @@ def allocated(share: SmbShare, opened: Open) -> int:
     return int.from_bytes(answer[8:16], "little")
 
 
+@pytest.mark.parametrize(
+    ("information_class", "length"), [(ALLOCATION, 9000), (ALLOCATION, 1), (END_OF_FILE, LENGTH)]
+)
+def test_a_handle_that_was_closed_from_outside(share: SmbShare, information_class: int, length: int) -> None:
+    opened = share.open("f")
+    share.open("f")
+    share.files.close(opened.file_id, opened.handle_id)
+    assert put(share, opened, information_class, size(length)) == "HANDLE_CLOSED"
+
+
 def test_the_quota(share: SmbShare) -> None:
     outcome(
         file_share.change(

@@ -32,11 +32,12 @@ _BROKEN_TOGETHER = 100
 class BreakNeeded(Exception):
     """Clients cache what a transaction needs, and must give it up first."""
 
-    def __init__(self, share_id: int, file_ids: tuple[int, ...], event: Event, own: bytes) -> None:
-        super().__init__(event.name)
+    def __init__(self, share_id: int, file_ids: tuple[int, ...], event: Event | None, own: bytes) -> None:
+        super().__init__("flush" if event is None else event.name)
         self.share_id = share_id
         self.file_ids = file_ids
         self.event = event
+        """None when only WRITEs are waited for that were answered already."""
         self.own = own
         """The key of the client that causes it; empty for a request of REST."""
 
@@ -88,6 +89,12 @@ def check(opened: OpenFile, share_id: int, event: Event, own: bytes, now: Instan
     """Whether an event can happen now. What need not be waited for is broken by ``break_grants``."""
     if opened.grants and grants.must_wait(opened.grants, event, own, now):
         raise BreakNeeded(share_id, (opened.file_id,), event, own)
+
+
+def check_written(opened: OpenFile, share_id: int, own_handle: int = 0) -> None:
+    """Whether all WRITEs through other handles that were answered are committed."""
+    if opened.unwritten and opened.unwritten != own_handle:
+        raise BreakNeeded(share_id, (opened.file_id,), None, b"")
 
 
 def check_unopened(snap: Snapshot, share_id: int, file_id: int) -> None:
@@ -200,9 +207,13 @@ def send_breaks(tx: Transaction, needed: BreakNeeded) -> bool:
     waits = False
     for file_id in needed.file_ids:
         present = handles.load(tx, needed.share_id, file_id)
-        if present is not None:
+        if present is not None and needed.event is not None:
             broken = break_grants(tx, needed.share_id, present, needed.event, needed.own)
             waits = waits or broken.waits
+            present = broken.present
+        if present is not None and present[0].unwritten:
+            handles.want_flush(tx, needed.share_id, present[0])
+            waits = True
     return waits
 
 

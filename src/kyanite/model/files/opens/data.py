@@ -58,6 +58,15 @@ class PlannedRead(NamedTuple):
     """The end of the range, or of the file if that is less."""
 
 
+class Written(NamedTuple):
+    """What became of a group of WRITEs."""
+
+    refusals: list[Reason | None]
+    """For each of them, in order."""
+    is_flush_wanted: bool
+    """Whether others wait until nothing is answered that is not committed."""
+
+
 class _Opened(NamedTuple):
     """An open file with all its handles, by their ids, and their locks."""
 
@@ -85,6 +94,7 @@ def read(
     opened = _load(snap, share_tree, file_id)
     if handle_id not in opened.handle_ids:
         raise Refused(Reason.HANDLE_CLOSED)
+    caching.check_written(opened.present[0], share_tree.id, handle_id)
     locks = opened.locks if length else ()
     if locks and byte_locks.conflict(locks, offset, length, writes=False, handle=handle_id):
         raise Refused(Reason.FILE_LOCK_CONFLICT)
@@ -110,20 +120,20 @@ def plan(snap: Snapshot, entry: Entry, offset: int, length: int) -> PlannedRead:
 # --- Writing
 
 
-def write_all(
-    tx: Transaction, share_tree: Tree, file_id: int, writes: Sequence[HandleWrite]
-) -> list[Reason | None]:
+def write_all(tx: Transaction, share_tree: Tree, file_id: int, writes: Sequence[HandleWrite]) -> Written:
     """Write in this order, and make the file longer where a write reaches beyond its end.
 
     Each write is checked by itself. One that is refused changes nothing: its reason is returned in its place.
     """
     opened = _load(tx, share_tree, file_id)
+    _check_written(opened, share_tree.id, writes)
     location, entry = opened.found
     length_max = _length_max(tx, share_tree, entry, writes)
     refusals = [_refusal(opened, write, length_max) for write in writes]
     granted = [write for write, reason in zip(writes, refusals, strict=True) if reason is None]
+    outcome = Written(refusals, opened.present[0].is_flush_wanted)
     if not granted:
-        return refusals
+        return outcome
     if opened.present[0].grants:
         writers = {write.handle_id for write in granted}
         caching.break_by_handles(tx, share_tree.id, opened.present, writers, Event.WRITE)
@@ -143,7 +153,33 @@ def write_all(
         last_write_at=entry.last_write_at if keeps_last_write else tx.now,
     )
     tree.save(tx, location, written)
-    return refusals
+    return outcome
+
+
+def can_write_behind(
+    snap: Snapshot, share_tree: Tree, file_id: int, handle_id: int, offset: int, length: int
+) -> bool:
+    """Whether a WRITE can be answered before it is committed: no other client caches the file or waits for it.
+
+    Refused when the WRITE would be refused if it were committed now.
+    """
+    opened = _load(snap, share_tree, file_id)
+    write = HandleWrite(handle_id, offset, length, b"")
+    reason = _refusal(opened, write, _length_max(snap, share_tree, opened.found.entry, [write]))
+    if reason is not None:
+        raise Refused(reason)
+    own = next(each.caching_key for each in opened.present[1] if each.id == handle_id)
+    file = opened.present[0]
+    return not file.is_flush_wanted and all(grant.key == own for grant in file.grants)
+
+
+def _check_written(opened: _Opened, share_id: int, writes: Sequence[HandleWrite]) -> None:
+    """WRITEs that another process has answered come first. Those of one process are in one queue."""
+    file, present = opened.present
+    if file.unwritten:
+        owners = {each.owner for each in present if each.id in (file.unwritten, writes[0].handle_id)}
+        if len(owners) > 1:
+            caching.check_written(file, share_id)
 
 
 def _length_max(snap: Snapshot, share_tree: Tree, entry: Entry, writes: Iterable[HandleWrite]) -> int:

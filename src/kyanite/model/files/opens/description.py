@@ -5,6 +5,7 @@ from typing import NamedTuple
 from kyanite.engine.api import Snapshot
 from kyanite.model import keys
 from kyanite.model.files import tree
+from kyanite.model.files.opens import caching
 from kyanite.model.files.opens.handles import decode_open_file
 from kyanite.model.files.tree import FilePath, Found, Location, Tree
 from kyanite.rules.refusals import Reason, Refused
@@ -26,6 +27,8 @@ def describe(snap: Snapshot, share_tree: Tree, file_id: int, handle_id: int) -> 
     if stored is None or handle is None:
         raise Refused(Reason.HANDLE_CLOSED)
     opened = decode_open_file(stored)
+    if opened.unwritten:
+        caching.check_written(opened, share_id, handle_id)
     location, entry = tree.look_up(snap, Location(share_tree, opened.directory_id, opened.folded_name))
     assert entry is not None, "A file is open and not where its handles say."
     names = tuple(opened.path.split("/")) if opened.path else ()

@@ -16,7 +16,7 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.opens import grants, handles
-from kyanite.model.files.opens.caching import CachingRequest, Granted
+from kyanite.model.files.opens.caching import NOTHING_GRANTED, CachingRequest, Granted
 from kyanite.model.files.opens.handles import DISCONNECTED, Handle, OpenFile
 from kyanite.model.files.opens.opening import Opened
 from kyanite.model.files.tree import Tree
@@ -43,7 +43,6 @@ class Reconnection(msgspec.Struct, frozen=True, gc=False):
     owner: bytes
     session_id: int
     client_ip: str
-    client_guid: bytes
     client_name: str
 
 
@@ -77,8 +76,6 @@ def reconnect(tx: Transaction, share_tree: Tree, request: Reconnection) -> Opene
     """Let a client have its handle again."""
     share_id = share_tree.id
     opened, old = _load(tx, share_id, request)
-    grant = grants.find(opened.grants, old.caching_key)
-    assert grant is not None, "A handle was kept without what its client may cache."
     found = handles.find(tx, share_tree, opened.file_id)
     if old.lease_key and tree.location_of(tx, share_tree, request.names).row != found.location.of_name.row:
         raise Refused(Reason.INVALID_PARAMETER)
@@ -87,14 +84,30 @@ def reconnect(tx: Transaction, share_tree: Tree, request: Reconnection) -> Opene
         owner=request.owner,
         session_id=request.session_id,
         client_ip=request.client_ip,
-        client_guid=request.client_guid,
         client_name=request.client_name,
         disconnected_at=None,
         reconnected_at=tx.now,
     )
     _save(tx, share_id, opened.file_id, old, new)
-    rule = grants.rule_of(grant, tx.now)
-    return Opened(found.entry, new, Action.OPENED, Granted(rule.state, rule.epoch, version=grant.version))
+    return Opened(found.entry, new, Action.OPENED, _granted(tx, opened, new))
+
+
+def _granted(snap: Snapshot, opened: OpenFile, handle: Handle) -> Granted:
+    grant = grants.find(opened.grants, handle.caching_key)
+    if grant is None:
+        return NOTHING_GRANTED
+    rule = grants.rule_of(grant, snap.now)
+    return Granted(rule.state, rule.epoch, rule.is_breaking, grant.version)
+
+
+def repeat(snap: Snapshot, share_tree: Tree, client_guid: bytes, create_guid: bytes) -> Opened | None:
+    """What a CREATE has made that a client repeats, because it does not know whether it was carried out."""
+    named = handles.find_by_guid(snap, client_guid, create_guid)
+    if named is None or named.share_id != share_tree.id:
+        return None
+    opened, handle = _load_at(snap, *named)
+    entry = handles.find(snap, share_tree, named.file_id).entry
+    return Opened(entry, handle, Action(handle.action), _granted(snap, opened, handle))
 
 
 def _load(snap: Snapshot, share_id: int, request: Reconnection) -> _Kept:

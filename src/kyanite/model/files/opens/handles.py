@@ -13,6 +13,7 @@ handles it has. ``docs/decisions/0031-open-handles.md`` has the reasons.
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -83,7 +84,9 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     durable_seconds: int = 0
     """How long it stays when its client has lost its connection; 0 if it is not durable."""
     create_guid: bytes = b""
-    """What its client has named a durable open of version 2."""
+    """By which its client tells a repeated CREATE from a new one."""
+    action: int = 1
+    """What the CREATE did."""
     disconnected_at: Instant | None = None
     reconnected_at: Instant | None = None
 
@@ -118,6 +121,11 @@ class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
     is_delete_pending: bool = False
     grants: tuple[Grant, ...] = ()
     """What clients may cache of it."""
+    unwritten: int = 0
+    """The handle with WRITEs that were answered and are not committed yet, if there is one: see
+    ``write_behind.py``."""
+    is_flush_wanted: bool = False
+    """Whether others wait for these WRITEs."""
 
     @property
     def directory_id(self) -> int:
@@ -140,6 +148,15 @@ class HandleRequest(msgspec.Struct, frozen=True, gc=False):
     lease_key: bytes = b""
 
 
+class NamedHandle(NamedTuple):
+    """Where the handle is that a client has given a create guid."""
+
+    share_id: int
+    file_id: int
+    handle_id: int
+
+
+decode_named_handle: Callable[[bytes], NamedHandle] = msgspec.msgpack.Decoder(NamedHandle).decode
 decode_handle: Callable[[bytes], Handle] = msgspec.msgpack.Decoder(Handle).decode
 decode_open_file: Callable[[bytes], OpenFile] = msgspec.msgpack.Decoder(OpenFile).decode
 
@@ -320,6 +337,8 @@ def purge_share(tx: Transaction, share_id: int, limit: int) -> int:
             file_id = int.from_bytes(key[len(base) : len(base) + 8], "big")
             handle = decode_handle(value)
             tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+            if handle.create_guid:
+                tx.delete(keys.create_guid(handle.client_guid, handle.create_guid))
         else:
             grants.delete_lease_keys(tx, decode_open_file(value).grants)
     return len(rows)
@@ -330,6 +349,18 @@ def save(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -> No
     tx.put(keys.handles(share_id, opened.file_id), encode(opened))
     tx.put(keys.handle(share_id, opened.file_id, handle.id), encode(handle))
     tx.put(keys.handle_of_owner(handle.owner, share_id, opened.file_id, handle.id), b"")
+    if handle.create_guid:
+        named = NamedHandle(share_id, opened.file_id, handle.id)
+        tx.put(keys.create_guid(handle.client_guid, handle.create_guid), encode(named))
+
+
+def find_by_guid(snap: Snapshot, client_guid: bytes, create_guid: bytes) -> "NamedHandle | None":
+    """The handle that a client has made with this guid, if it is still there."""
+    stored = snap.get(keys.create_guid(client_guid, create_guid)) if create_guid else None
+    if stored is None:
+        return None
+    named = decode_named_handle(stored)
+    return named if find_handle(snap, *named) is not None else None
 
 
 def _open_file_at(location: Location, entry: Entry, first_handle_id: int) -> OpenFile:
@@ -357,11 +388,16 @@ def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -
     file_id = opened.file_id
     tx.delete(keys.handle(share_id, file_id, handle.id))
     tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+    if handle.create_guid:
+        tx.delete(keys.create_guid(handle.client_guid, handle.create_guid))
     if opened.grants or handle.locks:
         tx.notify(changed_topic(share_id, file_id))
         opened = replace(opened, grants=grants.released(tx, opened.grants, handle.caching_key))
     if handle.is_watching:
         watches.end(tx, share_id)
+    if opened.unwritten == handle.id:
+        tx.notify(changed_topic(share_id, file_id))
+        opened = replace(opened, unwritten=0, is_flush_wanted=False)
     if opened.handle_count > 1:
         opened = replace(opened, handle_count=opened.handle_count - 1)
         tx.put(keys.handles(share_id, file_id), encode(opened))
@@ -458,6 +494,12 @@ def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
         _delete_above(tx, share_id, opened)
         save_above(tx, share_id, moved)
     tx.put(keys.handles(share_id, entry.id), encode(moved))
+
+
+def want_flush(tx: Transaction, share_id: int, opened: OpenFile) -> None:
+    """Let the process with unwritten WRITEs know that others wait for them."""
+    if not opened.is_flush_wanted:
+        tx.put(keys.handles(share_id, opened.file_id), encode(replace(opened, is_flush_wanted=True)))
 
 
 # --- Locks

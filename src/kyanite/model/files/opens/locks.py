@@ -40,6 +40,10 @@ def lock(
     """Take all the locks, or none. A request that may wait does so, for however long other locks are in its way."""
     if _is_repeated(tx, file, sequence):
         return None
+    opened = handles.load_open_file(tx, file.share_id, file.file_id)
+    if opened is not None and opened.unwritten not in (0, file.handle_id):
+        handles.want_flush(tx, file.share_id, opened)
+        return Wait(handles.changed_topic(file.share_id, file.file_id))
     try:
         handles.lock(tx, *file, request.locks)
     except Refused as refused:

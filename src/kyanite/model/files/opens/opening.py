@@ -68,12 +68,17 @@ def open_at(
     """Open what the path names. Without ``may_change`` nothing is written but the handle."""
     location, entry = tree.look_up(tx, tree.location_of(tx, share_tree, request.names))
     caching.check_lease_key(tx, request.caching, share_tree.id, ROOT_ID if entry is None else entry.id)
+    if handles.find_by_guid(tx, request.client_guid, request.create_guid) is not None:
+        raise Refused(Reason.CREATE_GUID_IN_USE)
     if entry is None:
         create_options.check_missing(request.terms.disposition)
         return _make(tx, location, request) if may_change else MustChange()
     present = handles.load(tx, share_tree.id, entry.id)
     if present is not None and present[0].is_delete_pending:
         raise Refused(Reason.DELETE_PENDING)
+    if present is not None and present[0].unwritten:
+        handles.want_flush(tx, share_tree.id, present[0])
+        return Wait(handles.changed_topic(share_tree.id, entry.id))
     action = create_options.on_existing(request.terms, is_directory=entry.is_directory)
     if action is not Action.OPENED and not may_change:
         return MustChange()
@@ -104,7 +109,7 @@ def _open(
     )
     if isinstance(left, Wait):
         return left
-    handle, granted = _add(tx, found, left, request, handle_request, is_emptied=overwrites)
+    handle, granted = _add(tx, found, left, request, handle_request, action)
     if overwrites:
         _check_allocation(tx, found.location, request)
         attributes = create_options.new_attributes(request.terms.file_attributes, of_directory=False)
@@ -148,8 +153,7 @@ def _add(
     present: OpenHandles | None,
     request: OpenRequest,
     handle_request: HandleRequest,
-    *,
-    is_emptied: bool,
+    action: Action,
 ) -> tuple[Handle, Granted]:
     """A new handle, and what its client may cache. Of directories that is nothing."""
     share_id = found.location.tree.id
@@ -158,10 +162,14 @@ def _add(
     if not found.entry.is_directory:
         others = present[1] if present is not None else []
         opened, granted = caching.grant(
-            tx, share_id, (opened, others), handle, request.caching, is_emptied=is_emptied
+            tx, share_id, (opened, others), handle, request.caching, is_emptied=action is not Action.OPENED
         )
-    if granted.state & Caching.HANDLE and request.durable_seconds:
-        handle = replace(handle, durable_seconds=request.durable_seconds, create_guid=request.create_guid)
+    is_durable = granted.state & Caching.HANDLE and request.durable_seconds
+    if is_durable or request.create_guid:
+        seconds = request.durable_seconds if is_durable else 0
+        handle = replace(
+            handle, durable_seconds=seconds, create_guid=request.create_guid, action=action.value
+        )
     handles.save(tx, share_id, opened, handle)
     return handle, granted
 
@@ -185,7 +193,7 @@ def _make(tx: Transaction, location: Location, request: OpenRequest) -> Opened:
         entry = file.put(tx, location, None, RestActor(), new_file, NO_CONTENT)
     found = Found(location, entry)
     handle_request = _handle_request(request, is_read_only=False)
-    handle, granted = _add(tx, found, None, request, handle_request, is_emptied=True)
+    handle, granted = _add(tx, found, None, request, handle_request, Action.CREATED)
     return Opened(entry, handle, Action.CREATED, granted)
 
 

@@ -7,7 +7,6 @@ acknowledges is over after some time: the body that runs then knows it by its ``
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -96,7 +95,16 @@ async def after_breaks(
 
 
 async def _pause(notifications: AsyncIterator[None], seconds: float) -> None:
-    """Until a notification, or so long; an engine that was closed ends it, too."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await anext(notifications, None)
+    """Until a notification, or so long; an engine that was closed ends it, too.
+
+    The caller may be a request that has not had to wait before, and has no task yet: ``asyncio.timeout`` needs one.
+    """
+    notified = asyncio.ensure_future(_next(notifications))
+    try:
+        await asyncio.wait((notified,), timeout=seconds)
+    finally:
+        notified.cancel()
+
+
+async def _next(notifications: AsyncIterator[None]) -> None:
+    await anext(notifications, None)
