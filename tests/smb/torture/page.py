@@ -29,7 +29,7 @@ _OTHER_CONFIGURATIONS = """
 With several channels, its default, smbd passes 171 sub-tests of the required suites, and Kyanite 161 of them:
 `session.bind1`, `bind2`, `bind_invalid_auth`, `bind_negative_smb3signCtoHs`, `bind_negative_smb3signHtoCs` and
 `lock.replay_smb3_specification_multi` need a second channel. With an ordinary user as well, smbd passes 175, and
-Kyanite 161 of them: `compound.related4`, `related7` and `create.nulldacl` expect that permissions bind the owner of a file, and
+Kyanite 161 of them: `compound.related4`, `related7` and `create.nulldacl` expect that permissions bind an owner, and
 `session.reauth2` and `reauth3` that a client may log on again without a name.
 """
 
