@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.smb.torture import report, results
-from tests.smb.torture.exceptions import EXCEPTIONS
+from tests.smb.torture.exceptions import reason_for
 from tests.smb.torture.subtests import LEFT_OUT
 
 PAGE = results.ROOT / "docs" / "smb-torture.md"
@@ -30,7 +30,7 @@ def write(smbd: report.Runs, kyanite: report.Runs, names: Sequence[str], path: P
         _HEAD,
         report.table(smbd, kyanite, names),
         "\n\n## What smbd passes and Kyanite does not\n",
-        _listed({name: EXCEPTIONS.get(name, "not explained yet") for name in missed}),
+        _listed({name: reason_for(name) or "not explained yet" for name in missed}),
         "\n\n## What Kyanite passes and smbd does not\n\n",
         ", ".join(f"`{name}`" for name in names if _passed(kyanite, name) and not _passed(smbd, name)),
         "\n\n## Suites that are not run\n",

@@ -132,6 +132,7 @@ class Worker:
                     self.server_guid,
                     secret=self.secret,
                     requires_encryption=self.config.smb_requires_encryption,
+                    is_durable=self.config.smb_is_durable,
                     on_completed=smb_observer(meter, log_requests=self.config.log_requests),
                 )
                 limits = SmbLimits(connections=connections_max())
