@@ -116,6 +116,9 @@ class Extents(Protocol):
     async def read(self, extent: Extent, offset: int, length: int) -> bytes:
         """Bytes of the extent. A whole extent is checked against its CRC; raises Damaged."""
 
+    async def read_into(self, extent: Extent, offset: int, buffer: memoryview) -> None:
+        """Fill the buffer with bytes of the extent, without checking them."""
+
     def stream(self, extent: Extent, offset: int, length: int) -> AsyncIterator[bytes]:
         """The same in chunks. A whole extent is checked before its last chunk is yielded."""
 

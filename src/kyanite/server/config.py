@@ -60,6 +60,8 @@ class Config:
     """How long a stop waits for requests in flight: less than the ten seconds that container runtimes give."""
     store_kind: StoreKind = StoreKind.EMBEDDED
     smb_requires_encryption: bool = False
+    smb_is_durable: bool = True
+    """Whether a WRITE is answered when it is on disk; else that is promised by FLUSH and CLOSE only."""
     testing: bool = False
     """Whether the clock of the server can be moved."""
 

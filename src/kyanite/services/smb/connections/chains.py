@@ -225,6 +225,7 @@ class Chain:
                 signing.sign(header, joined)
             if response.request.after_encoding is not None:
                 response.request.after_encoding(joined)
+                response.request.after_encoding = None  # It may refer to the request.
             buffers += joined
         encrypting = self._encrypted_by
         if encrypting is not None and encrypting.security is not None:
