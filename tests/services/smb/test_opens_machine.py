@@ -209,9 +209,9 @@ class Opens(RuleBasedStateMachine):
     def the_same_exists(self) -> None:
         for path, node in self.nodes.items():
             if node.is_directory:
-                shown = {each for each in self.nodes if each and parent_of(each) == path}
-                shown = {each for each in shown if not self.nodes[each].is_pending}
-                assert {f"{path}\\{name}".lstrip("\\") for name in self.listed(path)} == shown
+                expected = {each for each in self.nodes if each and parent_of(each) == path}
+                expected = {each for each in expected if not self.nodes[each].is_pending}
+                assert {f"{path}\\{name}".lstrip("\\") for name in self.listed(path)} == expected
 
     @invariant()
     def handles_are_rows(self) -> None:

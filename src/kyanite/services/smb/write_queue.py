@@ -133,7 +133,7 @@ class FileQueue:
         try:
             while group := self._next_group():
                 await self._commit([write for write in group if write.error is None])
-                self._behind.settle()
+                self._behind.end_if_committed()
         finally:
             self._is_committing = False
 
@@ -168,7 +168,7 @@ class FileQueue:
                 each.finish(error)
         else:
             if written.is_flush_wanted:
-                self._behind.hold()
+                self._behind.suspend()
             await _finish(extents, group, written)
         finally:
             self._group = ()
@@ -210,7 +210,7 @@ class _WriteBehind:
         self._queue = queue
         self._handle_id = 0
         self._is_marked = False
-        self._is_held = False
+        self._is_suspended = False
 
     def written(self, write: PendingWrite) -> None:
         """A file has the bytes, or they are in memory and few."""
@@ -223,15 +223,15 @@ class _WriteBehind:
         elif self._is_marked:
             self._answer(write)
 
-    def hold(self) -> None:
+    def suspend(self) -> None:
         """Others wait for the file: what is not answered yet is answered when it is committed."""
-        self._is_held = True
+        self._is_suspended = True
 
-    def settle(self) -> None:
+    def end_if_committed(self) -> None:
         """Remove the mark once everything that was answered is committed."""
         if self._is_marked and not any(each.is_behind for each in self._queue.uncommitted):
             handle_id, self._handle_id = self._handle_id, 0
-            self._is_marked = self._is_held = False
+            self._is_marked = self._is_suspended = False
             self._queue.start(self._unmark(handle_id))
 
     async def _mark(self) -> None:
@@ -250,10 +250,10 @@ class _WriteBehind:
         for write in self._queue.uncommitted:
             if write.is_written:
                 self._answer(write)
-        self.settle()
+        self.end_if_committed()
 
     def _answer(self, write: PendingWrite) -> None:
-        if write.new.handle_id == self._handle_id and not self._is_held:
+        if write.new.handle_id == self._handle_id and not self._is_suspended:
             write.answer()
 
     async def _unmark(self, handle_id: int) -> None:

@@ -183,7 +183,7 @@ def test_rest_does_not_wait_for_a_client_that_is_gone(clients: DurableClients) -
     outcome(file.delete(clients.engine, path_of("f"), None))
 
 
-def test_maintenance_closes_what_is_not_taken_up_in_time(clients: DurableClients) -> None:
+def test_maintenance_closes_what_no_client_reconnects_to_in_time(clients: DurableClients) -> None:
     old = clients.kept(lease("RWH"))
     clients.pass_time(59)
     assert clients.expire() == []
@@ -194,7 +194,7 @@ def test_maintenance_closes_what_is_not_taken_up_in_time(clients: DurableClients
     assert outcome(clients.engine.run(lambda tx: tree.load(tx, path_of("f"), None))).entry.length == 100
 
 
-def test_maintenance_leaves_what_was_taken_up_meanwhile(clients: DurableClients) -> None:
+def test_maintenance_leaves_what_a_client_has_reconnected_to(clients: DurableClients) -> None:
     old = clients.kept(oplock("RWH"))
     clients.pass_time(61)
     found, _ = outcome(clients.engine.read(lambda snap: durable.find_expired(snap, b"")))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from kyanite.services.smb.commands import COMMANDS, CommandRow, Needs
-from kyanite.services.smb.connections import chains, dispatch, in_flight
+from kyanite.services.smb.connections import chains, in_flight
 from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.request import Answer, Failed
 from kyanite.wire.smb2.header import Command
@@ -301,6 +301,16 @@ async def test_what_is_done_cannot_be_cancelled(smb: SmbService, monkeypatch: py
     assert client.transport.sent.empty()
 
 
+async def test_a_chain_ends_when_the_client_is_gone(smb: SmbService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its requests would wait, for an oplock that no client gives up any more."""
+    Waits(monkeypatch, Command.CREATE)
+    client = await connected(smb)
+    client.give(joined(client, *[(Command.CREATE, create_body("") + bytes(7), 0)] * 3))
+    assert statuses(await client.next()) == [Status.PENDING]
+    async with asyncio.timeout(5):
+        await client.leave()
+
+
 async def test_closing_ends_what_waits(smb: SmbService, monkeypatch: pytest.MonkeyPatch) -> None:
     Waits(monkeypatch)
     client = await connected(smb)
@@ -398,37 +408,6 @@ async def test_encrypted_requests_are_answered_encrypted_at_last(
 
 
 # --- What is in flight
-
-
-@pytest.mark.parametrize("command", [Command.TREE_DISCONNECT, Command.LOGOFF])
-async def test_leaving_closes_what_is_about_to_be_opened(
-    smb: SmbService, monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
-    """The CREATE is in the middle of its work when the client leaves."""
-    create = COMMANDS[Command.CREATE].handler
-    released = asyncio.get_running_loop().create_future()
-
-    async def slow_create(request: PartRequest) -> Answer:
-        await asyncio.shield(released)
-        return await create(request)
-
-    monkeypatch.setitem(COMMANDS, Command.CREATE, CommandRow(Needs.TREE, slow_create))
-    client = await connected(smb)
-    client.give(client.message(Command.CREATE, create_body("")))
-    client.give(client.message(command, EMPTY, signs=True))
-    await asyncio.sleep(0.01)
-    assert client.transport.sent.empty()
-    released.set_result(None)
-    found = {reply.command: reply.status for _ in range(2) for reply in await client.next()}
-    assert found == {Command.CREATE: Status.SUCCESS, command: Status.SUCCESS}
-    assert await smb.handle_count() == 0
-
-
-async def test_opens_are_bounded(smb: SmbService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "OPENS_MAX", 2)
-    client = await connected(smb)
-    found = [(await client.request(Command.CREATE, create_body(""))).status for _ in range(3)]
-    assert found == [Status.SUCCESS, Status.SUCCESS, Status.INSUFFICIENT_RESOURCES]
 
 
 async def test_nothing_more_is_received_while_too_much_is_in_flight(

@@ -16,9 +16,6 @@ from kyanite.wire.smb2.header import ASYNC, RELATED, REQUEST_FLAGS, SIGNED, Comm
 from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
 
-OPENS_MAX = 16_384
-"""Of one session."""
-
 _WITHOUT_ENCRYPTION = (Command.NEGOTIATE, Command.SESSION_SETUP)
 _HANDLE_COMMANDS = (Command.CREATE, Command.TREE_CONNECT, Command.QUERY_INFO, Command.SET_INFO)
 """Those that get another status while their session is being set up."""
@@ -88,8 +85,6 @@ def check(request: PartRequest, chain: ChainState) -> CommandRow:
         raise Failed(Status.ACCESS_DENIED)
     if row.needs is Needs.OPEN:
         _find_open(request, chain, is_related=is_related)
-    elif header.command == Command.CREATE and session.open_count >= OPENS_MAX:
-        raise Failed(Status.INSUFFICIENT_RESOURCES)
     return row
 
 

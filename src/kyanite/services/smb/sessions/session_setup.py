@@ -5,6 +5,7 @@ session will have. While a message of a logon is being handled no other message 
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 from kyanite.model import settings
@@ -16,6 +17,7 @@ from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.state import PendingLogon, Session
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import crypto, session
+from kyanite.wire.smb2.body import Data
 from kyanite.wire.smb2.negotiate import SIGNING_REQUIRED, Dialect
 from kyanite.wire.smb2.session import SessionSetupRequest
 from kyanite.wire.smb2.status import Status
@@ -52,7 +54,8 @@ async def set_up_session(request: PartRequest) -> Answer:
             await request.client.end_session(existing)
         raise
     state.logons[request.session_id] = pending
-    request.after_encoding = partial(_extend_hash, request, pending)
+    if _is_hashed(request):
+        request.after_encoding = partial(_extend_hash, pending)
     return Answer(session.encode_setup(0, outcome.token), Status.MORE_PROCESSING_REQUIRED)
 
 
@@ -87,9 +90,8 @@ def _is_hashed(request: PartRequest) -> bool:
     return request.client.dialect is Dialect.SMB_3_1_1
 
 
-def _extend_hash(request: PartRequest, pending: PendingLogon, response: "list[bytes]") -> None:
-    if _is_hashed(request):
-        pending.integrity_hash = crypto.extend_hash(pending.integrity_hash, *response)
+def _extend_hash(pending: PendingLogon, response: Sequence[Data]) -> None:
+    pending.integrity_hash = crypto.extend_hash(pending.integrity_hash, *response)
 
 
 async def _delay(request: PartRequest) -> None:
