@@ -97,7 +97,7 @@ async def test_a_close_waits_for_the_disk(world: World) -> None:
 
 
 @pytest.mark.parametrize(("flags", "options"), [(1, 0), (0, WRITE_THROUGH)], ids=["flag", "option"])
-async def test_a_client_that_asks_for_it_waits(world: World, flags: int, options: int) -> None:
+async def test_a_client_that_wants_it_on_disk_waits(world: World, flags: int, options: int) -> None:
     client = await world.connect()
     opened = await client.open("f", options=options)
     give_write(client, opened, flags=flags)

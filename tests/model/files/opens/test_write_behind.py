@@ -167,7 +167,7 @@ def test_one_handle_at_a_time_is_marked(marked: Marked) -> None:
     assert marked.begin(marked.neighbour)
 
 
-def test_those_that_have_waited_get_their_turn(marked: Marked) -> None:
+def test_those_that_have_waited_come_first(marked: Marked) -> None:
     lock(marked, marked.other)
     marked.end(marked.writer)
     assert not marked.begin(marked.writer)
