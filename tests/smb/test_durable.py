@@ -30,11 +30,11 @@ def opened(client: Client, guid: bytes = GUID) -> Open:
     return made
 
 
-def taken_up(client: Client, file_id: bytes) -> Open:
+def reconnected(client: Client, file_id: bytes) -> Open:
     """The worker may still be about to notice that the old connection is lost."""
     for _ in range(100):
         try:
-            return take_up(client, file_id)
+            return reconnect(client, file_id)
         except SMBResponseException as refusal:
             if refusal.status != OBJECT_NAME_NOT_FOUND:
                 raise
@@ -42,7 +42,7 @@ def taken_up(client: Client, file_id: bytes) -> Open:
     raise AssertionError("the handle is not there")
 
 
-def take_up(client: Client, file_id: bytes, guid: bytes = GUID) -> Open:
+def reconnect(client: Client, file_id: bytes, guid: bytes = GUID) -> Open:
     request = context(b"DH2C", file_id + guid + bytes(4))
     return client.create("f", access=READ_WRITE, disposition=OPEN, oplock=BATCH, contexts=[request])
 
@@ -75,11 +75,11 @@ def test_a_client_goes_on_where_it_was(share: KyaniteShare) -> None:
     file_id = kept(share)
     for number in range(4):  # New connections are spread over the workers.
         with losing_connection(share) as client:
-            again = taken_up(client, file_id)
+            again = reconnected(client, file_id)
             client.write(again, b"%d after" % number, 6)
             assert client.read(again, 0, 20) == b"before%d after" % number
     with connected(share.login, share.name) as client:
-        client.close(taken_up(client, file_id))
+        client.close(reconnected(client, file_id))
     assert share.content("f") == b"before3 after"
     assert handles_of(share.rest) == []
 
@@ -88,10 +88,10 @@ def test_only_its_guid_names_it(share: KyaniteShare) -> None:
     file_id = kept(share)
     with connected(share.login, share.name) as client:
         with refused(OBJECT_NAME_NOT_FOUND):
-            take_up(client, file_id, bytes(16))
-        again = taken_up(client, file_id)
+            reconnect(client, file_id, bytes(16))
+        again = reconnected(client, file_id)
         with refused(OBJECT_NAME_NOT_FOUND):
-            take_up(client, file_id)
+            reconnect(client, file_id)
         client.close(again)
 
 
@@ -100,12 +100,12 @@ def test_rest_lists_and_closes_it(share: KyaniteShare) -> None:
     (listed,) = handles_of(share.rest)
     assert listed.last_reconnect_time is None  # type: ignore[attr-defined]
     with losing_connection(share) as client:
-        taken_up(client, file_id)
+        reconnected(client, file_id)
         (listed,) = handles_of(share.rest)
         assert listed.last_reconnect_time is not None  # type: ignore[attr-defined]
     share.rest.get_file_client("f").close_all_handles()
     with connected(share.login, share.name) as client, refused(OBJECT_NAME_NOT_FOUND):
-        take_up(client, file_id)
+        reconnect(client, file_id)
 
 
 def test_what_needs_the_file_does_not_wait(share: KyaniteShare) -> None:
@@ -113,7 +113,7 @@ def test_what_needs_the_file_does_not_wait(share: KyaniteShare) -> None:
     share.rest.get_file_client("f").upload_range(b"BEFORE", 0, 6)
     with connected(share.login, share.name) as client:
         with refused(OBJECT_NAME_NOT_FOUND):
-            take_up(client, file_id)
+            reconnect(client, file_id)
         found = client.create("f", access=GENERIC_READ, disposition=OPEN)
         assert client.read(found, 0, 6) == b"BEFORE"
 
@@ -133,8 +133,8 @@ def test_a_restart_of_the_server(tmp_path: Path, kills: bool) -> None:
         with connected(login_of(server), "share") as client:
             if kills:
                 with refused(OBJECT_NAME_NOT_FOUND):
-                    take_up(client, file_id)
+                    reconnect(client, file_id)
                 again = client.create("f", access=READ_WRITE, disposition=OPEN, sharing=0)
             else:
-                again = taken_up(client, file_id)
+                again = reconnected(client, file_id)
             assert client.read(again, 0, 6) == b"before"
