@@ -26,7 +26,6 @@ EXCEPTIONS: dict[str, str] = {
     "smb2.oplock.batch26": _STREAMS,
     "smb2.replay.channel-sequence": "Azure Files has no object ids: the FSCTL that makes one is refused.",
     "smb2.replay.replay-commands": "Azure Files has no object ids: the FSCTL that makes one is refused.",
-    "smb2.session-id": "It keeps the id of a session in 32 bits; here it has 64.",
     "smb2.timestamps.delayed-2write": _AT_ONCE,
     "smb2.timestamps.delayed-write-*": _AT_ONCE,
     "smb2.timestamps.test_close_not_attrib": _STREAMS,

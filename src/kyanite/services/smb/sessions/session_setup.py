@@ -80,7 +80,7 @@ def _pending_logon(request: PartRequest) -> PendingLogon:
 
 
 def _new_session_id(request: PartRequest) -> int:
-    """Random, so that the workers need not agree on it. There are clients that keep 32 bits only, as Samba's ids have."""
+    """Random, so that the workers need not agree on it. Some clients keep 32 bits of it only, as Samba's ids have."""
     state = request.client.state
     while True:
         session_id = int.from_bytes(request.environment.random_bytes(4), "little")
