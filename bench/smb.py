@@ -48,10 +48,14 @@ def run_rows(rows: Sequence[SmbRow], rounds: int, parent: Path) -> list[Result]:
     folder = parent / "smb"
     folder.mkdir()
     with ExitStack() as started:
-        peers = [started.enter_context(start(folder)) for start in (smb_peers.kyanite, smb_peers.smbd)]
-        for peer in peers:
+        smbd = started.enter_context(smb_peers.smbd(folder))
+        ours = {
+            durability: started.enter_context(smb_peers.kyanite(folder, durability))
+            for durability in dict.fromkeys(row.durability for row in rows)
+        }
+        for peer in (smbd, *ours.values()):
             make_local_files(peer.folder)
-        return [measured(row, peers, rounds) for row in rows]
+        return [measured(row, [ours[row.durability], smbd], rounds) for row in rows]
 
 
 def make_local_files(folder: Path) -> None:

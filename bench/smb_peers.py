@@ -51,14 +51,15 @@ class SmbPeer:
 
 
 @contextmanager
-def kyanite(folder: Path, *options: str, name: str = "kyanite") -> Iterator[SmbPeer]:
-    server = Kyanite(folder / name)
-    server.options = options
+def kyanite(folder: Path, durability: str) -> Iterator[SmbPeer]:
+    server = Kyanite(folder / durability)
+    server.options = ("--smb-durability", durability)
     try:
         server.start()
         site = server.sites["file"]
         send_request(site, site.head("PUT", f"/{SHARE}", "restype=share", "Content-Length: 0\r\n"), 201)
-        yield SmbPeer(name, Login(server.sites["smb"].port, ACCOUNT, KEY), folder / f"{name}-client")
+        login = Login(server.sites["smb"].port, ACCOUNT, KEY)
+        yield SmbPeer("kyanite", login, folder / f"{durability}-client")
     finally:
         server.stop()
 

@@ -3,8 +3,8 @@
 The rows of small files work in a directory for each client, those of large files with one file for each.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from bench.bars import AtLeast
 from bench.works import KIB, MIB
@@ -38,6 +38,8 @@ class SmbRow:
     """What all clients do together in the last step."""
     unit: str
     protection: str = PLAIN
+    durability: str = "strict"
+    """Of Kyanite."""
     keeps: bool = False
     """All steps but the last are done once, in a directory that serves all rounds."""
     bars: tuple[AtLeast, ...] = ()
@@ -104,6 +106,20 @@ def _small_rows(clients: int, series: str) -> list[SmbRow]:
     ]
 
 
+def _flush_rows(rows: Sequence[SmbRow]) -> list[SmbRow]:
+    """The same, but what is written need not be on disk before a response, as with other servers."""
+    return [
+        replace(
+            row,
+            name=row.name.replace("/", "-flush/"),
+            title=f"{row.title}, durable at FLUSH",
+            durability="flush",
+            bars=_bars(1.0),
+        )
+        for row in rows
+    ]
+
+
 def _list_row() -> SmbRow:
     return SmbRow(
         name="smb-list-10000/1",
@@ -125,12 +141,17 @@ def _bars(times: float | None) -> tuple[AtLeast, ...]:
     return (AtLeast(times, "smbd"),) if times is not None else ()
 
 
+_PLAIN_ROWS = _large_rows("large", "256m", "256 MiB", 1, 0.8, 0.8, PLAIN)
+_SMALL_ROWS = _small_rows(1, "small")
+
 SMB_ROWS: tuple[SmbRow, ...] = (
-    *_large_rows("large", "256m", "256 MiB", 1, 0.8, 0.8, PLAIN),
+    *_PLAIN_ROWS,
+    *_flush_rows(_PLAIN_ROWS[:1]),
     *_large_rows("large", "256m-signed", "256 MiB, signed", 1, None, None, SIGNED),
     *_large_rows("large", "256m-encrypted", "256 MiB, encrypted", 1, 1.0, 1.0, ENCRYPTED),
     *_large_rows("middling", "32m", "32 MiB each", MANY_CLIENTS, 1.0, 1.0, PLAIN),
-    *_small_rows(1, "small"),
+    *_SMALL_ROWS,
+    *_flush_rows(_SMALL_ROWS[:1]),
     *_small_rows(MANY_CLIENTS, "few"),
     _list_row(),
 )

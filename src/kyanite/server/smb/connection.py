@@ -16,6 +16,7 @@ from kyanite.server.smb.limits import Limits, Stats
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import frame
 from kyanite.wire.smb2.body import Data
+from kyanite.wire.smb2.buffers import new_buffer
 from kyanite.wire.smb2.frame import PREFIX_BYTES
 from kyanite.wire.smb2.transport import ClientConnection, Connect
 
@@ -154,7 +155,7 @@ class SmbConnection(asyncio.BufferedProtocol):
             at += length
 
     def _begin(self, length: int, data: memoryview) -> None:
-        message = bytearray(length)
+        message = new_buffer(length)
         message[: len(data)] = data
         self._message, self._received_bytes = message, len(data)
 

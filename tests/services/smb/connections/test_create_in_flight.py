@@ -51,11 +51,3 @@ async def test_the_client_goes(smb: SmbService, gate: asyncio.Event) -> None:
     gate.set()
     await leaving
     assert await smb.handle_count() == 0
-
-
-async def test_a_session_has_so_many_opens_at_most(smb: SmbService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(create, "OPENS_MAX", 3)
-    client = await smb.connected()
-    statuses = [(await client.request(Command.CREATE, create_body(""))).status for _ in range(4)]
-    assert statuses == [Status.SUCCESS] * 3 + [Status.INSUFFICIENT_RESOURCES]
-    assert await smb.handle_count() == 3

@@ -37,6 +37,7 @@ INPUTS_PER_WORLD = 20_000
 INPUTS_PER_CONVERSATION = 60
 OF_OPENS = b"HOQMWJKC"
 """The letters of rows that end with the connection of a client."""
+ENDED_SECONDS = 20.0
 KEYS = (b"first key", b"second key")
 PERMANENT_TASKS = 4
 """This one, the delivery of breaks, and the end of sessions, which waits for notifications in a task of its own."""
@@ -157,13 +158,20 @@ async def _run_world(
             await asyncio.sleep(0)
         await talking
         for client in clients:
-            await client.lose()
+            await _lose(client, f"seed {seed}, conversation {number}")
             report.inputs += client.inputs
             report.closed += client.is_closed
             report.statuses.update(client.statuses)
         report.conversations += 1
         await _check_nothing_left(world, failures, f"seed {seed}, conversation {number}")
     await world.close()
+
+
+async def _lose(client: FuzzClient, name: str) -> None:
+    losing = asyncio.ensure_future(client.lose())
+    done, _ = await asyncio.wait((losing,), timeout=ENDED_SECONDS)
+    assert done, f"{name}: a request outlives its connection"
+    losing.result()
 
 
 async def _check_nothing_left(world: World, failures: Failures, name: str) -> None:
