@@ -1,5 +1,6 @@
 """An SMB service in memory: two accounts, the first of which has a share, and clients of hand-made messages."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,6 +62,16 @@ class SmbService:
 
     def require_encryption(self) -> None:
         self.environment = replace(self.environment, requires_encryption=True)
+        self._connect = None
+
+    def next_random_bytes(self, data: bytes) -> None:
+        """What the service gets when it wants so many random bytes the next time."""
+        pending = [data]
+
+        def random_bytes(count: int) -> bytes:
+            return pending.pop() if pending and count == len(data) else os.urandom(count)
+
+        self.environment = replace(self.environment, random_bytes=random_bytes)
         self._connect = None
 
     def answer_writes_early(self) -> None:

@@ -55,12 +55,14 @@ class SmbConnection(asyncio.BufferedProtocol):
         "_stranger_seconds",
         "_transport",
         "_unsent_at_tick",
+        "address",
     )
 
     _transport: asyncio.Transport
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self.address = ""
         self._client: ClientConnection | None = None
         self._partial = b""
         """The beginning of a prefix."""
@@ -84,12 +86,12 @@ class SmbConnection(asyncio.BufferedProtocol):
         limits = self._host.limits
         self._transport.set_write_buffer_limits(high=limits.unsent_bytes, low=limits.unsent_bytes // 4)
         _keep_alive(transport.get_extra_info("socket"))
+        peername = transport.get_extra_info("peername")
+        self.address = str(peername[0]) if isinstance(peername, tuple) else ""
         if not self._host.opened(self):
             self.abort()
             return
-        peername = transport.get_extra_info("peername")
-        address = str(peername[0]) if isinstance(peername, tuple) else ""
-        self._client = self._host.connect(self, address)
+        self._client = self._host.connect(self, self.address)
 
     def get_buffer(self, _sizehint: int) -> memoryview:
         if self._message is None:
