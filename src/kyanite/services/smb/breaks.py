@@ -55,12 +55,7 @@ class BreakDelivery:
     @property
     def is_pending(self) -> bool:
         """Whether breaks wait to be sent, as far as this process knows."""
-        for (
-            each
-        ) in self._stores.values():  # A generator would cost more, and this is asked for every response.
-            if each.is_pending:
-                return True
-        return False
+        return any(each.is_pending for each in self._stores.values())
 
     async def deliver(self) -> None:
         for each in list(self._stores.values()):
