@@ -54,9 +54,6 @@ def response(opened: Opened, wanted: CreateContexts) -> list[ResponseContext]:
 @contextmanager
 def begun(request: Request, create_guid: bytes) -> Iterator[None]:
     """While a CREATE is being carried out, the same one cannot be repeated."""
-    if not create_guid:
-        yield
-        return
     pending, key = request.environment.pending_creates, request.client.client_guid + create_guid
     if key in pending:
         is_repeated = request.header.flags & REPLAY
@@ -70,7 +67,7 @@ def begun(request: Request, create_guid: bytes) -> Iterator[None]:
 
 async def find_repeated(request: Request, wanted: CreateRequest, create_guid: bytes) -> Opened | None:
     """What a repeated CREATE has made the first time, if it has."""
-    if not create_guid or not request.header.flags & REPLAY:
+    if not request.header.flags & REPLAY:
         return None
     tree_connect, client_guid = request.tree, request.client.client_guid
 

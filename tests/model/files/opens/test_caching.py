@@ -34,6 +34,7 @@ from tests.model.files.opens.caching_clients import (
     oplock,
 )
 
+DELETE_ON_CLOSE = 0x1000
 ONE = "1.1"
 """The lease that ``lease`` makes if nothing else is said."""
 
@@ -111,6 +112,19 @@ def test_a_client_that_only_cached_its_handle_closes_it(clients: CachingClients)
     assert isinstance(clients.open(), Wait)
     clients.close(handle)
     clients.opened()
+
+
+@pytest.mark.parametrize(("held", "broken"), [("RH", ["RH>R"]), ("RWH", ["RWH>RH", "RH>R"]), ("R", [])])
+def test_an_open_that_deletes_the_file_at_its_end(
+    clients: CachingClients, held: str, broken: list[str]
+) -> None:
+    """A client that only caches its handle closes it, so that the file goes."""
+    clients.opened(lease(held))
+    for change in broken:
+        assert isinstance(clients.open(options=DELETE_ON_CLOSE), Wait)
+        assert clients.sent() == [Sent(ONE, change, True)]
+        clients.acknowledge(lease(held), change.split(">")[1])
+    clients.opened(options=DELETE_ON_CLOSE)
 
 
 @pytest.mark.parametrize(

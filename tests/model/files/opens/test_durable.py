@@ -93,13 +93,16 @@ def test_only_a_cached_handle_is_durable(
     assert clients.disconnect(handle) is is_durable
 
 
-def test_it_is_not_kept_if_its_client_did_not_want_that_or_deletes_the_file(clients: DurableClients) -> None:
-    assert not clients.disconnect(clients.opened(lease("RH")))
-    deleted = clients.opened(lease("RH", key=2), durable_seconds=60, options=0x1000, sharing=7)
-    assert not clients.disconnect(deleted)
-    marked = clients.opened(lease("RH", key=3), durable_seconds=60)
-    clients.share.mark("f")
-    assert not clients.disconnect(marked)
+def test_it_is_not_kept_if_its_client_did_not_want_that(clients: DurableClients) -> None:
+    assert not clients.disconnect(clients.opened(lease("RWH")))
+
+
+@pytest.mark.parametrize("options", [0, 0x1000])
+def test_it_is_not_kept_if_the_file_is_to_be_deleted(clients: DurableClients, options: int) -> None:
+    handle = clients.opened(lease("RH"), durable_seconds=60, options=options)
+    if not options:
+        clients.share.mark("f")
+    assert not clients.disconnect(handle)
 
 
 def test_it_is_not_kept_while_another_client_waits(clients: DurableClients) -> None:

@@ -1,7 +1,6 @@
 """Opening over SMB: finding, making or overwriting what a path names, and a handle of it, in one transaction."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -102,10 +101,9 @@ def _open(
         found.location.tree.id,
         present,
         Open(access, handle_request.share),
+        request,
         mask=handle_request.granted | (access_masks.WRITE_DATA if overwrites else 0),
-        own=request.caching.lease,
         overwrites=overwrites,
-        has_waited=request.has_waited,
     )
     if isinstance(left, Wait):
         return left
@@ -122,29 +120,38 @@ def _break_caches(
     share_id: int,
     present: OpenHandles | None,
     new: Open,
+    request: OpenRequest,
     *,
     mask: int,
-    own: bytes,
     overwrites: bool,
-    has_waited: bool,
 ) -> OpenHandles | Wait | None:
     """What is open when clients have given up what they cache: first the handles that forbid the new open."""
     if present is None or not present[0].grants:
         handles.check_sharing(present, new)
         return present
-    wait = Wait(handles.changed_topic(share_id, present[0].file_id))
-    break_grants = partial(caching.break_grants, own=own, opens_with=mask, has_waited=has_waited)
+    events = [Event.OVERWRITE if overwrites else Event.OPEN]
     if handles.is_forbidden(present, new):
-        broken = break_grants(tx, share_id, present, Event.SHARING_VIOLATION)
-        if broken.waits:
-            return wait
-        handles.check_sharing(broken.present, new)
-        if broken.present is None:
+        events.insert(0, Event.SHARING_VIOLATION)
+    if request.terms.deletes_on_close:
+        events.append(Event.RENAME_OR_DELETE)
+    left: OpenHandles | None = present
+    for event in events:
+        if left is None:
             return None
-        present = broken.present
-    event = Event.OVERWRITE if overwrites else Event.OPEN
-    broken = break_grants(tx, share_id, present, event)
-    return wait if broken.waits else broken.present
+        broken = caching.break_grants(
+            tx,
+            share_id,
+            left,
+            event,
+            request.caching.lease,
+            opens_with=mask,
+            has_waited=request.has_waited,
+        )
+        if broken.waits:
+            return Wait(handles.changed_topic(share_id, present[0].file_id))
+        left = broken.present
+        handles.check_sharing(left, new)
+    return left
 
 
 def _add(
