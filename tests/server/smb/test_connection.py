@@ -71,10 +71,10 @@ class Front:
         listener.close()
         for each in (ours, theirs):
             each.setblocking(False)
-        before = len(self.clients)
+        before, accepted = len(self.clients), self.server.stats.connections_total
         self.server.accept(theirs)
         async with asyncio.timeout(20):
-            while self.server.stats.connections_total <= before:
+            while self.server.stats.connections_total == accepted:
                 await asyncio.sleep(0)
         return (self.clients[-1] if len(self.clients) > before else None), ours
 
@@ -255,7 +255,7 @@ async def test_a_client_that_never_reads_is_disconnected() -> None:
 
 
 async def test_too_many_connections() -> None:
-    async with serving(connections=2) as front:
+    async with serving(connections=2, address_part=1) as front:
         ends: list[socket.socket] = []
         for expected in (True, True, False):
             client, connected = await front.connect()
@@ -264,6 +264,22 @@ async def test_too_many_connections() -> None:
         assert await receive(ends[-1], 1) == b""
         assert front.server.stats.connections_refused == 1
         for each in ends:
+            each.close()
+
+
+async def test_too_many_connections_of_one_address() -> None:
+    async with serving(connections=4) as front:
+        ends: list[socket.socket] = []
+        for expected in (True, True, False):
+            client, connected = await front.connect()
+            ends.append(connected)
+            assert (client is not None) == expected
+        ends[0].close()
+        async with asyncio.timeout(20):
+            await front.clients[0].is_lost.wait()
+        client, connected = await front.connect()
+        assert client is not None
+        for each in (*ends, connected):
             each.close()
 
 

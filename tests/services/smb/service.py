@@ -1,9 +1,12 @@
 """An SMB service in memory: two accounts, the first of which has a share, and clients of hand-made messages."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
+from kyanite.engine.api import Engine
 from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.extents.local.file_system import FileSystem
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 from kyanite.model import keys, settings
@@ -21,12 +24,14 @@ SHARE = "share"
 
 
 class SmbService:
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, *, engine: Engine | None = None, file_system: FileSystem | None = None
+    ) -> None:
         self.clock = Clock()
         self._folder = folder
         self.memberships = [LocalMembership(folder / "owners")]
-        self.extents = LocalExtents(folder, self.memberships[0])
-        self.engine = MemoryEngine(clock=self.clock)
+        self.extents = LocalExtents(folder, self.memberships[0], file_system=file_system)
+        self.engine = MemoryEngine(clock=self.clock) if engine is None else engine
         self.environment = SmbEnvironment(self._accounts(), self.clock, b"the server's id.")
         self._clients: list[RawClient] = []
         self._has_share = False
@@ -57,6 +62,21 @@ class SmbService:
 
     def require_encryption(self) -> None:
         self.environment = replace(self.environment, requires_encryption=True)
+        self._connect = None
+
+    def next_random_bytes(self, data: bytes) -> None:
+        """What the service gets when it wants so many random bytes the next time."""
+        pending = [data]
+
+        def random_bytes(count: int) -> bytes:
+            return pending.pop() if pending and count == len(data) else os.urandom(count)
+
+        self.environment = replace(self.environment, random_bytes=random_bytes)
+        self._connect = None
+
+    def answer_writes_early(self) -> None:
+        """Durability is promised at FLUSH only."""
+        self.environment = replace(self.environment, is_durable=False)
         self._connect = None
 
     def another_process(self) -> None:

@@ -29,6 +29,7 @@ from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, TreeConnect
 from kyanite.values import Instant
 from kyanite.wire.smb2.body import FileId
+from kyanite.wire.smb2.header import Command, Header
 from kyanite.wire.smb2.status import Status
 from tests.model.content.world import outcome
 
@@ -48,6 +49,7 @@ class FakeRequest:
         self.environment = environment
         self.open = opened
         self.message = memoryview(message)
+        self.header = Header(Command.CHANGE_NOTIFY, 1, credit_charge=1)
         self.is_waiting = asyncio.Event()
         self.at_close: Status | None = None
         self._interrupted: asyncio.Future[Any] | None = None
@@ -370,7 +372,7 @@ async def test_two_first_calls_at_once_make_one_watch(world: World) -> None:
     ("path", "access", "output", "status"),
     [
         ("f", 0x1, 1000, Status.INVALID_PARAMETER),
-        ("d", 0x1, 8 * 1024 * 1024 + 1, Status.INVALID_PARAMETER),
+        ("d", 0x1, 65_537, Status.INVALID_PARAMETER),
         ("d", 0x80, 1000, Status.ACCESS_DENIED),
     ],
 )
@@ -382,6 +384,15 @@ async def test_only_a_directory_that_the_handle_may_list_is_watched(
     with pytest.raises(Failed) as failure:
         await call
     assert failure.value.status is status
+
+
+async def test_two_first_calls_on_a_handle_that_was_closed_both_fail(world: World) -> None:
+    opened = await world.open()
+    await handle_lists.close_handles(world.engine, world.path("d"), recursive=False, handle_id=None)
+    for _, call in world.call(opened), world.call(opened):
+        with pytest.raises(Refused) as refusal:
+            await asyncio.wait_for(call, 5)
+        assert refusal.value.reason is Reason.HANDLE_CLOSED
 
 
 async def test_in_a_snapshot_nothing_changes(world: World) -> None:

@@ -4,11 +4,14 @@ import struct
 
 import pytest
 
-from kyanite.engine.api import Transaction
+from kyanite.engine.api import EngineBusy, EngineFull, Transaction
+from kyanite.engine.faulty import Call, Fail, FaultyEngine
+from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model.files import share_snapshots
 from kyanite.model.files.opens import handle_lists, handles
 from kyanite.model.files.tree import FilePath
 from kyanite.rules.byte_locks import Lock
+from kyanite.services.smb import close
 from kyanite.services.smb.close import close_opens
 from kyanite.services.smb.rename import set_disposition
 from kyanite.wire.smb2.status import Status
@@ -107,3 +110,35 @@ def test_a_client_goes_after_its_handles_or_its_share_have_gone(client: Client) 
     client.run(share_snapshots.delete(client.engine, SHARE, None))
     client.run(close_opens(opened[1:]))
     assert client.tree.opens == {}
+
+
+# --- A busy engine
+
+
+def test_a_close_that_fails_can_be_repeated() -> None:
+    memory = MemoryEngine()
+    Client(memory).make_file("f", b"12345")
+    engine = FaultyEngine(memory, {(Call.RUN, 2): Fail(EngineBusy("busy"))})
+    client = Client(engine)
+    opened = client.create("f").opened
+    with pytest.raises(EngineBusy):
+        client.close(opened)
+    assert client.tree.opens == {opened.id.volatile: opened}
+    assert client.close(opened)[0] is Status.SUCCESS
+    assert client.tree.opens == {}
+    assert not client.rows(b"Q")
+    engine.check_all_hit()
+
+
+def test_what_a_client_leaves_is_closed_when_the_engine_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(close, "_AGAIN_SECONDS", 0.001)
+    memory = MemoryEngine()
+    Client(memory).make_file("f", b"12345")
+    faults = {(Call.RUN, 2): Fail(EngineBusy("busy")), (Call.RUN, 4): Fail(EngineFull("full"))}
+    engine = FaultyEngine(memory, faults)
+    client = Client(engine)
+    opened = client.create("f", options=DELETE_ON_CLOSE).opened
+    client.run(close.close_opens([opened]))
+    engine.check_all_hit()
+    assert not client.rows(b"Q")
+    assert client.create("f").status is Status.OBJECT_NAME_NOT_FOUND

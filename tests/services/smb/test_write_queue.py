@@ -12,10 +12,12 @@ from kyanite.extents.api import Extent, Extents
 from kyanite.membership.api import Membership
 from kyanite.model.accounts import Store
 from kyanite.model.files import tree
+from kyanite.model.files.opens import handles
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Rights
-from kyanite.services.smb.pending_write import NewWrite, PendingWrites
+from kyanite.services.smb.pending_write import NewWrite, PendingWrite, PendingWrites
 from kyanite.services.smb.write_queue import WriteQueues, WriteTarget
+from kyanite.values import Instant
 from tests.model.content.world import outcome
 from tests.model.files.builders import SHARE, FileShare
 
@@ -29,7 +31,7 @@ class CountingEngine(MemoryEngine):
     """Counts transactions. One may be made to fail, or to wait for a future."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(clock=lambda: Instant(638_000_000_000_000_000))
         self.durable: list[bool] = []
         self.failure: Exception | None = None
         self.gate: asyncio.Future[None] | None = None
@@ -52,6 +54,7 @@ class HeldExtents:
     def __init__(self) -> None:
         self.puts: list[asyncio.Future[Extent]] = []
         self.sizes: list[int] = []
+        self.on_written: list[Callable[[], object] | None] = []
         self.committed: list[Extent] = []
         self.discarded: list[Extent] = []
 
@@ -59,7 +62,14 @@ class HeldExtents:
         self.sizes.append(len(data))
         put: asyncio.Future[Extent] = asyncio.get_running_loop().create_future()
         self.puts.append(put)
+        self.on_written.append(on_written)
         return await put
+
+    def write(self, number: int) -> None:
+        """The file has the bytes, and the disk has not."""
+        on_written = self.on_written[number]
+        assert on_written is not None
+        on_written()
 
     def finish(self, number: int) -> Extent:
         extent = Extent(bytes(16), number * MIB, self.sizes[number], 0)
@@ -95,6 +105,20 @@ class World:
         write = self.queues.write(self.target, new)
         self.pending.add(write)
         return write.done
+
+    def write_behind(self, offset: int, length: int, handle: int | None = None) -> PendingWrite:
+        new = NewWrite(handle or self.handle, offset, memoryview(bytes(length)), may_be_behind=True)
+        write = self.queues.write(self.target, new)
+        self.pending.add(write)
+        return write
+
+    @property
+    def unwritten(self) -> int:
+        """The handle that is marked."""
+        opened = outcome(
+            self.engine.read(lambda snap: handles.load_open_file(snap, self.share.id, self.file_id))
+        )
+        return 0 if opened is None else opened.unwritten
 
     @property
     def length(self) -> int:
@@ -262,5 +286,135 @@ def test_a_waiting_client_that_goes_does_not_stop_its_write() -> None:
         world.extents.finish(0)
         await done
         assert world.length == LARGE
+
+    run(body)
+
+
+# --- Answers before the commit
+
+
+def test_a_long_write_is_answered_when_a_file_has_its_bytes() -> None:
+    async def body(world: World) -> None:
+        write = world.write_behind(0, MIB + 1)
+        await let_run()
+        world.extents.write(0)
+        await let_run()
+        assert not write.answered.done()
+        world.extents.write(1)
+        await write.answered
+        assert (world.unwritten, write.done.done(), world.length) == (world.handle, False, 0)
+        world.extents.finish(0)
+        world.extents.finish(1)
+        await write.done
+        await let_run()
+        assert (world.unwritten, world.length) == (0, MIB + 1)
+        assert world.engine.durable == [False, True, False]
+
+    run(body)
+
+
+def test_a_short_write_is_answered_before_its_commit() -> None:
+    async def body(world: World) -> None:
+        write = world.write_behind(0, 10)
+        await write.answered
+        await world.pending.drained()
+        assert world.length == 10
+
+    run(body)
+
+
+def test_the_mark_stays_until_everything_that_was_answered_is_committed() -> None:
+    async def body(world: World) -> None:
+        first, second = world.write_behind(0, LARGE), world.write_behind(LARGE, LARGE)
+        await let_run()
+        world.extents.write(0)
+        world.extents.write(1)
+        await asyncio.wait([first.answered, second.answered])
+        world.extents.finish(0)
+        await first.done
+        await let_run()
+        assert world.unwritten == world.handle
+        world.extents.finish(1)
+        await second.done
+        await let_run()
+        assert world.unwritten == 0
+
+    run(body)
+
+
+def test_when_others_wait_the_next_writes_are_answered_when_they_are_committed() -> None:
+    async def body(world: World) -> None:
+        first, second = world.write_behind(0, LARGE), world.write_behind(LARGE, LARGE)
+        await let_run()
+        world.extents.write(0)
+        await first.answered
+
+        def want_flush(tx: Transaction) -> None:
+            opened = handles.load_open_file(tx, world.share.id, world.file_id)
+            assert opened is not None
+            handles.want_flush(tx, world.share.id, opened)
+
+        await world.engine.run(want_flush)
+        third = world.write_behind(2 * LARGE, LARGE)
+        world.extents.finish(0)
+        await first.done
+        await let_run()
+        world.extents.write(1)
+        world.extents.write(2)
+        await let_run()
+        assert (second.answered.done(), third.answered.done(), world.unwritten) == (False, False, 0)
+        world.extents.finish(1)
+        world.extents.finish(2)
+        await world.pending.drained()
+
+    run(body)
+
+
+def test_another_handle_is_not_answered_early_at_the_same_time() -> None:
+    async def body(world: World) -> None:
+        other = world.share.open("f", Rights.WRITE).id
+        first, second = world.write_behind(0, LARGE), world.write_behind(LARGE, LARGE, other)
+        await let_run()
+        world.extents.write(0)
+        world.extents.write(1)
+        await first.answered
+        await let_run()
+        assert not second.answered.done()
+        world.extents.finish(0)
+        world.extents.finish(1)
+        await second.answered
+        assert second.done.done()
+
+    run(body)
+
+
+def test_an_error_after_the_answer_is_kept_for_the_next_flush() -> None:
+    async def body(world: World) -> None:
+        write = world.write_behind(0, LARGE)
+        await let_run()
+        world.extents.write(0)
+        await write.answered
+        world.extents.puts[0].set_exception(EngineFull("no space"))
+        await world.pending.drained()
+        await let_run()
+        assert isinstance(world.pending.late_error, EngineFull)
+        assert world.unwritten == 0
+
+    run(body)
+
+
+def test_a_write_that_is_committed_before_its_mark_leaves_no_mark() -> None:
+    async def body(world: World) -> None:
+        gate = asyncio.get_running_loop().create_future()
+        write = world.write_behind(0, LARGE)
+        await let_run()
+        world.engine.gate = gate
+        world.extents.write(0)
+        world.extents.finish(0)
+        await let_run()
+        gate.set_result(None)
+        await write.done
+        await let_run()
+        assert world.unwritten == 0
 
     run(body)

@@ -67,7 +67,11 @@ class Worker:
             response_head.use_clock(lambda: unix_seconds(self.clock()))
         store = self.store_factory.open(self.clock)
         served = self._accounts(store)
-        ports = {at.getsockname()[1]: name for name, at in self.listeners.items()}
+        ports = {
+            at.getsockname()[1]: name
+            for name, at in self.listeners.items()
+            if SERVICES[name].load is not None
+        }
         dispatcher = Dispatcher(self._handlers(served, ports), ports)
         meter = None if self.config.admin_port is None else RequestMeter()
         server = FairServer(

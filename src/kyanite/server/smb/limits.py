@@ -8,6 +8,8 @@ class Limits:
     """Bounds on space and time. Every one of them holds for a single connection, except ``connections``."""
 
     connections: int = 10_000
+    address_part: float = 0.5
+    """How much of ``connections`` one address may have."""
     unsent_bytes: int = 16 * 1024 * 1024
     """When the client has so much to read, nothing more is received from it."""
     logon_seconds: float = 45.0

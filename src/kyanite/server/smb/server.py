@@ -6,6 +6,7 @@ It knows nothing of storage or of what messages mean: ``connect`` makes the othe
 import asyncio
 import logging
 import socket
+from collections import Counter
 from collections.abc import Callable
 
 from kyanite.server.smb.connection import SmbConnection
@@ -29,6 +30,7 @@ class SmbServer:
         self._ticked_at = self._loop.time()
         self._ticking = self._loop.call_later(limits.tick_seconds, self._tick)
         self._connections: set[SmbConnection] = set()
+        self._by_address: Counter[str] = Counter()
         self._arriving: set[asyncio.Task[object]] = set()
         """Connections that were accepted and are not open yet."""
         self._ending: set[asyncio.Task[None]] = set()
@@ -75,15 +77,24 @@ class SmbServer:
 
     def opened(self, connection: SmbConnection) -> bool:
         self._connections.add(connection)
+        self._by_address[connection.address] += 1
         self.stats.connections_total += 1
         self.stats.connections_open += 1
-        if len(self._connections) <= self.limits.connections and not self._is_stopping:
+        limit, of_address = self.limits.connections, self._by_address[connection.address]
+        if (
+            len(self._connections) <= limit
+            and of_address <= max(limit * self.limits.address_part, 1)
+            and not self._is_stopping
+        ):
             return True
         self.stats.connections_refused += 1
         return False
 
     def closed(self, connection: SmbConnection, client: ClientConnection | None) -> None:
         self._connections.discard(connection)
+        self._by_address[connection.address] -= 1
+        if not self._by_address[connection.address]:
+            del self._by_address[connection.address]
         self.stats.connections_open -= 1
         self._on_count()
         if client is not None:

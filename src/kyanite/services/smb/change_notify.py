@@ -2,6 +2,7 @@
 
 from kyanite.engine.api import Snapshot
 from kyanite.model.files.opens import handles
+from kyanite.services.smb.handler_checks import check_access, check_size
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open
 from kyanite.services.smb.watch import Outcome, Watch
@@ -10,17 +11,15 @@ from kyanite.wire.smb2.body import encode_output
 from kyanite.wire.smb2.status import Status
 
 _LIST_DIRECTORY = 0x1
-_OUTPUT_BYTES_MAX = 8 * 1024 * 1024
-"""What NEGOTIATE calls MaxTransactSize."""
 
 
 async def change_notify(request: Request) -> Answer:
     call = wire.decode(request.message)
     opened = request.open
-    if not opened.is_directory or call.output_bytes > _OUTPUT_BYTES_MAX:
+    check_size(request, call.output_bytes)
+    if not opened.is_directory:
         raise Failed(Status.INVALID_PARAMETER)
-    if not opened.access & _LIST_DIRECTORY:
-        raise Failed(Status.ACCESS_DENIED)
+    check_access(opened, _LIST_DIRECTORY)
     watch = await _watch(request, opened, call)
     if opened.snapshot is None:
         await _catch_up(request, opened)
@@ -44,9 +43,10 @@ async def _wait(request: Request, watch: Watch, output_bytes: int) -> Outcome:
 
 async def _watch(request: Request, opened: Open, call: wire.ChangeNotifyRequest) -> Watch:
     """The watch of the handle, as its first call made it."""
-    if opened.watch is not None:
-        await opened.watch.started
-        return opened.watch
+    while opened.watch is not None:
+        watch = opened.watch
+        if await watch.started:
+            return watch
     opened.watch = watch = Watch(
         opened.file_id,
         opened.handle_id,
@@ -63,9 +63,9 @@ async def _watch(request: Request, opened: Open, call: wire.ChangeNotifyRequest)
             )
     except BaseException:
         opened.watch = None
-        watch.started.cancel()
+        watch.started.set_result(False)
         raise
-    watch.started.set_result(None)
+    watch.started.set_result(True)
     return watch
 
 

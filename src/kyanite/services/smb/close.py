@@ -1,9 +1,11 @@
 """CLOSE (MS-SMB2 §3.3.5.10), and closing what a client leaves open when it goes."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TypeVar
 
-from kyanite.engine.api import Transaction
+from kyanite.engine.api import Engine, EngineBusy, EngineError, EngineFull, Transaction
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens import closing, durable
 from kyanite.model.files.opens.closing import Closed
@@ -15,6 +17,9 @@ from kyanite.services.smb.state import Open, TreeConnect
 from kyanite.wire.smb2 import close as codec
 from kyanite.wire.smb2.close import ClosedFile
 
+T = TypeVar("T")
+_AGAIN_SECONDS = 1.0
+
 
 async def close(request: Request) -> Answer:
     wants_attributes = codec.decode_close(request.message).wants_attributes
@@ -23,10 +28,18 @@ async def close(request: Request) -> Answer:
 
 
 async def close_open(opened: Open, *, wants_entry: bool = False) -> Entry | None:
-    """Close one open as its client does, and forget it. What it was, if wanted."""
+    """Close one open as its client does, and forget it; if the engine fails, it stays open. What it was, if wanted."""
     _forget(opened)
     if opened.tree.share is None:
         return None
+    try:
+        return await _closed(opened, wants_entry=wants_entry)
+    except EngineError:
+        opened.tree.opens[opened.id.volatile] = opened
+        raise
+
+
+async def _closed(opened: Open, *, wants_entry: bool) -> Entry | None:
     await opened.writes.drained()
     engine = opened.tree.account.store.engine
     if opened.snapshot is not None:
@@ -75,13 +88,22 @@ async def close_opens(opens: Iterable[Open], *, keeps_durable: bool = False) -> 
             some = [(one.file_id, one.handle_id) for one in part]
             kept = [(one.file_id, one.handle_id) for one in part if keeps_durable and one.is_durable]
             if kept:
-                kept = await engine.run(
-                    partial(_disconnect, tree_connect=tree_connect, opens=kept), durable=False
+                kept = await _run_at_last(
+                    engine, partial(_disconnect, tree_connect=tree_connect, opens=kept), durable=False
                 )
                 some = [each for each in some if each not in kept]
             body = partial(_close_some, tree_connect=tree_connect, opens=some)
-            if not await engine.run(partial(body, may_delete=False), durable=False):
-                await engine.run(partial(body, may_delete=True))
+            if not await _run_at_last(engine, partial(body, may_delete=False), durable=False):
+                await _run_at_last(engine, partial(body, may_delete=True), durable=True)
+
+
+async def _run_at_last(engine: Engine, body: Callable[[Transaction], T], *, durable: bool) -> T:
+    """Run the body, however long the engine is busy or the disk full: no client is there that could try again."""
+    while True:
+        try:
+            return await engine.run(body, durable=durable)
+        except (EngineBusy, EngineFull):
+            await asyncio.sleep(_AGAIN_SECONDS)
 
 
 def _disconnect(

@@ -1,8 +1,6 @@
 """READ (MS-SMB2 §3.3.5.12)."""
 
 import asyncio
-import ctypes
-from collections.abc import Callable
 from functools import partial
 
 from kyanite.engine.api import Snapshot
@@ -16,6 +14,7 @@ from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open
 from kyanite.wire.smb2 import read_write
 from kyanite.wire.smb2.body import Data
+from kyanite.wire.smb2.buffers import new_buffer
 from kyanite.wire.smb2.status import Status
 
 OFFSET_MAX = (1 << 63) - 1
@@ -59,7 +58,7 @@ async def _read(opened: Open, offset: int, length: int) -> Data:
                     return b""
                 if len(planned.parts) == 1 and isinstance(part := planned.parts[0], bytes):
                     return part
-                buffer = memoryview(_new_buffer(None, length))
+                buffer = memoryview(new_buffer(length))
             filled += await _fill(store.extents, planned.parts, buffer[filled:])
         finally:
             pin.release()
@@ -97,9 +96,3 @@ async def _fill(extents: Extents, parts: list[PlanPart], buffer: memoryview) -> 
                 since_pause = 0
                 await asyncio.sleep(0)
     return filled
-
-
-_new_buffer: Callable[[None, int], bytearray] = ctypes.pythonapi.PyByteArray_FromStringAndSize
-"""A buffer that is not cleared, as ``bytearray`` would do: all of it is read into, or it is not used."""
-_new_buffer.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t)  # type: ignore[attr-defined]
-_new_buffer.restype = ctypes.py_object  # type: ignore[attr-defined]

@@ -50,7 +50,8 @@ class Watch:
         self.handle_id = handle_id
         self.first_number = 0
         """The number of the first change that it is about."""
-        self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.started: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        """Whether it is a watch: the first call of the handle may fail."""
         self._buffer_bytes = min(buffer_bytes, REMEMBERED_BYTES_MAX)
         self._filter = completion_filter
         self._watches_tree = watches_tree

@@ -301,6 +301,16 @@ async def test_what_is_done_cannot_be_cancelled(smb: SmbService, monkeypatch: py
     assert client.transport.sent.empty()
 
 
+async def test_a_chain_ends_when_the_client_is_gone(smb: SmbService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its requests would wait, for an oplock that no client gives up any more."""
+    Waits(monkeypatch, Command.CREATE)
+    client = await connected(smb)
+    client.give(joined(client, *[(Command.CREATE, create_body("") + bytes(7), 0)] * 3))
+    assert statuses(await client.next()) == [Status.PENDING]
+    async with asyncio.timeout(5):
+        await client.leave()
+
+
 async def test_closing_ends_what_waits(smb: SmbService, monkeypatch: pytest.MonkeyPatch) -> None:
     Waits(monkeypatch)
     client = await connected(smb)

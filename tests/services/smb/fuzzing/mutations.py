@@ -9,20 +9,11 @@ Mutation = Callable[[Chance, bytearray], None]
 
 _SMALL = (0, 1, 2, 3, 7, 8, 9, 0x40, 0x48, 0x50, 0x60, 0x70, 0x7F, 0x80, 0xFF)
 _NUMBERS = (*_SMALL, 0x100, 0x7FFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0xFFFFFFFF)
-_HEADER_FIELDS = (
-    (4, 2),
-    (6, 2),
-    (8, 4),
-    (12, 2),
-    (14, 2),
-    (16, 4),
-    (20, 4),
-    (24, 8),
-    (32, 4),
-    (36, 4),
-    (40, 8),
-)
+_HEADER_FIELDS = ((8, 4), (12, 2), (14, 2), (16, 4), (32, 4), (36, 4), (40, 8))
 """Where each begins, and its size."""
+_CLOSING_FIELDS = ((0, 4), (4, 2), (6, 2), (20, 4), (24, 8))
+"""The server closes the connection if one of these is wrong, so that they are changed less often."""
+_HEADER_BYTES = 64
 
 
 def _number(chance: Chance, size: int, near: int) -> int:
@@ -44,7 +35,7 @@ def _number(chance: Chance, size: int, near: int) -> int:
 
 
 def _header_field(chance: Chance, message: bytearray) -> None:
-    at, size = chance.choice(_HEADER_FIELDS)
+    at, size = chance.choice(_HEADER_FIELDS if chance.random() < 0.9 else _CLOSING_FIELDS)
     if at + size <= len(message):
         old = int.from_bytes(message[at : at + size], "little")
         message[at : at + size] = _number(chance, size, old).to_bytes(size, "little")
@@ -67,12 +58,19 @@ def _body_field(chance: Chance, message: bytearray) -> None:
     message[at : at + size] = _number(chance, size, near).to_bytes(size, "little")
 
 
+def _somewhere(chance: Chance, message: bytearray) -> int:
+    """Most often behind the header."""
+    if len(message) <= _HEADER_BYTES + 2 or chance.random() < 0.1:
+        return chance.randrange(len(message))
+    return chance.randrange(_HEADER_BYTES + 2, len(message))
+
+
 def _byte(chance: Chance, message: bytearray) -> None:
-    message[chance.randrange(len(message))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.getrandbits(8)))
+    message[_somewhere(chance, message)] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.getrandbits(8)))
 
 
 def _cut(chance: Chance, message: bytearray) -> None:
-    del message[chance.randrange(len(message)) :]
+    del message[_somewhere(chance, message) :]
 
 
 def _extend(chance: Chance, message: bytearray) -> None:
@@ -82,7 +80,7 @@ def _extend(chance: Chance, message: bytearray) -> None:
 def _repeat_part(chance: Chance, message: bytearray) -> None:
     start = chance.randrange(len(message))
     piece = bytes(message[start : start + chance.randint(1, 32)])
-    at = chance.randrange(len(message))
+    at = _somewhere(chance, message)
     message[at:at] = piece
 
 
@@ -95,13 +93,13 @@ def _next_command(chance: Chance, message: bytearray) -> None:
 
 MUTATIONS: tuple[tuple[Mutation, int], ...] = (
     (_header_field, 20),
-    (_header_flag, 8),
+    (_header_flag, 5),
     (_body_field, 50),
     (_byte, 10),
     (_cut, 8),
     (_extend, 4),
     (_repeat_part, 4),
-    (_next_command, 3),
+    (_next_command, 1),
 )
 """And how often each of them happens."""
 _ALL = [each for each, _ in MUTATIONS]

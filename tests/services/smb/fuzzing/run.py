@@ -37,9 +37,12 @@ INPUTS_PER_WORLD = 20_000
 INPUTS_PER_CONVERSATION = 60
 OF_OPENS = b"HOQMWJKC"
 """The letters of rows that end with the connection of a client."""
+ENDED_SECONDS = 20.0
+NOW = instant_from_unix_seconds(SNAPSHOT_SECOND)
 KEYS = (b"first key", b"second key")
-PERMANENT_TASKS = 4
-"""This one, the delivery of breaks, and the end of sessions, which waits for notifications in a task of its own."""
+PERMANENT_TASKS = 7
+"""This one, and for each worker the delivery of breaks, and the end of sessions, which waits for notifications in a
+task of its own."""
 _KEY = ShareKey("acme", SHARE)
 
 
@@ -66,16 +69,30 @@ class Failures(logging.Handler):
         self.found.append(f"{context.get('message')}: {context.get('exception')!r}")
 
 
+class Worker:
+    """What would be a process of its own."""
+
+    def __init__(self, folder: Path, engine: MemoryEngine) -> None:
+        self._membership = LocalMembership(folder / "owners")
+        self._extents = LocalExtents(folder, self._membership)
+        account = Account("acme", KEYS, Store(engine, self._extents, self._membership))
+        self.connect = smb_service(SmbEnvironment({"acme": account}, lambda: NOW, bytes(16)))
+
+    async def close(self) -> None:
+        await self._extents.close()
+        self._membership.close()
+
+
 class World:
-    """A store with one share."""
+    """A store with one share, and two workers."""
 
     def __init__(self, folder: Path) -> None:
-        now = instant_from_unix_seconds(SNAPSHOT_SECOND)
-        self.engine = MemoryEngine(clock=lambda: now)
-        self.membership = LocalMembership(folder / "owners")
-        self.extents = LocalExtents(folder, self.membership)
-        account = Account("acme", KEYS, Store(self.engine, self.extents, self.membership))
-        self.environment = SmbEnvironment({"acme": account}, lambda: now, bytes(16))
+        self.engine = MemoryEngine(clock=lambda: NOW)
+        self._workers = [Worker(folder, self.engine) for _ in range(2)]
+
+    def connect(self, client: FuzzClient, address: str) -> ServerInMemory:
+        worker = self._workers[sum(address.encode()) % 2]
+        return ServerInMemory(worker.connect, client, address)
 
     async def prepare(self) -> None:
         await share.create(self.engine, _KEY, {}, ShareSettings(), directory.create_root)
@@ -111,8 +128,8 @@ class World:
 
     async def close(self) -> None:
         await self.engine.close()
-        await self.extents.close()
-        self.membership.close()
+        for worker in self._workers:
+            await worker.close()
 
 
 async def run(folder: Path, *, seed: int, inputs: int, mutation_rate: float) -> Report:
@@ -137,18 +154,15 @@ async def _run_world(
 ) -> None:
     world = World(folder)
     await world.prepare()
-    connect = smb_service(world.environment)
-
-    def in_memory(client: FuzzClient, address: str) -> ServerInMemory:
-        return ServerInMemory(connect, client, address)
-
     until = min(inputs, report.inputs + INPUTS_PER_WORLD)
     while report.inputs < until:
         number = report.conversations
         chance = random.Random(f"{seed}/{number}")
         clients = [
-            FuzzClient("acme", KEYS, partial(in_memory, address=f"{number}-{each}"), chance, mutation_rate)
-            for each in range(chance.choice((1, 1, 2)))
+            FuzzClient(
+                "acme", KEYS, partial(world.connect, address=f"{number}-{each}"), chance, mutation_rate
+            )
+            for each in range(chance.choice((1, 2, 3)))
         ]
         talking = asyncio.gather(*(each.converse(INPUTS_PER_CONVERSATION) for each in clients))
         while not talking.done():
@@ -157,13 +171,20 @@ async def _run_world(
             await asyncio.sleep(0)
         await talking
         for client in clients:
-            await client.lose()
+            await _lose(client, f"seed {seed}, conversation {number}")
             report.inputs += client.inputs
             report.closed += client.is_closed
             report.statuses.update(client.statuses)
         report.conversations += 1
         await _check_nothing_left(world, failures, f"seed {seed}, conversation {number}")
     await world.close()
+
+
+async def _lose(client: FuzzClient, name: str) -> None:
+    losing = asyncio.ensure_future(client.lose())
+    done, _ = await asyncio.wait((losing,), timeout=ENDED_SECONDS)
+    assert done, f"{name}: a request outlives its connection"
+    losing.result()
 
 
 async def _check_nothing_left(world: World, failures: Failures, name: str) -> None:

@@ -316,6 +316,17 @@ async def test_a_previous_session_of_a_dead_process(smb: SmbService) -> None:
     assert (await other.log_on(previous=12345)).status is Status.SUCCESS
 
 
+async def test_two_sessions_never_have_one_id(smb: SmbService) -> None:
+    """Ids are random. A client that gets one that is in use has to try again."""
+    client = await smb.connected()
+    smb.another_process()
+    smb.next_random_bytes(client.session_id.to_bytes(4, "little"))
+    other = await smb.negotiated()
+    assert (await other.log_on()).status is Status.INSUFFICIENT_RESOURCES
+    assert (await other.log_on()).status is Status.SUCCESS
+    assert await is_alive(client)
+
+
 async def test_sessions_leave_no_rows(smb: SmbService) -> None:
     client = await smb.connected()
     assert len(await smb.rows(b"Y")) == len(await smb.rows(b"Z")) == 1

@@ -126,6 +126,8 @@ class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
     ``write_behind.py``."""
     is_flush_wanted: bool = False
     """Whether others wait for these WRITEs."""
+    flushed_at: Instant = Instant(0)
+    """When others that had waited for such WRITEs could go on."""
 
     @property
     def directory_id(self) -> int:

@@ -47,9 +47,16 @@ def load(snap: Snapshot, session_id: int) -> SessionRecord | None:
     return None if stored is None else decode_session(stored)
 
 
-def add(tx: Transaction, session_id: int, record: SessionRecord) -> None:
+def add(tx: Transaction, session_id: int, record: SessionRecord, is_alive: Callable[[bytes], bool]) -> bool:
+    """False if another session has this id."""
+    present = load(tx, session_id)
+    if present is not None:
+        if is_alive(present.owner):
+            return False
+        remove(tx, session_id)
     tx.put(keys.smb_session(session_id), encode(record))
     tx.put(keys.smb_session_of_owner(record.owner, session_id), b"")
+    return True
 
 
 def remove(tx: Transaction, session_id: int) -> None:

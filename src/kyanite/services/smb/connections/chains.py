@@ -130,6 +130,8 @@ class Chain:
         began_at = 0.0 if on_completed is None else monotonic()
         last = len(self._parts) - 1
         for number, (header, message) in enumerate(self._parts):
+            if number and not self._host.is_alive():
+                break  # What the client still wanted does not begin: it could wait, and no one would end that.
             self._is_last = number == last
             request = PartRequest(self._environment, self._host, self, header, message, self._encrypted_by)
             self._request = request

@@ -18,6 +18,9 @@ from kyanite.services.smb.sessions.sealed_keys import SealedKeys
 from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.state import Session
 
+SESSIONS_MAX = 65_536
+"""Of all clients of this process."""
+
 _AGAIN_SECONDS = 1.0
 """Notifications may be lost."""
 _LONGEST_SECONDS = 10.0
@@ -47,11 +50,13 @@ class SessionRegistry:
         self._followed: dict[int, asyncio.Task[None]] = {}
         """The tasks that wait for other processes, by the engines of their stores."""
 
-    async def add(self, host: SessionHost, session: Session) -> None:
+    async def add(self, host: SessionHost, session: Session) -> bool:
+        """False if there are too many, or another session has the same id."""
+        if len(self._local) >= SESSIONS_MAX or session.id in self._local:
+            return False
         store = session.account.store
         if id(store.engine) not in self._followed:
             self._followed[id(store.engine)] = asyncio.get_running_loop().create_task(self._follow(store))
-        self._local[session.id] = host, session
         security = session.security
         assert security is not None
         record = SessionRecord(
@@ -62,7 +67,12 @@ class SessionRegistry:
             security.cipher,
             self._sealed_keys.seal(security.signing_key),
         )
-        await store.engine.run(partial(sessions.add, session_id=session.id, record=record), durable=False)
+        self._local[session.id] = host, session
+        add = partial(sessions.add, session_id=session.id, record=record, is_alive=store.membership.is_alive)
+        if await store.engine.run(add, durable=False):
+            return True
+        del self._local[session.id]
+        return False
 
     async def remove(self, session: Session) -> None:
         if self._local.pop(session.id, None) is not None:

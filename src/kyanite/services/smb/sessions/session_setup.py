@@ -80,9 +80,11 @@ def _pending_logon(request: PartRequest) -> PendingLogon:
 
 
 def _new_session_id(request: PartRequest) -> int:
+    """Random, so that the workers need not agree on it. Some clients keep 32 bits of it only, as Samba's ids have."""
+    state = request.client.state
     while True:
-        session_id = int.from_bytes(request.environment.random_bytes(8), "little")
-        if session_id and session_id + 1 < 1 << 64:
+        session_id = int.from_bytes(request.environment.random_bytes(4), "little")
+        if 0 < session_id < 0xFFFFFFFF and session_id not in state.sessions.keys() | state.logons.keys():
             return session_id
 
 
@@ -116,7 +118,8 @@ async def _succeed(
     registry = request.client.registry
     if setup.previous_session_id not in (0, made.id):
         await registry.end(setup.previous_session_id, made.account)
-    await registry.add(request.client, made)
+    if not await registry.add(request.client, made):
+        raise Failed(Status.INSUFFICIENT_RESOURCES)
     request.client.state.sessions[made.id] = made
     request.found_session = made
     request.signed_by = made.security
