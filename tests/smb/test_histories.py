@@ -20,9 +20,11 @@ FILES = ("one", "two", "three")
 READ, WRITE = Kind.READ, Kind.WRITE
 
 
-def test_clients_of_both_protocols(tmp_path: Path) -> None:
+@pytest.mark.parametrize("durability", ["strict", "flush"])
+def test_clients_of_both_protocols(tmp_path: Path, durability: str) -> None:
     history = History()
-    with ServerProcess("--workers", "3", location=tmp_path) as server:
+    options = ("--workers", "3", "--smb-durability", durability)
+    with ServerProcess(*options, location=tmp_path) as server:
         share = KyaniteShare(server, "share")
         for file in FILES:
             share.put(file, bytes(BYTES))

@@ -108,6 +108,16 @@ async def test_a_lock_of_the_same_handle_comes_after_its_writes(world: World) ->
     assert data_of(await client.read(opened, 0, len(DATA))) == DATA
 
 
+async def test_a_lock_that_is_first_after_all_refuses_the_write(world: World) -> None:
+    """It is taken after the WRITE was checked, and before others had to wait for what is answered early."""
+    client, other = await world.connect(), await world.connect()
+    opened, opened_by_other = await client.open("f"), await other.open("f")
+    client.raw.give(client.raw.message(Command.WRITE, write_body(opened, 0, b"x")))
+    other.raw.give(other.raw.message(Command.LOCK, lock_body(opened_by_other, (0, 1, EXCLUSIVE_AT_ONCE))))
+    assert await next_status(other) is Status.SUCCESS
+    assert await next_status(client) is Status.FILE_LOCK_CONFLICT
+
+
 @pytest.mark.parametrize(("flags", "options"), [(1, 0), (0, WRITE_THROUGH)], ids=["flag", "option"])
 async def test_a_client_that_wants_it_on_disk_waits(world: World, flags: int, options: int) -> None:
     client = await world.connect()

@@ -52,15 +52,27 @@ def violations(history: History, first_value: int) -> list[str]:
     for access in history.accesses:
         by_file[access.file].append(access)
     found = [
-        f"{file}: no order explains {_text_of(accesses)}"
+        f"{file}: no order explains {_text_of(accesses, first_value)}"
         for file, accesses in by_file.items()
         if not is_linearisable(accesses, first_value)
     ]
     return found + list(_excluded(history.holdings)) + list(_forbidden(history))
 
 
-def _text_of(accesses: Sequence[Access]) -> str:
-    return "; ".join(str(each) for each in sorted(accesses, key=lambda each: each.began_at)[:40])
+def _text_of(accesses: Sequence[Access], first_value: int) -> str:
+    """The first read that makes it impossible, and what happened around it."""
+    reads = sorted((each for each in accesses if each.kind is Kind.READ), key=lambda each: each.ended_at)
+    writes = [each for each in accesses if each.kind is Kind.WRITE]
+    count = next(
+        number + 1
+        for number in range(len(reads))
+        if not is_linearisable([*writes, *reads[: number + 1]], first_value)
+    )
+    culprit = reads[count - 1]
+    before = sorted(
+        (each for each in accesses if each.began_at < culprit.ended_at), key=lambda each: each.ended_at
+    )
+    return f"{culprit}\n after " + "\n  ".join(str(each) for each in before[-25:])
 
 
 def is_linearisable(accesses: Sequence[Access], first_value: int) -> bool:

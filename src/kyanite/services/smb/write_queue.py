@@ -235,10 +235,18 @@ class _WriteBehind:
             self._queue.start(self._unmark(handle_id))
 
     async def _mark(self) -> None:
+        """Mark the handle, unless a lock was taken since its WRITEs were checked: from now on others wait."""
         target, handle_id = self._queue.target, self._handle_id
+        own = [
+            each for each in self._queue.uncommitted if each.is_written and each.new.handle_id == handle_id
+        ]
 
         def body(tx: Transaction) -> bool:
-            return write_behind.begin(tx, target.share_id, target.file_id, handle_id)
+            share_tree, file_id = target.load_tree(tx), target.file_id
+            return all(
+                data.can_write_behind(tx, share_tree, file_id, handle_id, new.offset, len(new.data))
+                for new in (each.new for each in own)
+            ) and write_behind.begin(tx, target.share_id, file_id, handle_id)
 
         try:
             self._is_marked = await target.store.engine.run(body, durable=False)
@@ -247,8 +255,8 @@ class _WriteBehind:
         if not self._is_marked:
             self._handle_id = 0
             return
-        for write in self._queue.uncommitted:
-            if write.is_written:
+        for write in own:
+            if not write.done.done():
                 self._answer(write)
         self.end_if_committed()
 
