@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PACKAGES = "samba, smbclient and samba-testsuite"
+PACKAGES = "samba, samba-vfs-modules, smbclient and samba-testsuite"
 HOST = "127.0.0.1"
 _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin"])
 

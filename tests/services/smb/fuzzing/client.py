@@ -28,6 +28,9 @@ _WEIGHTS = [weight for _, weight in REQUESTS.values()]
 _PIPE_COMMANDS = (Command.WRITE, Command.READ, Command.IOCTL, Command.CREATE)
 _PIPE_WEIGHTS = [30 if command in _PIPE_COMMANDS else 1 for command in REQUESTS]
 _OPENS_MAX = 50
+_ENCRYPT_DATA = 4
+_LOST_REQUESTS = 5
+"""Of a client that is not logged on, or not connected to a share."""
 SMB1_NEGOTIATE = b"\xffSMB\x72" + bytes(27) + b"\0" + struct.pack("<H", 11) + b"\2SMB 2.???\0"
 
 
@@ -120,7 +123,7 @@ class FuzzClient:
     async def converse(self, length: int) -> None:
         """Log on, connect to a share, and send so many requests; fewer if the server closes the connection."""
         await self._begin()
-        for _ in range(length):
+        for _ in range(length if self._known else _LOST_REQUESTS):
             if self.is_closed or self._has_logged_off:
                 return
             await self._request()
@@ -174,6 +177,9 @@ class FuzzClient:
         self._session_id = session_id
         token, session_key = logon.authenticate(body[8:], self._user, self._keys[0])
         await self._send_setup(Command.SESSION_SETUP, session_setup(token, signs=self._signs), session_key)
+        found = self._last(Command.SESSION_SETUP)
+        if found is not None and found[0].status == Status.SUCCESS and found[1][2] & _ENCRYPT_DATA:
+            self._encrypts = True
 
     def _use_keys(self, session_key: bytes) -> None:
         keys = crypto.session_keys(self._dialect, session_key, self._hash, self._cipher)

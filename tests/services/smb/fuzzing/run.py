@@ -5,6 +5,7 @@ import gc
 import logging
 import random
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,11 +34,13 @@ from tests.services.smb.fuzzing.client import FuzzClient
 from tests.services.smb.fuzzing.requests import SHARE, SNAPSHOT_SECOND
 from tests.services.smb.fuzzing.servers import ServerInMemory
 
-INPUTS_PER_WORLD = 20_000
+INPUTS_PER_WORLD = 1_000
 INPUTS_PER_CONVERSATION = 60
 OF_OPENS = b"HOQMWJKC"
 """The letters of rows that end with the connection of a client."""
 ENDED_SECONDS = 20.0
+OPTIONS: Sequence[Mapping[str, Any]] = ({}, {"is_durable": False}, {}, {"requires_encryption": True})
+"""Of the servers, one after the other."""
 NOW = instant_from_unix_seconds(SNAPSHOT_SECOND)
 KEYS = (b"first key", b"second key")
 PERMANENT_TASKS = 7
@@ -49,6 +52,7 @@ _KEY = ShareKey("acme", SHARE)
 @dataclass
 class Report:
     inputs: int = 0
+    worlds: int = 0
     conversations: int = 0
     closed: int = 0
     """Conversations that the server ended."""
@@ -72,11 +76,13 @@ class Failures(logging.Handler):
 class Worker:
     """What would be a process of its own."""
 
-    def __init__(self, folder: Path, engine: MemoryEngine) -> None:
+    def __init__(self, folder: Path, engine: MemoryEngine, options: Mapping[str, Any]) -> None:
         self._membership = LocalMembership(folder / "owners")
         self._extents = LocalExtents(folder, self._membership)
         account = Account("acme", KEYS, Store(engine, self._extents, self._membership))
-        self.connect = smb_service(SmbEnvironment({"acme": account}, lambda: NOW, bytes(16)))
+        self.connect = smb_service(
+            SmbEnvironment({"acme": account}, lambda: NOW, bytes(16), secret=bytes(32), **options)
+        )
 
     async def close(self) -> None:
         await self._extents.close()
@@ -86,9 +92,9 @@ class Worker:
 class World:
     """A store with one share, and two workers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, options: Mapping[str, Any]) -> None:
         self.engine = MemoryEngine(clock=lambda: NOW)
-        self._workers = [Worker(folder, self.engine) for _ in range(2)]
+        self._workers = [Worker(folder, self.engine, options) for _ in range(2)]
 
     def connect(self, client: FuzzClient, address: str) -> ServerInMemory:
         worker = self._workers[sum(address.encode()) % 2]
@@ -152,7 +158,8 @@ async def run(folder: Path, *, seed: int, inputs: int, mutation_rate: float) -> 
 async def _run_world(
     folder: Path, seed: int, inputs: int, mutation_rate: float, report: Report, failures: Failures
 ) -> None:
-    world = World(folder)
+    world = World(folder, OPTIONS[report.worlds % len(OPTIONS)])
+    report.worlds += 1
     await world.prepare()
     until = min(inputs, report.inputs + INPUTS_PER_WORLD)
     while report.inputs < until:
