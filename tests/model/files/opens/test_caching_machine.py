@@ -155,7 +155,7 @@ class Clients(RuleBasedStateMachine):
             return
         rules = [grants.rule_of(each, self.clients.now) for each in present[0].grants]
         for each in rules:
-            if each.state & Caching.WRITE and not each.is_breaking:
+            if each.state & Caching.WRITE:
                 others = [other for other in present[1] if other.caching_key != each.owner]
                 assert all(is_stat_open(other.granted, against_lease=True) for other in others)
                 assert sum(bool(other.state & Caching.WRITE) for other in rules) == 1
