@@ -1,4 +1,4 @@
-"""``--smb-durability flush``: what was answered is seen at once, through REST and through other workers all the same."""
+"""``--smb-durability flush``: what was answered is seen at once, through REST and other workers all the same."""
 
 import threading
 from collections.abc import Iterator
