@@ -21,7 +21,7 @@ from tests.services.smb.test_data import Client, data_of, lock_body, read_body, 
 
 LARGE = 100_000
 DATA = bytes(range(250)) * 400
-EXCLUSIVE_AT_ONCE = 0x12
+SHARED_AT_ONCE, EXCLUSIVE_AT_ONCE = 0x11, 0x12
 
 
 class HeldDisk(FileSystem):
@@ -94,6 +94,18 @@ async def test_a_close_waits_for_the_disk(world: World) -> None:
     assert await is_silent(client.raw)
     world.disk.may_sync.set()
     assert await next_status(client) is Status.SUCCESS
+
+
+async def test_a_lock_of_the_same_handle_comes_after_its_writes(world: World) -> None:
+    """A shared lock forbids writing to its own handle, too: it must not meet a WRITE that was answered before."""
+    client = await world.connect()
+    opened = await client.open("f")
+    assert (await client.write(opened, 0, DATA)).status is Status.SUCCESS
+    client.raw.give(client.raw.message(Command.LOCK, lock_body(opened, (0, 1, SHARED_AT_ONCE))))
+    assert await is_silent(client.raw)
+    world.disk.may_sync.set()
+    assert await next_status(client) is Status.SUCCESS
+    assert data_of(await client.read(opened, 0, len(DATA))) == DATA
 
 
 @pytest.mark.parametrize(("flags", "options"), [(1, 0), (0, WRITE_THROUGH)], ids=["flag", "option"])

@@ -28,6 +28,7 @@ async def lock(request: Request) -> Answer:
     wanted = request_of([Element(*each) for each in decoded.elements], opened.handle_id)
     if wanted is None:
         raise Failed(Status.INVALID_PARAMETER)
+    await opened.writes.drained()  # A shared lock of the handle would forbid its own WRITEs that came before.
     sequence = LockSequence(decoded.sequence_index, decoded.sequence_number)
     if request.client.dialect < Dialect.SMB_3_0:
         sequence = _NOT_COUNTED

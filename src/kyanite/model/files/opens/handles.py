@@ -195,6 +195,11 @@ def find(snap: Snapshot, share_tree: Tree, file_id: int) -> Found:
     opened = load_open_file(snap, share_tree.id, file_id)
     if opened is None:
         raise Refused(Reason.HANDLE_CLOSED)
+    return find_opened(snap, share_tree, opened)
+
+
+def find_opened(snap: Snapshot, share_tree: Tree, opened: OpenFile) -> Found:
+    """The same when its row is read already."""
     location, entry = tree.look_up(snap, Location(share_tree, opened.directory_id, opened.folded_name))
     assert entry is not None, "A file is open and not where its handles say."
     return Found(location._replace(name=entry.name, opened=opened), entry)
