@@ -12,6 +12,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -122,7 +123,15 @@ class Smbd:
                 self._process.kill()
                 self._process.wait()
             self._process = None
+        self._end_helper()
         self._own_folder.cleanup()
+
+    def _end_helper(self) -> None:
+        """End the process that lists shares. smbd starts it on demand, and it outlives smbd."""
+        path = self.folder / "pid" / "samba-dcerpcd.pid"
+        if path.exists():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(path.read_text()), signal.SIGTERM)
 
     @property
     def _configuration(self) -> Path:

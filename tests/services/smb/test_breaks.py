@@ -96,6 +96,14 @@ async def test_an_open_waits_for_the_acknowledgement(smb: SmbService, is_elsewhe
     assert final.status is Status.SUCCESS
 
 
+async def test_other_opens_of_a_client_do_not_wait(smb: SmbService) -> None:
+    first, second = await smb.connected(), await smb.connected()
+    await second.echo(credits=8)
+    await opened(first, key=KEY, state=RWH)
+    assert (await second.request(Command.CREATE, body_of("f"))).status is Status.PENDING
+    await opened(second, "g")
+
+
 async def test_closing_ends_the_wait(smb: SmbService) -> None:
     first, second = await smb.connected(), await smb.connected()
     file_id = await opened(first, level=BATCH)

@@ -32,7 +32,6 @@ EXCEPTIONS: dict[str, str] = {
     "smb2.oplock.batch26": _STREAMS,
     "smb2.replay.channel-sequence": _OBJECT_IDS,
     "smb2.replay.replay-commands": _OBJECT_IDS,
-    "smb2.replay.replay6": "A repeated CREATE gets its first open, even one that was used meanwhile.",
     "smb2.timestamps.delayed-2write": _AT_ONCE,
     "smb2.timestamps.delayed-write-*": _AT_ONCE,
     "smb2.timestamps.test_close_not_attrib": _STREAMS,

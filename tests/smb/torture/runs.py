@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.smb.programs import HOST, Login, program
 
-LIMIT_SECONDS = 180.0
+LIMIT_SECONDS = 600.0
 
 
 class Outcome(enum.StrEnum):

@@ -125,11 +125,12 @@ class BatchWriter:
             extents = await loop.run_in_executor(
                 self._threads, _write_batch, segment, start, bodies, on_written
             )
-        except (OSError, EngineError) as error:
+        except Exception as error:
             segment.written(0)
             self.mark_full(segment)
+            reason = failure(error) if isinstance(error, OSError | EngineError) else error
             for pending in batch:
-                pending.done.set_exception(failure(error))
+                pending.done.set_exception(reason)
         else:
             segment.written(len(batch))
             for pending, extent in zip(batch, extents, strict=True):

@@ -241,8 +241,6 @@ def _handle(check: Check, key: bytes, value: bytes) -> None:
     handle = decode_handle(value)
     check.counted[keys.handles(share_id, file_id)] += 1
     check.need(key, keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
-    if handle.create_guid:
-        check.need(key, keys.create_guid(handle.client_guid, handle.create_guid))
     if handle.is_watching:
         check.counted[keys.change_feed(share_id)] += 1
 

@@ -52,18 +52,23 @@ async def create(request: Request) -> Answer:
     names, second = contexts.snapshot_of(path, wanted.contexts)
     if second is not None:
         return await _open_in_snapshot(request, wanted, names, terms, second)
-    create_guid = durable.create_guid_of(wanted.contexts)
-    with durable.begun(request, create_guid):
-        repeated = await durable.find_repeated(request, wanted, create_guid)
+    open_request = _open_request(request, wanted, names, terms)
+    if not open_request.create_guid:
+        return _new_open(request, wanted, await _opened(request, open_request))
+    with durable.begun(request, open_request.create_guid):
+        repeated = await durable.find_repeated(request, wanted, open_request.create_guid)
         if repeated is not None:
-            return await _repeat(request, wanted, repeated)
-        opened = await _opened(request, _open_request(request, wanted, names, terms))
+            answer = await _repeat(request, wanted, repeated)
+            if answer is not None:
+                return answer
+            open_request = replace(open_request, reuses_guid=True)
+        opened = await _opened(request, open_request)
     return _new_open(request, wanted, opened)
 
 
-async def _repeat(request: Request, wanted: CreateRequest, first: Opened) -> Answer:
+async def _repeat(request: Request, wanted: CreateRequest, first: Opened) -> Answer | None:
     """Answer a repeated CREATE as the first time, but for the oplock: the client is told that it has what it asks for
-    now, as by Windows."""
+    now, as by Windows. None if it has got the first answer already: then it wants another handle."""
     handle = first.handle
     if not handle.is_connected:
         opened = await durable.reconnect_to(request, wanted, handle.id, handle.create_guid)
@@ -72,6 +77,8 @@ async def _repeat(request: Request, wanted: CreateRequest, first: Opened) -> Ans
     present = next((each for each in opens if each.handle_id == handle.id), None)
     if present is None:  # Over a connection that may be lost, or not.
         raise Failed(Status.FILE_NOT_AVAILABLE)
+    if present.is_used:
+        return None
     level = caching.level_of(first.caching)
     if level is not OplockLevel.LEASE:
         level = caching.level_of(Granted(caching.requested(wanted, request.client.client_guid).wanted))

@@ -108,6 +108,8 @@ class Open:
     """Of a directory that the client watches."""
     writes: PendingWrites = field(default_factory=PendingWrites)
     """Requests that depend on earlier WRITEs of this open wait for ``writes.drained()``."""
+    is_used: bool = False
+    """Whether a request has named it: its client has got the response to the CREATE, and does not repeat that."""
     is_durable: bool = False
     """Whether its handle may stay when the connection is lost."""
     break_target: BreakTarget | None = None

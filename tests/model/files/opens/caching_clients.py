@@ -66,6 +66,7 @@ class CachingClients:
         has_waited: bool = False,
         durable_seconds: int = 0,
         create_guid: bytes = b"",
+        reuses_guid: bool = False,
     ) -> Opened | Wait:
         terms = CreateTerms(access, 0, sharing, disposition, options)
         request = OpenRequest(
@@ -79,6 +80,7 @@ class CachingClients:
             has_waited=has_waited,
             durable_seconds=durable_seconds,
             create_guid=create_guid,
+            reuses_guid=reuses_guid,
         )
 
         def body(tx: Transaction) -> Opened | Wait:

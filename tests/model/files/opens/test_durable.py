@@ -251,4 +251,16 @@ def test_a_repeated_create_finds_what_it_has_made(clients: DurableClients, wante
     assert (found.handle, found.action) == (handle, Action.CREATED)
     assert found.caching.state == wanted.wanted
     assert repeat(b"another guid....") is None
-    assert repeat(b"") is None
+
+
+def test_a_guid_that_is_used_again_names_the_later_handle(clients: DurableClients) -> None:
+    first = clients.opened(create_guid=GUID)
+    second = clients.opened(create_guid=GUID, reuses_guid=True)
+    clients.close(first)
+    found = outcome(
+        clients.engine.read(lambda snap: durable.repeat(snap, tree.open_tree(snap, SHARE), b"", GUID))
+    )
+    assert found is not None
+    assert found.handle.id == second.id
+    clients.close(second)
+    assert clients.share.rows(b"C") == {}

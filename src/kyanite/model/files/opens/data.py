@@ -77,9 +77,10 @@ class _Opened(NamedTuple):
 
 
 def _load(snap: Snapshot, share_tree: Tree, file_id: int) -> _Opened:
-    found = handles.find(snap, share_tree, file_id)
     present = handles.load(snap, share_tree.id, file_id)
-    assert present is not None, "A file is open without any handle."
+    if present is None:
+        raise Refused(Reason.HANDLE_CLOSED)
+    found = handles.find_opened(snap, share_tree, present[0])
     locks = [lock for each in present[1] for lock in each.locks]
     return _Opened(found, present, {each.id for each in present[1]}, locks)
 

@@ -195,6 +195,11 @@ def find(snap: Snapshot, share_tree: Tree, file_id: int) -> Found:
     opened = load_open_file(snap, share_tree.id, file_id)
     if opened is None:
         raise Refused(Reason.HANDLE_CLOSED)
+    return find_opened(snap, share_tree, opened)
+
+
+def find_opened(snap: Snapshot, share_tree: Tree, opened: OpenFile) -> Found:
+    """The same when its row is read already."""
     location, entry = tree.look_up(snap, Location(share_tree, opened.directory_id, opened.folded_name))
     assert entry is not None, "A file is open and not where its handles say."
     return Found(location._replace(name=entry.name, opened=opened), entry)
@@ -340,7 +345,7 @@ def purge_share(tx: Transaction, share_id: int, limit: int) -> int:
             handle = decode_handle(value)
             tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
             if handle.create_guid:
-                tx.delete(keys.create_guid(handle.client_guid, handle.create_guid))
+                _delete_guid(tx, handle)
         else:
             grants.delete_lease_keys(tx, decode_open_file(value).grants)
     return len(rows)
@@ -358,11 +363,20 @@ def save(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -> No
 
 def find_by_guid(snap: Snapshot, client_guid: bytes, create_guid: bytes) -> "NamedHandle | None":
     """The handle that a client has made with this guid, if it is still there."""
-    stored = snap.get(keys.create_guid(client_guid, create_guid)) if create_guid else None
-    if stored is None:
-        return None
-    named = decode_named_handle(stored)
-    return named if find_handle(snap, *named) is not None else None
+    stored = snap.get(keys.create_guid(client_guid, create_guid))
+    return None if stored is None else decode_named_handle(stored)
+
+
+def check_guid(snap: Snapshot, client_guid: bytes, create_guid: bytes) -> None:
+    if find_by_guid(snap, client_guid, create_guid) is not None:
+        raise Refused(Reason.CREATE_GUID_IN_USE)
+
+
+def _delete_guid(tx: Transaction, handle: Handle) -> None:
+    """Unless a later handle has the guid now."""
+    named = find_by_guid(tx, handle.client_guid, handle.create_guid)
+    if named is not None and named.handle_id == handle.id:
+        tx.delete(keys.create_guid(handle.client_guid, handle.create_guid))
 
 
 def _open_file_at(location: Location, entry: Entry, first_handle_id: int) -> OpenFile:
@@ -391,7 +405,7 @@ def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -
     tx.delete(keys.handle(share_id, file_id, handle.id))
     tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
     if handle.create_guid:
-        tx.delete(keys.create_guid(handle.client_guid, handle.create_guid))
+        _delete_guid(tx, handle)
     if opened.grants or handle.locks:
         tx.notify(changed_topic(share_id, file_id))
         opened = replace(opened, grants=grants.released(tx, opened.grants, handle.caching_key))

@@ -46,6 +46,8 @@ class OpenRequest(msgspec.Struct, frozen=True, gc=False):
     durable_seconds: int = 0
     """How long the handle should stay without a connection."""
     create_guid: bytes = b""
+    reuses_guid: bool = False
+    """Whether the create guid may be that of another handle of the client, which then has none."""
     has_waited: bool = False
     """Whether it has waited for other clients before."""
 
@@ -67,8 +69,8 @@ def open_at(
     """Open what the path names. Without ``may_change`` nothing is written but the handle."""
     location, entry = tree.look_up(tx, tree.location_of(tx, share_tree, request.names))
     caching.check_lease_key(tx, request.caching, share_tree.id, ROOT_ID if entry is None else entry.id)
-    if handles.find_by_guid(tx, request.client_guid, request.create_guid) is not None:
-        raise Refused(Reason.CREATE_GUID_IN_USE)
+    if request.create_guid and not request.reuses_guid:
+        handles.check_guid(tx, request.client_guid, request.create_guid)
     if entry is None:
         create_options.check_missing(request.terms.disposition)
         return _make(tx, location, request) if may_change else MustChange()

@@ -148,6 +148,7 @@ def _find_open(request: PartRequest, chain: ChainState, *, is_related: bool) -> 
     if found is None:
         raise Failed(Status.FILE_CLOSED)
     request.found_open = found
+    found.is_used = True
     if request.client.dialect >= Dialect.SMB_3_0:
         _check_sequence(request.header, found)
 
