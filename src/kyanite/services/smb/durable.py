@@ -4,6 +4,7 @@ A client that does not know whether a CREATE was carried out repeats it with the
 (§3.3.5.9.10). It gets what the first one has made.
 """
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +15,7 @@ from kyanite.model.files.opens.caching import NO_CACHING
 from kyanite.model.files.opens.durable import Reconnection
 from kyanite.model.files.opens.opening import Opened
 from kyanite.rules import file_names
+from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.smb import caching
 from kyanite.services.smb.request import Failed, Request
 from kyanite.services.smb.state import TreeConnect
@@ -26,6 +28,8 @@ from kyanite.wire.smb2.status import Status
 _V1_SECONDS = 16 * 60
 _V2_SECONDS = 60
 _V2_SECONDS_MAX = 300
+_PAUSES_SECONDS = (0.02, 0.05, 0.1, 0.2, 0.5)
+"""A client may be back before the process that has served it knows that it was gone."""
 
 
 def seconds_of(wanted: CreateContexts) -> int:
@@ -108,9 +112,15 @@ async def reconnect_to(
         client.client_address,
         session.workstation,
     )
-    return await store.engine.run(
-        partial(_body, tree_connect=request.tree, reconnection=reconnection), durable=False
-    )
+    body = partial(_body, tree_connect=request.tree, reconnection=reconnection)
+    for pause_seconds in _PAUSES_SECONDS:
+        try:
+            return await store.engine.run(body, durable=False)
+        except Refused as refusal:
+            if refusal.reason is not Reason.PATH_NOT_FOUND:
+                raise
+        await asyncio.sleep(pause_seconds)
+    return await store.engine.run(body, durable=False)
 
 
 def _body(tx: Transaction, tree_connect: TreeConnect, reconnection: Reconnection) -> Opened:
