@@ -56,7 +56,7 @@ class Front:
         self.server = SmbServer(self._connect, limits=limits)
         self.settings: dict[str, object] = {}
 
-    def _connect(self, transport: Transport, address: str) -> Client:
+    def _connect(self, transport: Transport, address: str, _port: int) -> Client:
         client = Client(transport, address)
         for name, value in self.settings.items():
             setattr(client, name, value)

@@ -61,7 +61,7 @@ class Membership:
 class FakeConnection:
     dialect = Dialect.SMB_3_1_1
     client_guid = bytes(16)
-    client_address = "192.0.2.1"
+    client_endpoint = "192.0.2.1:50000"
 
     def is_alive(self) -> bool:
         return True

@@ -103,7 +103,7 @@ def split(message: bytes) -> list[Reply]:
 class RawClient:
     def __init__(self, connect: Connect, address: str = "192.0.2.7") -> None:
         self.transport = FakeTransport()
-        connection = connect(self.transport, address)
+        connection = connect(self.transport, address, 50000)
         assert isinstance(connection, Connection)
         self.connection = connection
         self.next_id = 0

@@ -36,7 +36,7 @@ START = Instant(638_000_000_000_000_000)
 class FakeClient:
     dialect: Dialect = Dialect.SMB_3_1_1
     client_guid: bytes = b"a client's guid."
-    client_address: str = "192.0.2.1"
+    client_endpoint: str = "192.0.2.1:50000"
     notified: list[bytes] = field(default_factory=list)
 
     def is_alive(self) -> bool:

@@ -87,11 +87,11 @@ class SmbConnection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=limits.unsent_bytes, low=limits.unsent_bytes // 4)
         _keep_alive(transport.get_extra_info("socket"))
         peername = transport.get_extra_info("peername")
-        self.address = str(peername[0]) if isinstance(peername, tuple) else ""
+        self.address, port = peername[:2] if isinstance(peername, tuple) else ("", 0)
         if not self._host.opened(self):
             self.abort()
             return
-        self._client = self._host.connect(self, self.address)
+        self._client = self._host.connect(self, self.address, port)
 
     def get_buffer(self, _sizehint: int) -> memoryview:
         if self._message is None:

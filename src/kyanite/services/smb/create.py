@@ -119,7 +119,7 @@ def _open_request(
         terms,
         account.store.membership.id,
         session.id,
-        client.client_address,
+        client.client_endpoint,
         client.client_guid,
         session.workstation,
         contexts.descriptor(wanted.contexts),

@@ -109,7 +109,7 @@ async def reconnect_to(
         NO_CACHING if lease is None else caching.requested_lease(lease, client.client_guid),
         store.membership.id,
         session.id,
-        client.client_address,
+        client.client_endpoint,
         session.workstation,
     )
     body = partial(_body, tree_connect=request.tree, reconnection=reconnection)

@@ -46,7 +46,8 @@ class Client(Protocol):
     def client_guid(self) -> bytes: ...
 
     @property
-    def client_address(self) -> str: ...
+    def client_endpoint(self) -> str:
+        """Its address and port, as List Handles returns them."""
 
     def is_alive(self) -> bool: ...
 

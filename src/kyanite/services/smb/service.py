@@ -17,9 +17,9 @@ def smb_service(environment: SmbEnvironment) -> Connect:
     in_flight = InFlight()
     delays = LogonDelays(asyncio.get_running_loop().time)
 
-    def connect(transport: Transport, address: str) -> Connection:
+    def connect(transport: Transport, address: str, port: int) -> Connection:
         return Connection(
-            environment, transport, address, registry=registry, delays=delays, in_flight=in_flight
+            environment, transport, address, port, registry=registry, delays=delays, in_flight=in_flight
         )
 
     return connect

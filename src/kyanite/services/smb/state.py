@@ -172,6 +172,7 @@ class ClientState:
     """What a connection knows of its client."""
 
     address: str
+    port: int
     negotiated: Negotiated | None = None
     integrity_hash: bytes = NO_HASH
     """With the two messages of the negotiation, in 3.1.1."""

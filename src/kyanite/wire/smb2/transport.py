@@ -45,5 +45,5 @@ class ClientConnection(Protocol):
         """Wait until everything that belonged to the lost connection is cleaned up."""
 
 
-Connect = Callable[[Transport, str], ClientConnection]
-"""A client has connected, from this address."""
+Connect = Callable[[Transport, str, int], ClientConnection]
+"""A client has connected, from this address and port."""

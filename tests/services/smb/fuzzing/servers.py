@@ -23,7 +23,7 @@ class Server(Protocol):
 
 class ServerInMemory:
     def __init__(self, connect: Connect, client: Transport, address: str) -> None:
-        self._connection = connect(client, address)
+        self._connection = connect(client, address, 50000)
 
     async def pass_on(self, frame: bytearray) -> None:
         if len(frame) <= self._connection.longest_message:

@@ -265,7 +265,7 @@ def _completed(request: PartRequest, status: Status, seconds: float) -> Complete
         request.header.command,
         status,
         "" if session is None else session.account.name,
-        request.client.client_address,
+        request.client.state.address,
         seconds,
         len(request.message),
     )

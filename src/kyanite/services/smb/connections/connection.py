@@ -40,6 +40,7 @@ class Connection:
         environment: SmbEnvironment,
         transport: Transport,
         address: str,
+        port: int,
         *,
         registry: SessionRegistry,
         delays: LogonDelays,
@@ -48,7 +49,7 @@ class Connection:
         self._environment = environment
         self._transport = transport
         self._loop = asyncio.get_running_loop()
-        self.state = ClientState(address)
+        self.state = ClientState(address, port)
         self.registry = registry
         self.delays = delays
         self.window = CreditWindow()
@@ -224,8 +225,9 @@ class Connection:
         return bytes(16) if self.state.negotiated is None else self.state.negotiated.offer.client_guid
 
     @property
-    def client_address(self) -> str:
-        return self.state.address
+    def client_endpoint(self) -> str:
+        address = self.state.address
+        return f"[{address}]:{self.state.port}" if ":" in address else f"{address}:{self.state.port}"
 
     def is_alive(self) -> bool:
         return not self._is_lost
