@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import pytest
 
-from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
+from kyanite.engine.api import Engine, Scope, Snapshot, Steps, Transaction
 from kyanite.extents.api import Pin
 from kyanite.extents.local.store import LocalExtents
 from kyanite.model.content import content
@@ -31,6 +31,10 @@ class Watched:
     def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]:
         self.events.append("read")
         return self._engine.read(body)
+
+    def read_in_steps(self, body: Callable[[Snapshot], Steps[T]]) -> Awaitable[T]:
+        self.events.append("read in steps")
+        return self._engine.read_in_steps(body)
 
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
         self.events.append("run")

@@ -1,0 +1,97 @@
+"""Long work on the event loop, in slices.
+
+All connections of a process share one event loop, so nobody is served while one piece of work runs. Work that may take
+more than a millisecond is therefore cut into slices. In each iteration of the loop runs at most one slice, whoever it
+belongs to, in the order in which they were requested. Between two slices the loop serves everything that is ready: it
+accepts connections, reads requests and answers those that need no slices.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from typing import TypeVar
+from weakref import WeakKeyDictionary
+
+T = TypeVar("T")
+
+Sliced = Generator[None, None, T]
+"""Work that yields at the end of each slice and returns its result."""
+
+ITEMS_PER_SLICE = 250
+"""How many items of a list are decoded or written in a slice: about a millisecond's work."""
+
+BYTES_PER_SLICE = 64 * 1024
+"""How much of a document is parsed in a slice."""
+
+
+class _Waiting:
+    """The work of one loop that waits for its next slice."""
+
+    __slots__ = ("_futures", "_is_scheduled")
+
+    def __init__(self) -> None:
+        self._futures: deque[asyncio.Future[None]] = deque()
+        self._is_scheduled = False
+
+    def add(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[None]":
+        future = loop.create_future()
+        self._futures.append(future)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            loop.call_soon(self._release, loop)
+        return future
+
+    def _release(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let the first one run in the next iteration of the loop."""
+        futures = self._futures
+        while futures:
+            future = futures.popleft()
+            if not future.done():
+                future.set_result(None)
+                break
+        if futures:
+            loop.call_soon(self._release, loop)
+        else:
+            self._is_scheduled = False
+
+
+_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waiting] = WeakKeyDictionary()
+
+
+def next_slice() -> "asyncio.Future[None]":
+    """Await this before every slice but the first."""
+    loop = asyncio.get_running_loop()
+    waiting = _waiting.get(loop)
+    if waiting is None:
+        waiting = _waiting[loop] = _Waiting()
+    return waiting.add(loop)
+
+
+async def in_slices(work: Sliced[T]) -> T:
+    """Run the work to its end. Its first slice runs immediately, so short work does not wait."""
+    try:
+        while True:
+            next(work)
+            await next_slice()
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    finally:
+        work.close()
+
+
+async def joined(items: Sequence[T], write: Callable[[T], str]) -> str:
+    """The text of all items, some of them in each slice."""
+    if len(items) <= ITEMS_PER_SLICE:
+        return "".join(map(write, items))
+    return await in_slices(_joined(items, write))
+
+
+def _joined(items: Sequence[T], write: Callable[[T], str]) -> Sliced[str]:
+    texts: list[str] = []
+    for first in range(0, len(items), ITEMS_PER_SLICE):
+        if first:
+            yield
+        texts += map(write, items[first : first + ITEMS_PER_SLICE])
+    yield
+    return "".join(texts)
