@@ -33,7 +33,7 @@ class Source(Protocol):
 IDS_PER_INSTANT = 8
 """An id is an instant times this, plus a count. Stores of format 1 have ids of this form."""
 
-_PAGE_ROWS = 2_000
+_PAGE_ROWS = 1_001
 """Scans with a limit up to this are read when they begin; longer ones in parts of ``STEP_ROWS``."""
 
 
@@ -110,6 +110,8 @@ class BodySnapshot:
 
     def begin_step(self) -> None:
         """A body that reads in steps goes on: the limit of rows holds for each step."""
+        if self._now is None:
+            self._now = self._clock()
         self._rows_left = MAX_BODY_ROWS
 
     def end(self) -> None:

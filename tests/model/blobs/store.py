@@ -30,7 +30,7 @@ from kyanite.model.blobs.page_blob import PageWrite
 from kyanite.model.blobs.put import NewBlob
 from kyanite.model.blobs.rows import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobKey, BlobRecord
 from kyanite.model.blobs.staged_blocks import NewBlock
-from kyanite.model.content.content import ExtentPart, Zeros
+from kyanite.model.content.content import ExtentPart, Zeros, read_plan
 from kyanite.model.content.reading import Reading, open_content
 from kyanite.model.maintenance.tasks import step_each, steps
 from kyanite.model.records import HttpHeaders
@@ -181,7 +181,17 @@ class BlobStore:
         reading = Reading(partial(_load, key=blob(name, snapshot)))
         opened = outcome(self.engine.read(partial(open_content, request=reading)))
         data = b""
-        for part in opened.plan.parts:
+        plan = opened.plan
+        parts = list(plan.parts)
+        while plan.end < opened.length:
+            start = plan.end
+            plan = outcome(
+                self.engine.read(
+                    lambda snap: read_plan(snap, opened.record.content, start, opened.length - start)
+                )
+            )  # noqa: B023,E501
+            parts += plan.parts
+        for part in parts:
             if isinstance(part, Zeros):
                 data += bytes(part.length)
             elif isinstance(part, ExtentPart):

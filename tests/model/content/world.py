@@ -1,16 +1,18 @@
 """A small world for tests of content: a memory engine, segments that are dictionaries, and a check of every count.
 
-Everything is driven synchronously: nothing in here ever waits.
+Everything is driven synchronously: nothing in here waits for anything but its next slice.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TypeVar
 
 import msgspec
 
-from kyanite.engine.api import Snapshot, Transaction
+from kyanite.engine.api import Snapshot, Steps, Transaction
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.api import Extent, Mark, Stretch
 from kyanite.extents.crc64 import crc64
@@ -29,14 +31,34 @@ OWNER = b"owner-------"
 
 
 def outcome(awaitable: Awaitable[T]) -> T:
-    """The result of something that never has to wait."""
+    """The result of something that waits for nothing but its next slice."""
     steps = awaitable.__await__()
+    with _running_loop():
+        while True:
+            try:
+                future = next(steps)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            assert isinstance(future, asyncio.Future), "This had to wait."
+            future._asyncio_future_blocking = False
+            asyncio._set_running_loop(None)
+            _loop.run_until_complete(asyncio.wait_for(future, 1))
+            asyncio._set_running_loop(_loop)
+
+
+_loop = asyncio.new_event_loop()
+
+
+@contextmanager
+def _running_loop() -> Iterator[None]:
+    """A loop for what uses the running one. It only runs when something has to wait."""
+    present = asyncio._get_running_loop()
+    asyncio._set_running_loop(_loop)
     try:
-        next(steps)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    raise AssertionError("This had to wait.")
+        yield
+    finally:
+        asyncio._set_running_loop(present)
 
 
 class Segments:
@@ -133,6 +155,9 @@ class World:
 
     def read(self, body: Callable[[Snapshot], T]) -> T:
         return outcome(self.engine.read(body))
+
+    def read_in_steps(self, body: Callable[[Snapshot], Steps[T]]) -> T:
+        return outcome(self.engine.read_in_steps(body))
 
     def collect(self) -> bool:
         return outcome(self.collector.step())

@@ -47,9 +47,9 @@ class MemoryEngine:
             while True:
                 if self._closed:
                     raise EngineClosed("the engine was closed")
-                snapshot.begin_step()
                 self._body_runner.call_step(steps)
                 await next_slice()
+                snapshot.begin_step()
         except StopIteration as ended:
             result: T = ended.value
             return result

@@ -67,9 +67,9 @@ class LongReads:
         steps = body(snapshot)
         try:
             while True:
-                snapshot.begin_step()
                 self._body_runner.call_step(steps)
                 await next_slice()
+                snapshot.begin_step()
                 self._check_open()
         except StopIteration as ended:
             result: T = ended.value

@@ -25,6 +25,8 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import LeaseId
 
 MAX_STAGED_BLOCKS = 100_000
+_INTERVALS_DROPPED_MAX = 400
+"""By one step of a purge. A large block has dozens of intervals."""
 
 
 class StagedBlock(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -100,7 +102,12 @@ def purge(tx: Transaction, staging_id: int, *, limit: int) -> bool:
     """Delete some blocks of an abandoned staging area. False when there were none."""
     prefix = keys.staged_blocks(staging_id)
     some = list(tx.scan(prefix, keys.after(prefix), limit=limit))
+    dropped = 0
     for key, value in some:
-        content.drop(tx, decode_block(value).content)
+        block = decode_block(value).content
+        dropped += len(block.intervals)
+        if dropped > _INTERVALS_DROPPED_MAX and dropped > len(block.intervals):
+            break
+        content.drop(tx, block)
         tx.delete(key)
     return bool(some)

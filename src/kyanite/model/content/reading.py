@@ -23,7 +23,10 @@ from kyanite.model import keys
 from kyanite.model.content import layers
 from kyanite.model.content.content import Content, PlanPart, ReadPlan, read_plan
 from kyanite.rules.refusals import Reason, Refused, TotalLength
+from kyanite.slices import next_slice
 from kyanite.values import Instant
+
+_PARTS_PER_SLICE = 100
 
 
 class Readable(Protocol):
@@ -103,10 +106,15 @@ def release_content(tx: Transaction, owner: bytes, number: int) -> None:
 async def planned_parts(
     engine: Engine, content: Content, plan: ReadPlan, end: int
 ) -> AsyncIterator[PlanPart]:
-    """The parts of a plan and of those that follow it up to ``end``. If any follow, the content is pinned."""
+    """The parts of a plan and of those that follow it up to ``end``. If any follow, the content is pinned.
+
+    Others are served after some parts, because a client that reads fast never has to be waited for.
+    """
     while True:
-        for part in plan.parts:
+        for count, part in enumerate(plan.parts, 1):
             yield part
+            if count % _PARTS_PER_SLICE == 0:
+                await next_slice()
         at = plan.end
         if at >= end:
             return

@@ -20,7 +20,9 @@ from kyanite.model.content.references import decode_extent
 from kyanite.model.files.opens import handles
 
 SEGMENTS_AT_ONCE = 64
-_ROWS_AT_ONCE = 2000
+_ROWS_AT_ONCE = 500
+_HANDLES_AT_ONCE = 8
+"""Closing the last handle of a file may delete a row for each directory above it."""
 _PINNED_READS_AT_ONCE = 64
 
 
@@ -65,7 +67,8 @@ class DeadProcesses:
         return bool(self._owner)
 
     async def _close_handles(self, owner: bytes) -> None:
-        while await self._engine.run(partial(handles.close_handles_of_owner, owner=owner), durable=False):
+        close = partial(handles.close_handles_of_owner, owner=owner, limit=_HANDLES_AT_ONCE)
+        while await self._engine.run(close, durable=False):
             pass
 
     async def _read(self) -> _Part:

@@ -7,6 +7,7 @@ from kyanite.model.blobs import page_blob
 from kyanite.model.content.ranges import Range
 from kyanite.services.blob.blob import access_conditions_of, found_key_of, version_headers
 from kyanite.services.rest.context import RequestContext
+from kyanite.slices import joined
 from kyanite.values import Instant
 from kyanite.wire import iso_time, ranges, uri, xml
 from kyanite.wire.http import Response
@@ -28,7 +29,7 @@ async def get_page_ranges(context: RequestContext) -> Response:
         limit=_limit_of(context.parameters),
         since=_previous_of(context),
     )
-    items = "".join(map(_element, found.page.ranges))
+    items = await joined(found.page.ranges, _element)
     marker = "" if found.page.next_start is None else str(found.page.next_start)
     headers = version_headers(found.record)
     headers += [("Content-Type", "application/xml"), ("x-ms-blob-content-length", str(found.record.length))]
