@@ -20,9 +20,6 @@ Sliced = Generator[None, None, T]
 ITEMS_PER_SLICE = 250
 """How many items of a list are decoded or written in a slice: about a millisecond's work."""
 
-BYTES_PER_SLICE = 64 * 1024
-"""How much of a document is parsed in a slice."""
-
 
 class _Waiting:
     """The work of one loop that waits for its next slice."""

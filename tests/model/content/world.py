@@ -22,7 +22,7 @@ from kyanite.model.content.content import Content, ExtentPart, Zeros, read_plan
 from kyanite.model.content.interval_rows import scan
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.references import decode_extent
-from tests.model.counted import Counted
+from tests.model.counted import Counted, unlimited
 from tests.model.maintenance.garbage_collection import GarbageCollector
 
 T = TypeVar("T")
@@ -169,7 +169,8 @@ class World:
         raise AssertionError("Garbage collection does not come to an end.")
 
     def rows(self, prefix: bytes = b"") -> dict[bytes, bytes]:
-        return self.read(lambda snapshot: dict(snapshot.scan(prefix, prefix + b"\xff" * 40)))
+        with unlimited():
+            return self.read(lambda snapshot: dict(snapshot.scan(prefix, prefix + b"\xff" * 40)))
 
     def bytes_of(self, stored: Content, offset: int, length: int) -> bytes:
         plan = self.read(lambda snapshot: read_plan(snapshot, stored, offset, length))
@@ -189,8 +190,9 @@ class World:
         contents = list(contents)
         listed = [interval for stored in contents for interval in stored.intervals]
         plain = [stored.body for stored in contents if stored.body]
-        self.read(lambda snapshot: self._check_sources(snapshot, listed, plain))
-        self.read(lambda snapshot: self._check_layers(snapshot, contents))
+        with unlimited():
+            self.read(lambda snapshot: self._check_sources(snapshot, listed, plain))
+            self.read(lambda snapshot: self._check_layers(snapshot, contents))
 
     def _check_sources(self, snapshot: Snapshot, listed: list[Interval], plain: list[int]) -> None:
         stored = [interval for each in _layers(snapshot) for interval in _checked_intervals(snapshot, each)]

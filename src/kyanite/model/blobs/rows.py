@@ -158,6 +158,13 @@ def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
     return StoredName(container_id, blob.name, key, record, staging_key, head)
 
 
+def reload(snap: Snapshot, name: StoredName) -> StoredName:
+    """What is stored now under the same keys."""
+    stored, head = snap.get_many((name.key, name.staging_key))
+    record = None if stored is None else decode_blob(stored)
+    return StoredName(name.container_id, name.name, name.key, record, name.staging_key, head)
+
+
 def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_content: bool = True) -> None:
     """Write a new blob in place of what is stored under the name, and abandon the staging area.
 

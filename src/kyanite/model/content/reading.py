@@ -92,7 +92,18 @@ def release_pinned(engine: Engine, owner: bytes, number: int) -> Awaitable[None]
 def pin_content(tx: Transaction, content: Content, owner: bytes, number: int) -> None:
     if content.layer:
         layers.share(tx, content.layer)
-        tx.put(keys.pinned_read(owner, number), _encode(content.layer))
+        keep_pin(tx, owner, number, content.layer)
+
+
+def keep_pin(tx: Transaction, owner: bytes, number: int, layer: int) -> None:
+    """Make a reference to the layer, which is counted already, one of a pinned read."""
+    tx.put(keys.pinned_read(owner, number), _encode(layer))
+
+
+def forget_pin(tx: Transaction, owner: bytes, number: int) -> None:
+    """The reference of a pinned read now belongs to a record."""
+    assert tx.get(keys.pinned_read(owner, number)) is not None, "A layer has lost its pinned read."
+    tx.delete(keys.pinned_read(owner, number))
 
 
 def release_content(tx: Transaction, owner: bytes, number: int) -> None:

@@ -42,7 +42,7 @@ _READ_MAX = 128 * 1024
 """Parts up to this size are read into memory and checked; the kernel sends longer ones."""
 _ZEROS = bytes(64 * 1024)
 
-_pinned_reads = count(1)
+pin_numbers = count(1)
 """Numbers for the pinned reads of this process."""
 _releasing: set[asyncio.Future[None]] = set()
 
@@ -192,7 +192,7 @@ class Stream(Generic[R]):
     async def resume(self, opened: Opened[R], request: Reading[R]) -> Opened[R]:
         """Go on with content that was opened under this pin."""
         if opened.plan.end < opened.offset + opened.length:
-            self._pinned_read = next(_pinned_reads)
+            self._pinned_read = next(pin_numbers)
             store = self._store
             opened = await open_pinned(store.engine, request, store.membership.id, self._pinned_read)
         self._opened = opened
