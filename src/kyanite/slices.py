@@ -9,10 +9,12 @@ accepts connections, reads requests and answers those that need no slices.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 Sliced = Generator[None, None, T]
 """Work that yields at the end of each slice and returns its result."""
@@ -77,18 +79,32 @@ async def in_slices(work: Sliced[T]) -> T:
         work.close()
 
 
-async def joined(items: Sequence[T], write: Callable[[T], str]) -> str:
-    """The text of all items, some of them in each slice."""
+async def mapped(items: Sequence[T], function: Callable[[T], R]) -> list[R]:
+    """What the function makes of the items, of some of them in each slice."""
     if len(items) <= ITEMS_PER_SLICE:
-        return "".join(map(write, items))
-    return await in_slices(_joined(items, write))
+        return list(map(function, items))
+    return await in_slices(_mapped(items, function))
 
 
-def _joined(items: Sequence[T], write: Callable[[T], str]) -> Sliced[str]:
-    texts: list[str] = []
+def _mapped(items: Sequence[T], function: Callable[[T], R]) -> Sliced[list[R]]:
+    found: list[R] = []
     for first in range(0, len(items), ITEMS_PER_SLICE):
-        if first:
-            yield
-        texts += map(write, items[first : first + ITEMS_PER_SLICE])
-    yield
-    return "".join(texts)
+        found += map(function, items[first : first + ITEMS_PER_SLICE])
+        yield
+    return found
+
+
+async def joined(items: Sequence[T], write: Callable[[T], str]) -> str:
+    """The text of all items."""
+    return "".join(await mapped(items, write))
+
+
+async def in_thread(function: Callable[[T], R], argument: T) -> R:
+    """Run plain Python code that cannot be cut into slices. The interpreter lets the loop run every few milliseconds.
+
+    There is one thread for all such work, because more of them would take more of the loop's time.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_one_thread, function, argument)
+
+
+_one_thread = ThreadPoolExecutor(1, thread_name_prefix="kyanite-long-work")

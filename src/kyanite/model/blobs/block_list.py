@@ -4,6 +4,8 @@ A short list is one transaction. A long one would keep the write lock and the lo
 (``long_block_list.py``) and made visible by one small transaction. Either way it is there entirely or not at all.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -5,6 +5,8 @@ and maintenance purges the blobs. So a container of any size is deleted by one t
 immediately.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
 
 import msgspec

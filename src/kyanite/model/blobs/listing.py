@@ -4,6 +4,8 @@ A page is one snapshot of the store. The next page begins at a name and not at a
 created nor deleted between two pages is listed exactly once. A folder is skipped by a seek, however many blobs it has.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """Page blobs: pages of 512 bytes, written and cleared at any offset, and a sequence number that clients set."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable
 from dataclasses import dataclass
 

@@ -5,6 +5,8 @@ and an entry that is neither made nor removed between two pages appears exactly 
 and preserved rows are merged; a page that has read very many rows without being full ends early.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Iterator, Sequence
 from itertools import islice
 

@@ -1,5 +1,7 @@
 """Which ranges of a file have data, and which have changed since an earlier snapshot of its share."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable
 
 import msgspec

@@ -3,6 +3,8 @@
 A page is full, or ends early when it has read very many rows: deleted shares that have expired are read and not listed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Iterator
 from heapq import merge
 from typing import NamedTuple

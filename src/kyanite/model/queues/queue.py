@@ -8,6 +8,8 @@ The messages of a set are counted in a few rows, each for a part of the messages
 why there are several.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 

@@ -33,6 +33,7 @@ from kyanite.services.table.entity import get_entity, query_entities
 from kyanite.services.table.entity_json import entity_body
 from kyanite.services.table.formats import NO_CONTENT, json_headers, level_in, preference_of
 from kyanite.services.table.paths import check_tunnel, entity_path, read_path
+from kyanite.slices import Sliced, in_slices
 from kyanite.values import iso_text
 from kyanite.wire import uri
 from kyanite.wire.batch import (
@@ -49,6 +50,7 @@ from kyanite.wire.batch import (
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
+_BYTES_PER_SLICE = 32 * 1024
 READ = Access(account="o r", service="r")
 _ANY_TOKEN = Access(account="* *", service="*", writes=True)
 _PART_HEAD = b"X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nDataServiceVersion: 3.0;\r\n"
@@ -75,11 +77,11 @@ async def entity_group_transaction(context: RequestContext) -> Response:
     body = await context.request.body.read_all(MAX_BODY_BYTES)
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(MAX_BODY_BYTES))
-    parts = decode_parts(context.headers.get("content-type", ""), body)
+    parts = decode_parts(context.headers.get("content-type", ""), body, limit=1)
     if len(parts) != 1:
         raise _invalid("A batch holds one change set or one query, and nothing else.")
     if is_multipart(parts[0].content_type):
-        inner = decode_parts(parts[0].content_type, parts[0].body)
+        inner = decode_parts(parts[0].content_type, parts[0].body, limit=entities.MAX_CHANGES)
         ids = [part.headers.get("content-id") for part in inner]
         return _answer(context, await _change_set(context, decode_requests(inner), ids))
     return _answer(context, await _lone_query(context, decode_requests(parts)[0]))
@@ -97,7 +99,7 @@ async def _change_set(
     authorize(context.principal, _ANY_TOKEN, _accessed(context))
     boundary = f"changesetresponse_{context.environment.fresh_guid()}"
     try:
-        steps = _read(context, requests)
+        steps = await in_slices(_read(context, requests))
         _check_allowed(context, steps)
         written = await _apply(context, steps)
         parts = _responses(context, steps, written, content_ids)
@@ -106,12 +108,17 @@ async def _change_set(
     return nested(boundary, encode_parts(boundary, parts))
 
 
-def _read(context: RequestContext, requests: Sequence[EmbeddedRequest]) -> list[_Step]:
+def _read(context: RequestContext, requests: Sequence[EmbeddedRequest]) -> Sliced[list[_Step]]:
     if len(requests) > entities.MAX_CHANGES:
         raise _Failure(entities.MAX_CHANGES - 1, Refused(Reason.TOO_MANY_CHANGES))
     steps: list[_Step] = []
     locations: dict[str, Location] = {}
+    read_bytes = 0
     for index, request in enumerate(requests):
+        read_bytes += len(request.body)
+        if read_bytes > _BYTES_PER_SLICE:
+            read_bytes = 0
+            yield
         try:
             location = locations.get(request.target)
             if location is None:
