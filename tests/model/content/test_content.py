@@ -270,7 +270,7 @@ def test_holes_do_not_make_a_plan_or_a_page_of_ranges_unbounded(
 ) -> None:
     """Holes are stored where they hide a lower layer, and there may be more of them than of data."""
     monkeypatch.setattr(content, "_PLAN_INTERVALS", 100)
-    monkeypatch.setattr(ranges, "_COST_MAX", 100)
+    monkeypatch.setattr(ranges, "_INTERVALS_MAX", 100)
     stored = world.run(lambda tx: content.create(tx, world.segments.put(*[b"x" * 10] * 1000)))
     older = world.run(lambda tx: content.share(tx, stored))
     for number in range(999):

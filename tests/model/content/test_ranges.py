@@ -160,7 +160,7 @@ def test_what_has_changed_by_blocks_and_through_versions(world: World, seed: int
 
 
 def test_a_page_ends_after_reading_very_many_intervals(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "_COST_MAX", 5)
+    monkeypatch.setattr(ranges, "_INTERVALS_MAX", 5)
     bodies = world.segments.put(*[bytes(10)] * 20)
     stored = world.run(lambda tx: content.create(tx, bodies))
     page = world.read_in_steps(lambda snapshot: ranges.data_ranges(snapshot, stored, 0, 200, limit=10))

@@ -148,14 +148,15 @@ class _KeptState:
         return [self.get(key) for key in keys]
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
-        return islice(self._scan(start, end, reverse), limit)
+        at_a_time = STEP_ROWS if limit is None else max(1, min(limit, STEP_ROWS))
+        return islice(self._scan(start, end, reverse, at_a_time), limit)
 
-    def _scan(self, start: bytes, end: bytes, reverse: bool) -> Iterator[Row]:
+    def _scan(self, start: bytes, end: bytes, reverse: bool, at_a_time: int) -> Iterator[Row]:
         """Some rows at a time, because the present rows may change between two steps."""
         while start < end:
-            some = dict(self._rows.scan(start, end, reverse, STEP_ROWS))
+            some = dict(self._rows.scan(start, end, reverse, at_a_time))
             low, high = start, end
-            if len(some) == STEP_ROWS:
+            if len(some) == at_a_time:
                 last = next(reversed(some))
                 low, high = (last, end) if reverse else (start, last + b"\0")
             found: dict[bytes, bytes | None] = {**some}
@@ -164,5 +165,5 @@ class _KeptState:
                 if (value := found[key]) is not None:
                     yield key, value
             start, end = (start, low) if reverse else (high, end)
-            if len(some) < STEP_ROWS:
+            if len(some) < at_a_time:
                 return

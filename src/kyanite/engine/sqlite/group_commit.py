@@ -53,7 +53,7 @@ class Limits:
 
     bodies: int = 512
     size_bytes: int = 4 * 1024 * 1024
-    seconds: float = 0.008
+    seconds: float = 0.004
     waiting: int = 20_000
 
 

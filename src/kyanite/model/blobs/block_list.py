@@ -30,7 +30,7 @@ from kyanite.values import Instant
 ENTRIES_AT_ONCE = 300
 """A list of up to so many entries is committed by one transaction, unless its blocks or the present ones are many."""
 
-_INTERVALS_AT_ONCE = 1_000
+_INTERVALS_AT_ONCE = 500
 _BLOCKS_PER_STEP = 250
 
 

@@ -50,7 +50,7 @@ SHORT_MAX = 4
 _SPLICE_ROWS_MAX = 8
 """A splice that overlaps more rows than this goes into a new layer, and compaction does the rest."""
 
-_PLAN_PARTS = 500
+_PLAN_PARTS = 300
 _PLAN_INLINE_BYTES = 1024 * 1024
 _PLAN_INTERVALS = 1_000
 """A plan ends after this many intervals, holes included."""

@@ -18,9 +18,8 @@ from kyanite.model.content.content import Content, covered
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layer_view import LayerView, layers
 
-_COST_MAX = 20_000
-"""Of a page: its intervals, times the versions that are compared."""
-_COST_PER_STEP = 500
+_INTERVALS_MAX = 20_000
+_COST_PER_STEP = 300
 _INTERVALS_TOGETHER = 100
 _LAYERS_PER_STEP = 200
 _VERSION_COST = 2
@@ -113,9 +112,9 @@ def _clipped(parts: Iterable[_Compared], start: int, end: int) -> Iterator[_Comp
 def _page(parts: Iterable[_Compared], limit: int, *, cost: int) -> Steps[RangePage]:
     """Join parts of one kind that touch. Each part has this cost."""
     ranges: list[Range] = []
-    per_step, most = max(_COST_PER_STEP // cost, 1), max(_COST_MAX // cost, 1)
+    per_step = max(_COST_PER_STEP // cost, 1)
     for count, (start, end, is_clear, is_found) in enumerate(parts):
-        if count >= most:
+        if count >= _INTERVALS_MAX:
             return RangePage(ranges, start)
         if count % per_step == per_step - 1:
             yield

@@ -38,7 +38,7 @@ _UNWANTED_BEFORE_SEEK = 8
 """How many unwanted rows to read before seeking the next wanted one. A seek costs about that much."""
 
 _COMPARISONS_PER_COST = 16
-_COST_PER_STEP = 250
+_COST_PER_STEP = 200
 _SEEK_COST = 4
 _COST_OF_BYTES = 10
 """As a power of two: a KiB costs as much as a row."""

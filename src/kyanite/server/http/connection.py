@@ -28,6 +28,9 @@ CLIENT_WENT_AWAY = 499
 _COALESCED_BYTES = 64 * 1024
 """A body up to this size is copied behind its head, so that both leave in one write."""
 
+_REQUESTS_AT_ONCE = 8
+"""How many requests of a pipeline are answered before other connections are served."""
+
 OnError = Callable[[Request, Exception], Response]
 OnCompleted = Callable[[Request, int, float, int], None]
 """Request, status, seconds, and bytes of the response, the head included."""
@@ -235,9 +238,14 @@ class HttpConnection(asyncio.Protocol):
     # Requests, one by one.
 
     def _advance(self) -> None:
-        """Start what can be started. One slice per iteration of the loop, so that other connections are served too."""
+        """Start what can be started. A few requests per iteration of the loop, so that others are served too."""
         reader = self._reader
+        begun = 0
         while reader.requests and self._request is None and not self._ending and not self._writer.paused:
+            if begun == _REQUESTS_AT_ONCE:
+                self._loop.call_soon(self._after_task)
+                return
+            begun += 1
             self._begin(reader.requests.popleft())
         if self._request is not None or self._ending or self._writer.paused:
             return
