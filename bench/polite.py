@@ -59,9 +59,7 @@ def unknown_ids(site: Site, number: int) -> Work:
 
 def put_long_list(site: Site, number: int) -> Work:
     """Commits the same blocks again and again: they are committed already."""
-    request = put(
-        site, f"/{CONTAINER}/long-{number % 2}", "comp=blocklist", body=block_list(COMMITTED_BLOCKS)
-    )
+    request = put(site, f"/{CONTAINER}/long-{number}", "comp=blocklist", body=block_list(COMMITTED_BLOCKS))
     while True:
         yield request
 
@@ -98,7 +96,7 @@ def fill(site: Site) -> None:
             staged = block_id(number).decode().replace("=", "%3D")
             yield put(site, f"/{CONTAINER}/staged", f"comp=block&blockid={staged}", body=b"1")
             if number < COMMITTED_BLOCKS:
-                for name in ("long-0", "long-1"):
+                for name in ("long-0", "long-1", "long-2", "long-3"):
                     yield put(site, f"/{CONTAINER}/{name}", f"comp=block&blockid={staged}", body=b"1")
 
     every = list(requests())

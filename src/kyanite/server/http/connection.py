@@ -16,6 +16,7 @@ from typing import Protocol, cast
 
 from kyanite.server.http import eager
 from kyanite.server.http.limits import Limits, Stats
+from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.server.http.request_body import IncomingBody
 from kyanite.server.http.request_parser import IncomingRequest, RequestReader
 from kyanite.server.http.response_head import AnswerError, encode_head, has_body, is_chunked
@@ -42,6 +43,7 @@ class Host(Protocol):
     handler: Handler
     limits: Limits
     stats: Stats
+    budget: MemoryBudget
     on_error: OnError
     on_completed: OnCompleted | None
     stopping: bool
@@ -74,6 +76,7 @@ class HttpConnection(asyncio.Protocol):
         "_since_seconds",
         "_status",
         "_transport",
+        "_unsent_bytes",
         "_writer",
         "task",
     )
@@ -98,6 +101,7 @@ class HttpConnection(asyncio.Protocol):
         self._body_paused = False
         self._ending = False  # No further request will be answered.
         self._lingering = False
+        self._unsent_bytes = 0
         # As of the last tick.
         self._phase = (0, False)
         self._since_seconds = host.now_seconds
@@ -111,7 +115,9 @@ class HttpConnection(asyncio.Protocol):
         secure = transport.get_extra_info("sslcontext") is not None
         peername = transport.get_extra_info("peername")
         peer = str(peername[0]) if isinstance(peername, tuple) else ""
-        self._reader = RequestReader(host.limits, self, peer=peer, secure=secure, local_port=self._local_port)
+        self._reader = RequestReader(
+            host.limits, self, host.budget, peer=peer, secure=secure, local_port=self._local_port
+        )
         self._writer = ResponseWriter(self._transport, self._loop, host.stats, secure=secure)
         if not host.opened(self):
             self._refuse(503)
@@ -149,6 +155,7 @@ class HttpConnection(asyncio.Protocol):
         self._ending = True
         self._reader.end(BodyError("the client left in the middle of the body"))
         self._abandon()
+        self._release_unsent()
         del self._reader  # It refers to this connection: without the cycle, no collector is needed.
         self._host.closed(self)
 
@@ -157,6 +164,7 @@ class HttpConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._writer.resume()
+        self._release_unsent()
         if self._request is None and not self._ending:
             self._advance()
 
@@ -278,6 +286,8 @@ class HttpConnection(asyncio.Protocol):
             response = await self._host.handler(request)
             body = response.body
             if isinstance(body, bytes):
+                if len(body) > _COALESCED_BYTES:
+                    self._check_memory(len(body))
                 self._send_whole(request, response, body)
             else:
                 await self._send_streamed(request, response, body)
@@ -363,8 +373,21 @@ class HttpConnection(asyncio.Protocol):
             return
         if len(body) <= _COALESCED_BYTES:
             self._writer.write(head + body)
-        else:
-            self._writer.write_both(head, body)
+            return
+        self._writer.write_both(head, body)
+        if self._writer.paused:
+            self._unsent_bytes += len(body)
+            self._host.budget.used_bytes += len(body)
+
+    def _check_memory(self, size: int) -> None:
+        budget = self._host.budget
+        if budget.used_bytes + size > budget.limit_bytes:
+            raise BodyError("there is no memory left for the response", 503)
+
+    def _release_unsent(self) -> None:
+        """The client has read most of the responses, or is gone."""
+        self._host.budget.used_bytes -= self._unsent_bytes
+        self._unsent_bytes = 0
 
     async def _send_streamed(
         self, request: IncomingRequest, response: Response, pieces: AsyncIterator[Piece]

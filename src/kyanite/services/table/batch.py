@@ -13,7 +13,7 @@ from kyanite.model.tables import entity
 from kyanite.model.tables.entity import Change, ChangeRefused, Written
 from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
-from kyanite.rules.authorization import Access, AccessedResource, authorize, shared_keys
+from kyanite.rules.authorization import Access, AccessedResource, authorize, may_any, shared_keys
 from kyanite.rules.entities import Act
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest.context import Location, RequestContext, Resource
@@ -51,6 +51,7 @@ from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
 _BYTES_PER_SLICE = 32 * 1024
+_QUERY_MAX_BYTES = 256 * 1024
 READ = Access(account="o r", service="r")
 _ANY_TOKEN = Access(account="* *", service="*", writes=True)
 _PART_HEAD = b"X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nDataServiceVersion: 3.0;\r\n"
@@ -74,7 +75,11 @@ class _Failure(Exception):
 
 
 async def entity_group_transaction(context: RequestContext) -> Response:
-    body = await context.request.body.read_all(MAX_BODY_BYTES)
+    # Who may change nothing may still send a query, which is short.
+    may_change = may_any(context.principal, "aud")
+    body = await context.request.body.read_all(MAX_BODY_BYTES if may_change else _QUERY_MAX_BYTES)
+    if body is None and not may_change:
+        raise Refused(Reason.PERMISSION_MISMATCH)
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(MAX_BODY_BYTES))
     parts = decode_parts(context.headers.get("content-type", ""), body, limit=1)
