@@ -16,7 +16,7 @@ from typing import TypeVar
 import apsw
 
 from kyanite.engine.api import EngineClosed, EngineError, Scope, Snapshot, Steps, Transaction
-from kyanite.engine.clock import wall_clock
+from kyanite.engine.clock import SteadyClock, boot_number, wall_clock
 from kyanite.engine.outcome import Done, Failed
 from kyanite.engine.sqlite import database
 from kyanite.engine.sqlite.checkpoint import LOG_BYTES, Checkpointer
@@ -78,12 +78,16 @@ class SqliteEngine:
         folder: Path,
         *,
         clock: Clock = wall_clock,
+        ticks: Callable[[], int] | None = None,
+        boot: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
         log_bytes: int = LOG_BYTES,
         vfs: str | None = None,
     ) -> "SqliteEngine":
         """Open the store in this folder, or create one. To be called on the loop that will use it.
 
+        ``ticks`` count since the start of the machine, whose number is ``boot``: with them the clock of the store goes
+        on when ``clock`` steps back. Without, the store only never has an instant twice.
         ``limits`` bound a batch of writes, ``log_bytes`` the log; ``vfs`` names another file system layer for
         SQLite, with which tests record or corrupt what it writes.
         """
@@ -91,10 +95,21 @@ class SqliteEngine:
         with ExitStack() as files:
             try:
                 engine = cls(folder, clock, limits, log_bytes, vfs, files)
+                if ticks is not None:
+                    engine._steady(ticks, boot_number() if boot is None else boot)
             except apsw.Error as error:
                 raise EngineError(f"SQLite: {error}") from error
             engine._files = files.pop_all()
         return engine
+
+    def _steady(self, ticks: Callable[[], int], boot: int) -> None:
+        """Go on by the steady clock of the store. The first process since the start of the machine begins it."""
+        shared_state = self._shared_state
+        clock = SteadyClock(self._clock, ticks, shared_state)
+        if boot == 0 or shared_state.boot != boot or clock() < shared_state.last_instant:
+            clock.begin(shared_state.last_instant)
+            shared_state.boot = boot
+        self._clock = self._writer.clock = clock
 
     def _connect(
         self,

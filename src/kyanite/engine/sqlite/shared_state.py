@@ -11,6 +11,8 @@ the lock leaves its id here, although the kernel has freed the lock.
 *subscriptions*: changes whenever a process gets its first subscriber or closes.
 *commits*: incremented before and after every commit. While it is odd, a commit is in flight (or its process died),
 and the committed state may change at any moment. While it is even and the same, the state does not change.
+*clock_base*: the instant at which the machine started, by the clock of the store, and *boot*, a number for that start.
+These two stay when the store is opened anew.
 """
 
 import mmap
@@ -24,7 +26,7 @@ _FILE = "board"
 """Its name in existing stores."""
 
 _PAGE_BYTES = 4096
-_LAST_INSTANT, _FAILED, _WRITER, _WRITER_SINCE, _SUBSCRIPTIONS, _COMMITS = range(6)
+_LAST_INSTANT, _FAILED, _WRITER, _WRITER_SINCE, _SUBSCRIPTIONS, _COMMITS, _CLOCK_BASE, _BOOT = range(8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,22 @@ class SharedState:
 
     def end_commit(self) -> None:
         self._words[_COMMITS] += 1
+
+    @property
+    def clock_base(self) -> int:
+        return self._words[_CLOCK_BASE]
+
+    @clock_base.setter
+    def clock_base(self, instant: int) -> None:
+        self._words[_CLOCK_BASE] = instant
+
+    @property
+    def boot(self) -> int:
+        return self._words[_BOOT]
+
+    @boot.setter
+    def boot(self, number: int) -> None:
+        self._words[_BOOT] = number
 
     def close(self) -> None:
         self._words.release()
