@@ -57,6 +57,7 @@ class SqliteEngine:
         self._reader = Reader(reading, self._shared_state, self._body_runner, self._now)
         self._long_reads = LongReads(
             partial(self._connect, folder, vfs, read_only=True, cache_kib=database.LONG_READ_CACHE_KIB),
+            self._shared_state,
             self._body_runner,
             self._now,
         )

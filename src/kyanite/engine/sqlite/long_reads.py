@@ -2,10 +2,12 @@
 
 A snapshot of SQLite belongs to a connection, so each long read has a connection of its own until it ends. There are few
 of them: they are opened when they are needed first, and further reads wait until one is free. So neither memory nor the
-log, which cannot be shortened past the oldest snapshot, grows with the number of clients.
+log, which cannot be shortened past the oldest snapshot, grows with the number of clients. When the log has become long,
+they wait until it was copied (``checkpoint.py``).
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,12 +17,15 @@ import apsw
 
 from kyanite.engine.api import EngineClosed, EngineError, Snapshot, Steps
 from kyanite.engine.sqlite.rows import Rows
+from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.engine.transaction import BodyRunner, BodySnapshot, Clock
 from kyanite.slices import next_slice
 
 T = TypeVar("T")
 
 LONG_READS = 4
+_CHECKPOINT_SECONDS_MAX = 5.0
+_CHECKPOINT_PAUSE_SECONDS = 0.01
 
 
 class _LongReader:
@@ -40,8 +45,15 @@ class _LongReader:
 class LongReads:
     """To be made on the loop that uses it."""
 
-    def __init__(self, connect: Callable[[], apsw.Connection], body_runner: BodyRunner, clock: Clock) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], apsw.Connection],
+        shared_state: SharedState,
+        body_runner: BodyRunner,
+        clock: Clock,
+    ) -> None:
         self._connect = connect
+        self._shared_state = shared_state
         self._body_runner = body_runner
         self._clock = clock
         self._opened = 0
@@ -54,6 +66,8 @@ class LongReads:
         try:
             reader = await self._acquire()
             try:
+                if self._shared_state.is_log_long:
+                    await self._wait_for_checkpoint()
                 reader.cursor.execute("BEGIN")
                 self._under_way.add(reader)
                 return await self._run(reader, body)
@@ -77,6 +91,13 @@ class LongReads:
         finally:
             snapshot.end()
             steps.close()
+
+    async def _wait_for_checkpoint(self) -> None:
+        """Not for ever: a read is late rather than a log short."""
+        deadline = time.monotonic() + _CHECKPOINT_SECONDS_MAX
+        while self._shared_state.is_log_long and time.monotonic() < deadline:
+            await asyncio.sleep(_CHECKPOINT_PAUSE_SECONDS)
+            self._check_open()
 
     async def _acquire(self) -> _LongReader:
         self._check_open()

@@ -13,6 +13,7 @@ the lock leaves its id here, although the kernel has freed the lock.
 and the committed state may change at any moment. While it is even and the same, the state does not change.
 *clock_base*: the instant at which the machine started, by the clock of the store, and *boot*, a number for that start.
 These two stay when the store is opened anew.
+*is_log_long*: the log has to be copied at a moment without long reads, so no process begins one.
 """
 
 import mmap
@@ -26,7 +27,9 @@ _FILE = "board"
 """Its name in existing stores."""
 
 _PAGE_BYTES = 4096
-_LAST_INSTANT, _FAILED, _WRITER, _WRITER_SINCE, _SUBSCRIPTIONS, _COMMITS, _CLOCK_BASE, _BOOT = range(8)
+_LAST_INSTANT, _FAILED, _WRITER, _WRITER_SINCE, _SUBSCRIPTIONS, _COMMITS, _CLOCK_BASE, _BOOT, _LOG_LONG = (
+    range(9)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class SharedState:
         self._words = memoryview(self._map).cast("Q")
 
     def reset(self, last_instant: Instant) -> None:
-        for word in (_FAILED, _WRITER, _WRITER_SINCE):
+        for word in (_FAILED, _WRITER, _WRITER_SINCE, _LOG_LONG):
             self._words[word] = 0
         self._words[_LAST_INSTANT] = last_instant
 
@@ -97,6 +100,14 @@ class SharedState:
 
     def end_commit(self) -> None:
         self._words[_COMMITS] += 1
+
+    @property
+    def is_log_long(self) -> bool:
+        return self._words[_LOG_LONG] != 0
+
+    @is_log_long.setter
+    def is_log_long(self, is_long: bool) -> None:
+        self._words[_LOG_LONG] = is_long
 
     @property
     def clock_base(self) -> int:
