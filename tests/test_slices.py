@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from kyanite.slices import ITEMS_PER_SLICE, Sliced, in_slices, in_thread, joined, mapped, next_slice
+from kyanite.slices import ITEMS_PER_SLICE, Sliced, encoded, in_slices, in_thread, mapped, next_slice
 
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
 
@@ -82,7 +82,10 @@ async def test_cancelled_work_does_not_delay_others() -> None:
 
 async def test_items_are_used_some_at_a_time() -> None:
     items = list(range(3 * ITEMS_PER_SLICE + 1))
-    assert await joined(items, str) == "".join(map(str, items))
+    pieces = await encoded(items, str)
+    assert b"".join(pieces).decode() == "".join(map(str, items))
+    assert len(pieces) == 4
+    assert await encoded([], str) == [b""]
     assert await mapped(items[:5], str) == list("01234")
     waits = 0
 

@@ -19,8 +19,8 @@ R = TypeVar("R")
 Sliced = Generator[None, None, T]
 """Work that yields at the end of each slice and returns its result."""
 
-ITEMS_PER_SLICE = 250
-"""How many items of a list are decoded or written in a slice: about a millisecond's work."""
+ITEMS_PER_SLICE = 125
+"""How many items of a list are decoded or written in a slice: about half a millisecond's work."""
 
 
 class _Waiting:
@@ -94,9 +94,19 @@ def _mapped(items: Sequence[T], function: Callable[[T], R]) -> Sliced[list[R]]:
     return found
 
 
-async def joined(items: Sequence[T], write: Callable[[T], str]) -> str:
-    """The text of all items."""
-    return "".join(await mapped(items, write))
+async def encoded(items: Sequence[T], write: Callable[[T], str]) -> list[bytes]:
+    """The text of all items in UTF-8, a piece for each slice: a document is joined from them once."""
+    if len(items) <= ITEMS_PER_SLICE:
+        return ["".join(map(write, items)).encode()]
+    return await in_slices(_encoded(items, write))
+
+
+def _encoded(items: Sequence[T], write: Callable[[T], str]) -> Sliced[list[bytes]]:
+    pieces: list[bytes] = []
+    for first in range(0, len(items), ITEMS_PER_SLICE):
+        pieces.append("".join(map(write, items[first : first + ITEMS_PER_SLICE])).encode())
+        yield
+    return pieces
 
 
 async def in_thread(function: Callable[[T], R], argument: T) -> R:

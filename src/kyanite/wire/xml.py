@@ -171,6 +171,11 @@ def document(root: str) -> bytes:
     return f"{BYTE_ORDER_MARK}{DECLARATION}{root}".encode()
 
 
+def document_of(*pieces: bytes) -> bytes:
+    """The same around a root element in pieces."""
+    return b"".join((f"{BYTE_ORDER_MARK}{DECLARATION}".encode(), *pieces))
+
+
 def name_element(name: str, tag: str = "Name") -> str:
     """``<Name>`` of a listed item; percent-encoded, and marked so, when XML does not allow it."""
     if is_valid_text(name):

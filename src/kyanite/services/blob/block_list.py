@@ -21,7 +21,7 @@ from kyanite.services.rest.downloads import pin_numbers
 from kyanite.services.rest.headers import base64_text, lease_id_of, metadata_of, stored_md5_of
 from kyanite.services.rest.structured import data_length_of, structured_headers
 from kyanite.services.rest.uploads import ReceivedBody, check_body_length, check_hashes, hash_headers, store
-from kyanite.slices import Sliced, in_slices, joined
+from kyanite.slices import Sliced, encoded, in_slices
 from kyanite.values import LeaseId
 from kyanite.wire import crc64, xml
 from kyanite.wire.http import Response
@@ -118,13 +118,16 @@ async def get_block_list(context: RequestContext) -> Response:
     )
     if lists.record is None and not may_read_all:
         raise Refused(Reason.BLOB_NOT_FOUND)
-    committed = await _list_text("CommittedBlocks", lists.committed) if wanted != "uncommitted" else ""
-    uncommitted = await _list_text("UncommittedBlocks", lists.uncommitted) if wanted != "committed" else ""
+    pieces: list[bytes] = []
+    if wanted != "uncommitted":
+        pieces += await _list_pieces("CommittedBlocks", lists.committed)
+    if wanted != "committed":
+        pieces += await _list_pieces("UncommittedBlocks", lists.uncommitted)
     headers = [("Content-Type", "application/xml")]
     if lists.record is not None:
         headers += version_headers(lists.record)
     headers.append(("x-ms-blob-content-length", str(lists.record.length if lists.record else 0)))
-    return Response(200, headers, xml.document(f"<BlockList>{committed}{uncommitted}</BlockList>"))
+    return Response(200, headers, xml.document_of(b"<BlockList>", *pieces, b"</BlockList>"))
 
 
 def _entries(document: bytes) -> Sliced[list[tuple[From, bytes]]]:
@@ -166,9 +169,10 @@ def _decode_id(text: str) -> bytes | None:
         return None
 
 
-async def _list_text(name: str, blocks: Sequence[ListedBlock]) -> str:
-    items = await joined(blocks, _block_text)
-    return f"<{name}>{items}</{name}>" if items else f"<{name} />"
+async def _list_pieces(name: str, blocks: Sequence[ListedBlock]) -> list[bytes]:
+    if not blocks:
+        return [f"<{name} />".encode()]
+    return [f"<{name}>".encode(), *await encoded(blocks, _block_text), f"</{name}>".encode()]
 
 
 def _block_text(block: ListedBlock) -> str:

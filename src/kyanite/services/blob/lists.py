@@ -20,7 +20,7 @@ from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
-from kyanite.slices import joined
+from kyanite.slices import encoded
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
@@ -50,8 +50,8 @@ async def list_containers(context: RequestContext) -> Response:
     page = await container.list_containers(
         context.store.engine, context.account.name, prefix=prefix, first=first, limit=limit
     )
-    items = await joined(page.items, partial(_container_item, page.at, parts))
-    return list_page(context, limit, f"<Containers>{items}</Containers>", page.next_name)
+    items = await encoded(page.items, partial(_container_item, page.at, parts))
+    return list_page(context, limit, "Containers", items, page.next_name)
 
 
 async def list_blobs(context: RequestContext) -> Response:
@@ -77,12 +77,13 @@ async def list_blobs(context: RequestContext) -> Response:
         )
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
     with_metadata, with_copy = "metadata" in parts, "copy" in parts
-    items = await joined(page.items, partial(_item, page.at, with_metadata, with_copy))
+    items = await encoded(page.items, partial(_item, page.at, with_metadata, with_copy))
     delimiter = request.delimiter
     return list_page(
         context,
         limit,
-        f"<Blobs>{items}</Blobs>",
+        "Blobs",
+        items,
         _name_of(page.next_start),
         attributes=f' ContainerName="{escape(context.container)}"',
         echo=f"<Delimiter>{escape(valid_text(delimiter))}</Delimiter>" if delimiter else "",

@@ -9,7 +9,7 @@ from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import readable_path_of
 from kyanite.services.rest.headers import flag_of, required
 from kyanite.services.rest.paging import enumeration, max_results_of
-from kyanite.slices import joined
+from kyanite.slices import encoded
 from kyanite.wire import http_date
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header, bad_parameter
@@ -34,9 +34,9 @@ async def list_handles(context: RequestContext) -> Response:
         start=_marker_of(context),
         limit=min(max_results_of(context.parameters), _LISTED_MAX),
     )
-    items = await joined(page.items, _item)
+    items = await encoded(page.items, _item)
     marker = "" if page.next_start is None else _encode_marker(page.next_start)
-    return enumeration(context, echo="", items=f"<Entries>{items}</Entries>", next_marker=marker)
+    return enumeration(context, echo="", name="Entries", items=items, next_marker=marker)
 
 
 async def force_close_handles(context: RequestContext) -> Response:

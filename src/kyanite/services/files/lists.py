@@ -15,7 +15,7 @@ from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import readable_path_of
 from kyanite.services.rest.headers import flag_of
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
-from kyanite.slices import joined
+from kyanite.slices import encoded
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
@@ -37,10 +37,10 @@ async def list_shares(context: RequestContext) -> Response:
         deleted="deleted" in parts,
     )
     page = await share_listing.list_shares(context.store.engine, context.account.name, request)
-    items = await joined(page.items, partial(_share_item, page.at, "metadata" in parts))
+    items = await encoded(page.items, partial(_share_item, page.at, "metadata" in parts))
     start = page.next_start
     next_name = None if start is None else f"{start.name}\0{start.position}"
-    return list_page(context, limit, f"<Shares>{items}</Shares>", next_name)
+    return list_page(context, limit, "Shares", items, next_name)
 
 
 def _start_of(marked: str, parameters: Mapping[str, str]) -> SharePosition:
@@ -101,7 +101,8 @@ async def list_directories_and_files(context: RequestContext) -> Response:
     return list_page(
         context,
         limit,
-        f"<Entries>{await joined(page.entries, item)}</Entries>",
+        "Entries",
+        await encoded(page.entries, item),
         page.next_name,
         attributes=f' ShareName="{context.container}"{received} DirectoryPath="{directory_path}"',
         behind=directory_id,

@@ -25,7 +25,7 @@ from kyanite.services.rest.headers import (
 )
 from kyanite.services.rest.structured import data_length_of, is_structured, structured_headers
 from kyanite.services.rest.uploads import ReceivedBody, store
-from kyanite.slices import joined
+from kyanite.slices import encoded
 from kyanite.wire import crc64, iso_time, ranges, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import (
@@ -132,13 +132,13 @@ async def list_ranges(context: RequestContext) -> Response:
         page = (await list_page(first=next_start)).page
         listed += page.ranges
         next_start = page.next_start
-    items = await joined(listed, _item)
+    items = await encoded(listed, _item)
     more = "" if next_start is None else str(next_start)
     if more or is_paged:
-        items += f"<NextMarker>{more}</NextMarker>"
+        items.append(f"<NextMarker>{more}</NextMarker>".encode())
     headers = version_headers(found.entry)
     headers += [("Content-Type", "application/xml"), ("x-ms-content-length", str(found.entry.length))]
-    return Response(200, headers, xml.document(f"<Ranges>{items}</Ranges>"))
+    return Response(200, headers, xml.document_of(b"<Ranges>", *items, b"</Ranges>"))
 
 
 def _item(found: Range) -> str:

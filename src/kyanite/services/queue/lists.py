@@ -6,7 +6,7 @@ from kyanite.model.queues import queue
 from kyanite.model.queues.queue import QueueRecord
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
-from kyanite.slices import joined
+from kyanite.slices import encoded
 from kyanite.wire.http import Response
 
 _PARTS = frozenset({"metadata"})
@@ -22,8 +22,8 @@ async def list_queues(context: RequestContext) -> Response:
         limit=request.limit,
     )
     with_metadata = "metadata" in request.parts
-    items = await joined(page.items, partial(_item, with_metadata))
-    return list_page(context, request.limit, f"<Queues>{items}</Queues>", page.next_name)
+    items = await encoded(page.items, partial(_item, with_metadata))
+    return list_page(context, request.limit, "Queues", items, page.next_name)
 
 
 def _item(with_metadata: bool, item: tuple[str, QueueRecord]) -> str:
