@@ -162,8 +162,10 @@ def _in_hex(address: tuple[str, int]) -> str:
 def files_of(location: Path) -> dict[Path, int]:
     """The segment files of a store and the bytes that each takes on the disk."""
     found = {}
-    for path in (location / "extents" / "segments").rglob("*"):
-        with suppress(FileNotFoundError):
-            if path.is_file():
+    for folder, _, names in os.walk(
+        location / "extents" / "segments"
+    ):  # It leaves out folders that disappear.
+        for path in (Path(folder, name) for name in names):
+            with suppress(FileNotFoundError):
                 found[path] = path.stat().st_blocks * 512
     return found

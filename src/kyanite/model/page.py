@@ -23,7 +23,7 @@ class Decoded(Sequence[T_co]):
 
     __slots__ = ("_decode", "_rows")
 
-    def __init__(self, rows: Sequence[Any], decode: Callable[[Sequence[Any]], list[T_co]]) -> None:
+    def __init__(self, rows: list[Any], decode: Callable[[Sequence[Any]], list[T_co]]) -> None:
         self._rows = rows
         self._decode = decode
 
@@ -40,6 +40,11 @@ class Decoded(Sequence[T_co]):
         if isinstance(index, slice):
             return self._decode(self._rows[index])
         return self._decode([self._rows[index]])[0]
+
+    @property
+    def rows(self) -> list[Any]:
+        """What is decoded: for who has to let go of very many rows in slices."""
+        return self._rows
 
     def __iter__(self) -> Iterator[T_co]:
         return iter(self._decode(self._rows))

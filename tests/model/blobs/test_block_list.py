@@ -13,7 +13,7 @@ from tests.model.blobs.store import HTTP, PIN, BlobStore, blob, refused, run
 
 
 def commit(store: BlobStore, *entries: tuple[From, bytes]) -> BlobRecord:
-    new_list = NewBlockList(entries, HTTP, {"a": "1"})
+    new_list = NewBlockList(list(entries), HTTP, {"a": "1"})
     return run(
         long_block_list.put_block_list(
             store.engine, blob("b"), new_list, UNCONDITIONAL, may_overwrite=True, pin=PIN

@@ -44,7 +44,7 @@ class From(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NewBlockList:
-    entries: Sequence[tuple[From, bytes]]
+    entries: list[tuple[From, bytes]]
     http: HttpHeaders
     metadata: dict[str, str]
     tier: str = ""
@@ -60,8 +60,8 @@ class BlockLists:
     """The blocks of a blob. The record is None while nothing is committed."""
 
     record: BlobRecord | None
-    committed: Sequence[ListedBlock]
-    uncommitted: Sequence[ListedBlock]
+    committed: list[ListedBlock]
+    uncommitted: Decoded[ListedBlock]
 
 
 class ListTooLong(Exception):
@@ -172,7 +172,7 @@ def get_block_list(
     def body(snap: Snapshot) -> Steps[BlockLists]:
         if blob.snapshot is not None:
             _, record = rows.load(snap, blob)
-            return BlockLists(_block_blob(record), (yield from _committed(snap, record)), [])
+            return BlockLists(_block_blob(record), (yield from _committed(snap, record)), _NONE_STAGED)
         stored = rows.load_name(snap, blob)
         area, found = stored.staging(snap.now), stored.record
         if found is None and area is None:
@@ -181,7 +181,7 @@ def get_block_list(
             _block_blob(found)
         leases.check_read(NO_LEASE if found is None else found.lease, access_conditions.lease_id, snap.now)
         blocks_of_blob: list[ListedBlock] = []
-        staged: Sequence[ListedBlock] = []
+        staged = _NONE_STAGED
         if committed and found is not None:
             blocks_of_blob = yield from _committed(snap, found)
         if uncommitted and area is not None:
@@ -211,3 +211,6 @@ def _staged(some: Sequence[tuple[bytes, bytes]]) -> list[ListedBlock]:
     return [
         ListedBlock(staged_blocks.id_in(key), staged_blocks.decode_block(value).length) for key, value in some
     ]
+
+
+_NONE_STAGED: Decoded[ListedBlock] = Decoded([], _staged)

@@ -25,7 +25,7 @@ from kyanite.model.content.blocks import Block
 from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.content.interval_rows import ROW_MAX
 from kyanite.model.content.intervals import Interval
-from kyanite.slices import next_slice
+from kyanite.slices import emptied, next_slice
 
 _INTERVALS_PER_TRANSACTION = 3 * ROW_MAX
 _ENTRIES_PER_STEP = 250
@@ -94,7 +94,9 @@ async def put_block_list(
         found = await engine.read_in_steps(partial(_find, check=check, entries=new_list.entries))
         try:
             layer = await _prepare(engine, found, pin)
-            return await engine.run(partial(publish, layer=layer, found=found), scope_of(blob))
+            record = await engine.run(partial(publish, layer=layer, found=found), scope_of(blob))
+            await emptied(found.intervals)
+            return record
         except _Changed:
             await engine.run(partial(_discard, pin=pin), durable=False)
         except BaseException:
@@ -130,6 +132,10 @@ def _find(snap: Snapshot, check: Check, entries: Sequence[tuple[From, bytes]]) -
         chosen = block_list.choose(some, staged, committed or {})
         intervals += blocks.laid_out(chosen, length)
         length = intervals[-1].end
+    while committed:
+        for _ in range(min(len(committed), 2 * _ENTRIES_PER_STEP)):  # To free them all takes milliseconds.
+            committed.popitem()
+        yield
     return _Found(old, intervals, length)
 
 

@@ -21,7 +21,7 @@ from kyanite.services.rest.downloads import pin_numbers
 from kyanite.services.rest.headers import base64_text, lease_id_of, metadata_of, stored_md5_of
 from kyanite.services.rest.structured import data_length_of, structured_headers
 from kyanite.services.rest.uploads import ReceivedBody, check_body_length, check_hashes, hash_headers, store
-from kyanite.slices import Sliced, encoded, in_slices
+from kyanite.slices import Sliced, emptied, emptying, encoded, in_slices
 from kyanite.values import LeaseId
 from kyanite.wire import crc64, xml
 from kyanite.wire.http import Response
@@ -99,6 +99,8 @@ async def put_block_list(context: RequestContext) -> Response:
         may_overwrite=may_overwrite(context.principal),
         pin=Pin(context.store.membership.id, next(pin_numbers)),
     )
+    if len(new_list.entries) > _IDS_PER_SLICE:
+        await emptied(new_list.entries)
     answer = version_headers(record)
     answer += [("x-ms-content-crc64", crc64.encode(checksum)), ("x-ms-request-server-encrypted", "true")]
     return Response(201, answer)
@@ -123,6 +125,8 @@ async def get_block_list(context: RequestContext) -> Response:
         pieces += await _list_pieces("CommittedBlocks", lists.committed)
     if wanted != "committed":
         pieces += await _list_pieces("UncommittedBlocks", lists.uncommitted)
+    await emptied(lists.committed)
+    await emptied(lists.uncommitted.rows)
     headers = [("Content-Type", "application/xml")]
     if lists.record is not None:
         headers += version_headers(lists.record)
@@ -142,6 +146,8 @@ def _entries(document: bytes) -> Sliced[list[tuple[From, bytes]]]:
         entries.append((source, _decode_id(text.strip()) or _refuse_id(text)))
         if count % _IDS_PER_SLICE == 0:
             yield
+    if len(elements) > _IDS_PER_SLICE:
+        yield from emptying(elements)
     return entries
 
 
