@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: run test test-long lint check bench clients clean
+.PHONY: run test test-long lint check bench clients smb-torture samba clean
 
 # What a run needs.
 $(VENV)/.run: pyproject.toml
@@ -21,11 +21,15 @@ $(VENV)/.dev: pyproject.toml
 run: $(VENV)/.run
 	$(BIN)/kyanite serve $(ARGS)
 
-test: $(VENV)/.dev
+# Samba's programs: clients for the tests of SMB, and the server that ours is compared with.
+samba:
+	@scripts/samba
+
+test: $(VENV)/.dev samba
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 # Random tests with twenty times the examples.
-test-long: $(VENV)/.dev
+test-long: $(VENV)/.dev samba
 	$(BIN)/pytest -n auto --dist worksteal --hypothesis-profile long --timeout 3600 $(ARGS)
 
 lint: $(VENV)/.dev
@@ -44,5 +48,9 @@ bench: $(VENV)/.dev
 clients: $(VENV)/.dev
 	scripts/clients $(ARGS)
 
+# Samba's own tests of an SMB server against smbd and this one: make smb-torture ARGS='lock oplock'
+smb-torture: $(VENV)/.dev samba
+	$(BIN)/python -m tests.smb.torture $(ARGS)
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .clients
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .clients .torture

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from types import FrameType
 
-from bench import growth, installs, report
+from bench import growth, installs, report, smb
 from bench.blob_rows import BLOB_ROWS
 from bench.client import load, processes_for
 from bench.file_rows import FILE_ROWS
@@ -22,6 +22,7 @@ from bench.responder import responder
 from bench.results import Result
 from bench.rows import ROWS
 from bench.run import Run, read_gauge, say
+from bench.smb_rows import SMB_ROWS
 from bench.table_rows import TABLE_ROWS
 from bench.works import gets
 
@@ -34,6 +35,8 @@ def main() -> int:
     peers, missing = _available(options.peers.split(","), profiled=options.profile)
     with _folder(options.folder) as folder:
         code = _growth(options, peers, folder) if options.growth else _tables(options, peers, folder)
+        if not options.growth and "kyanite" in peers:
+            code |= _smb_table(options, missing, folder)
     for reason in missing:
         print(reason)
     return code
@@ -120,6 +123,8 @@ def _tables(options: argparse.Namespace, peers: Sequence[str], folder: Path) -> 
     everything = (*ROWS, *BLOB_ROWS, *QUEUE_ROWS, *TABLE_ROWS, *FILE_ROWS)
     rows = [row for row in everything if _chosen(row.name, patterns)]
     chosen_gauges = [one for one in GAUGES if _chosen(one.name, patterns)]
+    if not rows and not chosen_gauges:
+        return 0
     ceiling = _client_ceiling(options.seconds)
     stores = [peer for peer in peers if peer != "nginx"]
     results = [read_gauge(one, stores, options.rounds, folder) for one in chosen_gauges]
@@ -128,6 +133,23 @@ def _tables(options: argparse.Namespace, peers: Sequence[str], folder: Path) -> 
             run = Run(servers, options.seconds, options.rounds, profiled=options.profile)
             results[:0] = [run.row(row) for row in rows]
     _print(results, ceiling, markdown=options.markdown)
+    return 1 if any(result.errors for result in results) else 0
+
+
+def _smb_table(options: argparse.Namespace, missing: list[str], folder: Path) -> int:
+    """The rows of SMB, whose peer is another one, are a table of their own."""
+    rows = [row for row in SMB_ROWS if _chosen(row.name, options.rows.split(","))]
+    if not rows:
+        return 0
+    try:
+        smb.check_installed()
+    except installs.UnavailableError as problem:
+        missing.append(f"Without the rows of SMB: {problem}")
+        return 0
+    results = smb.run_rows(rows, options.rounds, folder)
+    layout = report.as_markdown if options.markdown else report.as_text
+    print(f"\n{layout(smb.table(results))}")
+    _print_problems(results)
     return 1 if any(result.errors for result in results) else 0
 
 
@@ -167,6 +189,10 @@ def _print(results: Sequence[Result], ceiling: str, *, markdown: bool) -> None:
     print(f"\n{ceiling}\n")
     if not markdown:
         print(report.as_text(report.details(results)))
+    _print_problems(results)
+
+
+def _print_problems(results: Sequence[Result]) -> None:
     for result in results:
         for note in result.notes:
             print(f"\n{result.name}: {note}")

@@ -145,11 +145,12 @@ class Kyanite(Server):
 
     name = "kyanite"
     program: Sequence[str | Path] = (Path(sys.executable).parent / "kyanite",)
+    options: Sequence[str] = ()
 
     def _launch(self) -> Mapping[str, Site]:
         services = ("blob", "queue", "table", "file", "dfs", "smb")
         ports = [text for service in services for text in (f"--{service}-port", "0")]
-        command = [*self.program, "serve", "--location", self.folder, *ports]
+        command = [*self.program, "serve", "--location", self.folder, *ports, *self.options]
         process = self._spawn(*command, stdout=subprocess.PIPE)
         endpoints = json.loads(self._ready_line(process).removeprefix(b"ready"))
         return {service: storage_site(_port_of(endpoint)) for service, endpoint in endpoints.items()}

@@ -75,6 +75,11 @@ def python_packages() -> Path:
     return _virtual_environment("python", PYTHON_PACKAGES) / "python"
 
 
+def samba() -> None:
+    """smbclient, and what the tests need beside it."""
+    _run([str(ROOT / "scripts" / "samba")])
+
+
 def _virtual_environment(name: str, packages: Mapping[str, str]) -> Path:
     """The folder of the commands, once these versions are installed."""
     commands = home() / name / "bin"

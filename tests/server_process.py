@@ -76,7 +76,11 @@ class ServerProcess:
             "DefaultEndpointsProtocol": "http",
             "AccountName": self.account,
             "AccountKey": self.account_key,
-            **{f"{name.title()}Endpoint": url for name, url in self.endpoints.items() if name != "admin"},
+            **{
+                f"{name.title()}Endpoint": url
+                for name, url in self.endpoints.items()
+                if name not in ("admin", "smb")
+            },
         }
         return ";".join(f"{name}={value}" for name, value in parts.items())
 

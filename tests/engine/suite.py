@@ -857,6 +857,17 @@ class Subscriptions:
         await engine.run(lambda tx: tx.notify(b"topic"))
         await asyncio.wait_for(anext(subscriber), PATIENCE_SECONDS)
 
+    @on_engine
+    async def test_a_commit_notifies_its_own_process_before_it_returns(self, engine: Engine) -> None:
+        subscription = engine.subscribe(b"topic")
+        found = [subscription.is_notified]
+        for _ in range(2):
+            await engine.run(lambda tx: tx.notify(b"topic"), durable=False)
+            found.append(subscription.is_notified)
+            await anext(subscription)
+            found.append(subscription.is_notified)
+        assert found == [False, True, False, True, False]
+
 
 class Closing:
     @on_engine

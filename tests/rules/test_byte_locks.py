@@ -12,7 +12,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kyanite.rules.byte_locks import Lock, Range, conflict, lock_all, lock_conflict, unlock
+from kyanite.rules.byte_locks import (
+    Element,
+    Lock,
+    LockRequest,
+    Range,
+    UnlockRequest,
+    conflict,
+    lock_all,
+    lock_conflict,
+    request_of,
+    unlock,
+)
 from kyanite.rules.refusals import Reason, Refused
 from tests.profiles import examples
 
@@ -114,6 +125,42 @@ def test_the_first_conflict_is_returned() -> None:
     assert conflict([away, shared, exclusive], 0, 20, writes=True) == shared
     assert conflict([away, shared, exclusive], 0, 20, writes=False) == exclusive
     assert conflict([], 0, 20, writes=True) is None
+
+
+SHARE, EXCLUDE, UNLOCK, FAIL = 0x1, 0x2, 0x4, 0x10
+
+
+@pytest.mark.parametrize(
+    ("flags", "locks"),
+    [
+        ([SHARE], LockRequest((Lock(0, 9, False, MINE),), may_wait=True)),
+        ([SHARE | FAIL], LockRequest((Lock(0, 9, False, MINE),), may_wait=False)),
+        ([EXCLUDE], LockRequest((Lock(0, 9, True, MINE),), may_wait=True)),
+        ([EXCLUDE | FAIL], LockRequest((Lock(0, 9, True, MINE),), may_wait=False)),
+        (
+            [EXCLUDE | FAIL, SHARE | FAIL],
+            LockRequest((Lock(0, 9, True, MINE), Lock(10, 9, False, MINE)), may_wait=False),
+        ),
+        ([EXCLUDE | FAIL, SHARE], None),
+        ([EXCLUDE, SHARE | FAIL], None),
+        ([SHARE | FAIL, UNLOCK], None),
+        ([SHARE | FAIL, 0], None),
+        ([0], None),
+        ([FAIL], None),
+        ([SHARE | EXCLUDE], None),
+        ([SHARE | EXCLUDE | FAIL], None),
+        ([SHARE | 0x20], None),
+        ([UNLOCK | FAIL], None),
+        ([UNLOCK | SHARE], None),
+        ([UNLOCK], UnlockRequest((Range(0, 9),), is_valid=True)),
+        ([UNLOCK, UNLOCK], UnlockRequest((Range(0, 9), Range(10, 9)), is_valid=True)),
+        ([UNLOCK, SHARE | FAIL, UNLOCK], UnlockRequest((Range(0, 9),), is_valid=False)),
+        ([UNLOCK, UNLOCK | FAIL], UnlockRequest((Range(0, 9),), is_valid=False)),
+    ],
+)
+def test_what_a_list_of_elements_does(flags: list[int], locks: LockRequest | UnlockRequest | None) -> None:
+    elements = [Element(10 * index, 9, each) for index, each in enumerate(flags)]
+    assert request_of(elements, MINE) == locks
 
 
 class ByteMap:
@@ -250,8 +297,8 @@ def test_all_locks_of_a_request_are_granted_or_none(
         ([(0, 4, EXCLUSIVE)], [(0, 3)], [(0, 4, EXCLUSIVE)], 0),
         ([(0, 4, EXCLUSIVE)], [(1, 3)], [(0, 4, EXCLUSIVE)], 0),
         ([], [(0, 4)], [], 0),
-        # Of equal ranges one is unlocked at a time, the latest first.
-        ([(0, 4, EXCLUSIVE), (0, 4, SHARED)], [(0, 4)], [(0, 4, EXCLUSIVE)], 1),
+        # Of equal ranges one is unlocked at a time, an exclusive one first.
+        ([(0, 4, EXCLUSIVE), (0, 4, SHARED)], [(0, 4)], [(0, 4, SHARED)], 1),
         ([(0, 4, SHARED), (0, 4, SHARED)], [(0, 4), (0, 4)], [], 2),
         # The first range that is not locked ends the request; the earlier ones stay unlocked.
         ([(0, 4, SHARED), (8, 4, SHARED)], [(0, 4), (5, 1), (8, 4)], [(8, 4, SHARED)], 1),

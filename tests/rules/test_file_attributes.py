@@ -2,6 +2,7 @@
 
 import pytest
 
+from kyanite.rules import file_attributes
 from kyanite.rules.file_attributes import Attributes, read, text_of
 
 A = Attributes
@@ -39,3 +40,20 @@ def test_they_are_formatted_by_their_names() -> None:
     assert text_of(A.NORMAL) == text_of(0) == "None"
     assert text_of(A.READ_ONLY | A.DIRECTORY) == "ReadOnly | Directory"
     assert read(text_of(A.READ_ONLY | A.HIDDEN | A.ARCHIVE), of_directory=False) == A(0x23)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "of_file", "of_directory"),
+    [
+        (0x80, 0x80, 0x10),
+        (0x21, 0x21, 0x31),
+        (0x80 | 0x2, 0x2, 0x12),
+        (0x10, None, 0x10),
+        (0x100, 0x100, None),
+        (0x20000 | 0x3000, 0x23000, 0x23010),
+        (0x4A00, 0x80, 0x10),
+    ],
+)
+def test_attributes_that_smb_clients_set(wanted: int, of_file: int | None, of_directory: int | None) -> None:
+    assert file_attributes.changed(wanted, of_directory=False) == of_file
+    assert file_attributes.changed(wanted, of_directory=True) == of_directory

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -20,6 +21,18 @@ EXPECTED = {
         "every client reads 'written under the lease'",
         "no other client gets the lease: 409 LeaseAlreadyPresent",
         "released: every client writes again",
+    ),
+    "file_shared_with_smb.py": (
+        "open over SMB and shared with no one: REST reads: 409 SharingViolation",
+        "the handle is listed: its client may write",
+        "closed: REST reads 'written over SMB'",
+        "open and shared: REST writes, and SMB reads 'written by REST!'",
+        "leased over REST: SMB opens it for writing: The process cannot access the file",
+        "leased over REST: SMB reads 'written by REST!'",
+        "deleted over SMB while it is open: REST reads: 409 SMBDeletePending",
+        "the client that has it open still reads 'written by REST!'",
+        "closed: REST reads: 404 ResourceNotFound",
+        "in the share: []",
     ),
     "idempotent_consumer.py": (
         "the unlucky one ships 'apples'",
@@ -45,7 +58,11 @@ EXPECTED = {
 def test_an_example_does_what_it_says(server: ServerProcess, name: str) -> None:
     ran = subprocess.run(
         [sys.executable, str(EXAMPLES / name)],
-        env={**os.environ, "AZURE_STORAGE_CONNECTION_STRING": server.connection_string},
+        env={
+            **os.environ,
+            "AZURE_STORAGE_CONNECTION_STRING": server.connection_string,
+            "SMB_PORT": str(urlsplit(server.endpoints["smb"]).port),
+        },
         capture_output=True,
         text=True,
         timeout=120,

@@ -19,7 +19,7 @@ CASES = [
     ("a port that is no number", ["--admin-port", "http"], "http"),
     ("no workers", ["--workers", "0"], "0"),
     ("an unknown service", ["--services", "blobs"], "There is no service 'blobs'"),
-    ("a service to come", ["--services", "blob,smb"], "The smb service is not part of this version yet."),
+    ("a service to come", ["--services", "blob,dfs"], "The dfs service is not part of this version yet."),
     ("an engine to come", ["--engine", "postgresql://localhost/store"], "Only the embedded engine"),
     ("extents to come", ["--extents", "s3://bucket?endpoint=x"], "Only local extents"),
     ("an account without a key", ["--account", "alpha"], "Account alpha needs one key or two"),

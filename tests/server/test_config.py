@@ -83,7 +83,7 @@ def test_services() -> None:
     assert "blob" in config.choose_services(None)
     assert config.choose_services("blob") == ("blob",)
     assert config.choose_services(" blob ,blob,") == ("blob",)
-    assert "smb" not in config.choose_services(None)
+    assert "dfs" not in config.choose_services(None)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_services() -> None:
         ("", "no service"),
         (" , ", "no service"),
         ("bob", "There is no service 'bob'"),
-        ("blob,smb", "smb service is not"),
+        ("blob,dfs", "dfs service is not"),
     ],
 )
 def test_bad_services(text: str, says: str) -> None:

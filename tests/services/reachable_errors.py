@@ -17,8 +17,8 @@ Node = tuple[str, str]
 """A module, and a name at its top level."""
 
 _ROOT = Path(kyanite.__file__).parent.parent
-_TABLES = "errors"
-"""Modules of this name list reasons and raise none."""
+_TABLES = ("conflicts", "errors", "statuses")
+"""Modules of these names list reasons and raise none."""
 
 
 Error = Reason | str
@@ -45,7 +45,9 @@ def reachable_errors(service: str) -> dict[Error, set[str]]:
 
 def _modules_of(service: str) -> list[str]:
     folder = _ROOT / "kyanite" / "services" / service
-    return [f"kyanite.services.{service}.{path.stem}" for path in folder.glob("*.py") if path.stem != _TABLES]
+    return [
+        f"kyanite.services.{service}.{path.stem}" for path in folder.glob("*.py") if path.stem not in _TABLES
+    ]
 
 
 class _Module:
@@ -110,7 +112,11 @@ def _named_in(module: str, statement: ast.stmt) -> Iterator[Node]:
 
 
 def _existing(module: str, name: str) -> Iterator[Node]:
-    if not module.startswith("kyanite.") or module.endswith(f".{_TABLES}") or not _file_of(module).exists():
+    if (
+        not module.startswith("kyanite.")
+        or module.rpartition(".")[2] in _TABLES
+        or not _file_of(module).exists()
+    ):
         return
     read = _read(module)
     if (module, name) in read.bodies_by_node:

@@ -20,7 +20,7 @@ committed state is a body in steps (``read_in_steps``), each of them within the 
 round trip, so a body reads keys together (``get_many``) and says how many rows of a scan it needs (``limit``).
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from typing import NewType, Protocol, TypeVar
 
 from kyanite.values import Instant
@@ -93,6 +93,19 @@ class Transaction(Snapshot, Protocol):
         """After the commit, notify the subscribers of the topic, in every process and node."""
 
 
+class Subscription(Protocol):
+    """Notifications of one topic, of which several may be merged into one."""
+
+    def __aiter__(self) -> "Subscription": ...
+
+    def __anext__(self) -> Awaitable[None]: ...
+
+    @property
+    def is_notified(self) -> bool:
+        """Whether one has come that was not awaited yet. A commit of the same process notifies before its ``run``
+        returns."""
+
+
 class Engine(Protocol):
     def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]: ...
 
@@ -104,7 +117,7 @@ class Engine(Protocol):
 
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]: ...
 
-    def subscribe(self, topic: bytes) -> AsyncIterator[None]:
+    def subscribe(self, topic: bytes) -> Subscription:
         """Yields after notifications of the topic. Several may be merged into one, and some may be lost.
 
         The subscription begins when this call returns, before the first item is awaited: subscribe first, then read.

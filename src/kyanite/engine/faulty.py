@@ -4,13 +4,13 @@ A plan says what happens to the n-th read or the n-th transaction, counted from 
 ``check_all_hit``: a planned fault that never happened has tested nothing.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, TypeVar, cast
 
-from kyanite.engine.api import Engine, EngineError, Scope, Snapshot, Steps, Transaction
+from kyanite.engine.api import Engine, EngineError, Scope, Snapshot, Steps, Subscription, Transaction
 from kyanite.engine.outcome import Failed
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class FaultyEngine:
 
         return self._with_fault(Call.RUN, body, run)
 
-    def subscribe(self, topic: bytes) -> AsyncIterator[None]:
+    def subscribe(self, topic: bytes) -> Subscription:
         return self._engine.subscribe(topic)
 
     async def close(self) -> None:

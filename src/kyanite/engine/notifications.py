@@ -10,11 +10,11 @@ from kyanite.engine.api import EngineClosed
 class Subscriber:
     """One subscription. It ends when it is dropped, when ``aclose`` is called, or when the engine is closed."""
 
-    __slots__ = ("__weakref__", "_closed", "_is_notified", "_loop", "_waiter")
+    __slots__ = ("__weakref__", "_closed", "_loop", "_waiter", "is_notified")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._is_notified = False
+        self.is_notified = False
         self._closed = False
         self._waiter: asyncio.Future[None] | None = None
 
@@ -22,7 +22,7 @@ class Subscriber:
         return self
 
     async def __anext__(self) -> None:
-        if not self._is_notified and not self._closed:
+        if not self.is_notified and not self._closed:
             self._waiter = self._loop.create_future()
             try:
                 await self._waiter
@@ -30,7 +30,7 @@ class Subscriber:
                 self._waiter = None
         if self._closed:
             raise StopAsyncIteration
-        self._is_notified = False
+        self.is_notified = False
 
     async def aclose(self) -> None:
         self.close()
@@ -40,7 +40,7 @@ class Subscriber:
         self._wake()
 
     def notify(self) -> None:
-        self._is_notified = True
+        self.is_notified = True
         self._wake()
 
     def _wake(self) -> None:

@@ -98,8 +98,11 @@ class Extents(Protocol):
         More bytes than ``size_hint`` are a ValueError.
         """
 
-    async def put(self, data: bytes) -> Extent:
-        """Store a body of at most EXTENT_MAX bytes that is in memory. Calls that wait at the same time share a sync."""
+    async def put(self, data: bytes | memoryview, on_written: Callable[[], object] | None = None) -> Extent:
+        """Store a body of at most EXTENT_MAX bytes that is in memory. Calls that wait at the same time share a sync.
+
+        ``on_written`` is called, on the loop, when the file has the bytes and only a power cut can lose them.
+        """
 
     def commit(self, extents: Sequence[Extent]) -> None:
         """A transaction that refers to these extents has committed."""
@@ -112,6 +115,9 @@ class Extents(Protocol):
 
     async def read(self, extent: Extent, offset: int, length: int) -> bytes:
         """Bytes of the extent. A whole extent is checked against its CRC; raises Damaged."""
+
+    async def read_into(self, extent: Extent, offset: int, buffer: memoryview) -> None:
+        """Fill the buffer with bytes of the extent, without checking them."""
 
     def stream(self, extent: Extent, offset: int, length: int) -> AsyncIterator[bytes]:
         """The same in chunks. A whole extent is checked before its last chunk is yielded."""

@@ -24,7 +24,7 @@ it is one small transaction, and a name that is used again can never show what w
     r       layer id (8 bytes), offset (8 bytes)    interval row
     u       layer id (8 bytes)                      pending compaction: a layer to be purged or merged
     h       owner (12), number (8)                  pinned read: a process reads a layer for a long time
-    Y       owner (12), number (8)                  slow read: the extents that a process reads for a long time
+    1       owner (12), number (8)                  slow read: the extents that a process reads for a long time
     q       account 0 queue name                    queue record
     m       message set id, visible at, put at (8)  message of a queue, in the order of delivery
     a       message set id (8), shard (1)           number of messages, in several parts
@@ -49,14 +49,20 @@ it is one small transaction, and a name that is used again can never show what w
     O       share id, directory id, handle, file    an entry with open handles, under every directory above it, in the
                                                     order of the first handle of each
     Q       owner (12), share id, file id, handle   open handle, by the process that serves it
+    J       client (16), lease key (16)             the file that a client's lease key is for
+    K       owner (12), number (8)                  an oplock or lease break that this process has to send to a client
+    C       client (16), create guid (16)           the handle that a client has given a create guid
+    Y       session id                              SMB session: the process that serves it, and its account
+    Z       owner (12), 0 or 1, session id          SMB session, by the process that serves it; 1 if it is to be ended
+    W       share id                                the feed of what changes in a share that clients watch
+    W       share id, position (2)                  a change
     p       container id, blob name                 the instant up to which the snapshots of a blob are deleted
     f       -                                       the format of the store, and how far an upgrade has come
 
 Letters reserved for coming capabilities:
 
-    K  oplocks and leases of SMB        E  versions of blobs       I  immutability policies
-    W  watched directories              X  deleted blobs           A  accounts
-    G  blobs by their tags              B  nodes
+    G  blobs by their tags              E  versions of blobs       I  immutability policies
+    B  nodes                            X  deleted blobs           A  accounts
 """
 
 from kyanite.edm import ordinal
@@ -244,15 +250,15 @@ def pinned_read(owner: bytes, read_number: int) -> bytes:
     return b"h%b%b" % (owner, read_number.to_bytes(8, "big"))
 
 
-SLOW_READS = b"Y"
+SLOW_READS = b"1"
 
 
 def slow_reads_of(owner: bytes) -> bytes:
-    return b"Y" + owner
+    return b"1" + owner
 
 
 def slow_read(owner: bytes, read_number: int) -> bytes:
-    return b"Y%b%b" % (owner, read_number.to_bytes(8, "big"))
+    return b"1%b%b" % (owner, read_number.to_bytes(8, "big"))
 
 
 def queues(account: str) -> bytes:
@@ -487,6 +493,47 @@ def parts_of_handle_of_owner(key: bytes) -> tuple[int, int, int]:
     return int.from_bytes(share_id, "big"), int.from_bytes(file_id, "big"), int.from_bytes(handle_id, "big")
 
 
+def lease_key(client_and_key: bytes) -> bytes:
+    return b"J" + client_and_key
+
+
+def create_guid(client_guid: bytes, guid: bytes) -> bytes:
+    return b"C" + client_guid + guid
+
+
+def break_messages(owner: bytes) -> bytes:
+    """What the keys of the breaks begin with that one process has to send."""
+    return b"K" + owner
+
+
+def break_message(owner: bytes, message_number: int) -> bytes:
+    return b"K%b%b" % (owner, message_number.to_bytes(8, "big"))
+
+
+def smb_session(session_id: int) -> bytes:
+    return b"Y" + session_id.to_bytes(8, "big")
+
+
+def smb_sessions_of_owner(owner: bytes) -> bytes:
+    return b"Z" + owner
+
+
+def smb_session_of_owner(owner: bytes, session_id: int) -> bytes:
+    return b"Z%b\0%b" % (owner, session_id.to_bytes(8, "big"))
+
+
+def smb_sessions_to_be_ended(owner: bytes) -> bytes:
+    return b"Z%b\1" % owner
+
+
+def smb_session_to_be_ended(owner: bytes, session_id: int) -> bytes:
+    return b"Z%b\1%b" % (owner, session_id.to_bytes(8, "big"))
+
+
+def id_of_smb_session(key: bytes) -> int:
+    return int.from_bytes(key[-8:], "big")
+
+
 def pending_deletes_of_share(share_id: int) -> bytes:
     return b"M" + share_id.to_bytes(8, "big")
 
@@ -498,6 +545,15 @@ def pending_deletes(share_id: int, directory_id: int) -> bytes:
 
 def pending_delete(share_id: int, directory_id: int, folded_name: str) -> bytes:
     return pending_deletes(share_id, directory_id) + folded_name.encode()
+
+
+def change_feed(share_id: int) -> bytes:
+    """The key of the feed of a watched share, and what the keys of its changes begin with."""
+    return b"W" + share_id.to_bytes(8, "big")
+
+
+def change(share_id: int, position: int) -> bytes:
+    return b"W%b%b" % (share_id.to_bytes(8, "big"), position.to_bytes(2, "big"))
 
 
 DELETED_SHARES = b"D"

@@ -5,6 +5,7 @@ have bytes on both sides of it, and with no other range without bytes (MS-FSA 2.
 """
 
 from collections.abc import Iterable, Sequence
+from enum import IntFlag
 from typing import NamedTuple
 
 from kyanite.rules.refusals import Reason, Refused
@@ -28,11 +29,67 @@ class Range(NamedTuple):
     length: int
 
 
+class ElementFlags(IntFlag):
+    """What one element of a LOCK request wants (MS-SMB2 §2.2.26.1)."""
+
+    SHARED = 0x01
+    EXCLUSIVE = 0x02
+    UNLOCK = 0x04
+    FAIL_IMMEDIATELY = 0x10
+
+
+class Element(NamedTuple):
+    start: int
+    length: int
+    flags: int
+
+
+class LockRequest(NamedTuple):
+    """Locks to take, all of them or none."""
+
+    locks: tuple[Lock, ...]
+    may_wait: bool
+
+
+class UnlockRequest(NamedTuple):
+    """Ranges to unlock, one after the other."""
+
+    ranges: tuple[Range, ...]
+    is_valid: bool
+    """False if another element follows that is no unlock: the request fails when the ranges are unlocked."""
+
+
 class Unlocked(NamedTuple):
     locks: tuple[Lock, ...]
     """The locks that the handle has left."""
     unlocked: int
     """How many of the ranges were unlocked, in their order."""
+
+
+_LOCKS = frozenset({ElementFlags.SHARED, ElementFlags.EXCLUSIVE})
+
+
+def request_of(elements: Sequence[Element], handle: int) -> LockRequest | UnlockRequest | None:
+    """What a LOCK request with at least one element does; None when it must not do anything (MS-SMB2 §3.3.5.14).
+
+    The first element decides whether the request locks or unlocks. Only a single lock may wait.
+    """
+    if elements[0].flags == ElementFlags.UNLOCK:
+        ranges: list[Range] = []
+        for start, length, flags in elements:
+            if flags != ElementFlags.UNLOCK:
+                return UnlockRequest(tuple(ranges), is_valid=False)
+            ranges.append(Range(start, length))
+        return UnlockRequest(tuple(ranges), is_valid=True)
+    locks: list[Lock] = []
+    may_wait = False
+    for start, length, flags in elements:
+        kind = flags & ~int(ElementFlags.FAIL_IMMEDIATELY)
+        if kind not in _LOCKS:
+            return None
+        may_wait = may_wait or kind == flags
+        locks.append(Lock(start, length, kind == ElementFlags.EXCLUSIVE, handle))
+    return None if may_wait and len(locks) > 1 else LockRequest(tuple(locks), may_wait)
 
 
 def conflict(
@@ -68,14 +125,14 @@ def lock_all(locks: Iterable[Lock], new: Sequence[Lock]) -> None:
 
 
 def unlock(own: Sequence[Lock], ranges: Sequence[Range]) -> Unlocked:
-    """Remove one lock of the handle for each range, shared or exclusive, the latest first.
+    """Remove one lock of the handle for each range: an exclusive one before shared ones, as Windows does.
 
     The first range that is not locked ends it; what was unlocked before stays unlocked.
     """
     left = list(own)
     for count, wanted in enumerate(ranges):
-        index = next((number for number in range(len(left) - 1, -1, -1) if left[number][:2] == wanted), None)
-        if index is None:
+        equal = [lock for lock in left if lock[:2] == wanted]
+        if not equal:
             return Unlocked(tuple(left), count)
-        del left[index]
+        left.remove(next((lock for lock in equal if lock.is_exclusive), equal[0]))
     return Unlocked(tuple(left), len(ranges))

@@ -33,6 +33,16 @@ NAMES = {
 }
 _BY_NAME = {name.lower(): attribute for attribute, name in NAMES.items()}
 _FILES_ONLY = Attributes.TEMPORARY
+_STORED = (
+    Attributes.READ_ONLY
+    | Attributes.HIDDEN
+    | Attributes.SYSTEM
+    | Attributes.ARCHIVE
+    | Attributes.TEMPORARY
+    | Attributes.OFFLINE
+    | Attributes.NOT_CONTENT_INDEXED
+    | Attributes.NO_SCRUB_DATA
+)
 
 
 def read(text: str, *, of_directory: bool) -> Attributes | None:
@@ -63,6 +73,17 @@ def _joined(attributes: int) -> str:
 
 _SINGLE = {int(attribute): name for attribute, name in NAMES.items()}
 """Most entries have one attribute only."""
+
+
+def changed(wanted: int, *, of_directory: bool) -> int | None:
+    """The attributes of a file or directory for which an SMB client wants these, or None when it cannot have them.
+
+    Attributes that are not stored here are ignored, as a file system does that lacks compression, say.
+    """
+    if wanted & (_FILES_ONLY if of_directory else Attributes.DIRECTORY):
+        return None
+    kept = wanted & _STORED
+    return int(kept | Attributes.DIRECTORY) if of_directory else int(kept or Attributes.NORMAL)
 
 
 def archived(attributes: int) -> int:

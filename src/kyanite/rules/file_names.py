@@ -5,6 +5,7 @@ A path is names separated by slashes. Each has at most 255 characters, counted i
 """
 
 import re
+from typing import NamedTuple
 
 from kyanite.rules.refusals import Reason, Refused
 
@@ -14,8 +15,12 @@ MAX_DEPTH = 250
 
 _FORBIDDEN = re.compile('["\\\\/:|<>*?\x00-\x1f\x7f\ud800-\udfff]')
 _DEVICE = re.compile(r"(LPT[1-9]|COM[1-9]|PRN|AUX|NUL|CON|CLOCK\$)", re.IGNORECASE)
+_SHORT = re.compile(
+    r"[A-Z0-9!#$%&'()\-@^_`{}~]{1,8}(\.[A-Z0-9!#$%&'()\-@^_`{}~]{1,3})?", re.IGNORECASE | re.ASCII
+)
 _RELATIVE = frozenset((".", ".."))
 _LAST_OF_BASIC_PLANE = "\uffff"
+_DATA_STREAM = "::$DATA"
 
 
 def split(path: str, *, keeps_trailing_dots: bool = False) -> tuple[str, ...]:
@@ -26,6 +31,54 @@ def split(path: str, *, keeps_trailing_dots: bool = False) -> tuple[str, ...]:
     if len(names) > MAX_DEPTH or _units(path) > MAX_PATH_UNITS:
         raise Refused(Reason.INVALID_PATH_NAME)
     return tuple(_checked(name, keeps_trailing_dots) for name in names)
+
+
+class SmbPath(NamedTuple):
+    """A name of CREATE or of a rename."""
+
+    names: tuple[str, ...]
+    names_data: bool = False
+    """Whether it names the data of a file by ``::$DATA``, so that it cannot be a directory."""
+    is_marked_directory: bool = False
+    """Whether it ends in a backslash."""
+
+
+_ROOT = SmbPath(())
+
+
+def split_smb(path: str) -> SmbPath:
+    """The names of a path that is separated by backslashes and relative to the share. They keep trailing dots, and
+    ``..`` leads upwards, but not out of the share. A file has no other stream than its data."""
+    if not path:
+        return _ROOT
+    if path[0] in "\\/":
+        raise Refused(Reason.INVALID_PARAMETER)
+    if path[-1] == "/":
+        raise Refused(Reason.INVALID_PATH_NAME)
+    is_marked = path[-1] == "\\"
+    path = path.removesuffix("\\")
+    names_data = path[-len(_DATA_STREAM) :].upper() == _DATA_STREAM
+    if names_data:
+        path = path[: -len(_DATA_STREAM)]
+    parts = path.split("\\")
+    if len(parts) > MAX_DEPTH or _units(path) > MAX_PATH_UNITS:
+        raise Refused(Reason.INVALID_PATH_NAME)
+    if "." in parts[:-1]:
+        raise Refused(Reason.PARENT_NOT_FOUND)
+    names: list[str] = []
+    for part in parts:
+        if part != "..":
+            names.append(_checked(part, keeps_trailing_dots=True))
+        elif names:
+            names.pop()
+        else:
+            raise Refused(Reason.PATH_OUTSIDE_SHARE)
+    return SmbPath(tuple(names), names_data, is_marked)
+
+
+def is_short(name: str) -> bool:
+    """Whether the name has the form of DOS: up to eight characters, and up to three behind a dot."""
+    return _SHORT.fullmatch(name) is not None
 
 
 def fold(name: str) -> str:

@@ -112,32 +112,35 @@ class Broken(NamedTuple):
     """Whether the event must wait for the owner."""
 
 
-def break_for(event: Event, grant: Grant, now: Instant, *, is_own: bool = False) -> Broken:
-    """What an event does to a grant. ``is_own`` says that the owner itself does it."""
+def break_for(
+    event: Event, grant: Grant, now: Instant, *, is_own: bool = False, has_waited: bool = False
+) -> Broken:
+    """What an event does to a grant. ``is_own`` says that the owner itself does it.
+
+    An event that ``has_waited`` goes on waiting while the break does, even if others have prolonged it.
+    """
     is_level_ii = not grant.is_lease and grant.state is Caching.READ
     if is_own and not (is_level_ii and event in _SELF_BREAKS):
         return Broken(grant, None, waits=False)
+    goes_on_waiting = has_waited and grant.is_breaking
     target = grant.state & _KEEPS[event]
     if target == grant.state:
-        return Broken(grant, None, waits=False)
+        return Broken(grant, None, goes_on_waiting)
     if not grant.is_lease:
         target &= Caching.READ
-    waits = bool(grant.state & _WAITS_FOR[event])
+    waits = goes_on_waiting or bool(grant.state & _WAITS_FOR[event])
     if grant.is_breaking:
         return Broken(grant._replace(required=grant.required & target), None, waits)
-    broken, message = _send(grant, target, target, now)
+    broken, message = _send(grant._replace(epoch=grant.epoch + 1), target, target, now)
     return Broken(broken, message, waits)
 
 
 def _send(grant: Grant, to: Caching, required: Caching, now: Instant) -> tuple[Grant, Break]:
     """Tell the owner. Without WRITE and HANDLE it has nothing to do first, and the break is done when it is sent."""
-    epoch = grant.epoch + 1
     if grant.state & (Caching.WRITE | Caching.HANDLE):
-        ends_at = later(now, BREAK_SECONDS)
-        broken = grant._replace(epoch=epoch, requested=to, required=required, ends_at=ends_at)
+        broken = grant._replace(requested=to, required=required, ends_at=later(now, BREAK_SECONDS))
         return broken, Break(grant.state, to, is_acknowledged=True)
-    done = _finished(grant, to)._replace(epoch=epoch)
-    return done, Break(grant.state, to, is_acknowledged=False)
+    return _finished(grant, to), Break(grant.state, to, is_acknowledged=False)
 
 
 class AcknowledgementError(Enum):
@@ -153,7 +156,7 @@ class Acknowledged(NamedTuple):
 
 
 def acknowledge(grant: Grant, kept: Caching, now: Instant) -> Acknowledged | AcknowledgementError:
-    """The owner keeps so much. Further breaks go by way of READ, as Windows does."""
+    """The owner keeps so much. Further breaks go by way of READ, as Windows does, and are part of the same change."""
     if grant.requested is None:
         return AcknowledgementError.NOT_BREAKING
     if kept & ~grant.requested:
@@ -167,11 +170,10 @@ def acknowledge(grant: Grant, kept: Caching, now: Instant) -> Acknowledged | Ack
 
 
 def expire(grant: Grant, now: Instant) -> Grant:
-    """A grant whose owner has not acknowledged in time has what was required; an oplock has nothing."""
+    """A grant whose owner has not acknowledged in time is for nothing, whatever was required, as in Windows."""
     if grant.ends_at is None or now < grant.ends_at:
         return grant
-    state = grant.state & grant.required if grant.is_lease else Caching.NONE
-    return _finished(grant, state)
+    return _finished(grant, Caching.NONE)
 
 
 def _finished(grant: Grant, state: Caching) -> Grant:

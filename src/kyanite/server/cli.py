@@ -102,6 +102,20 @@ def kyanite() -> None:
     is_flag=True,
     help="Let tests move the clock through the admin port. For new stores and on loopback only.",
 )
+@_option(
+    "--smb-encryption",
+    type=click.Choice(("offered", "required")),
+    default="offered",
+    show_default=True,
+    help="Whether SMB clients may encrypt, or must.",
+)
+@_option(
+    "--smb-durability",
+    type=click.Choice(("strict", "flush")),
+    default="strict",
+    show_default=True,
+    help="Whether an SMB write is on disk when it is answered, or at the latest when the client flushes or closes.",
+)
 @_option("--engine", metavar="URL", help=f"Where metadata is kept.  [default: {StoreKind.EMBEDDED.value}]")
 @_option("--extents", metavar="URL", help="Where content is kept.  [default: local]")
 @_option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What to log.")
@@ -166,6 +180,8 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
         stop_seconds=options["stop_seconds"],
         body_memory_mib=options["body_memory_mib"],
         store_kind=store_kind,
+        smb_requires_encryption=options["smb_encryption"] == "required",
+        smb_is_durable=options["smb_durability"] == "strict",
         testing=options["testing"],
     )
 

@@ -61,6 +61,9 @@ class Config:
     body_memory_mib: int = 256
     """How much memory the bodies of requests and responses may take in a worker."""
     store_kind: StoreKind = StoreKind.EMBEDDED
+    smb_requires_encryption: bool = False
+    smb_is_durable: bool = True
+    """Whether a WRITE is answered when it is on disk; else that is promised by FLUSH and CLOSE only."""
     testing: bool = False
     """Whether the clock of the server can be moved."""
 
@@ -125,7 +128,7 @@ def choose_services(text: str | None) -> tuple[str, ...]:
     for name in names:
         if name not in SERVICES:
             raise BadUsage(f"There is no service {name!r}: choose from {', '.join(SERVICES)}.")
-        if SERVICES[name].load is None:
+        if not SERVICES[name].is_built:
             raise BadUsage(f"The {name} service is not part of this version yet.")
     return names
 

@@ -12,6 +12,7 @@ import logging
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from ssl import SSLContext
 
 from kyanite.server.http.connection import HttpConnection, OnCompleted
@@ -37,11 +38,14 @@ class FairAccept:
         on_accepted: Callable[[socket.socket], None],
         own: Slot,
         others: Sequence[Slot],
+        count_of: Callable[[Slot], int] = attrgetter("connections"),
     ) -> None:
+        """``count_of`` is the number of connections of a process, of which the least should accept the next."""
         self._listener = listener
         self._on_accepted = on_accepted
         self._own = own
         self._others = others
+        self._count_of = count_of
         self._pauses = 0
         self._resuming: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
@@ -84,8 +88,10 @@ class FairAccept:
         self._on_accepted(connection)
 
     def _another_should(self) -> bool:
-        own_count = self._own.connections
-        return any(other.connections < own_count and other.state is State.SERVING for other in self._others)
+        own_count = self._count_of(self._own)
+        return any(
+            self._count_of(other) < own_count and other.state is State.SERVING for other in self._others
+        )
 
 
 class FairServer(HttpServer):

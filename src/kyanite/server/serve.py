@@ -5,8 +5,10 @@ Then everything that the workers need is imported, once, the store is upgraded i
 """
 
 import gc
+import hashlib
 import json
 import logging
+import os
 import shutil
 import socket
 import tempfile
@@ -35,6 +37,7 @@ from kyanite.server.tls import tls_context
 
 _WORKER = "worker {}"
 _ADMIN = "admin"
+_SECRET_BYTES = 32
 _log = logging.getLogger("kyanite.server")
 
 
@@ -55,7 +58,16 @@ def serve(config: Config) -> None:
             admin = at_end.enter_context(open_listener(config.host, config.admin_port, "the admin port"))
         factory = factory_of(config.store_kind, folder)
         clock = TestingClock() if config.testing else wall_clock
-        worker = Worker(config, factory, clock, listeners, tls, _WORKER.format(1))
+        worker = Worker(
+            config,
+            factory,
+            clock,
+            listeners,
+            tls,
+            maintainer=_WORKER.format(1),
+            server_guid=_server_guid(config),
+            secret=os.urandom(_SECRET_BYTES),
+        )
         process_table, roles = _roles(config, worker, admin)
         _prepare(config, Preparation(factory, folder, clock), roles, lock)
         endpoints = _endpoints(config, listeners, admin)
@@ -69,6 +81,13 @@ def serve(config: Config) -> None:
             store_watch=factory.watch(),
         )
         supervisor.run()
+
+
+def _server_guid(config: Config) -> bytes:
+    """What SMB clients know the server by: that of a store on disk stays, whoever serves it."""
+    if config.location is None:
+        return os.urandom(16)
+    return hashlib.sha256(b"kyanite " + os.fsencode(config.location.resolve())).digest()[:16]
 
 
 def _folder(config: Config, at_end: ExitStack) -> Path:
@@ -113,8 +132,9 @@ def _prepare(config: Config, preparation: Preparation, roles: list[Role], lock: 
 
 def _import_services(config: Config) -> None:
     for name in config.ports:
-        if (load := SERVICES[name].load) is not None:
-            load()
+        for load in (SERVICES[name].load, SERVICES[name].load_smb):
+            if load is not None:
+                load()
     gc.collect()
     gc.freeze()
 
@@ -127,7 +147,10 @@ def _endpoints(
     endpoints = {}
     for name, listener in listeners.items():
         host, port = address_of(listener)
-        endpoints[name] = f"{scheme}://{host}:{port}/{config.accounts[0].name}"
+        is_smb = SERVICES[name].load_smb is not None
+        endpoints[name] = (
+            f"smb://{host}:{port}/" if is_smb else f"{scheme}://{host}:{port}/{config.accounts[0].name}"
+        )
     if admin is not None:
         host, port = address_of(admin)
         endpoints["admin"] = f"http://{host}:{port}"

@@ -9,9 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kyanite.services.rest.environment import Environment
+from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.wire.http import Handler
+from kyanite.wire.smb2.transport import Connect
 
 Factory = Callable[[Environment], Handler]
+SmbFactory = Callable[[SmbEnvironment], Connect]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,12 @@ class ServiceRow:
     name: str
     default_port: int
     load: Callable[[], Factory] | None = None
+    load_smb: Callable[[], SmbFactory] | None = None
+    """Of the service that is not spoken over HTTP."""
+
+    @property
+    def is_built(self) -> bool:
+        return self.load is not None or self.load_smb is not None
 
 
 def _blob() -> Factory:
@@ -45,6 +54,12 @@ def _file() -> Factory:
     return file_service
 
 
+def _smb() -> SmbFactory:
+    from kyanite.services.smb.service import smb_service
+
+    return smb_service
+
+
 SERVICES: dict[str, ServiceRow] = {
     row.name: row
     for row in (
@@ -53,11 +68,11 @@ SERVICES: dict[str, ServiceRow] = {
         ServiceRow("table", 10002, _table),
         ServiceRow("file", 10003, _file),
         ServiceRow("dfs", 10004),
-        ServiceRow("smb", 10445),
+        ServiceRow("smb", 10445, load_smb=_smb),
     )
 }
 
 
 def offered() -> tuple[str, ...]:
     """The services that exist, in the order of the table."""
-    return tuple(row.name for row in SERVICES.values() if row.load is not None)
+    return tuple(row.name for row in SERVICES.values() if row.is_built)

@@ -86,6 +86,17 @@ class LogonMessages(NamedTuple):
     server_challenge: bytes
 
 
+def is_well_formed(authenticate: ntlm.Authenticate) -> bool:
+    """Whether the AV pairs of the response can be read, if it has any."""
+    if len(authenticate.nt_response) < _SHORTEST_V2:
+        return True
+    try:
+        ntlm.decode_av_pairs(authenticate.nt_response[_AV_PAIRS_AT:])
+    except Malformed:
+        return False
+    return True
+
+
 def session_key(
     messages: LogonMessages, authenticate: ntlm.Authenticate, password_hash: bytes
 ) -> bytes | None:

@@ -5,6 +5,7 @@ import errno
 import hashlib
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -215,6 +216,54 @@ def test_puts_that_wait_together_share_a_sync(tmp_path: Path) -> None:
 
     run(tmp_path, body, file_system)
     assert file_system.syncs == 1
+
+
+class HeldSync(FileSystem):
+    """The first sync waits until it is released."""
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+        self.writes = 0
+        self.syncs = 0
+        self._changed = threading.Condition()
+
+    def write(self, fd: int, buffers: Sequence[Buffer], offset: int) -> None:
+        super().write(fd, buffers, offset)
+        self._count(writes=1)
+
+    def sync(self, fd: int) -> None:
+        self._count(syncs=1)
+        assert self.release.wait(30)
+        super().sync(fd)
+
+    def _count(self, *, writes: int = 0, syncs: int = 0) -> None:
+        with self._changed:
+            self.writes += writes
+            self.syncs += syncs
+            self._changed.notify_all()
+
+    def wait_for(self, *, writes: int, syncs: int) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: (self.writes, self.syncs) >= (writes, syncs), 30)
+
+
+def test_batches_are_written_while_another_is_synced_and_share_the_next_sync(tmp_path: Path) -> None:
+    disk = HeldSync()
+
+    async def body(extents: LocalExtents) -> None:
+        puts = [asyncio.ensure_future(extents.put(noise(100_000, 0)))]
+        assert await asyncio.to_thread(disk.wait_for, writes=1, syncs=1)
+        for seed in (1, 2):
+            puts.append(asyncio.ensure_future(extents.put(memoryview(noise(100_000, seed)))))
+            assert await asyncio.to_thread(disk.wait_for, writes=seed + 1, syncs=1)
+        assert (disk.syncs, any(put.done() for put in puts)) == (1, False)
+        disk.release.set()
+        stored = await asyncio.gather(*puts)
+        assert disk.syncs == 2
+        assert await read_all(extents, stored) == b"".join(noise(100_000, seed) for seed in range(3))
+        extents.commit(stored)
+
+    run(tmp_path, body, disk)
 
 
 def test_the_extent_of_a_cancelled_put_is_discarded(tmp_path: Path) -> None:

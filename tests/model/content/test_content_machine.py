@@ -81,6 +81,28 @@ class Contents(RuleBasedStateMachine):
         self.expected.append(bytearray(self.expected[at]))
 
     @precondition(lambda self: self.contents)
+    @rule(
+        index=st.integers(0, 9),
+        offset=OFFSETS,
+        source=st.integers(0, 9),
+        start=OFFSETS,
+        length=st.integers(1, SPACE),
+        limit=st.sampled_from((1, 2, 100)),
+    )
+    def copy(self, index: int, offset: int, source: int, start: int, length: int, limit: int) -> None:
+        at, of = self.pick(index), self.pick(source)
+        stored, copied, intervals = self.world.run(
+            lambda tx: content.copy(
+                tx, self.contents[at], offset, self.contents[of], start, length, limit=limit
+            )
+        )
+        assert 0 < copied <= length
+        assert intervals <= limit + 2
+        assert copied == length or intervals >= limit
+        self.contents[at] = stored
+        self.expected[at][offset : offset + copied] = self.expected[of][start : start + copied]
+
+    @precondition(lambda self: self.contents)
     @rule(index=st.integers(0, 9))
     def drop(self, index: int) -> None:
         at = self.pick(index)
@@ -123,7 +145,7 @@ class Contents(RuleBasedStateMachine):
         """One step of a random walk. It gets deeper into layers than machines that are kept short to be shrunk."""
         index, offset = chance.randrange(10), chance.randrange(SPACE)
         bodies = [chance.randbytes(chance.randint(1, 12)) for _ in range(chance.choice((1, 2, 3, 10)))]
-        match chance.choices("wctsdhrp", (10, 3, 1, 4, 3, 1, 1, 5))[0]:
+        match chance.choices("wctsdhrpo", (10, 3, 1, 4, 3, 1, 1, 5, 5))[0]:
             case "w":
                 self.write(index, offset, bodies[:3], chance.random() < 0.5)
             case "c":
@@ -140,6 +162,13 @@ class Contents(RuleBasedStateMachine):
                 self.release()
             case "p":
                 self.collect(chance.randint(1, 4))
+            case "o":
+                source, start, length = (
+                    chance.randrange(10),
+                    chance.randrange(SPACE),
+                    chance.randint(1, SPACE),
+                )
+                self.copy(index, offset, source, start, length, chance.choice((1, 3, 100)))
 
     def teardown(self) -> None:
         while self.pinned:

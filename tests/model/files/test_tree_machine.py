@@ -180,7 +180,7 @@ class Trees(RuleBasedStateMachine):
     def move(self, source: Names, goal: Names, kind: int, replaces: bool) -> None:
         old, new = self.folded(source), self.folded(goal)
         expected = self.reason_to_miss(source, kind)
-        if expected is None and new[: len(old)] == old and new != old:
+        if expected is None and new[: len(old)] == old and new != old and kind == DIRECTORY:
             expected = Reason.SHARING_VIOLATION
         if expected is None and self.parent_is_missing(goal):
             expected = Reason.PARENT_NOT_FOUND

@@ -66,13 +66,14 @@ async def open_handle(
     *,
     locks: tuple[tuple[int, int, bool], ...] = (),
     is_delete_pending: bool = False,
+    owner: bytes = b"an SMB host.",
 ) -> int:
     """Open a file or directory as a client of SMB does, lock ranges of it, and mark it for deletion."""
     names = tuple(path.split("/")) if path else ()
 
     def body(tx: Transaction) -> int:
         found = tree.load(tx, FilePath(ShareKey("acme", "box"), names), None)
-        request = HandleRequest(b"an SMB host.", access, shared, 7, "192.0.2.1")
+        request = HandleRequest(owner, access, shared, 7, "192.0.2.1")
         handle_id = handles.open_handle(tx, found, request).id
         share_id, file_id = found.location.tree.id, found.entry.id
         if locks:

@@ -3,8 +3,12 @@
 The table is that of the article on locks: by the share mode of an SMB handle, which requests fail.
 """
 
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
 import pytest
 
+from kyanite.membership.local import LocalMembership
 from kyanite.rules.share_modes import EVERYTHING, Rights
 from tests.services.files.builders import ACQUIRE, FILE, make, names, open_handle, write
 from tests.services.harness import Answer, Harness
@@ -16,23 +20,26 @@ SOURCE = {"x-ms-file-rename-source": "http://localhost:10000/acme/box/f"}
 MODES = [Rights.NONE, R, W, D, R | W, R | D, W | D, R | W | D]
 
 
+OPERATIONS: dict[str, Callable[[Harness], Awaitable[Answer]]] = {
+    "list": lambda files: files("GET", "/box?restype=directory&comp=list"),
+    "get properties": lambda files: files("HEAD", "/box/f"),
+    "get metadata": lambda files: files("GET", "/box/f?comp=metadata"),
+    "get": lambda files: files("GET", "/box/f"),
+    "list ranges": lambda files: files("GET", "/box/f?comp=rangelist"),
+    "put range": lambda files: write(files, "f", b"abc"),
+    "clear range": lambda files: files("PUT", "/box/f?comp=range", CLEAR),
+    "set properties": lambda files: files("PUT", "/box/f?comp=properties"),
+    "set metadata": lambda files: files("PUT", "/box/f?comp=metadata"),
+    "create": lambda files: files("PUT", "/box/f", FILE | {"x-ms-content-length": "3"}),
+    "lease": lambda files: files("PUT", "/box/f?comp=lease", ACQUIRE),
+    "break": lambda files: files("PUT", "/box/f?comp=lease", {"x-ms-lease-action": "break"}),
+    "delete": lambda files: files("DELETE", "/box/f"),
+}
+"""All operations of the table, in an order in which none undoes another."""
+
+
 async def every_operation(files: Harness) -> dict[str, Answer]:
-    """All operations of the table, in an order in which none undoes another."""
-    return {
-        "list": await files("GET", "/box?restype=directory&comp=list"),
-        "get properties": await files("HEAD", "/box/f"),
-        "get metadata": await files("GET", "/box/f?comp=metadata"),
-        "get": await files("GET", "/box/f"),
-        "list ranges": await files("GET", "/box/f?comp=rangelist"),
-        "put range": await write(files, "f", b"abc"),
-        "clear range": await files("PUT", "/box/f?comp=range", CLEAR),
-        "set properties": await files("PUT", "/box/f?comp=properties"),
-        "set metadata": await files("PUT", "/box/f?comp=metadata"),
-        "create": await files("PUT", "/box/f", FILE | {"x-ms-content-length": "3"}),
-        "lease": await files("PUT", "/box/f?comp=lease", ACQUIRE),
-        "break": await files("PUT", "/box/f?comp=lease", {"x-ms-lease-action": "break"}),
-        "delete": await files("DELETE", "/box/f"),
-    }
+    return {name: await operation(files) for name, operation in OPERATIONS.items()}
 
 
 READS = {"get", "list ranges"}
@@ -283,3 +290,28 @@ async def test_handles_are_listed_and_closed(files: Harness) -> None:
     assert await close("d/f", "*", recursive="true") == "InvalidHeaderValue"
     assert await close("d", "*", recursive="true") == "3"
     assert (await files("DELETE", "/box/d/f")).status == 202
+
+
+@pytest.mark.parametrize("is_delete_pending", [False, True])
+@pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - BREAK))
+async def test_handles_of_a_dead_process_refuse_nothing(
+    files: Harness, tmp_path: Path, name: str, is_delete_pending: bool
+) -> None:
+    await make(files, data=b"123")
+    expected = (await OPERATIONS[name](files)).status
+    if name == "lease":
+        await OPERATIONS["break"](files)
+    await make(files, data=b"123")
+    process = LocalMembership(tmp_path / "owners")
+    await open_handle(
+        files,
+        "f",
+        EVERYTHING,
+        Rights.NONE,
+        locks=((0, 3, True),),
+        is_delete_pending=is_delete_pending,
+        owner=process.id,
+    )
+    assert (await files("GET", "/box/f")).status == 409
+    process.close()
+    assert (await OPERATIONS[name](files)).status == expected

@@ -119,8 +119,8 @@ CASES = [
     ),
     (
         "others, which are ignored",
-        area(named(GUID.bytes, b"x"), named(b"", b""), named(b"unknown")),
-        CreateContexts(frozenset([GUID.bytes, b"", b"unknown"])),
+        area(named(GUID.bytes, b"x"), named(b"four", b""), named(b"unknown")),
+        CreateContexts(frozenset([GUID.bytes, b"four", b"unknown"])),
     ),
     (
         "the first of a name",
@@ -159,7 +159,8 @@ MXAC = raw(0, 16, 4, 0, 0, b"MxAc")
         raw(24, 16, 4, 0, 0, b"MxAc1234") + MXAC[:10],
         raw(24, 16, 4, 24, 8, b"MxAc1234") + MXAC,
         raw(0xFFFFFFF8, 16, 4, 0, 0, b"MxAc1234"),
-        raw(16, 16, 0, 0, 0, b"") * 100 + MXAC,
+        raw(24, 16, 4, 0, 0, b"MxAc1234") * 100 + MXAC,
+        *(area(named(b"xxx"[:length])) for length in range(4)),
         *(
             area(named(name, bytes(length)))
             for name, lengths in {

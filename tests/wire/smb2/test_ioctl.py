@@ -112,6 +112,22 @@ def test_snapshot_tokens() -> None:
     assert fsctl.snapshot_token(Instant(638_501_636_969_999_999)) == TOKEN
 
 
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        (TOKEN, 638_501_636_960_000_000),
+        ("@GMT-2024.5.1-12.34.56", None),
+        ("@GMT-2024.13.01-12.34.56", None),
+        ("@GMT-2024.05.01-12.34.56 ", None),
+        ("@gmt-2024.05.01-12.34.56", None),
+        ("@GMT-", None),
+        ("file", None),
+    ],
+)
+def test_names_that_are_snapshot_tokens(name: str, at: int | None) -> None:
+    assert fsctl.decode_snapshot_token(name) == at
+
+
 @pytest.mark.parametrize(("count", "array_bytes"), [(0, 2), (1, 52), (3, 152)])
 def test_snapshots(count: int, array_bytes: int) -> None:
     answer = fsctl.encode_snapshots([TOKEN] * count, 12 + array_bytes)

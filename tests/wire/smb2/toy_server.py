@@ -256,9 +256,9 @@ class ToyServer:
 
     def _list(self, message: memoryview) -> Answer:
         request = query_directory.decode(message)
-        entry = DirectoryEntry("file", TIMES, len(self.content), 4096, 0x20, 9)
+        entry = DirectoryEntry("file", *TIMES, len(self.content), 4096, 0x20, 9)
         layout = directory.layout_of(request.information_class)
-        packed, _ = directory.pack(layout, [entry, entry._replace(name="other")], request.output_bytes)
+        packed = directory.pack(layout, [entry, entry._replace(name="other")], request.output_bytes).data
         return Status.SUCCESS, [encode_output(packed)]
 
     def _query(self, message: memoryview) -> Answer:

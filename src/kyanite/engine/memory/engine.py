@@ -4,11 +4,11 @@ Deterministic: a body runs inside the call of ``read`` or ``run``, and its outco
 still await it, as with any engine.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from kyanite.engine.api import STEP_ROWS, EngineClosed, Scope, Snapshot, Steps, Transaction
+from kyanite.engine.api import STEP_ROWS, EngineClosed, Scope, Snapshot, Steps, Subscription, Transaction
 from kyanite.engine.clock import wall_clock
 from kyanite.engine.memory.sorted_keys import SortedKeys
 from kyanite.engine.notifications import Notifications
@@ -69,7 +69,7 @@ class MemoryEngine:
         self._notifications.notify(transaction.notifications)
         return Done(value)
 
-    def subscribe(self, topic: bytes) -> AsyncIterator[None]:
+    def subscribe(self, topic: bytes) -> Subscription:
         return self._notifications.subscribe(topic)
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ transaction of its own on the reading connection, and long ones on connections o
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import apsw
 
-from kyanite.engine.api import EngineClosed, EngineError, Scope, Snapshot, Steps, Transaction
+from kyanite.engine.api import EngineClosed, EngineError, Scope, Snapshot, Steps, Subscription, Transaction
 from kyanite.engine.clock import SteadyClock, boot_number, wall_clock
 from kyanite.engine.outcome import Done, Failed
 from kyanite.engine.sqlite import database
@@ -148,7 +148,7 @@ class SqliteEngine:
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
         return self._writer.submit(body, durable)
 
-    def subscribe(self, topic: bytes) -> AsyncIterator[None]:
+    def subscribe(self, topic: bytes) -> Subscription:
         return self._notifications.subscribe(topic)
 
     async def close(self) -> None:

@@ -3,7 +3,7 @@
 A cycle has three steps. *Begin* acquires Kyanite's write lock and SQLite's: on the loop if both are free, else in the
 thread. *Bodies* run on the loop, one after another; each sees the rows and the writes of the bodies before it in the
 batch. *Commit* waits for the disk, in the thread, while the loop serves other requests and the next batch gathers. Only
-then are the outcomes of all bodies of the batch returned.
+then are the outcomes of all bodies of the batch returned. A short batch that needs no sync is committed on the loop.
 
 Bodies run on the loop because a thread would compete with it for the interpreter lock at every row; the commit runs in
 a thread because the loop must not wait for a disk. There is one thread, and at most one batch in flight.
@@ -120,9 +120,12 @@ class GroupCommit:
         future: asyncio.Future[T] = self._loop.create_future()
         queue.append(PendingBody(body, future))
         if self._idle.is_set():
-            # Deferred, so that all transactions of this iteration of the loop join the same batch.
             self._idle.clear()
-            self._loop.call_soon(self._begin)
+            if durable:
+                # Deferred, so that all transactions of this iteration of the loop share the sync.
+                self._loop.call_soon(self._begin)
+            else:
+                self._begin()  # Often done when it returns, and then the caller need not wait.
         return future
 
     async def close(self) -> None:
@@ -146,13 +149,14 @@ class GroupCommit:
             self._refuse_some(batch, error)
             return
         self._run_bodies(batch)
-        if batch.wrote:
-            if batch.size_bytes < _SMALL_BATCH_BYTES:
+        is_small = batch.size_bytes < _SMALL_BATCH_BYTES
+        if batch.wrote and (self._durable or not is_small):
+            if is_small:
                 # The thread would compete with the loop for the interpreter at every statement, with the lock held.
                 with suppress(apsw.Error):  # It fails again in the thread, which handles it.
                     batch.flush()
             self._jobs.put(partial(self._commit_in_thread, batch))
-        else:
+        else:  # A commit without a sync is shorter than waking the thread.
             self._end(batch)
             self._committed(batch, _Next.NOTHING)
 

@@ -1,13 +1,15 @@
-"""Writes many small bodies into one file: while one batch is written and synced, the next one gathers.
+"""Writes many small bodies into one file. While one batch is synced, the next one is written.
 
-A file of its own would cost a body of 64 KiB two syncs. Here all waiting bodies share one write and one sync, in a
-thread that does nothing else.
+A file of its own would cost a body of 64 KiB two syncs. Here all waiting bodies share one write, and all batches that
+were written by then share the next sync.
 """
 
 import asyncio
 import contextlib
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from kyanite.engine.api import EngineError
@@ -20,6 +22,8 @@ SEGMENT_FULL_BYTES = 256 * 1024 * 1024
 _ALLOCATE_BYTES = 16 * 1024 * 1024
 _BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_COUNT = 256
+_BATCHES = 4
+"""How many batches may be written or synced at a time."""
 _PADDING = memoryview(bytes(BLOCK))
 
 
@@ -36,8 +40,9 @@ class Segments(Protocol):
 
 
 class _PendingWrite(NamedTuple):
-    data: bytes
+    data: Buffer
     done: "asyncio.Future[Extent]"
+    on_written: Callable[[], object] | None
 
 
 class BatchWriter:
@@ -48,11 +53,13 @@ class BatchWriter:
         self._current: Segment | None = None
         self._waiting: deque[_PendingWrite] = deque()
         self._draining: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="extent-batch-writer")
+        self._storing: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(_BATCHES)
+        self._threads = ThreadPoolExecutor(_BATCHES, thread_name_prefix="extent-batch-writer")
 
-    async def put(self, data: bytes) -> Extent:
+    async def put(self, data: Buffer, on_written: Callable[[], object] | None = None) -> Extent:
         done: asyncio.Future[Extent] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_PendingWrite(data, done))
+        self._waiting.append(_PendingWrite(data, done, on_written))
         if self._draining is None:
             self._draining = asyncio.ensure_future(self._drain())
         try:
@@ -80,16 +87,24 @@ class BatchWriter:
     async def close(self) -> None:
         if self._draining is not None:
             await self._draining
+        if self._storing:
+            await asyncio.wait(self._storing)
         if self._current is not None:
             segment = self._current
             self.mark_full(segment)
             self._segments.retire(segment)
-        self._thread.shutdown()
+        self._threads.shutdown()
 
     async def _drain(self) -> None:
+        """Write one batch after the other. None waits for the sync of the one before."""
         try:
             while self._waiting:
-                await self._store(self._next_batch())
+                await self._room.acquire()
+                written = asyncio.Event()
+                storing = asyncio.ensure_future(self._store(self._next_batch(), written))
+                self._storing.add(storing)
+                storing.add_done_callback(self._storing.discard)
+                await written.wait()
         finally:
             self._draining = None
 
@@ -101,12 +116,15 @@ class BatchWriter:
             size += len(batch[-1].data)
         return batch
 
-    async def _store(self, batch: list[_PendingWrite]) -> None:
+    async def _store(self, batch: list[_PendingWrite], written: asyncio.Event) -> None:
         bodies = [pending.data for pending in batch]
         segment, start = self.reserve(sum(aligned(len(data)) for data in bodies))
         loop = asyncio.get_running_loop()
+        on_written = partial(loop.call_soon_threadsafe, _announce, batch, written)
         try:
-            extents = await loop.run_in_executor(self._thread, _write_batch, segment, start, bodies)
+            extents = await loop.run_in_executor(
+                self._threads, _write_batch, segment, start, bodies, on_written
+            )
         except (OSError, EngineError) as error:
             segment.written(0)
             self.mark_full(segment)
@@ -116,6 +134,9 @@ class BatchWriter:
             segment.written(len(batch))
             for pending, extent in zip(batch, extents, strict=True):
                 pending.done.set_result(extent)
+        finally:
+            written.set()
+            self._room.release()
         self._segments.retire(segment)
 
     def _discard_result(self, done: "asyncio.Future[Extent]") -> None:
@@ -123,7 +144,16 @@ class BatchWriter:
             self._segments.orphaned(done.result())
 
 
-def _write_batch(segment: Segment, start: int, bodies: list[bytes]) -> list[Extent]:
+def _announce(batch: list[_PendingWrite], written: asyncio.Event) -> None:
+    for pending in batch:
+        if pending.on_written is not None:
+            pending.on_written()
+    written.set()
+
+
+def _write_batch(
+    segment: Segment, start: int, bodies: list[Buffer], on_written: Callable[[], object]
+) -> list[Extent]:
     buffers: list[Buffer] = []
     extents = []
     at = start
@@ -136,5 +166,6 @@ def _write_batch(segment: Segment, start: int, bodies: list[bytes]) -> list[Exte
         at += aligned(length)
     segment.allocate(aligned(at, _ALLOCATE_BYTES))
     segment.write(buffers, start)
+    on_written()
     segment.sync()
     return extents

@@ -29,9 +29,12 @@ class Segment:
         "_listed",
         "_opening",
         "_path",
+        "_synced_writes",
         "_syncing",
         "_uncommitted",
         "_writers",
+        "_writes",
+        "_writing",
         "end",
         "full",
         "id",
@@ -51,6 +54,9 @@ class Segment:
         self._broken = False
         self._opening = threading.Lock()
         self._syncing = threading.Lock()
+        self._writing = threading.Lock()
+        self._writes = 0
+        self._synced_writes = 0
         self._writers = 0
         self._uncommitted = 0
         self._has_committed = False
@@ -96,13 +102,21 @@ class Segment:
     def write(self, buffers: Sequence[Buffer], offset: int) -> None:
         self.allocate(0)
         self._file_system.write(self._fd, buffers, offset)
+        with self._writing:
+            self._writes += 1
 
     def sync(self) -> None:
-        """Bring all earlier writes to the disk. After one failure every later sync fails: the kernel reports a lost
-        write once and then calls the page clean."""
+        """Bring all earlier writes to the disk: those of several threads that wait here with one call.
+
+        After one failure every later sync fails: the kernel reports a lost write once and then calls the page clean.
+        """
+        earlier = self._writes
         with self._syncing:
             if self._broken:
                 raise EngineError("An earlier sync of this segment failed.")
+            if earlier <= self._synced_writes:
+                return
+            covered = self._writes
             try:
                 self._file_system.sync(self._fd)
                 if not self._listed:
@@ -111,6 +125,7 @@ class Segment:
             except OSError:
                 self._broken = True
                 raise
+            self._synced_writes = covered
 
     def punch(self, start: int, length: int) -> None:
         self._file_system.punch(self._path, [(start, aligned(length))])

@@ -32,6 +32,9 @@ from kyanite.membership.api import OWNER_BYTES, Membership
 _THREADS = 8
 _CHUNK_BYTES = 256 * 1024
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+_scratch = memoryview(bytearray(1024 * 1024))
+"""Cached bytes pass through this buffer: a new one for each read would have to be cleared first, which takes longer
+than the read. Used on the event loop only."""
 
 T = TypeVar("T")
 
@@ -61,10 +64,10 @@ class LocalExtents:
             self._open_segments, self._batch_writer, self._threads, size_hint=size_hint, observers=observers
         )
 
-    async def put(self, data: bytes) -> Extent:
+    async def put(self, data: bytes | memoryview, on_written: Callable[[], object] | None = None) -> Extent:
         if not 0 < len(data) <= EXTENT_MAX:
             raise ValueError("An extent has between one byte and EXTENT_MAX.")
-        return await self._batch_writer.put(data)
+        return await self._batch_writer.put(data, on_written)
 
     async def discard(self, extents: Sequence[Extent]) -> None:
         if jobs := self._open_segments.discard(extents):
@@ -77,6 +80,19 @@ class LocalExtents:
         if length == extent.length and crc64(data) != extent.crc64:
             raise Damaged(f"The CRC of {_name(extent)} is wrong.")
         return data
+
+    async def read_into(self, extent: Extent, offset: int, buffer: memoryview) -> None:
+        _check_within(extent, offset, len(buffer))
+        file = self._acquire(extent)
+        try:
+            start = extent.start + offset
+            count = _read_cached_into(file.fd, start, buffer)
+            if count < len(buffer):
+                count += await self._in_thread(_read_fully_into, file.fd, start + count, buffer[count:])
+        finally:
+            self._descriptors.release(file)
+        if count != len(buffer):
+            raise Damaged(f"Bytes of {_name(extent)} are missing.")
 
     async def stream(self, extent: Extent, offset: int, length: int) -> AsyncIterator[bytes]:
         crc, end = 0, offset + length
@@ -193,14 +209,31 @@ def _read_cached(fd: int, offset: int, length: int) -> bytes | None:
     """The bytes if they are all in the page cache, else None."""
     if not _NOWAIT:
         return None
-    buffer = bytearray(length)
+    buffer = _scratch[:length] if length <= len(_scratch) else memoryview(bytearray(length))
+    return bytes(buffer) if _read_cached_into(fd, offset, buffer) == length else None
+
+
+def _read_cached_into(fd: int, offset: int, buffer: memoryview) -> int:
+    """Fill the beginning of the buffer with what is in the page cache; how many bytes that are."""
+    if not _NOWAIT:
+        return 0
     try:
-        if os.preadv(fd, [buffer], offset, _NOWAIT) == length:
-            return bytes(buffer)
+        return os.preadv(fd, [buffer], offset, _NOWAIT)
     except OSError as error:
         if error.errno not in (errno.EAGAIN, errno.EOPNOTSUPP):
             raise Damaged(str(error)) from error
-    return None
+    return 0
+
+
+def _read_fully_into(fd: int, offset: int, buffer: memoryview) -> int:
+    """Fill the buffer, as far as the file has bytes; how many these are."""
+    count = 0
+    try:
+        while count < len(buffer) and (more := os.preadv(fd, [buffer[count:]], offset + count)):
+            count += more
+    except OSError as error:
+        raise Damaged(str(error)) from error
+    return count
 
 
 def _read_fully(fd: int, offset: int, length: int) -> bytes:

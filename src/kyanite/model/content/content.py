@@ -26,11 +26,13 @@ __all__ = [
     "NO_CONTENT",
     "PACK_MAX",
     "Content",
+    "Copied",
     "ExtentPart",
     "PlanPart",
     "ReadPlan",
     "Zeros",
     "clear",
+    "copy",
     "covered",
     "create",
     "drop",
@@ -92,6 +94,14 @@ class ReadPlan(NamedTuple):
     parts: list[PlanPart]
     end: int
     """How far the plan goes: not to the end of the range if it would become too long."""
+
+
+class Copied(NamedTuple):
+    content: Content
+    length: int
+    """How many bytes were copied."""
+    intervals: int
+    """What that cost."""
 
 
 # Whole contents
@@ -170,8 +180,36 @@ def truncate(tx: Transaction, content: Content, length: int) -> Content:
     return clear(tx, content, length, ENDLESS - length)
 
 
+def copy(
+    tx: Transaction, content: Content, offset: int, source: Content, start: int, length: int, *, limit: int
+) -> Copied:
+    """Let the range at the offset be the same bytes as a range of the source, by reference. Holes are copied, too.
+
+    The source may be the same content. A range that has more than ``limit`` intervals is copied in part.
+    """
+    if source.body:
+        payload = _load_body(tx, source.body)[start : start + length]
+        content = clear(tx, content, offset + len(payload), length - len(payload))
+        return Copied(write(tx, content, offset, payload), length, 1)
+    new: list[Interval] = []
+    at, end = start, start + length
+    for interval in visible(tx, source, start, end):
+        if len(new) >= limit:
+            end = at
+            break
+        if interval.offset > at:
+            new.append(Interval(at, interval.offset - at))
+        new.append(interval)
+        at = interval.end
+    if at < end:
+        new.append(Interval(at, end - at))
+    references.add(tx, new)
+    moved = [msgspec.structs.replace(each, offset=each.offset - start + offset, tag=b"") for each in new]
+    return Copied(_splice(tx, content, offset, offset + end - start, moved), end - start, len(new))
+
+
 def _splice(tx: Transaction, content: Content, start: int, end: int, new: list[Interval]) -> Content:
-    """Replace the range by the new intervals: data that was just stored, or one hole."""
+    """Replace the range by the new intervals: data whose references are counted already, and holes."""
     differences: dict[Source, int] = {}
     references.count(differences, new, -1)
     if content.layer:

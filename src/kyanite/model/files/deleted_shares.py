@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
+from kyanite.model.files.opens import watches
 from kyanite.model.files.share import ShareKey, ShareRecord
 from kyanite.model.records import encode
 from kyanite.rules.leases import NO_LEASE
@@ -47,6 +48,7 @@ def restore(engine: Engine, key: ShareKey, deleted_at: Instant) -> Awaitable[Sha
         if tx.get(key.key) is not None:
             raise Refused(Reason.SHARE_ALREADY_EXISTS)
         record = decode(stored).record
+        record = replace(record, is_watched=watches.load_feed(tx, record.id) is not None)
         tx.put(key.key, encode(record))
         tx.delete(row)
         return record

@@ -70,6 +70,12 @@ class Entry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Of a file that was renamed: the locations at which snapshots contain it, the oldest first."""
     named_at: Instant = Instant(0)
     """When it got its present name. 0 for an entry of an older store that was never renamed: its id is that instant."""
+    set_last_access_at: Instant = Instant(0)
+    """The time of the last access, if an SMB client has set it. Reading does not change it."""
+
+    @property
+    def last_access_at(self) -> Instant:
+        return self.set_last_access_at or self.last_write_at
 
     @property
     def etag(self) -> ETag:

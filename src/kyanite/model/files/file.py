@@ -15,11 +15,11 @@ from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model import keys
 from kyanite.model.content import content
-from kyanite.model.content.content import Content
+from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.files import tree, usage
 from kyanite.model.files.actors import Actor, FileUse, RestActor
 from kyanite.model.files.entry import FILE, Entry
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import caching, handles
 from kyanite.model.files.properties import SmbProperties, changed, new_entry
 from kyanite.model.files.tree import FilePath, Found, Location
 from kyanite.model.lease import Action, LeaseRequest, Outcome, act
@@ -27,6 +27,7 @@ from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases
 from kyanite.rules.file_attributes import is_read_only
 from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.oplocks import Event
 from kyanite.rules.refusals import Reason, Refused, TotalLength
 from kyanite.rules.share_modes import EVERYTHING, Rights
 from kyanite.values import Instant, LeaseId
@@ -111,9 +112,8 @@ def put(
     else:
         if old.is_directory:
             raise Refused(Reason.PATH_TYPE_MISMATCH)
-        actor.check(
-            tx, location.tree.id, old.id, FileUse(Rights.WRITE | Rights.DELETE, length=max(old.length, 1))
-        )
+        use = FileUse(Rights.WRITE | Rights.DELETE, length=max(old.length, 1), event=Event.OVERWRITE)
+        actor.prepare(tx, location.tree.id, old.id, use)
         if not may_overwrite:
             raise Refused(Reason.PERMISSION_MISMATCH)
         if is_read_only(old.attributes) and not ignores_read_only:
@@ -130,6 +130,26 @@ def put(
     entry = replace(entry, length=new_file.length, content=made, http=new_file.http, lease=lease, copy=copy)
     if old is not None:
         entry = replace(entry, links=old.links, former=old.former, named_at=old.named_at)
+    return tree.save(tx, location, entry)
+
+
+def empty(tx: Transaction, found: Found, attributes: int) -> Entry:
+    """Let a file begin anew for an SMB client that overwrites it. It keeps its id, its name, when it was created, its
+    security descriptor and what only REST knows of it. Locks of other handles do not matter."""
+    location, old = found
+    tree.discard(tx, location, old)
+    usage.change(tx, location.tree.share, old.id, -old.length)
+    entry = replace(
+        old,
+        length=0,
+        content=NO_CONTENT,
+        attributes=attributes,
+        modified_at=tx.now,
+        last_write_at=tx.now,
+        changed_at=tx.now,
+        lease=leases.check_write(old.lease, None, tx.now),
+        copy=None,
+    )
     return tree.save(tx, location, entry)
 
 
@@ -161,7 +181,8 @@ def check_readable(
     length: int = 0,
 ) -> None:
     """Whether the actor may read these bytes of a file now."""
-    actor.check(snap, found.location.tree.id, found.entry.id, FileUse(access, start, length))
+    use = FileUse(access, start, length, event=Event.OPEN)
+    actor.check(snap, found.location.tree.id, found.entry.id, use)
 
 
 def _writable(
@@ -171,12 +192,13 @@ def _writable(
     *,
     start: int = 0,
     length: int = 0,
+    event: Event = Event.WRITE,
     checks_read_only: bool = True,
 ) -> Entry:
     """The entry of a file that the actor may write, free to be changed."""
     location, entry = found
-    actor.check(tx, location.tree.id, entry.id, FileUse(Rights.WRITE, start, length))
-    if checks_read_only and is_read_only(entry.attributes):
+    actor.prepare(tx, location.tree.share.id, entry.id, FileUse(Rights.WRITE, start, length, event=event))
+    if checks_read_only and actor.obeys_read_only and is_read_only(entry.attributes):
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
     lease = actor.check_lease(entry.lease, tx.now)
     entry = tree.preserve_for_snapshots(tx, location, entry)
@@ -247,7 +269,7 @@ def set_properties(
 def change(tx: Transaction, found: Found, actor: Actor, request: FileChange) -> Entry:
     """Change length, headers and properties of a file."""
     location = found.location
-    entry = _writable(tx, found, actor, checks_read_only=False)
+    entry = _writable(tx, found, actor, event=Event.OVERWRITE, checks_read_only=False)
     if request.length is not None and request.length != entry.length:
         entry = _resized(tx, Found(location, entry), actor, request.length)
     entry = changed(tx, location.tree.id, entry, request.properties)
@@ -267,10 +289,10 @@ def resize(tx: Transaction, found: Found, actor: Actor, length: int) -> Entry:
 def _resized(tx: Transaction, found: Found, actor: Actor, length: int) -> Entry:
     """The bytes by which a file grows read as zeros, also where it had bytes before it shrank."""
     location, entry = found
-    if is_read_only(entry.attributes):
+    if actor.obeys_read_only and is_read_only(entry.attributes):
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
-    use = FileUse(Rights.WRITE, start=min(length, entry.length), length=abs(length - entry.length))
-    actor.check(tx, location.tree.id, entry.id, use)
+    use = FileUse(Rights.WRITE, min(length, entry.length), abs(length - entry.length), event=Event.WRITE)
+    actor.prepare(tx, location.tree.id, entry.id, use)
     usage.change(tx, location.tree.share, entry.id, length - entry.length)
     kept = content.truncate(tx, entry.content, length) if length < entry.length else entry.content
     return replace(entry, length=length, content=kept, last_write_at=tx.now)
@@ -286,7 +308,7 @@ def set_metadata(
 
 
 def change_metadata(tx: Transaction, found: Found, actor: Actor, metadata: dict[str, str]) -> Entry:
-    entry = _writable(tx, found, actor)
+    entry = _writable(tx, found, actor, event=Event.OVERWRITE)
     entry = replace(entry, metadata=metadata, modified_at=tx.now, changed_at=tx.now)
     return tree.save(tx, found.location, entry)
 
@@ -304,7 +326,8 @@ def change_lease(tx: Transaction, found: Found, actor: Actor, request: LeaseRequ
     reading."""
     location, entry = found
     if request.action is Action.ACQUIRE:
-        actor.check(tx, location.tree.id, entry.id, FileUse(EVERYTHING, share=Rights.READ))
+        use = FileUse(EVERYTHING, share=Rights.READ, event=Event.OPEN)
+        actor.prepare(tx, location.tree.id, entry.id, use)
     else:
         actor.check(tx, location.tree.id, entry.id, FileUse(Rights.NONE))
     outcome = act(entry.lease, request, tx.now)
@@ -320,7 +343,7 @@ def delete(engine: Engine, path: FilePath, lease_id: LeaseId | None) -> Awaitabl
         location, entry = tree.load(tx, path, None)
         if entry.is_directory:
             raise Refused(Reason.PATH_TYPE_MISMATCH)
-        handles.check_unopened(tx, location.tree.id, entry.id, Reason.SHARING_VIOLATION)
+        caching.check_unopened(tx, location.tree.id, entry.id)
         if is_read_only(entry.attributes):
             raise Refused(Reason.READ_ONLY_ATTRIBUTE)
         leases.check_write(entry.lease, lease_id, tx.now)

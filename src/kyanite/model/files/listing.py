@@ -22,6 +22,7 @@ from kyanite.values import Instant
 
 _ROWS_MAX = 20_000
 _ROWS_PER_STEP = 250
+_ROWS_AT_ONCE = 500
 _INSTANT_BYTES = 8
 _FIRST = "\x01"
 """Before every name, and behind the empty one that the root has."""
@@ -47,7 +48,9 @@ def list_directory(engine: Engine, path: FilePath, request: DirectoryListing) ->
         tree = location.tree
         if tree.at is None:
             return (yield from _live(snap, tree, directory, request))
-        return (yield from _at_snapshot(snap, tree, directory, request, tree.at))
+        return DirectoryPage(
+            directory, *(yield from _at_snapshot(snap, tree, directory.id, request, tree.at))
+        )
 
     return engine.read_in_steps(body)
 
@@ -81,20 +84,42 @@ def _followed(snap: Snapshot, tree: Tree, rows: Sequence[Entry]) -> list[Entry]:
     return [file_tree.follow(snap, tree, row) if row.kind == NAME else row for row in rows]
 
 
+def entries_at(
+    snap: Snapshot, tree: Tree, directory_id: int, request: DirectoryListing, at: Instant
+) -> tuple[list[Entry], str | None]:
+    """What was in the directory at a snapshot, and the folded name at which the next page begins, if there is one.
+
+    In one step, hence a short page.
+    """
+    steps = _at_snapshot(snap, tree, directory_id, request, at, rows_max=_ROWS_AT_ONCE)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            result: tuple[list[Entry], str | None] = ended.value
+            return result
+
+
 def _at_snapshot(
-    snap: Snapshot, tree: Tree, directory: Entry, request: DirectoryListing, at: Instant
-) -> Steps[DirectoryPage]:
+    snap: Snapshot,
+    tree: Tree,
+    directory_id: int,
+    request: DirectoryListing,
+    at: Instant,
+    rows_max: int | None = None,
+) -> Steps[tuple[list[Entry], str | None]]:
     found: list[Entry] = []
     last = b""
-    for rows_read, (name, entry) in enumerate(_candidates(snap, tree, directory.id, request, at)):
-        if name != last and (len(found) == request.limit or rows_read >= _ROWS_MAX):
-            return DirectoryPage(directory, found, name.decode())
+    most = rows_max or _ROWS_MAX
+    for rows_read, (name, entry) in enumerate(_candidates(snap, tree, directory_id, request, at)):
+        if name != last and (len(found) == request.limit or rows_read >= most):
+            return found, name.decode()
         last = name
         if entry is not None and entry.written_at <= at:
             found += _followed(snap, tree, [entry])
         if rows_read % _ROWS_PER_STEP == _ROWS_PER_STEP - 1:
             yield
-    return DirectoryPage(directory, found, None)
+    return found, None
 
 
 Candidate = tuple[bytes, Entry | None]

@@ -29,6 +29,7 @@ class SmbProperties(msgspec.Struct, frozen=True, gc=False):
     changed_at: Instant | None = None
     permission: PermissionRequest | None = None
     posix: Posix | None = None
+    last_access_at: Instant | None = None
 
 
 def new_entry(
@@ -96,6 +97,7 @@ def changed(tx: Transaction, share_id: int, entry: Entry, request: SmbProperties
         changed_at=_time(request.changed_at, tx.now, tx.now),
         modified_at=tx.now,
         posix=_changed_posix(entry.posix, request.posix),
+        set_last_access_at=_time(request.last_access_at, tx.now, entry.set_last_access_at),
     )
     if request.permission is None:
         return entry

@@ -14,11 +14,12 @@ from kyanite.model.files.actors import Actor, FileUse, RestActor
 from kyanite.model.files.entry import FILE, Entry
 from kyanite.model.files.file import scope_of
 from kyanite.model.files.history import leave_location
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import caching, handles, watches
 from kyanite.model.files.properties import SmbProperties, changed
 from kyanite.model.files.tree import ROOT_ID, FilePath, Found, Location
 from kyanite.rules import leases
 from kyanite.rules.file_attributes import is_read_only
+from kyanite.rules.oplocks import Event
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Rights
 from kyanite.values import LeaseId
@@ -54,9 +55,9 @@ def move(tx: Transaction, found: Found, actor: Actor, request: Rename) -> Found:
     source, entry = found
     if entry.id == ROOT_ID:
         raise Refused(Reason.SHARING_VIOLATION)
-    actor.check(tx, source.tree.id, entry.id, FileUse(Rights.DELETE))
+    actor.prepare(tx, source.tree.id, entry.id, FileUse(Rights.DELETE, event=Event.RENAME_OR_DELETE))
     if entry.is_directory:
-        handles.check_none_below(tx, source.tree.id, entry.id)
+        caching.check_none_open_below(tx, source.tree.id, entry.id)
     actor.check_lease(entry.lease, tx.now)
     target = tree.location_of(tx, source.tree, request.names, outside=source)
     if target.key != source.of_name.key:
@@ -70,7 +71,9 @@ def move(tx: Transaction, found: Found, actor: Actor, request: Rename) -> Found:
         moved = replace(moved, metadata=request.metadata)
     if request.content_type:
         moved = replace(moved, http=replace(moved.http, content_type=request.content_type))
-    return Found(target, tree.save(tx, target, moved))
+    if source.tree.share.is_watched:
+        watches.renamed(tx, source.tree.id, source.path, target.path, entry)
+    return Found(target, tree.store(tx, target, moved))
 
 
 def _moved(tx: Transaction, source: Location, target: Location, entry: Entry) -> tuple[Entry, Location]:
@@ -100,6 +103,6 @@ def _remove_target(tx: Transaction, target: Location, request: Rename) -> None:
         raise Refused(Reason.PATH_TYPE_MISMATCH)
     if is_read_only(old.attributes) and not request.ignores_read_only:
         raise Refused(Reason.READ_ONLY_ATTRIBUTE)
-    handles.check_unopened(tx, target.tree.id, old.id, Reason.SHARING_VIOLATION)
+    caching.check_unopened(tx, target.tree.id, old.id)
     leases.check_write(old.lease, request.target_lease_id, tx.now)
     tree.remove(tx, target, old)

@@ -54,6 +54,8 @@ class ShareRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     latest_snapshot: Instant = NEVER
     """A row written before this instant is preserved before it is changed."""
     tier_changed_at: Instant | None = None
+    is_watched: bool = False
+    """Whether a client watches a directory of it, so that writers report what they change."""
 
     @property
     def etag(self) -> ETag:

@@ -13,7 +13,7 @@ from kyanite.model.records import encode
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.values import Instant, LeaseId
+from kyanite.values import Instant, LeaseId, later
 
 MAX_SNAPSHOTS = 200
 
@@ -50,6 +50,12 @@ def snapshots(snap: Snapshot, share_id: int) -> list[tuple[Instant, ShareRecord]
 
 def instants(snap: Snapshot, share_id: int) -> list[Instant]:
     return [instant for instant, _ in _rows(snap, share_id)]
+
+
+def latest_within(snap: Snapshot, share_id: int, second: Instant) -> Instant | None:
+    """The latest snapshot of this second: SMB clients name snapshots by whole seconds."""
+    found = [each for each in instants(snap, share_id) if second <= each < later(second, 1)]
+    return found[-1] if found else None
 
 
 def _rows(snap: Snapshot, share_id: int) -> list[tuple[Instant, bytes]]:

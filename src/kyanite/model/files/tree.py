@@ -8,7 +8,7 @@ A file with several names has a row of its own, under its own id and no name, an
 says which file it is. ``look_up`` follows them, and the location that it returns is the one of the file's row.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from kyanite.model import keys
 from kyanite.model.content import content
 from kyanite.model.files import share, usage
 from kyanite.model.files.entry import DIRECTORY, NAME, Entry, decode_entry, name_entry
+from kyanite.model.files.opens import watches
 from kyanite.model.files.share import ShareKey, ShareRecord
 from kyanite.model.records import encode
 from kyanite.rules.file_names import fold
@@ -48,6 +49,17 @@ class Tree(NamedTuple):
         return name if self.share.speaks_nfs else fold(name)
 
 
+class OpenPath(Protocol):
+    """What the row of an open file or directory says of its path."""
+
+    @property
+    def above(self) -> tuple[int, ...]:
+        """The ids of the directories above it, the root first."""
+
+    @property
+    def path(self) -> str: ...
+
+
 class Location(NamedTuple):
     """Where an entry is or would be."""
 
@@ -58,6 +70,8 @@ class Location(NamedTuple):
     """The directories on the path to it, as far as they were read: the root never is."""
     file_id: int = 0
     """Of a file with several names: its id, which is then the key of its row."""
+    opened: OpenPath | None = None
+    """Of a file or directory that was found by its handle: its path, which was not read."""
 
     @property
     def row(self) -> tuple[int, str]:
@@ -72,6 +86,14 @@ class Location(NamedTuple):
     def of_name(self) -> "Location":
         """The location of the name, which differs only for a file with several."""
         return self._replace(file_id=0)
+
+    @property
+    def path(self) -> watches.Path:
+        if self.opened is not None:
+            return watches.Path(self.opened.above, tuple(self.opened.path.split("/")))
+        above = (ROOT_ID, *(each.id for each in self.above))
+        assert above[-1] == self.directory_id, "The path to this location was not read."
+        return watches.Path(above, (*(each.name for each in self.above), self.name))
 
 
 class Found(NamedTuple):
@@ -96,11 +118,11 @@ def location_of(
         return Location(tree, ROOT_ID, names[0] if names else "")
     directory_id, above = ROOT_ID, []
     for name in names[:-1]:
-        if outside is not None and outside.of_name.row == (directory_id, tree.fold(name)):
-            raise Refused(Reason.SHARING_VIOLATION)
         entry = _row_at(snap, Location(tree, directory_id, name))
         if entry is None or not entry.is_directory:
             raise Refused(Reason.PARENT_NOT_FOUND)
+        if outside is not None and outside.of_name.row == (directory_id, tree.fold(name)):
+            raise Refused(Reason.SHARING_VIOLATION)
         directory_id = entry.id
         above.append(entry)
     return Location(tree, directory_id, names[-1], tuple(above))
@@ -208,13 +230,22 @@ def remove(tx: Transaction, location: Location, entry: Entry) -> None:
             entry = preserve_for_snapshots(tx, location, entry)
             save(tx, location, replace(entry, links=entry.links - 1, changed_at=tx.now))
             return
+    if location.tree.share.is_watched:
+        watches.removed(tx, location.tree.id, location.path, entry)
     usage.change(tx, location.tree.share, entry.id, -entry.length)
     discard(tx, location, entry)
     tx.delete(location.key)
 
 
 def save(tx: Transaction, location: Location, entry: Entry) -> Entry:
-    """Store the entry, as written now."""
+    """Store the entry, as written now, and report what changes to the clients that watch the share."""
+    if location.tree.share.is_watched and entry.id != ROOT_ID:
+        watches.saved(tx, location.tree.id, location.path, _row_at(tx, location), entry)
+    return store(tx, location, entry)
+
+
+def store(tx: Transaction, location: Location, entry: Entry) -> Entry:
+    """The same without a report."""
     if entry.written_at != tx.now:
         entry = replace(entry, written_at=tx.now)
     tx.put(location.key, encode(entry))

@@ -37,17 +37,27 @@ def used_bytes(snap: Snapshot, share_id: int) -> int:
     return sum([int.from_bytes(value, "big", signed=True) for _, value in rows])
 
 
+def room(snap: Snapshot, record: ShareRecord) -> int:
+    """How many bytes are left of the quota; less than none if it was lowered."""
+    return record.settings.quota_gib * _GIB - used_bytes(snap, record.id)
+
+
 def change(tx: Transaction, record: ShareRecord, file_id: int, difference: int) -> None:
     """Count a file that becomes longer or shorter. Refused when the share would exceed its quota."""
     if not difference:
         return
-    quota = record.settings.quota_gib * _GIB
-    if difference > 0 and used_bytes(tx, record.id) + difference > quota:
-        raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
+    if difference > 0:
+        check_room(tx, record, difference)
     key = keys.usage(record.id, _shard_of(file_id))
     stored = tx.get(key)
     used = (0 if stored is None else int.from_bytes(stored, "big", signed=True)) + difference
     tx.put(key, used.to_bytes(8, "big", signed=True))
+
+
+def check_room(snap: Snapshot, record: ShareRecord, more: int) -> None:
+    """Refuse what would make the files of the share so much longer than its quota allows."""
+    if used_bytes(snap, record.id) + more > record.settings.quota_gib * _GIB:
+        raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
 
 
 def _shard_of(file_id: int) -> int:

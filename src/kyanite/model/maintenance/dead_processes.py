@@ -17,7 +17,7 @@ from kyanite.membership.api import Membership
 from kyanite.model import keys
 from kyanite.model.content import reading
 from kyanite.model.content.references import decode_extent
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import handles, sessions
 from kyanite.model.maintenance.freed_extents import kept_by_slow_reads
 
 SEGMENTS_AT_ONCE = 64
@@ -70,6 +70,9 @@ class DeadProcesses:
     async def _close_handles(self, owner: bytes) -> None:
         close = partial(handles.close_handles_of_owner, owner=owner, limit=_HANDLES_AT_ONCE)
         while await self._engine.run(close, durable=False):
+            pass
+        remove = partial(sessions.remove_some, owner=owner, limit=_ROWS_AT_ONCE)
+        while await self._engine.run(remove, durable=False):
             pass
 
     async def _read(self) -> _Part:

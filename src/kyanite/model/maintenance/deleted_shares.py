@@ -42,6 +42,7 @@ def purge(tx: Transaction, mark: bytes) -> None:
         keys.usages(share_id),
         keys.open_entries_of_share(share_id),
         keys.pending_deletes_of_share(share_id),
+        keys.change_feed(share_id),
     ):
         for key, _ in list(tx.scan(prefix, keys.after(prefix), limit=left)):
             tx.delete(key)

@@ -13,6 +13,7 @@ tallies of all pages; where the two sums of a subject differ, ``describe_differe
     e, layer, layer   the edge                               the head of the upper layer
     o, part           the part                               the entity, or the mark of its deleted table
     H, file           the open file                          its handles
+    W, share          the feed of the share                  handles that watch a directory
 
 Freed extents, deleted containers, abandoned staging areas and other work that is still to be done are no findings:
 their rows count like any others until maintenance removes them.
@@ -38,7 +39,11 @@ from kyanite.model.content.reading import KeptExtent
 from kyanite.model.content.references import ExtentRow
 from kyanite.model.files.deleted_shares import RetiredShare
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.opens.handles import decode_handle, decode_open_file
+from kyanite.model.files.opens.grants import KEY_BYTES as GRANT_KEY_BYTES
+from kyanite.model.files.opens.grants import BreakMessage, LeasedFile
+from kyanite.model.files.opens.handles import NamedHandle, decode_handle, decode_open_file
+from kyanite.model.files.opens.sessions import SessionRecord
+from kyanite.model.files.opens.watches import decode_change, decode_feed
 from kyanite.model.files.security_descriptors import KEY_BYTES
 from kyanite.model.files.share import ShareRecord
 from kyanite.model.queues.message import MessageRecord
@@ -230,10 +235,24 @@ def _handle(check: Check, key: bytes, value: bytes) -> None:
             check.need(key, keys.open_entry(share_id, directory_id, opened.first_handle_id, file_id))
         if opened.is_delete_pending:
             check.need(key, keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
+        for each in opened.grants:
+            if each.version:
+                check.need(key, keys.lease_key(each.key))
         return
     handle = decode_handle(value)
     check.counted[keys.handles(share_id, file_id)] += 1
     check.need(key, keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+    if handle.create_guid:
+        check.need(key, keys.create_guid(handle.client_guid, handle.create_guid))
+    if handle.is_watching:
+        check.counted[keys.change_feed(share_id)] += 1
+
+
+def _change_feed(check: Check, key: bytes, value: bytes) -> None:
+    if key == keys.change_feed(_id_at(key, 1)):
+        check.stated[key] += decode_feed(value).watch_count
+    else:
+        decode_change(value)
 
 
 def _open_entry(check: Check, key: bytes, value: bytes) -> None:
@@ -244,6 +263,14 @@ def _open_entry(check: Check, key: bytes, value: bytes) -> None:
 def _handle_of_owner(check: Check, key: bytes, value: bytes) -> None:
     _empty(check, key, value)
     check.need(key, keys.handle(*keys.parts_of_handle_of_owner(key)))
+
+
+def _named_handle(check: Check, key: bytes, named: NamedHandle) -> None:
+    check.need(key, keys.handle(*named))
+
+
+def _leased_file(check: Check, key: bytes, leased: LeasedFile) -> None:
+    check.need(key, keys.handles(leased.share_id, leased.file_id))
 
 
 def _pending_compaction(check: Check, key: bytes, _pending: PendingCompaction) -> None:
@@ -314,7 +341,7 @@ KINDS: Mapping[bytes, Kind] = {
     b"r": _fixed("interval row", _ID, _ID, check=_record(list[Interval], _interval_row)),
     b"u": _fixed("pending compaction", _ID, check=_record(PendingCompaction, _pending_compaction)),
     b"h": _fixed("pinned read", OWNER_BYTES, _ID, check=_record(int, _pinned_read)),
-    b"Y": _fixed("slow read", OWNER_BYTES, _ID, check=_record(list[KeptExtent])),
+    b"1": _fixed("slow read", OWNER_BYTES, _ID, check=_record(list[KeptExtent])),
     b"q": Kind("queue", 3, _record(QueueRecord)),
     b"m": _fixed("message", _ID, _ID, _ID, check=_record(MessageRecord, _message)),
     b"a": _fixed("count of messages", _ID, 1, check=_number),
@@ -332,7 +359,13 @@ KINDS: Mapping[bytes, Kind] = {
     b"H": Kind("open file or handle", 1 + _ID + _ID, _handle),
     b"O": _fixed("open file below a directory", _ID, _ID, _ID, _ID, check=_open_entry),
     b"Q": _fixed("open handle of a process", OWNER_BYTES, _ID, _ID, _ID, check=_handle_of_owner),
+    b"J": _fixed("lease key", GRANT_KEY_BYTES, check=_record(LeasedFile, _leased_file)),
+    b"C": _fixed("create guid", 16, 16, check=_record(NamedHandle, _named_handle)),
+    b"K": _fixed("break to be sent", OWNER_BYTES, _ID, check=_record(BreakMessage)),
+    b"Y": _fixed("SMB session", _ID, check=_record(SessionRecord)),
+    b"Z": _fixed("SMB session of a process", OWNER_BYTES, 1, _ID, check=_empty),
     b"M": Kind("pending delete", 1 + _ID + _ID, _empty),
+    b"W": Kind("feed or change of a watched share", 1 + _ID, _change_feed),
     b"D": _fixed("deleted share", _ID, check=_empty),
     b"R": Kind("share that can be restored", 4 + _ID, _record(RetiredShare)),
     b"L": _fixed("unneeded entries of snapshots", _ID, check=_anything),

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Protocol, cast
 
-from kyanite.server.http import eager
+from kyanite import eager
 from kyanite.server.http.limits import Limits, Stats
 from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.server.http.request_body import IncomingBody

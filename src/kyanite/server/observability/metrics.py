@@ -28,7 +28,7 @@ METRICS = (
     Metric("kyanite_request_seconds", "histogram", "From the head of a request to the end of its response."),
     Metric("kyanite_received_bytes_total", "counter", "Bytes received from clients."),
     Metric("kyanite_sent_bytes_total", "counter", "Bytes sent to clients."),
-    Metric("kyanite_malformed_requests_total", "counter", "Requests that were not valid HTTP."),
+    Metric("kyanite_malformed_requests_total", "counter", "Requests that were not valid HTTP or SMB."),
     Metric("kyanite_stalled_total", "counter", "Connections closed because the client stalled."),
     Metric("kyanite_connections_total", "counter", "Connections accepted."),
     Metric(
@@ -51,10 +51,10 @@ class RequestMeter:
     """Counts requests and how long they took."""
 
     def __init__(self) -> None:
-        self._requests: dict[tuple[str, str, int], int] = {}
+        self._requests: dict[tuple[str, str, int | str], int] = {}
         self._seconds: dict[tuple[str, str], list[float]] = {}
 
-    def count(self, service: str, operation: str, status: int, seconds: float) -> None:
+    def count(self, service: str, operation: str, status: int | str, seconds: float) -> None:
         key = service, operation, status
         self._requests[key] = self._requests.get(key, 0) + 1
         row = self._seconds.get((service, operation))

@@ -7,6 +7,7 @@ from kyanite.server.http.limits import Stats
 from kyanite.server.observability import metrics
 from kyanite.server.observability.metrics import RequestMeter, Samples
 from kyanite.server.processes.process_table import Slot
+from kyanite.server.smb.limits import Stats as SmbStats
 
 _log = logging.getLogger("kyanite.metrics")
 
@@ -15,11 +16,17 @@ class PublishedMetrics:
     """What a process counted, added to what its predecessors in the same slot had counted."""
 
     def __init__(
-        self, slot: Slot, meter: RequestMeter, stats: Stats, engine_counters: Callable[[], Mapping[str, int]]
+        self,
+        slot: Slot,
+        meter: RequestMeter,
+        stats: Stats,
+        engine_counters: Callable[[], Mapping[str, int]],
+        smb_stats: SmbStats | None = None,
     ) -> None:
         self._slot = slot
         self._meter = meter
         self._stats = stats
+        self._smb_stats = smb_stats or SmbStats()
         self._engine_counters = engine_counters
         self._before = metrics.counters_of(metrics.decode(slot.read_metrics()))
 
@@ -29,15 +36,15 @@ class PublishedMetrics:
             _log.warning("too many metrics to publish", extra={"bytes": len(encoded)})
 
     def _samples(self) -> Samples:
-        stats, engine = self._stats, self._engine_counters()
+        stats, smb, engine = self._stats, self._smb_stats, self._engine_counters()
         return {
-            "kyanite_received_bytes_total": {"": stats.bytes_in},
-            "kyanite_sent_bytes_total": {"": stats.bytes_out},
-            "kyanite_malformed_requests_total": {"": stats.requests_malformed},
-            "kyanite_stalled_total": {"": stats.stalls_total},
-            "kyanite_connections_total": {"": stats.connections_total},
-            "kyanite_connections_refused_total": {"": stats.connections_refused},
-            "kyanite_connections": {"": stats.connections_open},
+            "kyanite_received_bytes_total": {"": stats.bytes_in + smb.bytes_in},
+            "kyanite_sent_bytes_total": {"": stats.bytes_out + smb.bytes_out},
+            "kyanite_malformed_requests_total": {"": stats.requests_malformed + smb.malformed_total},
+            "kyanite_stalled_total": {"": stats.stalls_total + smb.stalls_total},
+            "kyanite_connections_total": {"": stats.connections_total + smb.connections_total},
+            "kyanite_connections_refused_total": {"": stats.connections_refused + smb.connections_refused},
+            "kyanite_connections": {"": stats.connections_open + smb.connections_open},
             "kyanite_requests_in_flight": {"": stats.requests_in_flight},
             "kyanite_engine_batches_total": {"": engine.get("batches", 0)},
             "kyanite_engine_transactions_total": {"": engine.get("transactions", 0)},

@@ -15,7 +15,7 @@ METRICS_BYTES = 1 << 20
 _FIELDS = 8
 _SLOT_BYTES = 4096 + METRICS_BYTES
 _SLOT_WORDS = _SLOT_BYTES // 8
-_PID, _STATE, _BEAT, _CONNECTIONS, _RESTARTS, _SEQUENCE, _LENGTH = range(7)
+_PID, _STATE, _BEAT, _CONNECTIONS, _RESTARTS, _SEQUENCE, _LENGTH, _SMB_CONNECTIONS = range(_FIELDS)
 
 
 class State(IntEnum):
@@ -66,6 +66,14 @@ class Slot:
         self._words[_CONNECTIONS] = connections
 
     @property
+    def smb_connections(self) -> int:
+        return self._words[_SMB_CONNECTIONS]
+
+    @smb_connections.setter
+    def smb_connections(self, connections: int) -> None:
+        self._words[_SMB_CONNECTIONS] = connections
+
+    @property
     def restarts(self) -> int:
         """How often the process of this slot was started again."""
         return self._words[_RESTARTS]
@@ -76,11 +84,13 @@ class Slot:
             self._words[_RESTARTS] += 1
         self._words[_PID] = pid
         self._words[_CONNECTIONS] = 0
+        self._words[_SMB_CONNECTIONS] = 0
         self._words[_STATE] = State.STARTING
 
     def leave(self) -> None:
         self._words[_STATE] = State.GONE
         self._words[_CONNECTIONS] = 0
+        self._words[_SMB_CONNECTIONS] = 0
 
     def write_metrics(self, encoded: bytes) -> bool:
         """Replace the metrics. Returns False, having changed nothing, when they are too long."""

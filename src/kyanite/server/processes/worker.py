@@ -1,4 +1,4 @@
-"""A worker: one process with one event loop that serves HTTP on sockets it shares with the other workers.
+"""A worker: one process with one event loop that serves HTTP and SMB on sockets it shares with the other workers.
 
 It opens the store after the fork, builds the services, and serves until the supervisor stops it. Then it accepts no
 more connections, finishes the requests in flight within a bound, and closes the store.
@@ -18,20 +18,24 @@ from kyanite.model import accounts
 from kyanite.server.config import Config
 from kyanite.server.dispatch import Dispatcher
 from kyanite.server.fair_accept import FairServer
+from kyanite.server.fair_smb import FairSmbServer
 from kyanite.server.guids import FreshGuids
 from kyanite.server.http import response_head
 from kyanite.server.http.limits import Limits
 from kyanite.server.observability.metrics import RequestMeter
 from kyanite.server.observability.observer import observer
 from kyanite.server.observability.published_metrics import PublishedMetrics
+from kyanite.server.observability.smb_observer import smb_observer
 from kyanite.server.processes.descriptor_limit import connections_max
 from kyanite.server.processes.process import ProcessContext, until_stopped
 from kyanite.server.processes.process_table import Slot
 from kyanite.server.service_table import SERVICES
+from kyanite.server.smb.limits import Limits as SmbLimits
 from kyanite.server.sockets import names_of
 from kyanite.server.store import maintenance
 from kyanite.server.store.api import Clock, Store, StoreFactory
 from kyanite.services.rest.environment import Environment
+from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.values import unix_seconds
 from kyanite.wire.http import Handler
 
@@ -49,6 +53,9 @@ class Worker:
     tls: ssl.SSLContext | None
     maintainer: str
     """The name of the worker that does the maintenance for all."""
+    server_guid: bytes
+    secret: bytes
+    """What all workers know, and nobody else: it is never stored."""
 
     def __call__(self, workers: Mapping[str, Slot], context: ProcessContext) -> None:
         """``workers`` are the slots of all workers by name, this one's among them."""
@@ -59,8 +66,13 @@ class Worker:
         if self.config.testing:
             response_head.use_clock(lambda: unix_seconds(self.clock()))
         store = self.store_factory.open(self.clock)
-        ports = {at.getsockname()[1]: name for name, at in self.listeners.items()}
-        dispatcher = Dispatcher(self._handlers(store, ports), ports)
+        served = self._accounts(store)
+        ports = {
+            at.getsockname()[1]: name
+            for name, at in self.listeners.items()
+            if SERVICES[name].load is not None
+        }
+        dispatcher = Dispatcher(self._handlers(served, ports), ports)
         meter = None if self.config.admin_port is None else RequestMeter()
         server = FairServer(
             dispatcher,
@@ -71,16 +83,21 @@ class Worker:
             others=others,
             on_completed=observer(dispatcher, meter, log_requests=self.config.log_requests),
         )
-        published = (
-            None if meter is None else PublishedMetrics(context.slot, meter, server.stats, store.counters)
-        )
+        smb = self._smb(served, others, context, meter)
+        published = None
+        if meter is not None:
+            smb_stats = None if smb is None else smb.stats
+            published = PublishedMetrics(context.slot, meter, server.stats, store.counters, smb_stats)
         background = [asyncio.create_task(context.beat(None if published is None else published.publish))]
         if context.slot.name == self.maintainer:
             background += [
                 asyncio.create_task(maintenance.repeat(step)) for step in maintenance.steps_of(store)
             ]
-        for listener in self.listeners.values():
-            await server.accept_on(listener, self.tls)
+        for name, listener in self.listeners.items():
+            if SERVICES[name].load is not None:
+                await server.accept_on(listener, self.tls)
+            elif smb is not None:
+                smb.accept_on(listener)
         # What exists now stays, so the collector skips it and the pages stay shared with the other processes. New
         # objects are seldom in a cycle, so the collector runs every few hundred requests only.
         gc.collect()
@@ -88,19 +105,47 @@ class Worker:
         gc.set_threshold(_COLLECTED_EVERY_OBJECTS)
         context.ready()
         await until_stopped()
-        await server.stop(self.config.stop_seconds)
+        stopping = [each.stop(self.config.stop_seconds) for each in (server, smb) if each is not None]
+        await asyncio.gather(*stopping)
         for task in background:
             task.cancel()
         await asyncio.wait(background)
         await store.close()
 
-    def _handlers(self, store: Store, ports: Mapping[int, str]) -> dict[str, Handler]:
+    def _accounts(self, store: Store) -> dict[str, accounts.Account]:
         main = accounts.Store(store.engine, store.extents, store.membership)
+        return {
+            account.name: accounts.Account(account.name, account.keys, main)
+            for account in self.config.accounts
+        }
+
+    def _smb(
+        self,
+        served: Mapping[str, accounts.Account],
+        others: Sequence[Slot],
+        context: ProcessContext,
+        meter: RequestMeter | None,
+    ) -> FairSmbServer | None:
+        for name in self.listeners:
+            if (load := SERVICES[name].load_smb) is not None:
+                environment = SmbEnvironment(
+                    served,
+                    self.clock,
+                    self.server_guid,
+                    secret=self.secret,
+                    requires_encryption=self.config.smb_requires_encryption,
+                    is_durable=self.config.smb_is_durable,
+                    on_completed=smb_observer(meter, log_requests=self.config.log_requests),
+                )
+                limits = SmbLimits(connections=connections_max())
+                return FairSmbServer(load()(environment), limits=limits, own=context.slot, others=others)
+        return None
+
+    def _handlers(
+        self, served: Mapping[str, accounts.Account], ports: Mapping[int, str]
+    ) -> dict[str, Handler]:
         environment = Environment(
-            accounts={
-                account.name: accounts.Account(account.name, account.keys, main)
-                for account in self.config.accounts
-            },
+            accounts=served,
             clock=self.clock,
             wall_clock=wall_clock,
             fresh_guid=FreshGuids(),

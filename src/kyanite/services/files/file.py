@@ -29,6 +29,7 @@ from kyanite.services.rest.headers import (
 )
 from kyanite.services.rest.leases import lease_answer, lease_headers, lease_request_of
 from kyanite.services.rest.structured import data_length_of, structured_headers
+from kyanite.services.rest.timeouts import repeated_after_breaks
 from kyanite.services.rest.uploads import check_body_length, hash_headers, store
 from kyanite.values import Instant
 from kyanite.wire.http import Response
@@ -76,7 +77,9 @@ async def create_file(context: RequestContext) -> Response:
         received, found = await store(
             context,
             body_length,
-            lambda received: create(new_file=new_file(payload=received.payload), lease_id=lease_id),
+            lambda received: repeated_after_breaks(
+                context, partial(create, new_file=new_file(payload=received.payload), lease_id=lease_id)
+            ),
         )
         hashes = hash_headers(headers, received) + structured_headers(context)
     answer = [*version_headers(found.entry), ENCRYPTED, *hashes]

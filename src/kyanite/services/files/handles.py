@@ -79,16 +79,22 @@ def _handle_id_of(text: str) -> int:
 
 
 def _item(item: HandleItem) -> str:
-    """Handles do not reconnect yet, and clients cannot parse an empty LastReconnectTime."""
+    """Clients cannot parse an empty LastReconnectTime."""
     file, handle = item
     opened = http_date.encode(handle.opened_at)
+    name = (
+        f"<ClientName>{escape(handle.client_name)}</ClientName>" if handle.client_name else "<ClientName />"
+    )
+    reconnected = ""
+    if handle.reconnected_at is not None:
+        reconnected = f"<LastReconnectTime>{http_date.encode(handle.reconnected_at)}</LastReconnectTime>"
     rights = "".join(
-        f"<AccessRight>{name}</AccessRight>" for right, name in _RIGHTS if handle.open.access & right
+        f"<AccessRight>{word}</AccessRight>" for right, word in _RIGHTS if handle.open.access & right
     )
     return (
         f"<Handle><HandleId>{handle.id}</HandleId>{name_element(file.path, 'Path')}"
         f"<FileId>{file.file_id}</FileId><ParentId>{file.directory_id}</ParentId>"
         f"<SessionId>{handle.session_id}</SessionId><ClientIp>{escape(handle.client_ip)}</ClientIp>"
-        f"<ClientName /><OpenTime>{opened}</OpenTime>"
+        f"{name}<OpenTime>{opened}</OpenTime>{reconnected}"
         f"<AccessRightList>{rights}</AccessRightList></Handle>"
     )

@@ -155,11 +155,11 @@ def _plain_item(entry: Entry) -> str:
 
 
 def _times(entry: Entry) -> str:
-    """The last access is not recorded; the last write stands in for it."""
     written = iso_time.encode(entry.last_write_at)
+    accessed = iso_time.encode(entry.set_last_access_at) if entry.set_last_access_at else written
     return (
         f"<CreationTime>{iso_time.encode(entry.created_at)}</CreationTime>"
-        f"<LastAccessTime>{written}</LastAccessTime><LastWriteTime>{written}</LastWriteTime>"
+        f"<LastAccessTime>{accessed}</LastAccessTime><LastWriteTime>{written}</LastWriteTime>"
         f"<ChangeTime>{iso_time.encode(entry.changed_at)}</ChangeTime>"
         f"<Last-Modified>{http_date.encode(entry.modified_at)}</Last-Modified>"
     )

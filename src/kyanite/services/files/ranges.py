@@ -24,6 +24,7 @@ from kyanite.services.rest.headers import (
     written_range_of,
 )
 from kyanite.services.rest.structured import data_length_of, is_structured, structured_headers
+from kyanite.services.rest.timeouts import repeated_after_breaks
 from kyanite.services.rest.uploads import ReceivedBody, store
 from kyanite.slices import encoded
 from kyanite.wire import crc64, iso_time, ranges, xml
@@ -67,7 +68,8 @@ async def put_range(context: RequestContext) -> Response:
 
         def transaction(received: ReceivedBody) -> Awaitable[Entry]:
             request = RangeWrite(wanted.first, length, received.payload, keeps)
-            return file.write_range(engine, path, request, lease_id)
+            write = partial(file.write_range, engine, path, request, lease_id)
+            return repeated_after_breaks(context, write)
 
         received, entry = await store(context, length, transaction)
         md5 = ("Content-MD5", base64_text(received.md5))

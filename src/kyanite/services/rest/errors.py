@@ -27,6 +27,9 @@ REASONS: Mapping[Reason, WireError] = {
     Reason.UNSATISFIABLE_CONDITION: WireError(
         400, "UnsatisfiableCondition", "The request includes an unsatisfiable condition for this operation."
     ),
+    Reason.CLIENT_CACHE_FLUSH_DELAY: WireError(
+        408, "ClientCacheFlushDelay", "The specified resource state could not be flushed from an SMB client."
+    ),
     Reason.INVALID_RESOURCE_NAME: WireError(
         400, "InvalidResourceName", "The specified resource name contains invalid characters."
     ),

@@ -6,9 +6,11 @@ tables of the service.
 """
 
 from contextlib import suppress
+from functools import partial
 
 from kyanite.engine.api import EngineError
 from kyanite.model.accounts import Account
+from kyanite.model.files.opens.caching import BreakNeeded
 from kyanite.rules.authorization import AccessedResource, authorize
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest import cors
@@ -18,10 +20,11 @@ from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.environment import Environment
 from kyanite.services.rest.error_responses import error_response
 from kyanite.services.rest.operations import Router
+from kyanite.services.rest.timeouts import after_breaks, after_refusal, check_timeout
 from kyanite.services.rest.versions import version_of
 from kyanite.wire import uri
 from kyanite.wire.http import Request, Response
-from kyanite.wire.malformed import Malformed, bad_parameter
+from kyanite.wire.malformed import Malformed
 
 _CLIENT_REQUEST_ID_MAX = 1024
 
@@ -65,11 +68,18 @@ class Service:
                 op = self._router.find(resource, request.method, query.first, request.headers)
                 request.operation = op.name
                 if "timeout" in query.first:
-                    _check_timeout(query.first["timeout"])
+                    check_timeout(query.first["timeout"])
                 context = new_context(environment, request, target, account, query.first, version, location)
                 context = await authenticate(context, query, definition.word, definition.acl_lookup)
                 authorize(context.principal, op.access, self._accessed[target.secondary])
-                response = await op.handle(context)
+                try:
+                    response = await op.handle(context)
+                except BreakNeeded as needed:
+                    response = await after_breaks(context, needed, partial(op.handle, context))
+                except Refused as refusal:
+                    if request.body.length != 0:  # It is received, so the handler itself has tried again.
+                        raise
+                    response = await after_refusal(context, refusal, partial(op.handle, context))
                 if self._cors.is_needed(request, account):
                     await self._cors(request, account, response)
         except Exception as error:
@@ -113,9 +123,3 @@ class Service:
 def _unknown_account(target: uri.Target) -> Exception:
     """An account that does not exist is refused like a wrong key."""
     return Refused(Reason.AUTHENTICATION_FAILED) if target.account else Malformed("InvalidUri")
-
-
-def _check_timeout(text: str) -> None:
-    """How many seconds the client waits at most. All responses come sooner, so only the form is checked."""
-    if not (text.isascii() and text.isdecimal()):
-        raise bad_parameter("timeout", text)

@@ -20,6 +20,7 @@ from kyanite.engine.api import EngineBusy, EngineFull
 from kyanite.extents.api import Extent, Extents
 from kyanite.model.accounts import Store
 from kyanite.model.content.content import INLINE_MAX, PACK_MAX
+from kyanite.model.files.opens.caching import BreakNeeded
 from kyanite.rules.refusals import Refused
 from kyanite.services.rest import structured
 from kyanite.services.rest.context import RequestContext
@@ -242,7 +243,7 @@ async def _run(extents: Extents, received: ReceivedBody, transaction: Transactio
         raise
     try:
         result = await running
-    except (Refused, Malformed, EngineBusy, EngineFull):
+    except (Refused, Malformed, BreakNeeded, EngineBusy, EngineFull):
         await extents.discard(written)
         raise
     extents.commit(written)

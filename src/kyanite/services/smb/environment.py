@@ -1,10 +1,31 @@
-"""What the server gives the SMB service: the accounts, the time, and how strict it is."""
+"""What the server gives the SMB service: the accounts, the time, chance, and how strict it is."""
 
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kyanite.model.accounts import Account
+from kyanite.services.smb.breaks import BreakDelivery
+from kyanite.services.smb.change_feeds import ChangeFeeds
+from kyanite.services.smb.sessions.sealed_keys import SECRET_BYTES
+from kyanite.services.smb.write_queue import WriteQueues
 from kyanite.values import Instant
+
+
+class CompletedRequest(NamedTuple):
+    """What logs and metrics tell of a request."""
+
+    command: int
+    status: int
+    account: str
+    """Empty before a logon."""
+    client_address: str
+    seconds: float
+    received_bytes: int
+
+
+OnCompleted = Callable[[CompletedRequest], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +37,13 @@ class SmbEnvironment:
     requires_encryption: bool = False
     is_durable: bool = True
     """Whether a WRITE is answered when its bytes are on disk; else that is promised by FLUSH and CLOSE only."""
+    random_bytes: Callable[[int], bytes] = os.urandom
+    secret: bytes = field(default_factory=lambda: os.urandom(SECRET_BYTES))
+    """Known to all workers of this server, and in memory only."""
+    on_completed: OnCompleted | None = None
+    """Called after each request, if anyone wants to know."""
+    change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)
+    write_queues: WriteQueues = field(default_factory=WriteQueues)
+    breaks: BreakDelivery = field(default_factory=BreakDelivery)
+    pending_creates: set[bytes] = field(default_factory=set)
+    """The client and the create guid of each CREATE that this process carries out and that has one."""

@@ -57,11 +57,18 @@ class Client(Protocol):
 class Request(Protocol):
     """What a handler may use. The connection's class has these members."""
 
-    environment: SmbEnvironment
-    client: Client
-    header: Header
-    message: memoryview
-    """From its header to the next of the chain: what the decoders of ``wire.smb2`` take."""
+    @property
+    def environment(self) -> SmbEnvironment: ...
+
+    @property
+    def client(self) -> Client: ...
+
+    @property
+    def header(self) -> Header: ...
+
+    @property
+    def message(self) -> memoryview:
+        """From its header to the next of the chain: what the decoders of ``wire.smb2`` take."""
 
     @property
     def session(self) -> Session: ...
@@ -82,3 +89,6 @@ class Request(Protocol):
         Raises ``Failed(CANCELLED)`` when it does, and ``Failed(at_close)`` when the open of the request is closed
         meanwhile. Within a chain only the last request may wait, and CREATE: for others ``Failed(INTERNAL_ERROR)``.
         """
+
+    async def wait_silently(self, waiting: Awaitable[T]) -> T:
+        """The same without an interim response, anywhere in a chain: clients expect none for SET_INFO."""

@@ -38,6 +38,7 @@ _RECONNECT_V2 = struct.Struct("<QQ16sI")
 _U64 = struct.Struct("<Q")
 _TWO_U32 = struct.Struct("<II")
 _DISK_ID = struct.Struct("<QQ16x")
+_SHORTEST_NAME = 4
 _MOST = 64
 """How many contexts a request may have. Clients send up to eight."""
 
@@ -129,6 +130,8 @@ def _split(area: memoryview) -> dict[bytes, memoryview]:
         if step and (step % 8 or not _HEAD.size <= step < len(area)):
             raise invalid()
         context = area[: step or len(area)]
+        if name_length < _SHORTEST_NAME:
+            raise invalid()
         name = _within(context, name_at, name_length)
         found.setdefault(bytes(name), _within(context, data_at, data_length))
         if not step:

@@ -4,18 +4,22 @@ from typing import NamedTuple
 
 from kyanite.values import Instant
 
-_TICKS_TO_1601 = 504_911_232_000_000_000
-_LARGEST = (1 << 63) - 1
+TICKS_TO_1601 = 504_911_232_000_000_000
+_LAST = 3_155_378_975_999_999_999 - TICKS_TO_1601
+"""The last tick of the year 9999, the last that dates of REST can express."""
 
 
 def encode(instant: Instant) -> int:
     """The FILETIME of an instant. What lies before 1601 becomes 0, which clients show as no time at all."""
-    return max(instant - _TICKS_TO_1601, 0)
+    return max(instant - TICKS_TO_1601, 0)
 
 
 def decode(filetime: int) -> Instant:
-    """The instant of a FILETIME; values that are no time (0, −1, −2) have a meaning of their own in each message."""
-    return Instant(min(max(filetime, 0), _LARGEST) + _TICKS_TO_1601)
+    """The instant of a FILETIME; values that are no time (0, −1, −2) have a meaning of their own in each message.
+
+    What lies behind the year 9999 becomes its end.
+    """
+    return Instant(min(max(filetime, 0), _LAST) + TICKS_TO_1601)
 
 
 class FileTimes(NamedTuple):

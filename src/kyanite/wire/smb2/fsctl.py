@@ -2,10 +2,11 @@
 
 import struct
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from enum import IntEnum
 from typing import NamedTuple
 
-from kyanite.values import Instant, datetime_from_instant
+from kyanite.values import Instant, datetime_from_instant, instant_from_datetime
 from kyanite.wire.smb2.body import FILE_ID, Data, FileId, invalid
 
 
@@ -37,6 +38,8 @@ class Fsctl(IntEnum):
 
 RESUME_KEY_BYTES = 24
 
+_TOKEN = "@GMT-%Y.%m.%d-%H.%M.%S"
+
 _VALIDATE = struct.Struct("<I16sHH")
 _RESUME_KEY = struct.Struct("<QQ8xII")
 _COPY = struct.Struct("<24sII")
@@ -45,6 +48,7 @@ _COPIED = struct.Struct("<III")
 _SNAPSHOTS = struct.Struct("<III")
 _RANGE = struct.Struct("<QQ")
 _SIGNED_RANGE = struct.Struct("<qq")
+_COMPRESSION_BYTES = 2
 
 
 class ValidateNegotiate(NamedTuple):
@@ -115,7 +119,18 @@ def encode_copied(*, chunks: int, bytes_of_failed_chunk: int, total_bytes: int) 
 
 def snapshot_token(snapshot_at: Instant) -> str:
     """``@GMT-2024.05.01-12.34.56``: whole seconds, cut (§2.2.32.2)."""
-    return datetime_from_instant(snapshot_at).strftime("@GMT-%Y.%m.%d-%H.%M.%S")
+    return datetime_from_instant(snapshot_at).strftime(_TOKEN)
+
+
+def decode_snapshot_token(name: str) -> Instant | None:
+    """The second that such a token names; None for any other name."""
+    if not name.startswith("@GMT-") or not name.isascii():
+        return None
+    try:
+        found = instant_from_datetime(datetime.strptime(name, _TOKEN).replace(tzinfo=UTC))
+    except ValueError:
+        return None
+    return found if snapshot_token(found) == name else None
 
 
 def encode_snapshots(tokens: Sequence[str], max_output_bytes: int) -> bytes:
@@ -159,3 +174,10 @@ def encode_allocated_ranges(ranges: Sequence[ByteRange]) -> bytes:
 def decode_set_sparse(data: memoryview) -> bool:
     """FSCTL_SET_SPARSE: without a buffer it means true."""
     return not data or data[0] != 0
+
+
+def decode_compression(data: memoryview) -> int:
+    """FSCTL_SET_COMPRESSION: the format, 0 for none."""
+    if len(data) < _COMPRESSION_BYTES:
+        raise invalid()
+    return int.from_bytes(data[:_COMPRESSION_BYTES], "little")

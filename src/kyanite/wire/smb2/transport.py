@@ -31,6 +31,10 @@ class ClientConnection(Protocol):
     def longest_message(self) -> int:
         """The longest message that is received now; the front end closes the socket before a longer one."""
 
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether anyone is logged on. A client that has not been for a while is disconnected."""
+
     def received(self, message: bytearray) -> None:
         """One message without the prefix of its frame. The connection keeps the buffer."""
 

@@ -122,7 +122,7 @@ class Handles(RuleBasedStateMachine):
         node = self.nodes[path]
         reason = None
         if deletes and not path:
-            reason = Reason.CANNOT_DELETE_FILE_OR_DIRECTORY
+            reason = Reason.ACCESS_DENIED
         elif node.is_pending:
             reason = Reason.DELETE_PENDING
         elif self.forbids(node, access, share):
@@ -137,7 +137,7 @@ class Handles(RuleBasedStateMachine):
     @rule(nth=st.integers(0, 99))
     def close(self, nth: int) -> None:
         path, node, gone = self.pick(nth)
-        node.is_pending = node.is_pending or gone.deletes
+        node.is_pending = node.is_pending or (gone.deletes and not self.children(path))
         is_deleted = node.is_pending and node.opens == [gone] and not self.children(path)
         assert self.files.close(node.id, gone.id) == is_deleted
         self.drop(node, gone)
@@ -174,7 +174,7 @@ class Handles(RuleBasedStateMachine):
         path, node, _ = self.pick(nth)
         reason = None
         if not path:
-            reason = Reason.CANNOT_DELETE_FILE_OR_DIRECTORY
+            reason = Reason.ACCESS_DENIED
         elif self.children(path):
             reason = Reason.DIRECTORY_NOT_EMPTY
         self.attempt(lambda: self.files.mark(path), reason)
@@ -214,9 +214,7 @@ class Handles(RuleBasedStateMachine):
         mine = [each for each in own.locks if each[:2] == (start, length)]
         assert self.files.unlock(node.id, own.id, Range(start, length)) == bool(mine)
         if mine:
-            own.locks.reverse()
-            own.locks.remove(mine[-1])
-            own.locks.reverse()
+            own.locks.remove(max(mine, key=lambda each: each[2]))
 
     @rule(nth=st.integers(0, 99), to=st.sampled_from(TARGETS), by_handle=st.booleans())
     def move(self, nth: int, to: str, by_handle: bool) -> None:

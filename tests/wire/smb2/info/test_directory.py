@@ -20,11 +20,11 @@ FILE_ID = FileId(0x0102030405060708, 0x1112131415161718)
 ID = struct.pack("<QQ", *FILE_ID)
 SECOND = 10_000_000
 TIMES = FileTimes(*(116444736000000000 + second * SECOND for second in (1, 2, 3, 4)))
-ENTRY = DirectoryEntry("Größe", TIMES, 5, 4096, 0x20, 0x1122334455667788)
+ENTRY = DirectoryEntry("Größe", *TIMES, 5, 4096, 0x20, 0x1122334455667788)
 
 
 def packed(information_class: int, entry: DirectoryEntry) -> bytes:
-    return directory.pack(directory.layout_of(information_class), [entry], 1000)[0]
+    return directory.pack(directory.layout_of(information_class), [entry], 1000).data
 
 
 def test_a_request_of_the_oracle() -> None:
@@ -118,8 +118,8 @@ def named(*names: str) -> list[DirectoryEntry]:
 
 def test_entries_are_aligned_and_linked() -> None:
     layout = directory.layout_of(DirectoryClass.NAMES)
-    listed, count = directory.pack(layout, named("a", "bcd", "e"), 1000)
-    assert count == 3
+    listed, last_name, is_full = directory.pack(layout, named("a", "bcd", "e"), 1000)
+    assert (last_name, is_full) == ("e", False)
     assert listed == bytes.fromhex(
         "10000000 00000000 02000000 6100 0000"
         "18000000 00000000 06000000 620063006400 000000000000"
@@ -130,12 +130,12 @@ def test_entries_are_aligned_and_linked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "count", "length"),
-    [(13, 0, 0), (14, 1, 14), (33, 1, 14), (34, 2, 34), (53, 2, 34), (54, 3, 54)],
+    ("limit", "last_name", "length"),
+    [(13, None, 0), (14, "a", 14), (33, "a", 14), (34, "bcd", 34), (53, "bcd", 34), (54, "e", 54)],
 )
-def test_only_whole_entries_are_packed(limit: int, count: int, length: int) -> None:
-    listed, found = directory.pack(directory.layout_of(DirectoryClass.NAMES), named("a", "bcd", "e"), limit)
-    assert (found, len(listed)) == (count, length)
-    if count:
-        last = {1: 0, 2: 16, 3: 40}[count]
-        assert listed[last : last + 4] == bytes(4)
+def test_only_whole_entries_are_packed(limit: int, last_name: str | None, length: int) -> None:
+    packed = directory.pack(directory.layout_of(DirectoryClass.NAMES), named("a", "bcd", "e"), limit)
+    assert (packed.last_name, len(packed.data), packed.is_full) == (last_name, length, last_name != "e")
+    if last_name is not None:
+        last = {"a": 0, "bcd": 16, "e": 40}[last_name]
+        assert packed.data[last : last + 4] == bytes(4)

@@ -13,14 +13,19 @@ handles it has. ``docs/decisions/0031-open-handles.md`` has the reasons.
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Snapshot, Transaction
+from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.entry import Entry
+from kyanite.model.files.opens import grants, watches
+from kyanite.model.files.opens.grants import Grant
+from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
 from kyanite.model.records import encode
 from kyanite.rules import byte_locks, leases, share_modes
@@ -39,6 +44,16 @@ LOCKS_MAX = 1000
 CLOSED = b"handles closed "
 """The topic, followed by the share id in decimal, of handles that were closed by another than their client."""
 
+DISCONNECTED = bytes(OWNER_BYTES - 8)
+"""What the owner of a durable handle begins with whose client has lost its connection; its own id follows. No process
+has such an id, since those begin with the time."""
+
+
+def changed_topic(share_id: int, file_id: int) -> bytes:
+    """Notified when a request that waits for other handles of the file may go on: one was closed or has unlocked a
+    range, or a client has answered the break of an oplock."""
+    return b"open file %d %d" % (share_id, file_id)
+
 
 class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Stored: fields are only ever added at the end."""
@@ -54,10 +69,41 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
     deletes_on_close: bool = False
     """Closing this handle marks the file for deletion."""
     locks: tuple[Lock, ...] = ()
+    granted: int = 0
+    """The access mask that its client was granted."""
+    options: int = 0
+    """The options that its client opened it with."""
+    client_guid: bytes = b""
+    client_name: str = ""
+    lease_key: bytes = b""
+    """The lease key that its client opened it with, if it did."""
+    is_watching: bool = False
+    """Whether it watches the directory that it has open."""
+    lock_sequences: bytes = b""
+    """Which LOCK requests were carried out: see ``rules/lock_sequences.py``."""
+    durable_seconds: int = 0
+    """How long it stays when its client has lost its connection; 0 if it is not durable."""
+    create_guid: bytes = b""
+    """By which its client tells a repeated CREATE from a new one."""
+    action: int = 1
+    """What the CREATE did."""
+    disconnected_at: Instant | None = None
+    reconnected_at: Instant | None = None
 
     @property
     def open(self) -> Open:
         return Open(Rights(self.access), Rights(self.share))
+
+    @property
+    def is_connected(self) -> bool:
+        return not self.owner.startswith(DISCONNECTED)
+
+    @property
+    def caching_key(self) -> bytes:
+        """The key of what it may cache."""
+        if self.lease_key:
+            return grants.key_of_lease(self.client_guid, self.lease_key)
+        return grants.key_of_oplock(self.id)
 
 
 class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -73,6 +119,15 @@ class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """As List Handles returns it."""
     handle_count: int
     is_delete_pending: bool = False
+    grants: tuple[Grant, ...] = ()
+    """What clients may cache of it."""
+    unwritten: int = 0
+    """The handle with WRITEs that were answered and are not committed yet, if there is one: see
+    ``write_behind.py``."""
+    is_flush_wanted: bool = False
+    """Whether others wait for these WRITEs."""
+    flushed_at: Instant = Instant(0)
+    """When others that had waited for such WRITEs could go on."""
 
     @property
     def directory_id(self) -> int:
@@ -88,8 +143,22 @@ class HandleRequest(msgspec.Struct, frozen=True, gc=False):
     session_id: int
     client_ip: str
     deletes_on_close: bool = False
+    granted: int = 0
+    options: int = 0
+    client_guid: bytes = b""
+    client_name: str = ""
+    lease_key: bytes = b""
 
 
+class NamedHandle(NamedTuple):
+    """Where the handle is that a client has given a create guid."""
+
+    share_id: int
+    file_id: int
+    handle_id: int
+
+
+decode_named_handle: Callable[[bytes], NamedHandle] = msgspec.msgpack.Decoder(NamedHandle).decode
 decode_handle: Callable[[bytes], Handle] = msgspec.msgpack.Decoder(Handle).decode
 decode_open_file: Callable[[bytes], OpenFile] = msgspec.msgpack.Decoder(OpenFile).decode
 
@@ -99,7 +168,7 @@ def load_open_file(snap: Snapshot, share_id: int, file_id: int) -> OpenFile | No
     return None if stored is None else decode_open_file(stored)
 
 
-def load(snap: Snapshot, share_id: int, file_id: int) -> tuple[OpenFile, list[Handle]] | None:
+def load(snap: Snapshot, share_id: int, file_id: int) -> "OpenHandles | None":
     """A file with all of its handles; None when it has none."""
     base = keys.handles(share_id, file_id)
     rows = snap.scan(base, keys.after(base), limit=HANDLES_MAX + 1)
@@ -110,10 +179,15 @@ def load(snap: Snapshot, share_id: int, file_id: int) -> tuple[OpenFile, list[Ha
 
 def load_handle(snap: Snapshot, share_id: int, file_id: int, handle_id: int) -> Handle:
     """One handle; refused when it was closed, by its client or from outside."""
-    stored = snap.get(keys.handle(share_id, file_id, handle_id))
-    if stored is None:
+    handle = find_handle(snap, share_id, file_id, handle_id)
+    if handle is None:
         raise Refused(Reason.HANDLE_CLOSED)
-    return decode_handle(stored)
+    return handle
+
+
+def find_handle(snap: Snapshot, share_id: int, file_id: int, handle_id: int) -> Handle | None:
+    stored = snap.get(keys.handle(share_id, file_id, handle_id))
+    return None if stored is None else decode_handle(stored)
 
 
 def find(snap: Snapshot, share_tree: Tree, file_id: int) -> Found:
@@ -123,32 +197,63 @@ def find(snap: Snapshot, share_tree: Tree, file_id: int) -> Found:
         raise Refused(Reason.HANDLE_CLOSED)
     location, entry = tree.look_up(snap, Location(share_tree, opened.directory_id, opened.folded_name))
     assert entry is not None, "A file is open and not where its handles say."
-    return Found(location._replace(name=entry.name), entry)
+    return Found(location._replace(name=entry.name, opened=opened), entry)
 
 
 # --- Opening and closing
+
+
+OpenHandles = tuple[OpenFile, list[Handle]]
+"""A file with all of its handles."""
 
 
 def open_handle(tx: Transaction, found: Found, request: HandleRequest) -> Handle:
     """Open what was found by its path; refused when another handle, a lease or a pending delete forbids it."""
     location, entry = found
     if request.deletes_on_close and entry.id == ROOT_ID:
-        raise Refused(Reason.CANNOT_DELETE_FILE_OR_DIRECTORY)
-    handle_id = tx.new_id()
+        raise Refused(Reason.ACCESS_DENIED)
     present = load(tx, location.tree.id, entry.id)
-    if present is not None:
-        opened, others = present
-        if opened.is_delete_pending:
-            raise Refused(Reason.DELETE_PENDING)
-        if share_modes.conflict((each.open for each in others), Open(request.access, request.share)):
-            raise Refused(Reason.SHARING_VIOLATION)
-        if opened.handle_count >= HANDLES_MAX:
-            raise Refused(Reason.HANDLE_LIMIT_REACHED)
-    else:
+    if present is not None and present[0].is_delete_pending:
+        raise Refused(Reason.DELETE_PENDING)
+    check_sharing(present, Open(request.access, request.share))
+    check_leased(entry, request.access, tx.now)
+    opened, handle = new_handle(tx, found, present, request)
+    save(tx, location.tree.id, opened, handle)
+    return handle
+
+
+def check_sharing(present: OpenHandles | None, new: Open) -> None:
+    """Refuse an open that the share mode of another handle forbids, or whose own share mode forbids another."""
+    if present is not None and is_forbidden(present, new):
+        raise Refused(Reason.SHARING_VIOLATION)
+
+
+def is_forbidden(present: OpenHandles, new: Open) -> bool:
+    return share_modes.conflict((each.open for each in present[1]), new) is not None
+
+
+def check_leased(entry: Entry, access: Rights, now: Instant) -> None:
+    """A lease of REST lets SMB clients only read."""
+    if access & _CHANGES and leases.is_locked(entry.lease, now):
+        raise Refused(Reason.SHARING_VIOLATION)
+
+
+_CHANGES = Rights.WRITE | Rights.DELETE
+
+
+def new_handle(
+    tx: Transaction, found: Found, present: OpenHandles | None, request: HandleRequest
+) -> tuple[OpenFile, Handle]:
+    """A new handle of the file, beside those that are present, to be saved with the open file."""
+    location, entry = found
+    handle_id = tx.new_id()
+    if present is None:
         opened = _open_file_at(location._replace(name=entry.name), entry, handle_id)
         save_above(tx, location.tree.id, opened)
-    if request.access & (Rights.WRITE | Rights.DELETE) and leases.is_locked(entry.lease, tx.now):
-        raise Refused(Reason.SHARING_VIOLATION)
+    else:
+        opened = present[0]
+        if opened.handle_count >= HANDLES_MAX:
+            raise Refused(Reason.HANDLE_LIMIT_REACHED)
     handle = Handle(
         handle_id,
         request.owner,
@@ -158,9 +263,14 @@ def open_handle(tx: Transaction, found: Found, request: HandleRequest) -> Handle
         request.client_ip,
         tx.now,
         request.deletes_on_close,
+        (),
+        request.granted,
+        request.options,
+        request.client_guid,
+        request.client_name,
+        request.lease_key,
     )
-    save(tx, location.tree.id, replace(opened, handle_count=opened.handle_count + 1), handle)
-    return handle
+    return replace(opened, handle_count=opened.handle_count + 1), handle
 
 
 def close_handle(tx: Transaction, share_tree: Tree, file_id: int, handle_id: int) -> bool:
@@ -168,21 +278,39 @@ def close_handle(tx: Transaction, share_tree: Tree, file_id: int, handle_id: int
     handle = load_handle(tx, share_tree.id, file_id, handle_id)
     opened = load_open_file(tx, share_tree.id, file_id)
     assert opened is not None, "A handle has no open file."
-    if handle.deletes_on_close and not opened.is_delete_pending:
-        opened = _marked(tx, share_tree.id, opened)
-    is_deleted = opened.is_delete_pending and opened.handle_count == 1
-    found = find(tx, share_tree, file_id) if is_deleted else None
-    _release(tx, share_tree.id, opened, handle)
-    if found is None or (found.entry.is_directory and not tree.is_empty(tx, share_tree.id, file_id)):
+    if handle.locks:
+        tx.notify(changed_topic(share_tree.id, file_id))
+    deletes = opened.is_delete_pending or handle.deletes_on_close
+    if not deletes:
+        _release(tx, share_tree.id, opened, handle)
         return False
-    tree.remove(tx, *found)
+    location, entry = find(tx, share_tree, file_id)
+    if entry.is_directory and not tree.is_empty(tx, share_tree.id, file_id):
+        _release(tx, share_tree.id, opened, handle)
+        return False
+    if not opened.is_delete_pending:
+        opened = _marked(tx, share_tree, opened)
+    if _release(tx, share_tree.id, opened, handle) is not None:
+        return False
+    tree.remove(tx, location, entry)
     return True
+
+
+def deletes_at_close(snap: Snapshot, share_id: int, file_id: int, handle_id: int) -> bool:
+    """Whether closing this handle may delete the file."""
+    opened = load_open_file(snap, share_id, file_id)
+    if opened is None or opened.handle_count > 1:
+        return False
+    return opened.is_delete_pending or load_handle(snap, share_id, file_id, handle_id).deletes_on_close
 
 
 def force_close(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -> OpenFile | None:
     """Close a handle without its client. Its locks end with it, but it deletes no file; what is left of the file's
     handles."""
     tx.notify(CLOSED + str(share_id).encode())
+    tx.notify(changed_topic(share_id, opened.file_id))
+    if handle.is_watching:
+        watches.closed(tx, share_id, handle.id)
     return _release(tx, share_id, opened, handle)
 
 
@@ -198,7 +326,7 @@ def close_handles_of_owner(tx: Transaction, owner: bytes, limit: int = 100) -> b
             tx.delete(key)
         else:
             force_close(tx, share_id, opened, load_handle(tx, share_id, file_id, handle_id))
-    return bool(rows)
+    return grants.delete_messages(tx, owner, limit) or bool(rows)
 
 
 def purge_share(tx: Transaction, share_id: int, limit: int) -> int:
@@ -211,6 +339,10 @@ def purge_share(tx: Transaction, share_id: int, limit: int) -> int:
             file_id = int.from_bytes(key[len(base) : len(base) + 8], "big")
             handle = decode_handle(value)
             tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+            if handle.create_guid:
+                tx.delete(keys.create_guid(handle.client_guid, handle.create_guid))
+        else:
+            grants.delete_lease_keys(tx, decode_open_file(value).grants)
     return len(rows)
 
 
@@ -219,6 +351,18 @@ def save(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -> No
     tx.put(keys.handles(share_id, opened.file_id), encode(opened))
     tx.put(keys.handle(share_id, opened.file_id, handle.id), encode(handle))
     tx.put(keys.handle_of_owner(handle.owner, share_id, opened.file_id, handle.id), b"")
+    if handle.create_guid:
+        named = NamedHandle(share_id, opened.file_id, handle.id)
+        tx.put(keys.create_guid(handle.client_guid, handle.create_guid), encode(named))
+
+
+def find_by_guid(snap: Snapshot, client_guid: bytes, create_guid: bytes) -> "NamedHandle | None":
+    """The handle that a client has made with this guid, if it is still there."""
+    stored = snap.get(keys.create_guid(client_guid, create_guid)) if create_guid else None
+    if stored is None:
+        return None
+    named = decode_named_handle(stored)
+    return named if find_handle(snap, *named) is not None else None
 
 
 def _open_file_at(location: Location, entry: Entry, first_handle_id: int) -> OpenFile:
@@ -246,6 +390,16 @@ def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -
     file_id = opened.file_id
     tx.delete(keys.handle(share_id, file_id, handle.id))
     tx.delete(keys.handle_of_owner(handle.owner, share_id, file_id, handle.id))
+    if handle.create_guid:
+        tx.delete(keys.create_guid(handle.client_guid, handle.create_guid))
+    if opened.grants or handle.locks:
+        tx.notify(changed_topic(share_id, file_id))
+        opened = replace(opened, grants=grants.released(tx, opened.grants, handle.caching_key))
+    if handle.is_watching:
+        watches.end(tx, share_id)
+    if opened.unwritten == handle.id:
+        tx.notify(changed_topic(share_id, file_id))
+        opened = replace(opened, unwritten=0, is_flush_wanted=False)
     if opened.handle_count > 1:
         opened = replace(opened, handle_count=opened.handle_count - 1)
         tx.put(keys.handles(share_id, file_id), encode(opened))
@@ -255,6 +409,15 @@ def _release(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -
     if opened.is_delete_pending:
         tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
     return None
+
+
+def watch(tx: Transaction, key: ShareKey, share_tree: Tree, file_id: int, handle_id: int) -> int:
+    """Watch the directory that a handle has open; the number of the first change that the watch is about."""
+    handle = load_handle(tx, share_tree.id, file_id, handle_id)
+    if not handle.is_watching:
+        tx.put(keys.handle(share_tree.id, file_id, handle_id), encode(replace(handle, is_watching=True)))
+        watches.begin(tx, key, share_tree.share)
+    return watches.next_number(tx, share_tree.id)
 
 
 # --- Deleting what is open
@@ -268,16 +431,18 @@ def mark_for_deletion(tx: Transaction, found: Found) -> None:
     if opened is None:
         raise Refused(Reason.HANDLE_CLOSED)
     if entry.id == ROOT_ID:
-        raise Refused(Reason.CANNOT_DELETE_FILE_OR_DIRECTORY)
+        raise Refused(Reason.ACCESS_DENIED)
     if is_read_only(entry.attributes):
-        raise Refused(Reason.READ_ONLY_ATTRIBUTE)
+        raise Refused(Reason.CANNOT_DELETE_FILE_OR_DIRECTORY)
     if entry.is_directory:
         tree.check_empty(tx, share_id, entry.id)
-    tx.put(keys.handles(share_id, entry.id), encode(_marked(tx, share_id, opened)))
+    tx.put(keys.handles(share_id, entry.id), encode(_marked(tx, location.tree, opened)))
 
 
-def _marked(tx: Transaction, share_id: int, opened: OpenFile) -> OpenFile:
-    tx.put(keys.pending_delete(share_id, opened.directory_id, opened.folded_name), b"")
+def _marked(tx: Transaction, share_tree: Tree, opened: OpenFile) -> OpenFile:
+    tx.put(keys.pending_delete(share_tree.id, opened.directory_id, opened.folded_name), b"")
+    if share_tree.share.is_watched:
+        watches.marked_for_deletion(tx, share_tree.id, opened.file_id)
     return replace(opened, is_delete_pending=True)
 
 
@@ -298,10 +463,11 @@ def pending_names(snap: Snapshot, share_id: int, directory_id: int, first: bytes
 # --- What an open handle forbids
 
 
-def check_not_pending(snap: Snapshot, share_id: int, file_id: int) -> None:
+def check_not_pending(snap: Snapshot, share_id: int, file_id: int) -> OpenFile | None:
     opened = load_open_file(snap, share_id, file_id)
     if opened is not None and opened.is_delete_pending:
         raise Refused(Reason.DELETE_PENDING)
+    return opened
 
 
 def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) -> None:
@@ -309,13 +475,6 @@ def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) 
     opened = load_open_file(snap, share_id, file_id)
     if opened is not None:
         raise Refused(Reason.DELETE_PENDING if opened.is_delete_pending else reason)
-
-
-def check_none_below(snap: Snapshot, share_id: int, directory_id: int) -> None:
-    """Refuse to move a directory when anything below it is open."""
-    base = keys.open_entries(share_id, directory_id)
-    for _ in snap.scan(base, keys.after(base), limit=1):
-        raise Refused(Reason.SHARING_VIOLATION)
 
 
 def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
@@ -328,6 +487,7 @@ def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
         _open_file_at(target, entry, opened.first_handle_id),
         handle_count=opened.handle_count,
         is_delete_pending=opened.is_delete_pending,
+        grants=opened.grants,
     )
     if opened.is_delete_pending:
         tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
@@ -336,6 +496,12 @@ def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
         _delete_above(tx, share_id, opened)
         save_above(tx, share_id, moved)
     tx.put(keys.handles(share_id, entry.id), encode(moved))
+
+
+def want_flush(tx: Transaction, share_id: int, opened: OpenFile) -> None:
+    """Let the process with unwritten WRITEs know that others wait for them."""
+    if not opened.is_flush_wanted:
+        tx.put(keys.handles(share_id, opened.file_id), encode(replace(opened, is_flush_wanted=True)))
 
 
 # --- Locks

@@ -11,7 +11,6 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.smb2.filetime import FileTimes
 
 
 class DirectoryClass(IntEnum):
@@ -26,8 +25,13 @@ class DirectoryClass(IntEnum):
 
 
 class DirectoryEntry(NamedTuple):
+    """The four times are FILETIME."""
+
     name: str
-    times: FileTimes
+    creation: int
+    last_access: int
+    last_write: int
+    change: int
     end_of_file: int
     allocation_size: int
     file_attributes: int
@@ -35,11 +39,20 @@ class DirectoryEntry(NamedTuple):
 
 
 class EntryLayout(NamedTuple):
-    """How a class writes what stands before the name of an entry."""
+    """How a class writes an entry."""
 
     fixed_bytes: int
-    encode: Callable[[int, DirectoryEntry, int], bytes]
-    """From the offset of the next entry, the entry, and the length of its name."""
+    """What stands before the name."""
+    encode: Callable[[int, DirectoryEntry, bytes], bytes]
+    """From the offset of the next entry, the entry and its name in UTF-16; padded to 8 bytes."""
+
+
+class Packed(NamedTuple):
+    data: bytes
+    last_name: str | None
+    """Of the last entry that was packed."""
+    is_full: bool
+    """Whether an entry did not fit any more."""
 
 
 def layout_of(information_class: int) -> EntryLayout:
@@ -49,62 +62,72 @@ def layout_of(information_class: int) -> EntryLayout:
         raise Malformed("INVALID_INFO_CLASS") from None
 
 
-def pack(layout: EntryLayout, entries: Iterable[DirectoryEntry], limit: int) -> tuple[bytes, int]:
-    """As many entries as fit whole, each 8-aligned, and how many they are.
-
-    An entry is written when the next one is known to fit, since it says where that one begins.
-    """
+def pack(layout: EntryLayout, entries: Iterable[DirectoryEntry], limit: int) -> Packed:
+    """As many entries as fit whole, each 8-aligned. The last one says that none follows, and is not padded."""
     fixed_bytes, encode = layout
     packed: list[bytes] = []
     last: DirectoryEntry | None = None
-    last_name = b""
-    last_at = end = count = 0
+    name = b""
+    at = size = 0
+    is_full = False
     for entry in entries:
-        name = utf_16_le_encode(entry.name)[0]
-        gap = -end & 7
-        at = end + gap
-        if at + fixed_bytes + len(name) > limit:
+        next_name = utf_16_le_encode(entry[0])[0]
+        next_size = fixed_bytes + len(next_name)
+        if at + next_size > limit:
+            is_full = True
             break
-        if last is not None:
-            packed += (encode(at - last_at, last, len(last_name)), last_name, _GAPS[gap])
-        last, last_name, last_at = entry, name, at
-        end = at + fixed_bytes + len(name)
-        count += 1
-    if last is not None:
-        packed += (encode(0, last, len(last_name)), last_name)
-    return b"".join(packed), count
+        last, name, size = entry, next_name, next_size
+        step = size + 7 & ~7
+        packed.append(encode(step, entry, name))
+        at += step
+    if last is None:
+        return Packed(b"", None, is_full)
+    packed[-1] = encode(0, last, name)[:size]
+    return Packed(b"".join(packed), last.name, is_full)
 
 
-_GAPS = tuple(bytes(length) for length in range(8))
+class _Forms(dict[int, Callable[..., bytes]]):
+    """The layout of a whole entry, by the length of its name."""
+
+    def __init__(self, fixed: str) -> None:
+        super().__init__()
+        self._fixed = fixed
+        self.fixed_bytes = struct.calcsize(fixed)
+
+    def __missing__(self, name_length: int) -> Callable[..., bytes]:
+        gap = -(self.fixed_bytes + name_length) & 7
+        form = self[name_length] = struct.Struct(f"{self._fixed}{name_length}s{gap}x").pack
+        return form
 
 
 def _names() -> EntryLayout:
-    layout = struct.Struct("<III")
+    forms = _Forms("<III")
 
-    def encode(step: int, _: DirectoryEntry, name_length: int) -> bytes:
-        return layout.pack(step, 0, name_length)
+    def encode(step: int, _: DirectoryEntry, name: bytes) -> bytes:
+        length = len(name)
+        return forms[length](step, 0, length, name)
 
-    return EntryLayout(layout.size, encode)
+    return EntryLayout(forms.fixed_bytes, encode)
 
 
 def _without_id(rest: str) -> EntryLayout:
-    layout = struct.Struct(_COMMON + rest)
+    forms = _Forms(_COMMON + rest)
 
-    def encode(step: int, entry: DirectoryEntry, name_length: int) -> bytes:
-        _, times, end_of_file, allocation_size, attributes, _ = entry
-        return layout.pack(step, 0, *times, end_of_file, allocation_size, attributes, name_length)
+    def encode(step: int, entry: DirectoryEntry, name: bytes) -> bytes:
+        length = len(name)
+        return forms[length](step, 0, *entry[1:8], length, name)
 
-    return EntryLayout(layout.size, encode)
+    return EntryLayout(forms.fixed_bytes, encode)
 
 
 def _with_id(rest: str) -> EntryLayout:
-    layout = struct.Struct(_COMMON + rest)
+    forms = _Forms(_COMMON + rest)
 
-    def encode(step: int, entry: DirectoryEntry, name_length: int) -> bytes:
-        _, times, end_of_file, allocation_size, attributes, file_id = entry
-        return layout.pack(step, 0, *times, end_of_file, allocation_size, attributes, name_length, file_id)
+    def encode(step: int, entry: DirectoryEntry, name: bytes) -> bytes:
+        length = len(name)
+        return forms[length](step, 0, *entry[1:8], length, entry[8], name)
 
-    return EntryLayout(layout.size, encode)
+    return EntryLayout(forms.fixed_bytes, encode)
 
 
 _COMMON = "<IIQQQQQQII"

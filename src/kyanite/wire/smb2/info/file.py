@@ -159,6 +159,11 @@ def _normalized_name(info: FileInformation) -> bytes:
     return _U32.pack(len(name)) + name
 
 
+def _alternate_name(info: FileInformation) -> bytes:
+    name = info.path.rpartition("\\")[2].encode("utf-16-le")
+    return _U32.pack(len(name)) + name
+
+
 def _id(info: FileInformation) -> bytes:
     return _ID.pack(info.volume_id, info.file_id)
 
@@ -179,6 +184,7 @@ _LAYOUTS: dict[int, _Layout] = {
     FileClass.MODE: _Layout(4, _mode),
     FileClass.ALIGNMENT: _Layout(4, _alignment),
     FileClass.ALL: _Layout(104, _all),
+    FileClass.ALTERNATE_NAME: _Layout(8, _alternate_name),
     FileClass.STREAM: _Layout(32, _streams),
     FileClass.COMPRESSION: _Layout(16, _compression),
     FileClass.NETWORK_OPEN: _Layout(56, _network_open),

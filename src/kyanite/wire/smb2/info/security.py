@@ -17,9 +17,13 @@ SACL = 0x8
 _HEADER = struct.Struct("<BBHIIII")
 _ACL = struct.Struct("<BBHHH")
 _SELF_RELATIVE = 0x8000
+_DACL_PRESENT = 0x0004
+_SACL_PRESENT = 0x0010
 _DACL_CONTROL = 0x0004 | 0x0008 | 0x0100 | 0x0400 | 0x1000
 """Present, defaulted, inheritance required, inherited, protected."""
 _SACL_CONTROL = 0x0010 | 0x0020 | 0x0200 | 0x0800 | 0x2000
+_INHERITANCE = ((0x0100, 0x0400), (0x0200, 0x0800))
+"""Inheritance required and inherited, of the discretionary and of the system list."""
 _OWNER_DEFAULTED = 0x0001
 _GROUP_DEFAULTED = 0x0002
 _SID_BYTES = 8
@@ -59,6 +63,27 @@ def replace(descriptor: Data, changed: Data, parts: int) -> bytes:
             (new if parts & DACL else old).dacl,
         )
     )
+
+
+def parts_of(descriptor: Data) -> int:
+    """The parts that a descriptor has."""
+    found = _decode(descriptor)
+    present = (OWNER if found.owner else 0) | (GROUP if found.group else 0)
+    for part, control in ((DACL, _DACL_PRESENT), (SACL, _SACL_PRESENT)):
+        present |= part if found.control & control else 0
+    return present
+
+
+def as_stored(descriptor: Data) -> bytes:
+    """A descriptor that a client sets, as Windows stores it: it counts as inherited only if the client requests that,
+    and the request itself is not kept (MS-DTYP §2.4.6, the bits DC, DI, SC and SI)."""
+    parts = _decode(descriptor)
+    control = parts.control
+    for requested, inherited in _INHERITANCE:
+        if not control & requested:
+            control &= ~inherited
+        control &= ~requested
+    return _encode(parts._replace(control=control))
 
 
 def _decode(data: Data) -> _Parts:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from kyanite.server.http import eager
+from kyanite import eager
 
 
 class Steps:

@@ -1,0 +1,25 @@
+"""The SMB service: makes a connection for each client."""
+
+import asyncio
+
+from kyanite.services.smb.connections.connection import Connection
+from kyanite.services.smb.connections.in_flight import InFlight
+from kyanite.services.smb.environment import SmbEnvironment
+from kyanite.services.smb.sessions.logon_delays import LogonDelays
+from kyanite.services.smb.sessions.registry import SessionRegistry
+from kyanite.services.smb.sessions.sealed_keys import SealedKeys
+from kyanite.wire.smb2.transport import Connect, Transport
+
+
+def smb_service(environment: SmbEnvironment) -> Connect:
+    """What the front end calls for each client that connects."""
+    registry = SessionRegistry(SealedKeys(environment.secret, environment.random_bytes))
+    in_flight = InFlight()
+    delays = LogonDelays(asyncio.get_running_loop().time)
+
+    def connect(transport: Transport, address: str) -> Connection:
+        return Connection(
+            environment, transport, address, registry=registry, delays=delays, in_flight=in_flight
+        )
+
+    return connect
