@@ -33,7 +33,7 @@ class Source(Protocol):
 IDS_PER_INSTANT = 8
 """An id is an instant times this, plus a count. Stores of format 1 have ids of this form."""
 
-_PAGE_ROWS = 1_001
+_PAGE_ROWS = 2_001
 """Scans with a limit up to this are read when they begin; longer ones in parts of ``STEP_ROWS``."""
 
 
