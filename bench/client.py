@@ -65,7 +65,7 @@ def load(
 ) -> Tally:
     """Keep all lanes busy for that long (None: until their work is over), and let each finish what it began."""
     count = processes_for(lanes)
-    crews = [_Crew(site, lane_work, range(index, lanes, count)) for index in range(count)]
+    crews = [Crew(site, lane_work, range(index, lanes, count)) for index in range(count)]
     total = Tally()
     try:
         for crew in crews:
@@ -80,7 +80,7 @@ def load(
     return total
 
 
-class _Crew:
+class Crew:
     """One forked process and its lanes.
 
     A fork, because works are closures over whatever a row has prepared.

@@ -5,8 +5,10 @@ its kind. Nothing here knows which engine it runs on.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 from typing import Any, Protocol
 
 import pytest
@@ -17,10 +19,12 @@ from kyanite.engine.api import (
     MAX_BODY_ROWS,
     MAX_KEY_BYTES,
     MAX_VALUE_BYTES,
+    STEP_ROWS,
     Engine,
     EngineClosed,
     Scope,
     Snapshot,
+    Steps,
     TooLarge,
     Transaction,
 )
@@ -44,6 +48,15 @@ class Clock:
 class Opener(Protocol):
     def __call__(self, clock: Callable[[], Instant] | None = None) -> Engine:
         """A new, empty store; with the wall clock unless another is given. To be called on a running loop."""
+
+
+def in_parts(names: Sequence[bytes], size: int = 1000) -> Iterator[Sequence[bytes]]:
+    return (names[first : first + size] for first in range(0, len(names), size))
+
+
+def delete_all(names: Sequence[bytes], tx: Transaction) -> None:
+    for name in names:
+        tx.delete(name)
 
 
 Scenario = Callable[[Any, Engine], Coroutine[Any, Any, None]]
@@ -284,6 +297,103 @@ class Rows:
             with pytest.raises(TooLarge):
                 await put(engine, (b"before", b""), (key, value))
         assert await everything(engine) == []
+
+    @on_engine
+    async def test_a_read_in_steps_is_of_one_state(self, engine: Engine) -> None:
+        """Whatever is written, replaced or deleted between its steps."""
+        names = [b"%05d" % number for number in range(0, 6000, 2)]
+        for some in in_parts(names):
+            await put(engine, *((name, b"old") for name in some))
+
+        def body(snap: Snapshot) -> Steps[list[tuple[bytes, bytes]]]:
+            rows = snap.scan(b"", b"z", limit=10_000)
+            found = list(islice(rows, STEP_ROWS))
+            while part := list(islice(rows, STEP_ROWS)):
+                found += part
+                steps.append(len(part))
+                yield
+            backwards = snap.scan(b"", b"z", reverse=True)
+            assert [next(backwards)[0] for _ in range(3)] == names[:-4:-1]
+            yield
+            assert next(backwards)[0] == names[-4]
+            assert snap.get_many([names[-1], b"05999", names[0]]) == [b"old", None, b"old"]
+            return found
+
+        steps: list[int] = []
+        reading = asyncio.ensure_future(engine.read_in_steps(body))
+        while len(steps) < 2:
+            await asyncio.sleep(0)
+        for some in in_parts(names):
+            await engine.run(partial(delete_all, some))
+            await put(engine, *((name[:-1] + b"9", b"new") for name in some))
+        assert await reading == [(name, b"old") for name in names]
+        assert len(steps) > 3
+
+    @on_engine
+    async def test_each_step_has_the_limit_of_a_body(self, engine: Engine) -> None:
+        keys = [b"%d" % number for number in range(MAX_BODY_ROWS)]
+
+        def body(snap: Snapshot, more: int) -> Steps[None]:
+            for _ in range(3):
+                snap.get_many(keys)
+                if more:
+                    snap.get(b"one more")
+                yield
+
+        await engine.read_in_steps(lambda snap: body(snap, 0))
+        with pytest.raises(TooLarge):
+            await engine.read_in_steps(lambda snap: body(snap, 1))
+
+    @on_engine
+    async def test_many_reads_in_steps_end_and_so_do_failed_and_cancelled_ones(self, engine: Engine) -> None:
+        def body(snap: Snapshot, steps: int, error: Exception | None) -> Steps[int]:
+            for _ in range(steps):
+                yield
+            if error is not None:
+                raise error
+            return steps
+
+        def read(steps: int, error: Exception | None = None) -> "asyncio.Future[int]":
+            return asyncio.ensure_future(engine.read_in_steps(lambda snap: body(snap, steps, error)))
+
+        endless = [read(1_000_000) for _ in range(12)]
+        await asyncio.sleep(0.01)
+        for each in endless:
+            each.cancel()
+        outcomes = await asyncio.gather(*endless, return_exceptions=True)
+        assert all(isinstance(each, asyncio.CancelledError) for each in outcomes)
+        failing = [read(3, KeyError("mine")) for _ in range(12)]
+        assert all(
+            isinstance(each, KeyError) for each in await asyncio.gather(*failing, return_exceptions=True)
+        )
+        assert await asyncio.gather(*(read(steps) for steps in range(30))) == list(range(30))
+
+    @on_engine
+    async def test_closing_ends_reads_in_steps(self, engine: Engine) -> None:
+        def body(snap: Snapshot) -> Steps[None]:
+            rows = snap.scan(b"", b"z")
+            while True:
+                next(rows, None)
+                yield
+
+        reads = [asyncio.ensure_future(engine.read_in_steps(body)) for _ in range(6)]
+        await asyncio.sleep(0.01)
+        await engine.close()
+        outcomes = await asyncio.gather(*reads, return_exceptions=True)
+        assert all(isinstance(each, EngineClosed) for each in outcomes), outcomes
+        with pytest.raises(EngineClosed):
+            await engine.read_in_steps(body)
+
+    @on_engine
+    async def test_others_are_served_between_the_steps(self, engine: Engine) -> None:
+        def body(snap: Snapshot, number: int) -> Steps[None]:
+            for step in range(5):
+                order.append((step, number))
+                yield
+
+        order: list[tuple[int, int]] = []
+        await asyncio.gather(*(engine.read_in_steps(partial(body, number=n)) for n in range(3)))
+        assert order == sorted(order)
 
     @on_engine
     async def test_a_body_that_touches_too_many_rows_is_refused(self, engine: Engine) -> None:

@@ -27,13 +27,13 @@ PUT = {"x-ms-blob-type": "BlockBlob"}
 _SECONDS = 60
 
 
-def token_of(server: ServerProcess) -> str:
-    """An account SAS that allows everything for a while."""
+def token_of(server: ServerProcess, permissions: str = "racwdlup") -> str:
+    """An account SAS that allows everything, or some of it, for a while."""
     return generate_account_sas(
         server.account,
         server.account_key,
         resource_types="sco",
-        permission="racwdlup",
+        permission=permissions,
         services="bqtf",
         expiry=datetime.now(UTC) + timedelta(hours=2),
     )

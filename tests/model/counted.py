@@ -1,15 +1,28 @@
 """What something costs, in rows."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar, cast
 
-from kyanite.engine.api import Scope, Snapshot, Transaction
+from kyanite.engine import transaction
+from kyanite.engine.api import MAX_BODY_ROWS, Scope, Snapshot, Steps, Transaction
 from kyanite.engine.clock import wall_clock
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.engine.transaction import Clock
 from kyanite.values import Instant
 
 T = TypeVar("T")
+
+
+@contextmanager
+def unlimited() -> Iterator[None]:
+    """To set up in one transaction what clients make in many."""
+    transaction.MAX_BODY_ROWS = 1_000_000  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        transaction.MAX_BODY_ROWS = MAX_BODY_ROWS  # type: ignore[attr-defined]
 
 
 class Counted:
@@ -63,6 +76,24 @@ class CountingEngine(MemoryEngine):
 
     def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]:
         return super().read(self._counting(cast(Callable[[Transaction], T], body)))
+
+    def read_in_steps(self, body: Callable[[Snapshot], Steps[T]]) -> Coroutine[Any, Any, T]:
+        return super().read_in_steps(partial(self._counting_steps, body))
+
+    def _counting_steps(self, body: Callable[[Snapshot], Steps[T]], snap: Snapshot) -> Steps[T]:
+        """Each step counts by itself."""
+        counted = Counted(cast(Transaction, snap))
+        steps = body(counted)
+        while True:
+            counted.rows = 0
+            try:
+                next(steps)
+            except StopIteration as ended:
+                result: T = ended.value
+                return result
+            finally:
+                self.costs.append(counted.rows)
+            yield
 
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
         return super().run(self._counting(body), *scopes, durable=durable)

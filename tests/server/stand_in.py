@@ -95,6 +95,10 @@ if __name__ == "__main__":
     if "STAND_IN_IMPATIENT" in os.environ:
         supervisor.TICK_SECONDS = 0.2
         child.SILENT_TICKS_MAX = supervisor.WRITE_LOCK_TICKS_MAX = 8
+    if "STAND_IN_SLOW_DISK" in os.environ:
+        child.waits_for_disk = lambda pid: True
+    if "STAND_IN_PATIENT" in os.environ:
+        child.STOPPED_TICKS_MAX = 100
     if "STAND_IN_SLOW_UPGRADE" in os.environ:
         upgrades.UPGRADES = (upgrades.Upgrade(2, "a slow step", _slow_step),)
     SERVICES["blob"] = replace(SERVICES["blob"], load=_load)

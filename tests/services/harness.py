@@ -191,11 +191,11 @@ class Harness:
 async def _gather(pieces: AsyncIterator[bytes | memoryview | FileSlice]) -> bytes:
     gathered = b""
     async for piece in pieces:
-        gathered += _bytes_of(piece)
+        gathered += bytes_of(piece)
     return gathered
 
 
-def _bytes_of(piece: bytes | memoryview | FileSlice) -> bytes:
+def bytes_of(piece: bytes | memoryview | FileSlice) -> bytes:
     if isinstance(piece, FileSlice):
         with open(f"/proc/self/fd/{piece.fd}", "rb") as file:
             file.seek(piece.offset)

@@ -1,3 +1,6 @@
+from collections.abc import Generator
+from itertools import count
+from typing import TypeVar
 from xml.etree import ElementTree
 
 import pytest
@@ -9,6 +12,8 @@ from kyanite.wire import xml
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.xml import Element
 from tests.wire.sdk_transport import Canned, client
+
+T = TypeVar("T")
 
 DOCUMENTS = [
     (b"<A/>", Element("A")),
@@ -71,7 +76,52 @@ def test_documents_that_are_refused(document: bytes) -> None:
 
 def test_the_longest_block_list_is_read() -> None:
     document = b"<BlockList>" + b"<Latest>QUFBQQ==</Latest>\n" * 50_000 + b"</BlockList>"
-    assert len(xml.decode(document, "BlockList").children) == 50_000
+    items, slices = sliced(xml.decode_list(document, "BlockList", limit=50_001))
+    assert items == [("Latest", "QUFBQQ==")] * 50_000
+    assert slices > 50
+    items, fewer = sliced(xml.decode_list(document, "BlockList", limit=1000))
+    assert len(items) == 1000
+    assert fewer < 5
+
+
+def sliced(work: Generator[None, None, T]) -> tuple[T, int]:
+    """What the work returns, and in how many slices."""
+    for slices in count(1):
+        try:
+            next(work)
+        except StopIteration as ended:
+            return ended.value, slices
+    raise AssertionError
+
+
+@pytest.mark.parametrize("size", [1, 15, 16 * 1024 - 11, 16 * 1024, 100_000])
+def test_a_list_is_the_same_in_slices(size: int) -> None:
+    """Wherever a slice ends: in a tag, in a text, in a reference or between the bytes of a character."""
+    document = (
+        b"<L>" + b" " * size + "<A>ä&amp;</A><x:B xmlns:x='u'>b<C>no</C>c</x:B>\n".encode() * 2000 + b"</L>"
+    )
+    items, _ = sliced(xml.decode_list(document, "L", limit=10_000))
+    assert items == [("A", "ä&"), ("B", "bc")] * 2000
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"",
+        b"<A></A>",
+        b"<L><A>1</A>",
+        b"<L><A>1</A></L></L>",
+        b"<!DOCTYPE L [<!ENTITY a 'b'>]><L><A>&a;</A></L>",
+        b"<L><!-- " + b"<<x " * 50_000 + b"--></L>",
+        b"<L><A b='" + b"x" * 200_000 + b"'>1</A></L>",
+        b"<L><A>" + b"x" * 200_000 + b"</A></L>",
+        b"<L>" + b"<A>" * 20 + b"</A>" * 20 + b"</L>",
+        b"\xff\xfe" + "<L><A>1</A>".encode("utf-16-le"),
+    ],
+)
+def test_what_is_no_list_is_refused(document: bytes) -> None:
+    with pytest.raises(Malformed):
+        sliced(xml.decode_list(document, "L", limit=10))
 
 
 def test_every_prefix_of_a_document_is_refused() -> None:

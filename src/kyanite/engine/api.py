@@ -14,12 +14,13 @@ atomic. Once ``run`` has returned in one process, every later read of any proces
 returned only after its COMMIT, because a refusal may depend on the write of another body in the group.
 ``durable=False`` is for state that ends with a process: the same isolation, no sync.
 
-*Size.* Keys have at most 8 KiB, values at most 1 MiB, and a body reads or writes at most ``MAX_BODY_ROWS`` rows:
-listings and purges end a page early rather than keep the write lock. On a remote engine each call is a round trip, so
-a body reads keys together (``get_many``) and says how many rows of a scan it needs (``limit``).
+*Size.* Keys have at most 8 KiB, values at most 1 MiB, and a body reads or writes at most ``MAX_BODY_ROWS`` rows: no
+process serves anything else while a body runs. Purges are many small transactions. A read that needs more rows of one
+committed state is a body in steps (``read_in_steps``), each of them within the limit. On a remote engine each call is a
+round trip, so a body reads keys together (``get_many``) and says how many rows of a scan it needs (``limit``).
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from typing import NewType, Protocol, TypeVar
 
 from kyanite.values import Instant
@@ -31,7 +32,14 @@ Scope = NewType("Scope", bytes)
 
 MAX_KEY_BYTES = 8 * 1024
 MAX_VALUE_BYTES = 1024 * 1024
-MAX_BODY_ROWS = 100_000
+MAX_BODY_ROWS = 2_500
+"""For the 2,000 rows that a body may be about, and those that lead to them."""
+
+STEP_ROWS = 500
+"""How many rows a step of a long read should take, so that it takes about half a millisecond."""
+
+Steps = Generator[None, None, T]
+"""What a body that reads in steps returns: it yields at the end of each step, and returns its result."""
 
 BODY_PREFIX = b"b"
 """Keys of this byte and exactly eight more (a number below 2**63, big-endian) are inline bodies.
@@ -100,6 +108,12 @@ class Subscription(Protocol):
 
 class Engine(Protocol):
     def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]: ...
+
+    def read_in_steps(self, body: Callable[[Snapshot], Steps[T]]) -> Awaitable[T]:
+        """Read more than a body may, all of one committed state. Between the steps the loop serves others.
+
+        Scans go on from step to step. An engine has few of these reads under way at a time; more of them wait.
+        """
 
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]: ...
 

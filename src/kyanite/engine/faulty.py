@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
-from kyanite.engine.api import Engine, EngineError, Scope, Snapshot, Subscription, Transaction
+from kyanite.engine.api import Engine, EngineError, Scope, Snapshot, Steps, Subscription, Transaction
 from kyanite.engine.outcome import Failed
 
 T = TypeVar("T")
@@ -63,6 +63,11 @@ class FaultyEngine:
 
     def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]:
         return self._with_fault(Call.READ, body, self._engine.read)
+
+    def read_in_steps(self, body: Callable[[Snapshot], Steps[T]]) -> Awaitable[T]:
+        """Counts as one read. A repeated one is rolled back before its first step."""
+        perform = cast(Callable[[Callable[[Snapshot], Any]], Awaitable[T]], self._engine.read_in_steps)
+        return self._with_fault(Call.READ, cast(Callable[[Snapshot], T], body), perform)
 
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
         def run(some_body: Callable[[Transaction], T]) -> Awaitable[T]:

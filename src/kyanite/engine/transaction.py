@@ -5,9 +5,10 @@ own writes into what it reads, and refuses the use of a snapshot after its body 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 from typing import NoReturn, Protocol, TypeVar
 
-from kyanite.engine.api import MAX_BODY_ROWS, MAX_KEY_BYTES, MAX_VALUE_BYTES, TooLarge
+from kyanite.engine.api import MAX_BODY_ROWS, MAX_KEY_BYTES, MAX_VALUE_BYTES, STEP_ROWS, Steps, TooLarge
 from kyanite.values import Instant
 
 Row = tuple[bytes, bytes]
@@ -32,8 +33,8 @@ class Source(Protocol):
 IDS_PER_INSTANT = 8
 """An id is an instant times this, plus a count. Stores of format 1 have ids of this form."""
 
-_PAGE_ROWS = 10_000
-"""Scans with a limit up to this are read when they begin."""
+_PAGE_ROWS = 2_001
+"""Scans with a limit up to this are read when they begin; longer ones in parts of ``STEP_ROWS``."""
 
 
 class BodySnapshot:
@@ -78,8 +79,10 @@ class BodySnapshot:
         if self._ended:
             self._refuse()
         rows = self._source.scan(start, end, reverse, limit)
-        if limit is None or limit > _PAGE_ROWS:
+        if limit is None:
             return self._counted(rows)
+        if limit > _PAGE_ROWS:
+            return chain.from_iterable(self._in_parts(rows))
         # Counting the rows of a page together is a third of the cost of counting each.
         page = list(rows)
         self._rows_left -= len(page)
@@ -95,6 +98,21 @@ class BodySnapshot:
             yield row
             if self._ended:
                 self._refuse()
+
+    def _in_parts(self, rows: Iterator[Row]) -> Iterator[list[Row]]:
+        while part := list(islice(rows, STEP_ROWS)):
+            self._rows_left -= len(part)
+            if self._rows_left < 0:
+                self._refuse()
+            yield part
+            if self._ended:
+                self._refuse()
+
+    def begin_step(self) -> None:
+        """A body that reads in steps goes on: the limit of rows holds for each step."""
+        if self._now is None:
+            self._now = self._clock()
+        self._rows_left = MAX_BODY_ROWS
 
     def end(self) -> None:
         """The body has returned: refuse further use."""
@@ -212,6 +230,15 @@ class BodyRunner:
         finally:
             self._running = False
             snapshot.end()
+
+    def call_step(self, steps: Steps[T]) -> None:
+        """One step of a body that reads in steps. Raises StopIteration with its result after the last."""
+        self.check_outside_bodies()
+        self._running = True
+        try:
+            next(steps)
+        finally:
+            self._running = False
 
     def check_outside_bodies(self) -> None:
         if self._running:

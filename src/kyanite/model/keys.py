@@ -24,6 +24,7 @@ it is one small transaction, and a name that is used again can never show what w
     r       layer id (8 bytes), offset (8 bytes)    interval row
     u       layer id (8 bytes)                      pending compaction: a layer to be purged or merged
     h       owner (12), number (8)                  pinned read: a process reads a layer for a long time
+    1       owner (12), number (8)                  slow read: the extents that a process reads for a long time
     q       account 0 queue name                    queue record
     m       message set id, visible at, put at (8)  message of a queue, in the order of delivery
     a       message set id (8), shard (1)           number of messages, in several parts
@@ -247,6 +248,17 @@ def pinned_reads_of(owner: bytes) -> bytes:
 
 def pinned_read(owner: bytes, read_number: int) -> bytes:
     return b"h%b%b" % (owner, read_number.to_bytes(8, "big"))
+
+
+SLOW_READS = b"1"
+
+
+def slow_reads_of(owner: bytes) -> bytes:
+    return b"1" + owner
+
+
+def slow_read(owner: bytes, read_number: int) -> bytes:
+    return b"1%b%b" % (owner, read_number.to_bytes(8, "big"))
 
 
 def queues(account: str) -> bytes:

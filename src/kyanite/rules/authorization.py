@@ -143,6 +143,19 @@ def may_overwrite(principal: Principal) -> bool:
             assert_never(principal)
 
 
+def may_any(principal: Principal, letters: str) -> bool:
+    """Whether the principal has any of these permissions at all, whatever for."""
+    match principal:
+        case KeyPrincipal():
+            return True
+        case AccountSasPrincipal() | ServiceSasPrincipal():
+            return not set(letters).isdisjoint(principal.permissions)
+        case AnonymousPrincipal():
+            return False
+        case _:
+            assert_never(principal)
+
+
 def may_read_uncommitted(principal: Principal) -> bool:
     """Whether blocks that no list has committed may be listed: public access is to what was published."""
     return not isinstance(principal, AnonymousPrincipal)

@@ -127,6 +127,13 @@ def kyanite() -> None:
     show_default=True,
     help="How long a stop waits for requests in flight.",
 )
+@_option(
+    "--body-memory-mib",
+    type=click.IntRange(16, 1 << 20),
+    default=256,
+    show_default=True,
+    help="Memory for bodies of requests and responses in a worker. Beyond it requests get 503.",
+)
 @click.pass_context
 def serve(context: click.Context, /, **options: Any) -> None:
     config = _config(context, options)
@@ -171,6 +178,7 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
         log_level=options["log_level"],
         log_requests=options["log_requests"],
         stop_seconds=options["stop_seconds"],
+        body_memory_mib=options["body_memory_mib"],
         store_kind=store_kind,
         smb_requires_encryption=options["smb_encryption"] == "required",
         smb_is_durable=options["smb_durability"] == "strict",

@@ -58,6 +58,8 @@ class Config:
     log_requests: bool = False
     stop_seconds: float = 8.0
     """How long a stop waits for requests in flight: less than the ten seconds that container runtimes give."""
+    body_memory_mib: int = 256
+    """How much memory the bodies of requests and responses may take in a worker."""
     store_kind: StoreKind = StoreKind.EMBEDDED
     smb_requires_encryption: bool = False
     smb_is_durable: bool = True

@@ -14,6 +14,8 @@ from kyanite.wire.malformed import Malformed
 MULTIPART = "multipart/mixed"
 EMBEDDED_HTTP = "application/http"
 
+_HEAD_MAX_BYTES = 256 * 1024
+_HEADERS_MAX = 100
 _BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;,"]{1,70}))', re.IGNORECASE)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+)(?: HTTP/1\.[01])?", re.ASCII)
@@ -62,29 +64,32 @@ def is_multipart(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() == MULTIPART
 
 
-def decode_parts(content_type: str, body: bytes) -> list[Part]:
-    """The parts of a body of this content type, in order. Raises Malformed; there is at least one."""
+def decode_parts(content_type: str, body: bytes, *, limit: int) -> list[Part]:
+    """The parts of a body of this content type, in order. Raises Malformed; there is at least one.
+
+    Of more than ``limit`` parts only one more is decoded: enough to refuse them.
+    """
     found = _BOUNDARY.search(content_type)
     if found is None or not is_multipart(content_type):
         raise NoBoundary(f"The content type must be {MULTIPART} with a boundary, and not '{content_type}'.")
     delimiter = b"--" + (found[1] or found[2]).encode("latin-1")
     if delimiter not in body:
         raise NoBoundary("The body does not begin with its boundary.")
-    texts = _between(delimiter, body)
+    texts = _between(delimiter, body, limit)
     if not texts:
         raise _invalid("The body does not begin with its boundary, or has no part.")
     parsed = ParsedTexts()
     return [_part(text, number, parsed) for number, text in enumerate(texts)]
 
 
-def _between(delimiter: bytes, body: bytes) -> list[bytes]:
+def _between(delimiter: bytes, body: bytes, limit: int) -> list[bytes]:
     """The texts between the lines with the delimiter, without the line ends that belong to those."""
     if not body.startswith(delimiter):
         start = body.find(b"\n" + delimiter)
         body = body[start + 1 :] if start >= 0 else b""
-    texts = (b"\n" + body).split(b"\n" + delimiter)[1:]
+    texts = (b"\n" + body).split(b"\n" + delimiter, limit + 2)[1:]
     found: list[bytes] = []
-    for text in texts:
+    for text in texts[: limit + 1]:
         if text.startswith(b"\r\n"):
             content = text[2:]
         else:
@@ -131,11 +136,13 @@ def _split(octets: bytes) -> tuple[str, bytes | None]:
     """The head before the first blank line and the content after it; None when there is no blank line."""
     if octets.startswith((b"\r\n", b"\n")):
         return "", octets[octets.index(b"\n") + 1 :]
-    at = octets.find(b"\r\n\r\n")
+    at = octets.find(b"\r\n\r\n", 0, _HEAD_MAX_BYTES)
     if at >= 0:
         return octets[:at].decode("latin-1"), octets[at + 4 :]
-    match = _BLANK_LINE.search(octets)
+    match = _BLANK_LINE.search(octets, 0, _HEAD_MAX_BYTES)
     if match is None:
+        if len(octets) > _HEAD_MAX_BYTES:
+            raise _invalid("The headers of a part are too long.")
         return octets.decode("latin-1"), None
     return octets[: match.start()].decode("latin-1"), octets[match.end() :]
 
@@ -144,6 +151,8 @@ def _headers(block: str, number: int, parsed: ParsedTexts) -> Mapping[str, str]:
     known = parsed.blocks.get(block)
     if known is not None:
         return known
+    if block.count("\n") > _HEADERS_MAX:
+        raise _invalid(f"Part {number} has too many headers.")
     headers: dict[str, str] = {}
     for line in block.split("\n"):
         pair = parsed.lines.get(line)

@@ -49,7 +49,14 @@ _HEX = frozenset("0123456789abcdef")
 _BOOLEANS = {"true": True, "false": False}
 _UNUSUAL_DOUBLES = {"NaN": "NaN", "Infinity": "Infinity", "-Infinity": "-Infinity"}
 
-_decode_json: Callable[[bytes], Any] = msgspec.json.Decoder().decode
+_decode_json: Callable[[bytes], dict[str, Any]] = msgspec.json.Decoder(
+    dict[str, bool | int | float | str | None]
+).decode
+"""Ends at the first value that no property can have, however long it is."""
+
+_SHORT_BYTES = 8 * 1024
+_QUOTES_MAX = 4_000
+"""More than 255 properties with their annotations have. Every name has two, of which the count may miss one."""
 
 
 EntityBody = tuple[str | None, str | None, Properties]
@@ -123,13 +130,16 @@ def decode_table_name(body: bytes) -> str:
 
 
 def _object(body: bytes) -> dict[str, Any]:
+    if len(body) > _SHORT_BYTES and body.count(b'"') - body.count(b'\\"') > _QUOTES_MAX:
+        raise _invalid("The body has more names and texts than any entity.")
     try:
-        found = _decode_json(body)
+        return _decode_json(body)
+    except msgspec.ValidationError as error:
+        if str(error).startswith("Expected `object`"):
+            raise _invalid("The body is not a JSON object.") from None
+        raise _invalid(f"A value is an array, an object or a number without bounds: {error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _invalid(f"The body is not valid JSON: {error}.") from None
-    if not isinstance(found, dict):
-        raise _invalid("The body is not a JSON object.")
-    return found
 
 
 def _check_no_duplicates(body: bytes) -> None:

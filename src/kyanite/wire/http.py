@@ -15,7 +15,7 @@ class BodyError(Exception):
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
         self.status = status
-        """The status to send if the client is still connected: 400, or 408 when it stalled."""
+        """The status to send if the client is still connected: 400, 408 when it stalled, 503 without memory for it."""
 
 
 class Body(Protocol):

@@ -1,13 +1,14 @@
 """XML in and out: a small bounded reader over expat, and the text of elements.
 
-Documents of requests have few elements, so they become plain ``Element`` values. Size and depth are bounded, and a
-document type declaration is refused before anything in it is parsed: no entities, no external files. The module of each
-document writes it from templates; here are only the parts that all documents share.
+Most documents of requests have few elements, so they become plain ``Element`` values. A long list is decoded in slices.
+Size and depth are bounded, and a document type declaration is refused before anything in it is parsed: no entities, no
+external files. The module of each document writes it from templates; here are only the parts that all documents share.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 from urllib.parse import quote
 from xml.parsers import expat
 
@@ -18,8 +19,13 @@ BYTE_ORDER_MARK = "\ufeff"
 """Azure's responses begin with one, and its clients expect it."""
 
 MAX_DEPTH = 16
-MAX_ELEMENTS = 200_000
-"""More than the 50,000 blocks of the longest block list, with room for its white space."""
+MAX_ELEMENTS = 2_000
+"""Of a document that is decoded at once."""
+
+_SLICE_BYTES = 16 * 1024
+_TOKEN_MAX_BYTES = 64 * 1024
+"""A tag, a comment or the like may be this long where a document is decoded in slices: the parser begins again at the
+start of the one that a slice has cut."""
 
 _MAX_DIGITS = 19
 
@@ -90,6 +96,27 @@ def decode(document: bytes, root: str) -> Element:
     return element
 
 
+def decode_list(document: bytes, root: str, *, limit: int) -> Generator[None, None, list[tuple[str, str]]]:
+    """The names and texts of the elements in the root element, and no more than so many of them.
+
+    Yields between slices. Raises Malformed (InvalidXmlDocument).
+    """
+    reader = _ListReader(root)
+    parser = _parser(reader)
+    for start in range(0, len(document), _SLICE_BYTES):
+        end = start + _SLICE_BYTES
+        if start:
+            yield
+        _parse(parser, document[start:end], is_last=end >= len(document))
+        if len(reader.items) >= limit:
+            return reader.items[:limit]
+        if end - parser.CurrentByteIndex > _TOKEN_MAX_BYTES + _SLICE_BYTES:
+            raise invalid_document()
+    if not document:
+        raise invalid_document()
+    return reader.items
+
+
 def invalid_document() -> Malformed:
     return Malformed("InvalidXmlDocument")
 
@@ -144,6 +171,11 @@ def document(root: str) -> bytes:
     return f"{BYTE_ORDER_MARK}{DECLARATION}{root}".encode()
 
 
+def document_of(*pieces: bytes) -> bytes:
+    """The same around a root element in pieces."""
+    return b"".join((f"{BYTE_ORDER_MARK}{DECLARATION}".encode(), *pieces))
+
+
 def name_element(name: str, tag: str = "Name") -> str:
     """``<Name>`` of a listed item; percent-encoded, and marked so, when XML does not allow it."""
     if is_valid_text(name):
@@ -162,8 +194,40 @@ def valid_text(text: str) -> str:
     return _NOT_ALLOWED.sub("?", text)
 
 
+class _Handlers(Protocol):
+    """What the parser calls."""
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None: ...
+
+    def end(self, name: str) -> None: ...
+
+    def text(self, text: str) -> None: ...
+
+
+def _parser(handlers: _Handlers) -> expat.XMLParserType:
+    parser = expat.ParserCreate(namespace_separator="}")
+    parser.buffer_text = True
+    parser.StartElementHandler = handlers.start
+    parser.EndElementHandler = handlers.end
+    parser.CharacterDataHandler = handlers.text
+    parser.StartDoctypeDeclHandler = _refuse
+    parser.EntityDeclHandler = _refuse
+    return parser
+
+
+def _parse(parser: expat.XMLParserType, part: bytes, *, is_last: bool) -> None:
+    try:
+        parser.Parse(part, is_last)
+    except (expat.ExpatError, LookupError, ValueError):  # The last two are about its encoding.
+        raise invalid_document() from None
+
+
+def _refuse(*_: object) -> None:
+    raise invalid_document()
+
+
 class _Reader:
-    """Builds elements from expat's calls."""
+    """Builds elements."""
 
     def __init__(self) -> None:
         self._open: list[tuple[Element, list[str]]] = []
@@ -171,22 +235,12 @@ class _Reader:
         self._count = 0
 
     def read(self, document: bytes) -> Element:
-        parser = expat.ParserCreate(namespace_separator="}")
-        parser.buffer_text = True
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._text
-        parser.StartDoctypeDeclHandler = self._refuse
-        parser.EntityDeclHandler = self._refuse
-        try:
-            parser.Parse(document, True)
-        except (expat.ExpatError, LookupError, ValueError):  # The last two are about its encoding.
-            raise invalid_document() from None
+        _parse(_parser(self), document, is_last=True)
         if self._root is None:
             raise invalid_document()
         return self._root
 
-    def _start(self, name: str, _attributes: Mapping[str, str]) -> None:
+    def start(self, name: str, _attributes: Mapping[str, str]) -> None:
         self._count += 1
         if len(self._open) >= MAX_DEPTH or self._count > MAX_ELEMENTS:
             raise invalid_document()
@@ -197,12 +251,38 @@ class _Reader:
             self._root = started
         self._open.append((started, []))
 
-    def _end(self, _name: str) -> None:
+    def end(self, _name: str) -> None:
         ended, pieces = self._open.pop()
         ended.text = "".join(pieces)
 
-    def _text(self, text: str) -> None:
+    def text(self, text: str) -> None:
         self._open[-1][1].append(text)
 
-    def _refuse(self, *_: object) -> None:
-        raise invalid_document()
+
+class _ListReader:
+    """Keeps the elements in the root element, and nothing of what is inside them but their text."""
+
+    def __init__(self, root: str) -> None:
+        self.items: list[tuple[str, str]] = []
+        self._root = root
+        self._depth = 0
+        self._text = ""
+
+    def start(self, name: str, _attributes: Mapping[str, str]) -> None:
+        depth = self._depth
+        if depth == 1:
+            self._text = ""
+        elif depth >= MAX_DEPTH or (depth == 0 and name.rpartition("}")[2] != self._root):
+            raise invalid_document()
+        self._depth = depth + 1
+
+    def end(self, name: str) -> None:
+        self._depth -= 1
+        if self._depth == 1:
+            self.items.append((name.rpartition("}")[2], self._text))
+
+    def text(self, text: str) -> None:
+        if self._depth == 2:
+            if len(self._text) > _TOKEN_MAX_BYTES:
+                raise invalid_document()
+            self._text += text

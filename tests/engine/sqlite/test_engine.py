@@ -24,6 +24,7 @@ from kyanite.engine.api import (
     EngineFull,
     OutcomeUnknown,
     Snapshot,
+    Steps,
     Transaction,
 )
 from kyanite.engine.clock import wall_clock
@@ -569,6 +570,35 @@ class TestTrouble:
             await engine.close()
 
         on_loop(main())
+
+    def test_the_log_begins_again_although_there_is_always_a_long_read(self, tmp_path: Path) -> None:
+        log = tmp_path / "store.sqlite3-wal"
+
+        async def main() -> None:
+            engine = SqliteEngine.open(tmp_path, log_bytes=100_000)
+            reads = [asyncio.create_task(read_again_and_again(engine)) for _ in range(6)]
+            for attempt in range(1, 400):
+                await put(engine, *((b"%d" % n, os.urandom(10_000)) for n in range(50)))
+                if log.stat().st_size < attempt * 250_000:
+                    break
+            else:
+                pytest.fail(f"{log.stat().st_size} bytes in the log")
+            for read in reads:
+                read.cancel()
+            await asyncio.wait(reads)
+            await engine.close()
+
+        on_loop(main())
+
+
+async def read_again_and_again(engine: SqliteEngine) -> None:
+    def body(snap: Snapshot) -> Steps[None]:
+        for _ in range(50):
+            snap.get(b"1")
+            yield
+
+    while True:
+        await engine.read_in_steps(body)
 
 
 def scan_and_do_not_mind(tx: Transaction) -> int:

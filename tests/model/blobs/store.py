@@ -17,6 +17,7 @@ from kyanite.model.blobs import (
     block_list,
     container,
     delete,
+    long_block_list,
     page_blob,
     put,
     snapshots,
@@ -26,18 +27,19 @@ from kyanite.model.blobs.append_blob import NewAppendBlock
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions, load_to_be_read
 from kyanite.model.blobs.block_list import From, NewBlockList
 from kyanite.model.blobs.container import ContainerKey
+from kyanite.model.blobs.long_block_list import Pin
 from kyanite.model.blobs.page_blob import PageWrite
 from kyanite.model.blobs.put import NewBlob
 from kyanite.model.blobs.rows import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobKey, BlobRecord
 from kyanite.model.blobs.staged_blocks import NewBlock
-from kyanite.model.content.content import ExtentPart, Zeros
+from kyanite.model.content.content import ExtentPart, Zeros, read_plan
 from kyanite.model.content.reading import Reading, open_content
 from kyanite.model.maintenance.tasks import step_each, steps
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, LeaseId, instant_from_unix_seconds
 from tests.model.content.world import Members, Segments, outcome
-from tests.model.counted import CountingEngine
+from tests.model.counted import CountingEngine, unlimited
 
 T = TypeVar("T")
 
@@ -46,6 +48,7 @@ START = instant_from_unix_seconds(1_790_000_000)
 TICKS = 10_000_000
 WEEK = 7 * 24 * 3600
 HTTP = HttpHeaders(content_type="text/plain")
+PIN = Pin(b"p" * 16, 1)
 
 
 class BlobStore:
@@ -68,9 +71,10 @@ class BlobStore:
 
     def rows(self, prefix: bytes = b"") -> list[bytes]:
         """The keys of all rows with this prefix."""
-        return outcome(
-            self.engine.read(lambda snap: [key for key, _ in snap.scan(prefix, prefix + b"\xff" * 40)])
-        )
+        with unlimited():
+            return outcome(
+                self.engine.read(lambda snap: [key for key, _ in snap.scan(prefix, prefix + b"\xff" * 40)])
+            )
 
     def maintain(self) -> int:
         """Run maintenance until nothing is left to do. Returns the largest number of rows in one transaction."""
@@ -150,8 +154,8 @@ class BlobStore:
     ) -> BlobRecord:
         new_list = NewBlockList([(source, block_id) for block_id in block_ids], HTTP, {})
         return outcome(
-            block_list.put_block_list(
-                self.engine, blob(name), new_list, access_conditions, may_overwrite=True
+            long_block_list.put_block_list(
+                self.engine, blob(name), new_list, access_conditions, may_overwrite=True, pin=PIN
             )
         )
 
@@ -181,7 +185,15 @@ class BlobStore:
         reading = Reading(partial(_load, key=blob(name, snapshot)))
         opened = outcome(self.engine.read(partial(open_content, request=reading)))
         data = b""
-        for part in opened.plan.parts:
+        plan = opened.plan
+        parts = list(plan.parts)
+        while plan.end < opened.length:
+            start = plan.end
+            left = opened.length - start
+            more = partial(read_plan, content=opened.record.content, offset=start, length=left)
+            plan = outcome(self.engine.read(more))
+            parts += plan.parts
+        for part in parts:
             if isinstance(part, Zeros):
                 data += bytes(part.length)
             elif isinstance(part, ExtentPart):

@@ -4,18 +4,20 @@ import random
 
 import pytest
 
-from kyanite.model.blobs import block_list
+from kyanite.model.blobs import long_block_list
 from kyanite.model.blobs.blob import UNCONDITIONAL
 from kyanite.model.blobs.block_list import From, NewBlockList
 from kyanite.model.blobs.rows import BlobRecord
 from kyanite.rules.refusals import Reason
-from tests.model.blobs.store import HTTP, BlobStore, blob, refused, run
+from tests.model.blobs.store import HTTP, PIN, BlobStore, blob, refused, run
 
 
 def commit(store: BlobStore, *entries: tuple[From, bytes]) -> BlobRecord:
-    new_list = NewBlockList(entries, HTTP, {"a": "1"})
+    new_list = NewBlockList(list(entries), HTTP, {"a": "1"})
     return run(
-        block_list.put_block_list(store.engine, blob("b"), new_list, UNCONDITIONAL, may_overwrite=True)
+        long_block_list.put_block_list(
+            store.engine, blob("b"), new_list, UNCONDITIONAL, may_overwrite=True, pin=PIN
+        )
     )
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from kyanite.engine.api import Snapshot
+from kyanite.engine.api import Snapshot, Steps
 from kyanite.model.content import content, ranges
 from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.content.ranges import Range, RangePage
@@ -55,13 +55,13 @@ def expected(kinds: list[str]) -> list[Range]:
     return found
 
 
-def pages(world: World, read: Callable[[Snapshot, int], RangePage]) -> list[Range]:
+def pages(world: World, read: Callable[[Snapshot, int], Steps[RangePage]]) -> list[Range]:
     """All pages one after the other, put together again where a page ended within a range."""
     found: list[Range] = []
     start: int | None = 0
     while start is not None:
         at = start
-        page = world.read(lambda snapshot: read(snapshot, at))  # noqa: B023
+        page = world.read_in_steps(lambda snapshot: read(snapshot, at))  # noqa: B023
         found += page.ranges
         assert page.next_start is None or page.next_start > start
         start = page.next_start
@@ -103,7 +103,7 @@ def test_what_has_changed(world: World, seed: int, steps: int) -> None:
     for old, old_steps in snapshots[:3]:
         for new, new_steps in snapshots[1:]:
 
-            def read(snapshot: Snapshot, at: int, old: Content = old, new: Content = new) -> RangePage:
+            def read(snapshot: Snapshot, at: int, old: Content = old, new: Content = new) -> Steps[RangePage]:
                 return ranges.changed_ranges(snapshot, (old, new), at, SPACE, limit=3)
 
             kinds = [kind_of(*steps) for steps in zip(old_steps, new_steps, strict=True)]
@@ -163,7 +163,7 @@ def test_a_page_ends_after_reading_very_many_intervals(world: World, monkeypatch
     monkeypatch.setattr(ranges, "_INTERVALS_MAX", 5)
     bodies = world.segments.put(*[bytes(10)] * 20)
     stored = world.run(lambda tx: content.create(tx, bodies))
-    page = world.read(lambda snapshot: ranges.data_ranges(snapshot, stored, 0, 200, limit=10))
+    page = world.read_in_steps(lambda snapshot: ranges.data_ranges(snapshot, stored, 0, 200, limit=10))
     assert page == RangePage([Range(0, 50)], 50)
 
 
@@ -174,5 +174,7 @@ def test_a_layer_that_two_contents_share_is_not_read(world: World) -> None:
     for layer_row in world.rows(b"r" + snapshot.layer.to_bytes(8, "big")):
         if not layer_row.endswith((90).to_bytes(8, "big")):
             world.run(lambda tx, key=layer_row: tx.delete(key))  # type: ignore[misc]
-    page = world.read(lambda state: ranges.changed_ranges(state, (snapshot, changed), 0, 500, limit=10))
+    page = world.read_in_steps(
+        lambda state: ranges.changed_ranges(state, (snapshot, changed), 0, 500, limit=10)
+    )
     assert page == RangePage([Range(105, 106)], None)

@@ -1,16 +1,18 @@
 """A small world for tests of content: a memory engine, segments that are dictionaries, and a check of every count.
 
-Everything is driven synchronously: nothing in here ever waits.
+Everything is driven synchronously: nothing in here waits for anything but its next slice.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TypeVar
 
 import msgspec
 
-from kyanite.engine.api import Snapshot, Transaction
+from kyanite.engine.api import Snapshot, Steps, Transaction
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.api import Extent, Mark, Stretch
 from kyanite.extents.crc64 import crc64
@@ -20,7 +22,7 @@ from kyanite.model.content.content import Content, ExtentPart, Zeros, read_plan
 from kyanite.model.content.interval_rows import scan
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.references import decode_extent
-from tests.model.counted import Counted
+from tests.model.counted import Counted, unlimited
 from tests.model.maintenance.garbage_collection import GarbageCollector
 
 T = TypeVar("T")
@@ -29,14 +31,34 @@ OWNER = b"owner-------"
 
 
 def outcome(awaitable: Awaitable[T]) -> T:
-    """The result of something that never has to wait."""
+    """The result of something that waits for nothing but its next slice."""
     steps = awaitable.__await__()
+    with _running_loop():
+        while True:
+            try:
+                future = next(steps)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            assert isinstance(future, asyncio.Future), "This had to wait."
+            future._asyncio_future_blocking = False
+            asyncio._set_running_loop(None)
+            _loop.run_until_complete(asyncio.wait_for(future, 1))
+            asyncio._set_running_loop(_loop)
+
+
+_loop = asyncio.new_event_loop()
+
+
+@contextmanager
+def _running_loop() -> Iterator[None]:
+    """A loop for what uses the running one. It only runs when something has to wait."""
+    present = asyncio._get_running_loop()
+    asyncio._set_running_loop(_loop)
     try:
-        next(steps)
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    raise AssertionError("This had to wait.")
+        yield
+    finally:
+        asyncio._set_running_loop(present)
 
 
 class Segments:
@@ -134,6 +156,9 @@ class World:
     def read(self, body: Callable[[Snapshot], T]) -> T:
         return outcome(self.engine.read(body))
 
+    def read_in_steps(self, body: Callable[[Snapshot], Steps[T]]) -> T:
+        return outcome(self.engine.read_in_steps(body))
+
     def collect(self) -> bool:
         return outcome(self.collector.step())
 
@@ -144,7 +169,8 @@ class World:
         raise AssertionError("Garbage collection does not come to an end.")
 
     def rows(self, prefix: bytes = b"") -> dict[bytes, bytes]:
-        return self.read(lambda snapshot: dict(snapshot.scan(prefix, prefix + b"\xff" * 40)))
+        with unlimited():
+            return self.read(lambda snapshot: dict(snapshot.scan(prefix, prefix + b"\xff" * 40)))
 
     def bytes_of(self, stored: Content, offset: int, length: int) -> bytes:
         plan = self.read(lambda snapshot: read_plan(snapshot, stored, offset, length))
@@ -164,8 +190,9 @@ class World:
         contents = list(contents)
         listed = [interval for stored in contents for interval in stored.intervals]
         plain = [stored.body for stored in contents if stored.body]
-        self.read(lambda snapshot: self._check_sources(snapshot, listed, plain))
-        self.read(lambda snapshot: self._check_layers(snapshot, contents))
+        with unlimited():
+            self.read(lambda snapshot: self._check_sources(snapshot, listed, plain))
+            self.read(lambda snapshot: self._check_layers(snapshot, contents))
 
     def _check_sources(self, snapshot: Snapshot, listed: list[Interval], plain: list[int]) -> None:
         stored = [interval for each in _layers(snapshot) for interval in _checked_intervals(snapshot, each)]

@@ -12,6 +12,7 @@ from kyanite.model import keys
 from kyanite.model.content import content, reading
 from kyanite.model.content.content import Content
 from kyanite.model.content.layer_view import layers
+from kyanite.model.content.reading import KeptExtent
 from kyanite.model.maintenance.freed_extents import FREED_PER_STEP
 from tests.model.content.world import OWNER, Segments, World, outcome
 from tests.model.files.builders import FileShare
@@ -267,8 +268,8 @@ def check_all_gone(world: World, survivors: list[tuple[Content, bytes]]) -> None
 
 def test_it_may_stop_anywhere() -> None:
     world, survivors = busy_world(1)
-    for steps in range(1, 400):
-        unsteady = Unsteady(steps % 29)
+    for steps in range(1, 600):
+        unsteady = Unsteady(steps % 47)
         collector = GarbageCollector(
             UnsteadyEngine(world.engine, unsteady),  # type: ignore[arg-type]
             UnsteadySegments(world.segments, unsteady),
@@ -311,3 +312,66 @@ def test_long_chains_are_flattened(world: World) -> None:
     world.check_counts([*snapshots, base])
     for number, snapshot in enumerate(snapshots):
         assert world.bytes_of(snapshot, number * 10, 1) == bytes((number,))
+
+
+def slow_read(world: World, number: int, extents: Sequence[Extent], owner: bytes = OWNER) -> None:
+    kept = [KeptExtent(each.segment, each.start, each.length) for each in extents]
+    world.run(lambda tx: reading.keep_extents(tx, owner, number, kept))
+
+
+def test_a_slow_read_keeps_what_it_reads_and_nothing_else(world: World) -> None:
+    """Extents before, between and after it in the order of their deletion, in the same segment and in others."""
+    extents = world.segments.put(b"before", b"read", b"beside")
+    shared = world.run(lambda tx: content.create(tx, extents))
+    alone, own_segment = stored(world, b"read too")
+    others = [stored(world, b"other %d" % number) for number in range(2 * FREED_PER_STEP)]
+    slow_read(world, 1, [extents[1], own_segment[0]])
+    for what, _ in others[:FREED_PER_STEP]:
+        drop(world, what)
+    drop(world, shared)
+    drop(world, alone)
+    for what, _ in others[FREED_PER_STEP:]:
+        drop(world, what)
+    world.collect_all()
+    assert world.segments.read(extents[1], 0, 4) == b"read"
+    assert world.segments.read(own_segment[0], 0, 8) == b"read too"
+    assert world.segments.read(extents[0], 0, 6) == b"\xdd" * 6
+    assert world.segments.read(extents[2], 0, 6) == b"\xdd" * 6
+    assert set(world.segments.data) == {extents[1].segment, own_segment[0].segment}
+    world.run(lambda tx: reading.forget_extents(tx, OWNER, 1))
+    world.collect_all()
+    assert world.segments.data == {}
+    assert world.rows() == {}
+
+
+def test_very_many_extents_of_slow_reads_do_not_hide_the_others(world: World) -> None:
+    kept = [stored(world, b"kept")[0] for _ in range(3)]
+    extents = world.segments.put(*[b"."] * (3 * FREED_PER_STEP))
+    long = world.run(lambda tx: content.create(tx, extents))
+    for number in range(3 * FREED_PER_STEP):
+        slow_read(world, number, [extents[number]])
+    drop(world, long)
+    late, late_extents = stored(world, b"late")
+    drop(world, late)
+    world.collect_all()
+    assert late_extents[0].segment not in world.segments.data
+    assert all(world.segments.read(extent, 0, 1) == b"." for extent in extents)
+    world.check_counts(kept)
+
+
+def test_the_slow_reads_of_dead_processes_end(world: World) -> None:
+    """What another process reads slowly of the bytes of a dead one is kept, and given back later."""
+    extents = world.segments.put(b"read here", b"read by the dead one", b"never committed")
+    what = world.run(lambda tx: content.create(tx, extents[:2]))
+    slow_read(world, 1, [extents[0]])
+    slow_read(world, 1, [extents[1]], DEAD)
+    drop(world, what)
+    world.segments.dead[DEAD] = [extents[0].segment]
+    world.collect_all()
+    assert world.segments.read(extents[0], 0, 9) == b"read here"
+    assert world.segments.read(extents[2], 0, 5) == b"\xdd" * 5
+    assert [key[1:13] for key in world.rows(b"1")] == [OWNER]
+    world.run(lambda tx: reading.forget_extents(tx, OWNER, 1))
+    world.collect_all()
+    assert world.segments.data == {}
+    assert world.rows() == {}

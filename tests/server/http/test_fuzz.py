@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from kyanite.server.http.limits import Limits
+from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.server.http.request_parser import IncomingRequest, RequestReader
 from tests.profiles import examples
 from tests.server.http.blocking_client import statuses
@@ -95,7 +96,7 @@ def without_framing(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes
 
 
 def read_by_us(pieces: list[bytes]) -> Reading:
-    reader = RequestReader(LIMITS, StillFlow(), peer="", secure=False, local_port=1)
+    reader = RequestReader(LIMITS, StillFlow(), MemoryBudget(1 << 30), peer="", secure=False, local_port=1)
     requests: list[IncomingRequest] = []
     for piece in pieces:
         reader.feed(piece)

@@ -3,6 +3,7 @@
 import pytest
 
 from kyanite.server.http.limits import Limits
+from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.server.http.request_parser import SLICE_BYTES, RequestReader
 from kyanite.wire.http import BodyError
 from tests.server.http.flow import StillFlow
@@ -10,7 +11,12 @@ from tests.server.http.flow import StillFlow
 
 def reader_with(flow: StillFlow | None = None, limits: Limits | None = None) -> RequestReader:
     return RequestReader(
-        limits or Limits(), flow or StillFlow(), peer="1.2.3.4", secure=True, local_port=10000
+        limits or Limits(),
+        flow or StillFlow(),
+        MemoryBudget(1 << 30),
+        peer="1.2.3.4",
+        secure=True,
+        local_port=10000,
     )
 
 

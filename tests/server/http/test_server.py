@@ -145,3 +145,25 @@ def test_a_pipeline_for_handlers_that_wait() -> None:
         for request_bytes in requests[200:]:
             client.sendall(request_bytes)
         assert undated(read_some(client, b"PUT /299 abc")) == answers
+
+
+def test_a_pipeline_leaves_room_for_others() -> None:
+    """In one iteration of the loop a connection gets a few answers, and then it is another's turn."""
+    answered: list[int] = [0]
+
+    def next_iteration() -> None:
+        answered.append(0)
+        asyncio.get_running_loop().call_soon(next_iteration)
+
+    async def count(request: Request) -> Response:
+        if len(answered) == 1:
+            next_iteration()
+        answered[-1] += 1
+        return await describe(request)
+
+    requests = [b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n" % number for number in range(200)]
+    with LiveHttp(count) as live, live.connect() as client:
+        client.sendall(b"".join(requests))
+        read_some(client, b"GET /199 ")
+    assert sum(answered) == 200
+    assert max(answered[1:]) <= 8

@@ -263,6 +263,46 @@ def test_a_worker_that_keeps_the_write_lock_is_killed(tmp_path: Path) -> None:
         assert why == [(hog_pid, "held the write lock for too long")]
 
 
+def test_a_stopped_worker_does_not_keep_the_others_from_writing(tmp_path: Path) -> None:
+    """It has the write lock, which a stopped process keeps."""
+    store = {"STAND_IN_STORE": str(tmp_path)}
+    with (
+        stand_in("--workers", "2", location=tmp_path, **store) as server,
+        contextlib.ExitStack() as at_end,
+    ):
+        hog, other = one_of_each(server, at_end)
+        _, _, hog_pid = hog.request("keep-write-lock")
+        os.kill(hog_pid, signal.SIGSTOP)
+        began = time.monotonic()
+        assert other.request("put", "PUT", b"value")[0] == 200
+        print(f"writes resumed after {time.monotonic() - began:.1f} s")
+        why = [(line["pid"], line["why"]) for line in server.log if line["message"] == "process killed"]
+        assert why == [(hog_pid, "was stopped by a signal")]
+        eventually(lambda: len(server.worker_pids()) == 2 and hog_pid not in server.worker_pids())
+
+
+def test_a_worker_that_goes_on_soon_is_not_killed() -> None:
+    with stand_in("--workers", "2") as server:
+        pids = server.worker_pids()
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(3)
+        assert server.worker_pids() == pids
+
+
+def test_a_slow_disk_is_no_reason_to_kill_a_worker(tmp_path: Path) -> None:
+    """However long the write lock is kept meanwhile."""
+    environment = {"STAND_IN_STORE": str(tmp_path), "STAND_IN_IMPATIENT": "1", "STAND_IN_SLOW_DISK": "1"}
+    with stand_in("--workers", "2", location=tmp_path, **environment) as server:
+        pids = server.worker_pids()
+        with client(server.endpoints["blob"]) as hog:
+            hog.request("keep-write-lock")
+            time.sleep(3)
+            assert server.worker_pids() == pids
+            assert hog.request("hello")[0] == 200
+
+
 def test_store_with_a_commit_of_unknown_outcome_is_opened_anew(tmp_path: Path) -> None:
     environment = {"STAND_IN_IMPATIENT": "1", "STAND_IN_STORE": str(tmp_path)}
     with stand_in("--workers", "2", location=tmp_path, **environment) as server:
@@ -364,7 +404,7 @@ def test_counts_survive_a_worker() -> None:
 
 
 def test_health_of_a_stopped_worker() -> None:
-    with stand_in("--workers", "2", "--admin-port", "0") as server:
+    with stand_in("--workers", "2", "--admin-port", "0", STAND_IN_PATIENT="1") as server:
         first, _ = server.worker_pids()
         os.kill(first, signal.SIGSTOP)
         eventually(lambda: request(server, "healthz", "admin")[:2] == (503, b"worker 1 does not answer\n"))

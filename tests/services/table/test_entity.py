@@ -365,7 +365,7 @@ BODIES: list[tuple[bytes | dict[str, Any], int, str, str]] = [
         "1MB",
     ),
     (b'{"PartitionKey":"p","RowKey":"r","x":1,"x":2}', 400, "DuplicatePropertiesSpecified", "more than once"),
-    ({"PartitionKey": "p", "RowKey": "r", "x": [1]}, 400, "InvalidInput", "The value of x"),
+    ({"PartitionKey": "p", "RowKey": "r", "x": [1]}, 400, "InvalidInput", "an array"),
     (
         {"PartitionKey": "p", "RowKey": "r", "x@odata.type": "Edm.Int32", "x": "y"},
         400,

@@ -8,6 +8,9 @@ a busy writer a passive checkpoint would never finish. Hence three steps:
 2. sync the database file, also while others write, so that the third step needs no slow sync;
 3. acquire the write lock and copy the little that was added since. The next writer starts the log again.
 
+A read that takes long keeps what it began with from being copied. If there is always one, the log grows. So when it has
+become several times as long as it should be, no process begins a long read until all of it was copied.
+
 A checkpoint that finds the store busy is retried soon. A full disk is left to the writers to report. Any other failure
 means that a write may not be on disk: the store refuses writes from then on.
 """
@@ -26,6 +29,8 @@ from kyanite.engine.sqlite.write_lock import WriteLock
 
 LOG_BYTES = 16 * 1024 * 1024
 """How long the log may become before it is copied."""
+
+_LONG_LOGS = 4
 
 _LEADER_FILE = "checkpoint.lock"
 _PAUSE_SECONDS = 0.1
@@ -69,7 +74,7 @@ class Checkpointer:
                 return
         while not self._stopping.wait(_PAUSE_SECONDS):
             try:
-                if not self._shared_state.failed and self._frames() >= self._frames_max:
+                if not self._shared_state.failed and self._is_due():
                     self._checkpoint()
             except apsw.BusyError:
                 continue
@@ -85,9 +90,10 @@ class Checkpointer:
             return False
         return True
 
-    def _frames(self) -> int:
+    def _is_due(self) -> bool:
         in_log, copied = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
-        return in_log - copied
+        self._shared_state.is_log_long = copied < in_log and in_log > _LONG_LOGS * self._frames_max
+        return in_log - copied >= self._frames_max or self._shared_state.is_log_long
 
     def _checkpoint(self) -> None:
         self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

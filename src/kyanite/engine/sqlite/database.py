@@ -31,14 +31,17 @@ PAGE_BYTES = 8192
 _DATABASE_FILE = "store.sqlite3"
 _USERS_FILE = "users.lock"
 _BUSY_MILLISECONDS = 10_000
-_CACHE_KIB = 16 * 1024
+CACHE_KIB = 16 * 1024
+LONG_READ_CACHE_KIB = 2 * 1024
 
 _META = "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;"
 _GET_META = "SELECT value FROM meta WHERE name = ?"
 _SET_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 
-def connect(folder: Path, *, read_only: bool = False, vfs: str | None = None) -> apsw.Connection:
+def connect(
+    folder: Path, *, read_only: bool = False, vfs: str | None = None, cache_kib: int = CACHE_KIB
+) -> apsw.Connection:
     """A connection to the store. To be opened after a fork, never before."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     connection = apsw.Connection(str(folder / _DATABASE_FILE), flags=flags, vfs=vfs)
@@ -48,7 +51,7 @@ def connect(folder: Path, *, read_only: bool = False, vfs: str | None = None) ->
     connection.pragma("synchronous", "full")
     connection.pragma("fullfsync", True)  # Only macOS makes a difference.
     connection.pragma("checkpoint_fullfsync", True)
-    connection.pragma("cache_size", -_CACHE_KIB)
+    connection.pragma("cache_size", -cache_kib)
     connection.pragma("temp_store", "memory")
     connection.pragma("query_only", read_only)
     connection.wal_autocheckpoint(0)

@@ -1,25 +1,27 @@
 """The SQLite engine: apsw, one database file, any number of processes of one machine.
 
 Every process opens the store after its fork and uses it from one event loop. Reads run inline on the loop, each in a
-transaction of its own on the reading connection; writes go through ``GroupCommit``; a ``Checkpointer`` in one of the
-processes keeps the log short.
+transaction of its own on the reading connection, and long ones on connections of their own; writes go through
+``GroupCommit``; a ``Checkpointer`` in one of the processes keeps the log short.
 """
 
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
 
-from kyanite.engine.api import EngineClosed, EngineError, Scope, Snapshot, Subscription, Transaction
-from kyanite.engine.clock import wall_clock
+from kyanite.engine.api import EngineClosed, EngineError, Scope, Snapshot, Steps, Subscription, Transaction
+from kyanite.engine.clock import SteadyClock, boot_number, wall_clock
 from kyanite.engine.outcome import Done, Failed
 from kyanite.engine.sqlite import database
 from kyanite.engine.sqlite.checkpoint import LOG_BYTES, Checkpointer
 from kyanite.engine.sqlite.group_commit import DEFAULT_LIMITS, GroupCommit, Limits
+from kyanite.engine.sqlite.long_reads import LongReads
 from kyanite.engine.sqlite.notifications import PipeNotifications
 from kyanite.engine.sqlite.reader import Reader
 from kyanite.engine.sqlite.shared_state import SharedState
@@ -53,6 +55,12 @@ class SqliteEngine:
         files.callback(checkpointer.stop)
         self._body_runner = BodyRunner()
         self._reader = Reader(reading, self._shared_state, self._body_runner, self._now)
+        self._long_reads = LongReads(
+            partial(self._connect, folder, vfs, read_only=True, cache_kib=database.LONG_READ_CACHE_KIB),
+            self._shared_state,
+            self._body_runner,
+            self._now,
+        )
         self._writer = GroupCommit(
             writing,
             write_lock,
@@ -71,12 +79,16 @@ class SqliteEngine:
         folder: Path,
         *,
         clock: Clock = wall_clock,
+        ticks: Callable[[], int] | None = None,
+        boot: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
         log_bytes: int = LOG_BYTES,
         vfs: str | None = None,
     ) -> "SqliteEngine":
         """Open the store in this folder, or create one. To be called on the loop that will use it.
 
+        ``ticks`` count since the start of the machine, whose number is ``boot``: with them the clock of the store goes
+        on when ``clock`` steps back. Without, the store only never has an instant twice.
         ``limits`` bound a batch of writes, ``log_bytes`` the log; ``vfs`` names another file system layer for
         SQLite, with which tests record or corrupt what it writes.
         """
@@ -84,13 +96,31 @@ class SqliteEngine:
         with ExitStack() as files:
             try:
                 engine = cls(folder, clock, limits, log_bytes, vfs, files)
+                if ticks is not None:
+                    engine._steady(ticks, boot_number() if boot is None else boot)
             except apsw.Error as error:
                 raise EngineError(f"SQLite: {error}") from error
             engine._files = files.pop_all()
         return engine
 
-    def _connect(self, folder: Path, vfs: str | None, *, read_only: bool = False) -> apsw.Connection:
-        connection = database.connect(folder, read_only=read_only, vfs=vfs)
+    def _steady(self, ticks: Callable[[], int], boot: int) -> None:
+        """Go on by the steady clock of the store. The first process since the start of the machine begins it."""
+        shared_state = self._shared_state
+        clock = SteadyClock(self._clock, ticks, shared_state)
+        if boot == 0 or shared_state.boot != boot or clock() < shared_state.last_instant:
+            clock.begin(shared_state.last_instant)
+            shared_state.boot = boot
+        self._clock = self._writer.clock = clock
+
+    def _connect(
+        self,
+        folder: Path,
+        vfs: str | None,
+        *,
+        read_only: bool = False,
+        cache_kib: int = database.CACHE_KIB,
+    ) -> apsw.Connection:
+        connection = database.connect(folder, read_only=read_only, vfs=vfs, cache_kib=cache_kib)
         self._files.callback(self._close_connection, connection)
         return connection
 
@@ -111,6 +141,10 @@ class SqliteEngine:
         except Exception as error:
             return Failed(error)
 
+    def read_in_steps(self, body: Callable[[Snapshot], Steps[T]]) -> Awaitable[T]:
+        self._body_runner.check_outside_bodies()
+        return self._long_reads.read(body)
+
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
         return self._writer.submit(body, durable)
 
@@ -126,6 +160,7 @@ class SqliteEngine:
         await self._writer.close()
         self._notifications.close()
         self._reader.end()
+        self._long_reads.close()
         await asyncio.to_thread(self._files.close)
 
     def _now(self) -> Instant:

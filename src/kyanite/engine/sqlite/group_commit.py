@@ -53,7 +53,7 @@ class Limits:
 
     bodies: int = 512
     size_bytes: int = 4 * 1024 * 1024
-    seconds: float = 0.008
+    seconds: float = 0.004
     waiting: int = 20_000
 
 
@@ -96,7 +96,7 @@ class GroupCommit:
         self._write_lock = write_lock
         self._shared_state = shared_state
         self._body_runner = body_runner
-        self._clock = clock
+        self.clock = clock
         self._notify = notify
         self._limits = limits
         self.commits = Commits()
@@ -161,7 +161,7 @@ class GroupCommit:
             self._committed(batch, _Next.NOTHING)
 
     def _new_batch(self) -> Batch:
-        return Batch(self._rows, self._body_runner, self._clock, self._shared_state.last_instant)
+        return Batch(self._rows, self._body_runner, self.clock, self._shared_state.last_instant)
 
     def _run_bodies(self, batch: Batch) -> None:
         queue = self._queues[self._durable]

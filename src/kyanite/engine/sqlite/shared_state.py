@@ -11,6 +11,9 @@ the lock leaves its id here, although the kernel has freed the lock.
 *subscriptions*: changes whenever a process gets its first subscriber or closes.
 *commits*: incremented before and after every commit. While it is odd, a commit is in flight (or its process died),
 and the committed state may change at any moment. While it is even and the same, the state does not change.
+*clock_base*: the instant at which the machine started, by the clock of the store, and *boot*, a number for that start.
+These two stay when the store is opened anew.
+*is_log_long*: the log has to be copied at a moment without long reads, so no process begins one.
 """
 
 import mmap
@@ -24,7 +27,9 @@ _FILE = "board"
 """Its name in existing stores."""
 
 _PAGE_BYTES = 4096
-_LAST_INSTANT, _FAILED, _WRITER, _WRITER_SINCE, _SUBSCRIPTIONS, _COMMITS = range(6)
+_LAST_INSTANT, _FAILED, _WRITER, _WRITER_SINCE, _SUBSCRIPTIONS, _COMMITS, _CLOCK_BASE, _BOOT, _LOG_LONG = (
+    range(9)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class SharedState:
         self._words = memoryview(self._map).cast("Q")
 
     def reset(self, last_instant: Instant) -> None:
-        for word in (_FAILED, _WRITER, _WRITER_SINCE):
+        for word in (_FAILED, _WRITER, _WRITER_SINCE, _LOG_LONG):
             self._words[word] = 0
         self._words[_LAST_INSTANT] = last_instant
 
@@ -95,6 +100,30 @@ class SharedState:
 
     def end_commit(self) -> None:
         self._words[_COMMITS] += 1
+
+    @property
+    def is_log_long(self) -> bool:
+        return self._words[_LOG_LONG] != 0
+
+    @is_log_long.setter
+    def is_log_long(self, is_long: bool) -> None:
+        self._words[_LOG_LONG] = is_long
+
+    @property
+    def clock_base(self) -> int:
+        return self._words[_CLOCK_BASE]
+
+    @clock_base.setter
+    def clock_base(self, instant: int) -> None:
+        self._words[_CLOCK_BASE] = instant
+
+    @property
+    def boot(self) -> int:
+        return self._words[_BOOT]
+
+    @boot.setter
+    def boot(self, number: int) -> None:
+        self._words[_BOOT] = number
 
     def close(self) -> None:
         self._words.release()

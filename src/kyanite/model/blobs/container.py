@@ -5,12 +5,14 @@ and maintenance purges the blobs. So a container of any size is deleted by one t
 immediately.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
 
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
 from kyanite.model import keys
 from kyanite.model.lease import LeaseRequest, Outcome, act
 from kyanite.model.named import AtInstant, NamedKey, finder, loader
@@ -165,8 +167,8 @@ def list_containers(
 ) -> Awaitable[Page[ContainerRecord]]:
     """The containers of an account in the order of their names, from ``first`` on."""
 
-    def body(snap: Snapshot) -> Page[ContainerRecord]:
+    def body(snap: Snapshot) -> Steps[Page[ContainerRecord]]:
         base = keys.containers(account)
         return page_by_name(snap, base, decode_container, prefix=prefix, first=first, limit=limit)
 
-    return engine.read(body)
+    return engine.read_in_steps(body)

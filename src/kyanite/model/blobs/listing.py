@@ -4,21 +4,33 @@ A page is one snapshot of the store. The next page begins at a name and not at a
 created nor deleted between two pages is listed exactly once. A folder is skipped by a seek, however many blobs it has.
 """
 
-from collections.abc import Awaitable
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
 
-from kyanite.engine.api import Engine, Snapshot
+from kyanite.engine.api import STEP_ROWS, Engine, Snapshot, Steps
 from kyanite.model import keys
 from kyanite.model.blobs import container, rows
 from kyanite.model.blobs.container import ContainerKey
-from kyanite.model.blobs.rows import BASE_BLOB, STAGING_AREA, BlobRecord, NameRange, decode_blob
+from kyanite.model.blobs.rows import BASE_BLOB, NAME_AT, STAGING_AREA, BlobRecord, NameRange, decode_blob
+from kyanite.model.page import Decoded, collected
 from kyanite.values import Instant
 
 ROWS_MAX = 20_000
 """A page with snapshots or uncommitted blobs ends after reading this many rows: some of them may not be listed."""
+
+
+_MERGED_PER_STEP = 200
+"""Rows of a merged listing cost more than those of a plain one."""
+
+_SEEK_COST = 4
+"""What a seek costs, in rows."""
+
+_FOLDER = -1
 
 
 class BlobItem(msgspec.Struct, frozen=True, gc=False):
@@ -42,7 +54,7 @@ BEGINNING = BlobPageStart("")
 
 @dataclass(frozen=True, slots=True)
 class BlobPage:
-    items: list[BlobItem]
+    items: Sequence[BlobItem]
     next_start: BlobPageStart | None
     """Where the next page begins, or None when this was the last."""
     at: Instant
@@ -62,15 +74,15 @@ class BlobListing:
 
 
 def list_blobs(engine: Engine, key: ContainerKey, request: BlobListing) -> Awaitable[BlobPage]:
-    def body(snap: Snapshot) -> BlobPage:
+    def body(snap: Snapshot) -> Steps[BlobPage]:
         container_id = container.load(snap, key).id
         if request.snapshots or request.uncommitted:
-            return _merged(snap, container_id, request)
+            return (yield from _merged(snap, container_id, request))
         if request.delimiter:
-            return _by_delimiter(snap, container_id, request)
-        return _flat(snap, container_id, request)
+            return (yield from _by_delimiter(snap, container_id, request))
+        return (yield from _flat(snap, container_id, request))
 
-    return engine.read(body)
+    return engine.read_in_steps(body)
 
 
 def _names(request: BlobListing, first: bytes) -> NameRange:
@@ -81,46 +93,58 @@ def _names(request: BlobListing, first: bytes) -> NameRange:
     return NameRange(max(prefix, first), end)
 
 
-def _flat(snap: Snapshot, container_id: int, request: BlobListing) -> BlobPage:
+def _flat(snap: Snapshot, container_id: int, request: BlobListing) -> Steps[BlobPage]:
     names = _names(request, request.first.name.encode())
-    found = rows.scan_blobs(snap, container_id, names, limit=request.limit + 1)
-    next_start = BlobPageStart(found.pop()[0].decode()) if len(found) > request.limit else None
-    return BlobPage(
-        [BlobItem(name.decode(), decode_blob(value)) for name, value in found], next_start, snap.now
-    )
+    scan = rows.scan_blobs(snap, container_id, names, limit=request.limit + 1)
+    found = yield from collected(scan)
+    next_start = BlobPageStart(found.pop()[0][NAME_AT:].decode()) if len(found) > request.limit else None
+    return BlobPage(Decoded(found, _blobs), next_start, snap.now)
 
 
-def _by_delimiter(snap: Snapshot, container_id: int, request: BlobListing) -> BlobPage:
+def _blobs(found: Sequence[tuple[bytes, bytes]]) -> list[BlobItem]:
+    return [BlobItem(key[NAME_AT:].decode(), decode_blob(value)) for key, value in found]
+
+
+_Listed = tuple[bytes, int, bytes]
+"""A name, what it is (``ListedRow.order`` or ``_FOLDER``), and the stored value."""
+
+
+def _by_delimiter(snap: Snapshot, container_id: int, request: BlobListing) -> Steps[BlobPage]:
     """Folders and the blobs beside them. After a folder only one row is read: the next may be in a folder too."""
     start, end = _names(request, request.first.name.encode())
     inside, delimiter = len(request.prefix.encode()), request.delimiter.encode()
-    items: list[BlobItem] = []
-    wanted = 1
+    listed: list[_Listed] = []
+    wanted, cost = 1, 0
     while not end or start < end:
-        found = rows.scan_blobs(snap, container_id, NameRange(start, end), limit=wanted)
-        for name, value in found:
-            if len(items) == request.limit:
-                return BlobPage(items, BlobPageStart(name.decode()), snap.now)
+        found = list(rows.scan_blobs(snap, container_id, NameRange(start, end), limit=wanted))
+        cost += _SEEK_COST + len(found)
+        if cost >= STEP_ROWS:
+            cost = 0
+            yield
+        for key, value in found:
+            name = key[NAME_AT:]
+            if len(listed) == request.limit:
+                return BlobPage(Decoded(listed, _items), BlobPageStart(name.decode()), snap.now)
             cut = name.find(delimiter, inside)
             if cut >= 0:
                 folder = name[: cut + len(delimiter)]
-                items.append(BlobItem(folder.decode(), None))
+                listed.append((folder, _FOLDER, b""))
                 start, wanted = keys.after(folder), 1
                 break
-            items.append(BlobItem(name.decode(), decode_blob(value)))
+            listed.append((name, BASE_BLOB, value))
         else:
             if len(found) < wanted:
                 break
-            start, wanted = found[-1][0] + b"\0", min(wanted * 8, 1000)
-    return BlobPage(items, None, snap.now)
+            start, wanted = found[-1][0][NAME_AT:] + b"\0", min(wanted * 8, STEP_ROWS)
+    return BlobPage(Decoded(listed, _items), None, snap.now)
 
 
-def _merged(snap: Snapshot, container_id: int, request: BlobListing) -> BlobPage:
+def _merged(snap: Snapshot, container_id: int, request: BlobListing) -> Steps[BlobPage]:
     """Base blobs with snapshots, uncommitted blobs or both, in one order. Each counts as one item of the page."""
     delimiter, inside = request.delimiter.encode(), len(request.prefix.encode())
     first, order = request.first.name.encode(), request.first.order
-    items: list[BlobItem] = []
-    rows_left = ROWS_MAX
+    listed: list[_Listed] = []
+    rows_read = 0
     while True:
         names = _names(request, first)
         for row in rows.scan_listed(
@@ -131,23 +155,32 @@ def _merged(snap: Snapshot, container_id: int, request: BlobListing) -> BlobPage
             snapshots=request.snapshots,
             uncommitted=request.uncommitted,
         ):
-            rows_left -= 1
-            if rows_left == 0 or (row.value is not None and len(items) == request.limit):
-                return BlobPage(items, BlobPageStart(row.name.decode(), row.order), snap.now)
+            rows_read += 1
+            if rows_read % _MERGED_PER_STEP == 0:
+                yield
+            if rows_read == ROWS_MAX or (row.value is not None and len(listed) == request.limit):
+                next_start = BlobPageStart(row.name.decode(), row.order)
+                return BlobPage(Decoded(listed, _items), next_start, snap.now)
             if row.value is None:
                 continue
             cut = row.name.find(delimiter, inside) if delimiter else -1
             if cut >= 0:
                 folder = row.name[: cut + len(delimiter)]
-                items.append(BlobItem(folder.decode(), None))
+                listed.append((folder, _FOLDER, b""))
                 first, order = keys.after(folder), 0
                 break
-            items.append(_item(row.name.decode(), row.order, row.value))
+            listed.append((row.name, row.order, row.value))
         else:
-            return BlobPage(items, None, snap.now)
+            return BlobPage(Decoded(listed, _items), None, snap.now)
+
+
+def _items(listed: Sequence[_Listed]) -> list[BlobItem]:
+    return [_item(name.decode(), order, value) for name, order, value in listed]
 
 
 def _item(name: str, order: int, value: bytes) -> BlobItem:
+    if order == _FOLDER:
+        return BlobItem(name, None)
     if order == STAGING_AREA:
         return BlobItem(name, None, is_uncommitted=True)
     return BlobItem(name, decode_blob(value), None if order == BASE_BLOB else Instant(order))

@@ -1,11 +1,13 @@
 """Page blobs: pages of 512 bytes, written and cleared at any offset, and a sequence number that clients set."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model.blobs import rows
 from kyanite.model.blobs.blob import AccessConditions, load_for_read, load_for_write, scope_of
@@ -111,7 +113,7 @@ def page_ranges(
 ) -> Awaitable[PageRanges]:
     """Which pages hold data, from byte ``first`` to byte ``last``; or which have changed ``since`` a snapshot."""
 
-    def body(snap: Snapshot) -> PageRanges:
+    def body(snap: Snapshot) -> Steps[PageRanges]:
         record = load_for_read(snap, blob, access_conditions)
         if record.kind != PAGE_BLOB:
             raise Refused(Reason.INVALID_BLOB_TYPE)
@@ -119,11 +121,13 @@ def page_ranges(
             raise Refused(Reason.INVALID_RANGE, TotalLength(record.length))
         end = record.length if last is None else min(last + 1, record.length)
         if since is None:
-            return PageRanges(record, ranges.data_ranges(snap, record.content, first, end, limit=limit))
+            page = yield from ranges.data_ranges(snap, record.content, first, end, limit=limit)
+            return PageRanges(record, page)
         versions = [*_load_history(snap, blob, since), record.content]
-        return PageRanges(record, ranges.changed_ranges(snap, versions, first, end, limit=limit))
+        page = yield from ranges.changed_ranges(snap, versions, first, end, limit=limit)
+        return PageRanges(record, page)
 
-    return engine.read(body)
+    return engine.read_in_steps(body)
 
 
 def _load_history(snap: Snapshot, blob: BlobKey, since: Instant) -> list[Content]:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from kyanite.engine.api import Engine, Transaction
+from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model.blobs import rows
 from kyanite.model.blobs.blob import AccessConditions, check_online, scope_of
@@ -76,7 +76,7 @@ def put(
 
 
 def prepare(
-    tx: Transaction,
+    tx: Snapshot,
     blob: BlobKey,
     access_conditions: AccessConditions,
     *,

@@ -35,7 +35,7 @@ SNAPSHOTS_INLINE_MAX = 64
 STAGING_LIFETIME_SECONDS = 7 * 24 * 3600
 """How long a staging area lives after its last block."""
 
-_NAME_AT = len(keys.blobs(0))
+NAME_AT = len(keys.blobs(0))
 """Where in a key of a base blob, a snapshot or a staging area the name begins."""
 _INSTANT_BYTES = 8
 
@@ -158,6 +158,13 @@ def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
     return StoredName(container_id, blob.name, key, record, staging_key, head)
 
 
+def reload(snap: Snapshot, name: StoredName) -> StoredName:
+    """What is stored now under the same keys."""
+    stored, head = snap.get_many((name.key, name.staging_key))
+    record = None if stored is None else decode_blob(stored)
+    return StoredName(name.container_id, name.name, name.key, record, name.staging_key, head)
+
+
 def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_content: bool = True) -> None:
     """Write a new blob in place of what is stored under the name, and abandon the staging area.
 
@@ -267,10 +274,9 @@ _MARK = -1
 
 def scan_blobs(
     snap: Snapshot, container_id: int, names: NameRange, *, limit: int
-) -> list[tuple[bytes, bytes]]:
-    """Names and encoded records of base blobs."""
-    found = snap.scan(*_bounds(keys.blobs(container_id), names), limit=limit)
-    return [(key[_NAME_AT:], value) for key, value in found]
+) -> Iterator[tuple[bytes, bytes]]:
+    """Keys, in which the name begins at ``NAME_AT``, and encoded records of base blobs."""
+    return snap.scan(*_bounds(keys.blobs(container_id), names), limit=limit)
 
 
 def scan_listed(
@@ -313,7 +319,7 @@ _Scan = Iterator[tuple[bytes, int, bytes]]
 
 def _scan(snap: Snapshot, prefix: bytes, names: NameRange, order: int) -> _Scan:
     for key, value in snap.scan(*_bounds(prefix, names)):
-        yield key[_NAME_AT:], order, value
+        yield key[NAME_AT:], order, value
 
 
 def _scan_snapshots(snap: Snapshot, container_id: int, names: NameRange, order: int) -> _Scan:
@@ -322,7 +328,7 @@ def _scan_snapshots(snap: Snapshot, container_id: int, names: NameRange, order: 
         start += b"\0" + order.to_bytes(_INSTANT_BYTES, "big")
     for key, value in snap.scan(start, end):
         instant = int.from_bytes(key[-_INSTANT_BYTES:], "big")
-        yield key[_NAME_AT : -_INSTANT_BYTES - 1], instant, value
+        yield key[NAME_AT : -_INSTANT_BYTES - 1], instant, value
 
 
 def _bounds(prefix: bytes, names: NameRange) -> tuple[bytes, bytes]:

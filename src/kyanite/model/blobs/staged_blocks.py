@@ -4,13 +4,13 @@ The blocks of a blob are in a staging area with an id of its own; its head is in
 small write however many blocks it has, and maintenance purges the blocks. An area expires a week after its last block.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model import keys
 from kyanite.model.blobs import rows
@@ -18,6 +18,7 @@ from kyanite.model.blobs.blob import scope_of
 from kyanite.model.blobs.rows import BLOCK_BLOB, BlobKey, BlobRecord, Staging
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
+from kyanite.model.page import collected
 from kyanite.model.records import encode
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE
@@ -25,6 +26,9 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import LeaseId
 
 MAX_STAGED_BLOCKS = 100_000
+_ID_AT = len(keys.staged_blocks(0))
+_INTERVALS_DROPPED_MAX = 400
+"""By one step of a purge. A large block has dozens of intervals."""
 
 
 class StagedBlock(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -73,13 +77,23 @@ def _check_base(tx: Transaction, base: BlobRecord | None, lease_id: LeaseId | No
     leases.check_write(NO_LEASE if base is None else base.lease, lease_id, tx.now)
 
 
-def blocks_of(snap: Snapshot, staging: Staging | None) -> Iterator[tuple[bytes, StagedBlock]]:
-    """The staged blocks by their ids."""
-    if staging is None:
-        return
+def collect(snap: Snapshot, staging: Staging) -> Steps[list[tuple[bytes, bytes]]]:
+    """The rows of all staged blocks, in the order of their ids."""
     prefix = keys.staged_blocks(staging.id)
-    for key, value in snap.scan(prefix, keys.after(prefix)):
-        yield key[len(prefix) :], decode_block(value)
+    return collected(snap.scan(prefix, keys.after(prefix), limit=MAX_STAGED_BLOCKS))
+
+
+def id_in(key: bytes) -> bytes:
+    """The id of the block, in the key of its row."""
+    return key[_ID_AT:]
+
+
+def load(snap: Snapshot, staging: Staging, ids: Sequence[bytes]) -> dict[bytes, StagedBlock]:
+    """Those of these blocks that are staged."""
+    found = snap.get_many([keys.staged_block(staging.id, block_id) for block_id in ids])
+    return {
+        block_id: decode_block(value) for block_id, value in zip(ids, found, strict=True) if value is not None
+    }
 
 
 def remove(tx: Transaction, staging: Staging | None, ids: Iterable[bytes]) -> dict[bytes, StagedBlock]:
@@ -100,7 +114,12 @@ def purge(tx: Transaction, staging_id: int, *, limit: int) -> bool:
     """Delete some blocks of an abandoned staging area. False when there were none."""
     prefix = keys.staged_blocks(staging_id)
     some = list(tx.scan(prefix, keys.after(prefix), limit=limit))
+    dropped = 0
     for key, value in some:
-        content.drop(tx, decode_block(value).content)
+        block = decode_block(value).content
+        dropped += len(block.intervals)
+        if dropped > _INTERVALS_DROPPED_MAX and dropped > len(block.intervals):
+            break
+        content.drop(tx, block)
         tx.delete(key)
     return bool(some)

@@ -16,6 +16,8 @@ from kyanite.model.content.intervals import ENDLESS, Interval
 from kyanite.model.content.layers import Head
 from kyanite.model.content.references import Source
 
+_REWRITTEN_ROWS_MAX = 16
+
 
 class Block(NamedTuple):
     tag: bytes
@@ -43,12 +45,13 @@ def compose(tx: Transaction, old: Content, staged: Iterable[Content], blocks: Se
 
     The old content and all staged ones are dropped, whether their blocks are in the list or not.
     """
-    intervals = list(_laid_out(blocks))
+    intervals = list(laid_out(blocks))
     differences = references.count({}, intervals, 1)
     for content in staged:
         references.count(differences, short_list(tx, content), -1)
-    if old.layer and _is_own(layers.load(tx, old.layer)):
-        composed = _rewrite(tx, old.layer, intervals, differences)
+    rewritten = _rewrite(tx, old.layer, intervals, differences) if old.layer else None
+    if rewritten is not None:
+        composed = rewritten
     else:
         if old.layer:
             drop(tx, old)
@@ -66,16 +69,21 @@ def _is_own(head: Head) -> bool:
 
 def _rewrite(
     tx: Transaction, layer_id: int, intervals: Sequence[Interval], differences: dict[Source, int]
-) -> Content:
-    loaded = list(interval_rows.scan(tx, layer_id))
+) -> Content | None:
+    """Write the intervals in place of those of the layer, if nothing else needs it and it is short."""
+    if not _is_own(layers.load(tx, layer_id)):
+        return None
+    loaded = list(interval_rows.scan(tx, layer_id, limit=_REWRITTEN_ROWS_MAX + 1))
+    if len(loaded) > _REWRITTEN_ROWS_MAX:
+        return None
     for row in loaded:
         references.count(differences, row.intervals, -1)
     interval_rows.store(tx, layer_id, loaded, intervals, fill=True)
     return Content(layer=layer_id)
 
 
-def _laid_out(blocks: Iterable[Block]) -> Iterator[Interval]:
-    offset = 0
+def laid_out(blocks: Iterable[Block], offset: int = 0) -> Iterator[Interval]:
+    """The intervals of the blocks, one after the other from this offset on."""
     for block in blocks:
         tag = block.tag
         for interval in block.intervals:

@@ -52,9 +52,9 @@ SHORT_MAX = 4
 _SPLICE_ROWS_MAX = 8
 """A splice that overlaps more rows than this goes into a new layer, and compaction does the rest."""
 
-_PLAN_PARTS = 4096
-_PLAN_INLINE_BYTES = 4 * 1024 * 1024
-_PLAN_INTERVALS = 16_384
+_PLAN_PARTS = 300
+_PLAN_INLINE_BYTES = 1024 * 1024
+_PLAN_INTERVALS = 1_000
 """A plan ends after this many intervals, holes included."""
 
 

@@ -88,6 +88,11 @@ def create(tx: Transaction, layer: int, intervals: Sequence[Interval]) -> None:
     interval_rows.store(tx, layer, [], intervals, fill=True)
 
 
+def extend(tx: Transaction, layer: int, intervals: Sequence[Interval]) -> None:
+    """Add intervals behind those that the layer has, in rows of their own. Their references are counted already."""
+    interval_rows.store(tx, layer, [], intervals, fill=True)
+
+
 def put_on_top(tx: Transaction, below: int, layer: int) -> Head:
     """Put a new, empty layer on another one, for the record that referred to that one."""
     lower = load(tx, below)

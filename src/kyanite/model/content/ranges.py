@@ -1,8 +1,8 @@
 """Which parts of a content hold data, and which have changed between versions of a content.
 
 Get Page Ranges and List Ranges are answered from here, a page at a time: each function returns at most ``limit`` ranges
-and the offset at which the next page begins, or None. A page also ends after reading very many intervals, so the first
-range of the next page may touch the last of this one.
+and the offset at which the next page begins, or None. A page is read in steps. It also ends after reading very many
+intervals, so the first range of the next page may touch the last of this one.
 
 With a ``block``, ranges consist of whole blocks of that size, except at the ends of the requested range: a block in
 which any byte holds data is data, and a block in which any byte has changed has changed.
@@ -13,12 +13,17 @@ from heapq import merge
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from kyanite.engine.api import Snapshot
+from kyanite.engine.api import Snapshot, Steps
 from kyanite.model.content.content import Content, covered
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layer_view import LayerView, layers
 
 _INTERVALS_MAX = 20_000
+_COST_PER_STEP = 300
+_INTERVALS_TOGETHER = 100
+_LAYERS_PER_STEP = 200
+_VERSION_COST = 2
+"""What one of several versions costs, in intervals of a single one."""
 
 
 class Range(NamedTuple):
@@ -45,24 +50,26 @@ class _Compared(NamedTuple):
 
 def data_ranges(
     snapshot: Snapshot, content: Content, start: int, end: int, *, limit: int, block: int = 1
-) -> RangePage:
+) -> Steps[RangePage]:
     """Where there is data."""
     intervals = covered(snapshot, content, _floor(start, block), _ceiling(end, block))
     parts = (_Compared(each.offset, each.end, each.is_hole, not each.is_hole) for each in intervals)
-    return _page(_clipped(_by_blocks(parts, block), start, end), limit)
+    return _page(_clipped(_by_blocks(parts, block), start, end), limit, cost=1)
 
 
 def changed_ranges(
     snapshot: Snapshot, versions: Sequence[Content], start: int, end: int, *, limit: int, block: int = 1
-) -> RangePage:
+) -> Steps[RangePage]:
     """What was written or cleared between the first and the last of these versions, the oldest first.
 
     A write counts as a change even if it wrote the same bytes. So does data that was written and cleared again, if a
     version in between has it. A layer that all versions share is not read.
     """
-    suspects = _suspects(snapshot, versions, _floor(start, block), _ceiling(end, block), block)
+    common = yield from _common_layer(snapshot, versions)
+    suspects = _suspects(snapshot, versions, common, _floor(start, block), _ceiling(end, block), block)
     compared = chain.from_iterable(_compare(snapshot, versions, first, last) for first, last in suspects)
-    return _page(_clipped(_by_blocks(compared, block), start, end), limit)
+    parts = _clipped(_by_blocks(compared, block), start, end)
+    return (yield from _page(parts, limit, cost=_VERSION_COST * len(versions)))
 
 
 def _floor(offset: int, block: int) -> int:
@@ -102,12 +109,15 @@ def _clipped(parts: Iterable[_Compared], start: int, end: int) -> Iterator[_Comp
             yield each._replace(start=max(each.start, start), end=min(each.end, end))
 
 
-def _page(parts: Iterable[_Compared], limit: int) -> RangePage:
-    """Join parts of one kind that touch."""
+def _page(parts: Iterable[_Compared], limit: int, *, cost: int) -> Steps[RangePage]:
+    """Join parts of one kind that touch. Each part has this cost."""
     ranges: list[Range] = []
+    per_step = max(_COST_PER_STEP // cost, 1)
     for count, (start, end, is_clear, is_found) in enumerate(parts):
         if count >= _INTERVALS_MAX:
             return RangePage(ranges, start)
+        if count % per_step == per_step - 1:
+            yield
         if not is_found:
             continue
         last = ranges[-1] if ranges else None
@@ -121,31 +131,44 @@ def _page(parts: Iterable[_Compared], limit: int) -> RangePage:
 
 
 def _suspects(
-    snapshot: Snapshot, versions: Sequence[Content], start: int, end: int, block: int
+    snapshot: Snapshot, versions: Sequence[Content], common: int, start: int, end: int, block: int
 ) -> Iterator[tuple[int, int]]:
-    """The parts of the range in which versions may differ: those covered by layers above the common one."""
-    common = _common_layer(snapshot, versions)
+    """The parts of the range in which versions may differ: those covered by layers above the common one.
+
+    Long ones come in several parts, because the intervals that they consist of have to be read first.
+    """
     if not common:
         yield start, end
         return
     tops = [content.layer for content in versions if content.layer != common]
     views = [LayerView(snapshot, top, until=common).intervals(start, end) for top in tops]
     covered_from = covered_to = start
-    for interval in merge(*views, key=lambda interval: interval.offset):
+    intervals = merge(*views, key=lambda interval: interval.offset)
+    for count, interval in enumerate(intervals, 1):
         offset = _floor(interval.offset, block)
         if offset > covered_to:
             if covered_to > covered_from:
                 yield covered_from, covered_to
             covered_from = offset
         covered_to = max(covered_to, _ceiling(interval.end, block))
+        if count % _INTERVALS_TOGETHER == 0:
+            yield covered_from, covered_to
+            covered_from = covered_to
     if covered_to > covered_from:
         yield covered_from, covered_to
 
 
-def _common_layer(snapshot: Snapshot, versions: Sequence[Content]) -> int:
+def _common_layer(snapshot: Snapshot, versions: Sequence[Content]) -> Steps[int]:
     """The highest layer that is part of every version; 0 when there is none."""
     *others, last = versions
-    shared = [set(layers(snapshot, content.layer)) for content in others]
+    shared: list[set[int]] = []
+    loaded = 0
+    for content in others:
+        shared.append(set(layers(snapshot, content.layer)))
+        loaded += len(shared[-1])
+        if loaded >= _LAYERS_PER_STEP:
+            loaded = 0
+            yield
     return next((each for each in layers(snapshot, last.layer) if all(each in found for found in shared)), 0)
 
 

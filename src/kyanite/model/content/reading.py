@@ -8,6 +8,10 @@ written in place, so two snapshots of it may differ. Such a reader opens the con
 transaction that reads the record and counts the reader as one more record of the layer, so that the next write goes
 into a new layer on top. The transaction needs no sync, because a pinned read ends with its process. Maintenance
 releases the pinned reads of dead processes.
+
+A pin keeps the space of everything that is deleted after it. So a reader that takes long replaces it by a *slow
+read*: a row with the extents of its plan, which garbage collection leaves alone. A pinned read needs neither, because
+its extents are referred to.
 """
 
 from __future__ import annotations
@@ -23,7 +27,10 @@ from kyanite.model import keys
 from kyanite.model.content import layers
 from kyanite.model.content.content import Content, PlanPart, ReadPlan, read_plan
 from kyanite.rules.refusals import Reason, Refused, TotalLength
+from kyanite.slices import next_slice
 from kyanite.values import Instant
+
+_PARTS_PER_SLICE = 100
 
 
 class Readable(Protocol):
@@ -89,7 +96,18 @@ def release_pinned(engine: Engine, owner: bytes, number: int) -> Awaitable[None]
 def pin_content(tx: Transaction, content: Content, owner: bytes, number: int) -> None:
     if content.layer:
         layers.share(tx, content.layer)
-        tx.put(keys.pinned_read(owner, number), _encode(content.layer))
+        keep_pin(tx, owner, number, content.layer)
+
+
+def keep_pin(tx: Transaction, owner: bytes, number: int, layer: int) -> None:
+    """Make a reference to the layer, which is counted already, one of a pinned read."""
+    tx.put(keys.pinned_read(owner, number), _encode(layer))
+
+
+def forget_pin(tx: Transaction, owner: bytes, number: int) -> None:
+    """The reference of a pinned read now belongs to a record."""
+    assert tx.get(keys.pinned_read(owner, number)) is not None, "A layer has lost its pinned read."
+    tx.delete(keys.pinned_read(owner, number))
 
 
 def release_content(tx: Transaction, owner: bytes, number: int) -> None:
@@ -100,13 +118,47 @@ def release_content(tx: Transaction, owner: bytes, number: int) -> None:
         tx.delete(keys.pinned_read(owner, number))
 
 
+class KeptExtent(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Stored: fields are only ever added at the end."""
+
+    segment: bytes
+    start: int
+    length: int
+
+
+def keep_extents(tx: Transaction, owner: bytes, number: int, extents: list[KeptExtent]) -> None:
+    """Keep the bytes of these extents for a slow read of this process, which may then release its pin.
+
+    A pin keeps everything that was readable when it was made: a reader that takes long should not have one. Needs no
+    sync, because a slow read ends with its process.
+    """
+    tx.put(keys.slow_read(owner, number), _encode(extents))
+
+
+def forget_extents(tx: Transaction, owner: bytes, number: int) -> None:
+    """The slow read has ended."""
+    tx.delete(keys.slow_read(owner, number))
+
+
+def kept_extents(snap: Snapshot, start: bytes, *, limit: int) -> tuple[set[KeptExtent], bytes]:
+    """The extents that some slow reads keep, from a key on, and where the next ones begin; b"" after the last."""
+    rows = list(snap.scan(start or keys.SLOW_READS, keys.after(keys.SLOW_READS), limit=limit))
+    kept = {extent for _, value in rows for extent in _decode_extents(value)}
+    return kept, rows[-1][0] + b"\0" if len(rows) == limit else b""
+
+
 async def planned_parts(
     engine: Engine, content: Content, plan: ReadPlan, end: int
 ) -> AsyncIterator[PlanPart]:
-    """The parts of a plan and of those that follow it up to ``end``. If any follow, the content is pinned."""
+    """The parts of a plan and of those that follow it up to ``end``. If any follow, the content is pinned.
+
+    Others are served after some parts, because a client that reads fast never has to be waited for.
+    """
     while True:
-        for part in plan.parts:
+        for count, part in enumerate(plan.parts, 1):
             yield part
+            if count % _PARTS_PER_SLICE == 0:
+                await next_slice()
         at = plan.end
         if at >= end:
             return
@@ -114,4 +166,5 @@ async def planned_parts(
 
 
 _encode = msgspec.msgpack.Encoder().encode
+_decode_extents: Callable[[bytes], list[KeptExtent]] = msgspec.msgpack.Decoder(list[KeptExtent]).decode
 _decode: Callable[[bytes], int] = msgspec.msgpack.Decoder(int).decode

@@ -1,6 +1,6 @@
 """Deleted shares that can still be restored, by their name and the instant of their deletion."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import msgspec
 from msgspec.structs import replace
@@ -58,7 +58,7 @@ def restore(engine: Engine, key: ShareKey, deleted_at: Instant) -> Awaitable[Sha
 
 def retired(
     snap: Snapshot, account: str, prefix: str, first: str, deleted_from: Instant, limit: int
-) -> list[tuple[str, RetiredShare]]:
+) -> Iterator[tuple[str, RetiredShare]]:
     """So many deleted shares by name, and of one name the oldest first, those that have expired included.
 
     They begin at the name ``first``, with those of this name that were deleted at ``deleted_from`` or later.
@@ -66,10 +66,8 @@ def retired(
     base = keys.retired_shares(account)
     within = base + prefix.encode()
     start = max(within, keys.retired_share(account, first, deleted_from) if first else within)
-    return [
-        (key[len(base) : -_INSTANT_BYTES - 1].decode(), decode(value))
-        for key, value in snap.scan(start, keys.after(within), limit=limit)
-    ]
+    for key, value in snap.scan(start, keys.after(within), limit=limit):
+        yield key[len(base) : -_INSTANT_BYTES - 1].decode(), decode(value)
 
 
 def overdue(snap: Snapshot, start: bytes) -> tuple[list[bytes], bytes]:

@@ -5,15 +5,18 @@ snapshots contain it, at most one for each snapshot.
 """
 
 from bisect import bisect_left
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kyanite.engine.api import Snapshot, Transaction
+from kyanite.engine.api import Snapshot, Steps, Transaction
 from kyanite.model import keys
 from kyanite.model.files.entry import Entry, Former, decode_entry
 from kyanite.model.files.share_snapshots import instants
 from kyanite.model.files.tree import Location
 from kyanite.values import Instant
+
+_ROWS_PER_STEP = 250
 
 
 def leave_location(tx: Transaction, location: Location, entry: Entry) -> Entry:
@@ -28,21 +31,25 @@ def leave_location(tx: Transaction, location: Location, entry: Entry) -> Entry:
     return replace(entry, former=kept, named_at=tx.now)
 
 
-def versions(snap: Snapshot, location: Location, entry: Entry, since: Instant) -> list[Entry]:
+def versions(snap: Snapshot, location: Location, entry: Entry, since: Instant) -> Steps[list[Entry]]:
     """The file as it was at a snapshot, as later snapshots contain it, and as it is now; without the first if it did
     not exist yet."""
     locations = [(each.directory_id, each.folded_name) for each in entry.former if each.until >= since]
-    rows = [
-        row
-        for directory_id, folded_name in dict.fromkeys((*locations, location.of_name.row, location.row))
-        for row in _preserved(snap, location.tree.id, directory_id, folded_name, since)
-        if row.id == entry.id and row.kind == entry.kind and row.written_at < entry.written_at
-    ]
+    rows: list[Entry] = []
+    rows_read = 0
+    for directory_id, folded_name in dict.fromkeys((*locations, location.of_name.row, location.row)):
+        for row in _preserved(snap, location.tree.id, directory_id, folded_name, since):
+            rows_read += 1
+            if row.id == entry.id and row.kind == entry.kind and row.written_at < entry.written_at:
+                rows.append(row)
+            if rows_read % _ROWS_PER_STEP == 0:
+                yield
     return [*sorted(rows, key=lambda row: row.written_at), entry]
 
 
 def _preserved(
     snap: Snapshot, share_id: int, directory_id: int, folded_name: str, since: Instant
-) -> list[Entry]:
+) -> Iterator[Entry]:
     base = keys.preserved_entries_of(share_id, directory_id, folded_name)
-    return [decode_entry(value) for _, value in snap.scan(base + keys.number(since), keys.after(base))]
+    for _, value in snap.scan(base + keys.number(since), keys.after(base)):
+        yield decode_entry(value)

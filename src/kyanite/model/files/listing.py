@@ -5,11 +5,14 @@ and an entry that is neither made nor removed between two pages appears exactly 
 and preserved rows are merged; a page that has read very many rows without being full ends early.
 """
 
-from collections.abc import Awaitable, Iterator
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator, Sequence
+from itertools import islice
 
 import msgspec
 
-from kyanite.engine.api import Engine, Snapshot
+from kyanite.engine.api import Engine, Snapshot, Steps
 from kyanite.model import keys
 from kyanite.model.files import tree as file_tree
 from kyanite.model.files.entry import DIRECTORY, NAME, Entry, decode_entry
@@ -18,6 +21,8 @@ from kyanite.model.files.tree import FilePath, Tree
 from kyanite.values import Instant
 
 _ROWS_MAX = 20_000
+_ROWS_PER_STEP = 250
+_ROWS_AT_ONCE = 500
 _INSTANT_BYTES = 8
 _FIRST = "\x01"
 """Before every name, and behind the empty one that the root has."""
@@ -38,14 +43,16 @@ class DirectoryPage(msgspec.Struct, frozen=True, gc=False):
 
 
 def list_directory(engine: Engine, path: FilePath, request: DirectoryListing) -> Awaitable[DirectoryPage]:
-    def body(snap: Snapshot) -> DirectoryPage:
+    def body(snap: Snapshot) -> Steps[DirectoryPage]:
         location, directory = file_tree.load(snap, path, DIRECTORY)
         tree = location.tree
         if tree.at is None:
-            return _live(snap, tree, directory, request)
-        return DirectoryPage(directory, *entries_at(snap, tree, directory.id, request, tree.at))
+            return (yield from _live(snap, tree, directory, request))
+        return DirectoryPage(
+            directory, *(yield from _at_snapshot(snap, tree, directory.id, request, tree.at))
+        )
 
-    return engine.read(body)
+    return engine.read_in_steps(body)
 
 
 def _bounds(base: bytes, tree: Tree, request: DirectoryListing) -> tuple[bytes, bytes]:
@@ -53,37 +60,66 @@ def _bounds(base: bytes, tree: Tree, request: DirectoryListing) -> tuple[bytes, 
     return max(within, base + (request.first or _FIRST).encode()), keys.after(within)
 
 
-def _live(snap: Snapshot, tree: Tree, directory: Entry, request: DirectoryListing) -> DirectoryPage:
+def _live(snap: Snapshot, tree: Tree, directory: Entry, request: DirectoryListing) -> Steps[DirectoryPage]:
     base = keys.entries(tree.id, directory.id)
-    rows = list(snap.scan(*_bounds(base, tree, request), limit=request.limit + 1))
-    next_name = rows.pop()[0][len(base) :].decode() if len(rows) > request.limit else None
-    if rows:
+    scan = snap.scan(*_bounds(base, tree, request), limit=request.limit + 1)
+    entries: list[Entry] = []
+    left = request.limit
+    while rows := list(islice(scan, min(left, _ROWS_PER_STEP))):
+        left -= len(rows)
         first, last = rows[0][0][len(base) :], rows[-1][0][len(base) :]
         pending = handles.pending_names(snap, tree.id, directory.id, first, last + b"\0")
         if pending:
             rows = [row for row in rows if row[0][len(base) :] not in pending]
-    return DirectoryPage(
-        directory, _followed(snap, tree, [decode_entry(value) for _, value in rows]), next_name
-    )
+        entries += _followed(snap, tree, [decode_entry(value) for _, value in rows])
+        if left:
+            yield
+    following = next(scan, None)
+    next_name = None if following is None else following[0][len(base) :].decode()
+    return DirectoryPage(directory, entries, next_name)
 
 
-def _followed(snap: Snapshot, tree: Tree, rows: list[Entry]) -> list[Entry]:
+def _followed(snap: Snapshot, tree: Tree, rows: Sequence[Entry]) -> list[Entry]:
+    """The files that these rows stand for, where they are names of one."""
     return [file_tree.follow(snap, tree, row) if row.kind == NAME else row for row in rows]
 
 
 def entries_at(
     snap: Snapshot, tree: Tree, directory_id: int, request: DirectoryListing, at: Instant
 ) -> tuple[list[Entry], str | None]:
-    """What was in the directory at a snapshot, and the folded name at which the next page begins, if there is one."""
+    """What was in the directory at a snapshot, and the folded name at which the next page begins, if there is one.
+
+    In one step, hence a short page.
+    """
+    steps = _at_snapshot(snap, tree, directory_id, request, at, rows_max=_ROWS_AT_ONCE)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            result: tuple[list[Entry], str | None] = ended.value
+            return result
+
+
+def _at_snapshot(
+    snap: Snapshot,
+    tree: Tree,
+    directory_id: int,
+    request: DirectoryListing,
+    at: Instant,
+    rows_max: int | None = None,
+) -> Steps[tuple[list[Entry], str | None]]:
     found: list[Entry] = []
     last = b""
+    most = rows_max or _ROWS_MAX
     for rows_read, (name, entry) in enumerate(_candidates(snap, tree, directory_id, request, at)):
-        if name != last and (len(found) == request.limit or rows_read >= _ROWS_MAX):
-            return _followed(snap, tree, found), name.decode()
+        if name != last and (len(found) == request.limit or rows_read >= most):
+            return found, name.decode()
         last = name
         if entry is not None and entry.written_at <= at:
-            found.append(entry)
-    return _followed(snap, tree, found), None
+            found += _followed(snap, tree, [entry])
+        if rows_read % _ROWS_PER_STEP == _ROWS_PER_STEP - 1:
+            yield
+    return found, None
 
 
 Candidate = tuple[bytes, Entry | None]

@@ -1,10 +1,12 @@
 """Which ranges of a file have data, and which have changed since an earlier snapshot of its share."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable
 
 import msgspec
 
-from kyanite.engine.api import Engine, Snapshot
+from kyanite.engine.api import Engine, Snapshot, Steps
 from kyanite.model import keys
 from kyanite.model.content import ranges
 from kyanite.model.files import history, tree
@@ -34,19 +36,20 @@ def list_ranges(
 ) -> Awaitable[FileRanges]:
     """The ranges with data, or those that have changed since an earlier snapshot of the share, in blocks."""
 
-    def body(snap: Snapshot) -> FileRanges:
+    def body(snap: Snapshot) -> Steps[FileRanges]:
         location, entry = load_for_read(snap, path, lease_id, start=first, length=0)
         end = entry.length if last is None else min(last + 1, entry.length)
         if since is None:
-            page = ranges.data_ranges(snap, entry.content, first, end, limit=limit, block=BLOCK)
+            page = yield from ranges.data_ranges(snap, entry.content, first, end, limit=limit, block=BLOCK)
             return FileRanges(entry, page)
         if not through_renames:
             _check_same(snap, path, entry, since)
-        rows = _versions(snap, path, location, entry, since)
+        rows = yield from _versions(snap, path, location, entry, since)
         contents = [row.content for row in rows]
-        return FileRanges(entry, ranges.changed_ranges(snap, contents, first, end, limit=limit, block=BLOCK))
+        page = yield from ranges.changed_ranges(snap, contents, first, end, limit=limit, block=BLOCK)
+        return FileRanges(entry, page)
 
-    return engine.read(body)
+    return engine.read_in_steps(body)
 
 
 def _check_same(snap: Snapshot, path: FilePath, entry: Entry, since: Instant) -> None:
@@ -62,13 +65,13 @@ def _check_same(snap: Snapshot, path: FilePath, entry: Entry, since: Instant) ->
 
 def _versions(
     snap: Snapshot, path: FilePath, location: Location, entry: Entry, since: Instant
-) -> list[Entry]:
+) -> Steps[list[Entry]]:
     """The file as it was at the snapshot, at later ones, and now."""
     if path.share.snapshot is not None and since > path.share.snapshot:
         raise Refused(Reason.PREVIOUS_SNAPSHOT_NEWER)
     if snap.get(keys.share_snapshot(location.tree.id, since)) is None:
         raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
-    rows = history.versions(snap, location, entry, since)
+    rows = yield from history.versions(snap, location, entry, since)
     if rows[0].written_at > since:
         raise Refused(Reason.PREVIOUS_SNAPSHOT_NOT_FOUND)
     return rows

@@ -19,7 +19,7 @@ from kyanite.model.files.tree import Location, Tree
 from kyanite.rules.wildcards import Pattern
 from kyanite.values import Instant
 
-ROWS_MAX = 2048
+ROWS_MAX = 1000
 """That one scan reads: what a loop can do at once without others noticing."""
 _ROWS_MAX_OF_HARD_PATTERNS = 512
 

@@ -3,19 +3,22 @@
 A page is full, or ends early when it has read very many rows: deleted shares that have expired are read and not listed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Iterator
 from heapq import merge
 from typing import NamedTuple
 
 import msgspec
 
-from kyanite.engine.api import Engine, Snapshot
+from kyanite.engine.api import Engine, Snapshot, Steps
 from kyanite.model import keys
 from kyanite.model.files.deleted_shares import RetiredShare, retired
 from kyanite.model.files.share import ShareRecord, decode_share
 from kyanite.model.files.share_snapshots import snapshots
 from kyanite.values import Instant
 
+_ITEMS_PER_STEP = 100
 _ITSELF = 1 << 63
 """The position of the share itself, where its snapshots have their instants: it is listed behind them."""
 
@@ -57,7 +60,7 @@ class SharePage(msgspec.Struct, frozen=True, gc=False):
 
 
 def list_shares(engine: Engine, account: str, request: ShareListing) -> Awaitable[SharePage]:
-    def body(snap: Snapshot) -> SharePage:
+    def body(snap: Snapshot) -> Steps[SharePage]:
         streams = [_live(snap, account, request)]
         if request.deleted:
             streams.append(_deleted(snap, account, request))
@@ -67,9 +70,11 @@ def list_shares(engine: Engine, account: str, request: ShareListing) -> Awaitabl
                 return SharePage(items, item.position, snap.now)
             if item.retired is None or item.retired.expires_at > snap.now:
                 items.append(item)
+            if rows_read % _ITEMS_PER_STEP == _ITEMS_PER_STEP - 1:
+                yield
         return SharePage(items, None, snap.now)
 
-    return engine.read(body)
+    return engine.read_in_steps(body)
 
 
 def _live(snap: Snapshot, account: str, request: ShareListing) -> Iterator[ShareItem]:

@@ -25,7 +25,8 @@ from kyanite.model.content.layer_view import layers
 from kyanite.model.content.layers import DEPTH_MAX, Head, PendingCompaction, Task
 from kyanite.model.content.references import Source
 
-ROWS_PER_STEP = 16
+ROWS_PER_STEP = 8
+"""Each has up to 64 intervals, and giving one up may take three rows."""
 
 
 def step(tx: Transaction, mark: bytes) -> None:

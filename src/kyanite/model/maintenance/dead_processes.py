@@ -18,9 +18,12 @@ from kyanite.model import keys
 from kyanite.model.content import reading
 from kyanite.model.content.references import decode_extent
 from kyanite.model.files.opens import handles, sessions
+from kyanite.model.maintenance.freed_extents import kept_by_slow_reads
 
 SEGMENTS_AT_ONCE = 64
-_ROWS_AT_ONCE = 2000
+_ROWS_AT_ONCE = 500
+_HANDLES_AT_ONCE = 8
+"""Closing the last handle of a file may delete a row for each directory above it."""
 _PINNED_READS_AT_ONCE = 64
 
 
@@ -51,7 +54,7 @@ class DeadProcesses:
         if not self._extents.passed(self._part.mark):
             return False
         is_last = not self._part.kept
-        await self._reclaim(self._part)
+        await self._reclaim(self._part, await kept_by_slow_reads(self._engine))
         self._part = None
         if is_last:
             await self._finish()
@@ -65,7 +68,8 @@ class DeadProcesses:
         return bool(self._owner)
 
     async def _close_handles(self, owner: bytes) -> None:
-        while await self._engine.run(partial(handles.close_handles_of_owner, owner=owner), durable=False):
+        close = partial(handles.close_handles_of_owner, owner=owner, limit=_HANDLES_AT_ONCE)
+        while await self._engine.run(close, durable=False):
             pass
         remove = partial(sessions.remove_some, owner=owner, limit=_ROWS_AT_ONCE)
         while await self._engine.run(remove, durable=False):
@@ -87,9 +91,11 @@ class DeadProcesses:
                 return stretches
             start = keys.extent(segment, page[-1].start + 1)
 
-    async def _reclaim(self, part: _Part) -> None:
-        for segment, stretches in part.kept.items():
-            if stretches:
+    async def _reclaim(self, part: _Part, busy: dict[tuple[bytes, int], int]) -> None:
+        """What other processes read slowly is kept too. If it is freed, its row says so."""
+        for segment, referred_to in part.kept.items():
+            read = [Stretch(start, length) for (each, start), length in busy.items() if each == segment]
+            if stretches := sorted({*referred_to, *read}):
                 await self._extents.keep_only(segment, stretches)
             else:
                 await self._extents.remove(segment)
@@ -97,6 +103,8 @@ class DeadProcesses:
     async def _finish(self) -> None:
         owner, self._owner = self._owner, b""
         while await self._engine.run(partial(_release_pinned_reads, owner=owner)):
+            pass
+        while await self._engine.run(partial(_forget_slow_reads, owner=owner), durable=False):
             pass
         self._extents.drop_owner(owner)
         self._membership.forget(owner)
@@ -120,3 +128,12 @@ def _release_pinned_reads(tx: Transaction, owner: bytes) -> bool:
     for number in numbers:
         reading.release_content(tx, owner, number)
     return bool(numbers)
+
+
+def _forget_slow_reads(tx: Transaction, owner: bytes) -> bool:
+    """Forget some slow reads of a dead process. False when there were none."""
+    prefix = keys.slow_reads_of(owner)
+    found = [key for key, _ in tx.scan(prefix, keys.after(prefix), limit=_PINNED_READS_AT_ONCE)]
+    for key in found:
+        tx.delete(key)
+    return bool(found)

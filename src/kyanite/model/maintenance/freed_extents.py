@@ -4,10 +4,10 @@ A sealed segment that has no extent row left is removed. In other segments the s
 Whether a segment is sealed is read before its rows are: a sealed segment gets no new ones.
 
 A segment without rows that is still open has to be removed later. One of its rows for freed extents is kept for that,
-with no space left to give back.
+with no space left to give back. What a slow read keeps stays as it is, with its row.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -16,8 +16,11 @@ import msgspec
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import SEGMENT_BYTES, Mark, Reclaimable, Stretch
 from kyanite.model import keys
+from kyanite.model.content.reading import kept_extents
+from kyanite.slices import next_slice
 
 FREED_PER_STEP = 256
+_SLOW_READS_AT_ONCE = 50
 
 _SEGMENT_AT = len(keys.freed_extent(0, b"", 0)) - 8
 _encode_length = msgspec.msgpack.Encoder().encode
@@ -29,8 +32,18 @@ class _Freed(NamedTuple):
     stretch: Stretch
 
 
+class _Found(NamedTuple):
+    """Freed extents that were read at some moment, by their segments."""
+
+    freed: dict[bytes, list[_Freed]]
+    sealed: set[bytes]
+    unreferred: set[bytes]
+    """Segments that have no extent row."""
+    mark: Mark
+
+
 class _Work(NamedTuple):
-    """What to do about freed extents that were read at some moment."""
+    """What to do about freed extents that no reader needs any more."""
 
     removed: list[bytes]
     """Segments."""
@@ -39,42 +52,77 @@ class _Work(NamedTuple):
     """Keys of freed extents that are then no longer needed."""
     kept: list[bytes]
     """Keys of freed extents that then have no space left to give back."""
-    mark: Mark
 
 
 class FreedExtents:
+    """Goes through the freed extents, some at a time, and begins again when it has come to the end."""
+
     def __init__(self, engine: Engine, extents: Reclaimable) -> None:
         self._engine = engine
         self._extents = extents
-        self._work: _Work | None = None
+        self._found: _Found | None = None
+        self._start = b""
 
     async def step(self) -> bool:
-        if self._work is None:
-            self._work = await self._read()
-            return self._work is not None
-        if not self._extents.passed(self._work.mark):
+        if self._found is None:
+            self._found = await self._read()
+            return self._found is not None or self._start != b""
+        if not self._extents.passed(self._found.mark):
             return False
-        await self._do(self._work)
-        self._work = None
+        found, self._found = self._found, None
+        await self._free(found)
         return True
 
-    async def _read(self) -> _Work | None:
-        freed = await self._engine.read(_first_freed)
+    async def _read(self) -> _Found | None:
+        """The next freed extents, if there is anything to do about them."""
+        freed, self._start = await self._engine.read(partial(_some_freed, start=self._start))
         if not freed:
             return None
         sealed = await self._extents.sealed(freed)
         unreferred = await self._engine.read(partial(_unreferred, segments=freed))
-        work = _Work([], {}, [], [], self._extents.mark())
-        for segment, dead in freed.items():
-            _plan(work, segment, dead, is_sealed=segment in sealed, is_unreferred=segment in unreferred)
-        return work if work.done or work.kept else None
+        found = _Found(freed, sealed, unreferred, self._extents.mark())
+        work = _work_for(found, await kept_by_slow_reads(self._engine))
+        return found if work.done or work.kept else None
 
-    async def _do(self, work: _Work) -> None:
+    async def _free(self, found: _Found) -> None:
+        """Readers that began before the mark have ended, or their slow reads say what they still need."""
+        work = _work_for(found, await kept_by_slow_reads(self._engine))
         for segment in work.removed:
             await self._extents.remove(segment)
         for segment, stretches in work.punched.items():
             await self._extents.punch(segment, stretches)
-        await self._engine.run(partial(_store, work=work))
+        if work.done or work.kept:
+            await self._engine.run(partial(_store, work=work))
+
+
+def _work_for(found: _Found, busy: Mapping[tuple[bytes, int], int]) -> _Work:
+    work = _Work([], {}, [], [])
+    busy_segments = {segment for segment, _ in busy}
+    for segment, dead in found.freed.items():
+        is_whole = segment not in busy_segments
+        _plan(
+            work,
+            segment,
+            [each for each in dead if (segment, each.stretch.start) not in busy],
+            is_sealed=is_whole and segment in found.sealed,
+            is_unreferred=is_whole and segment in found.unreferred,
+        )
+    return work
+
+
+async def kept_by_slow_reads(engine: Engine) -> dict[tuple[bytes, int], int]:
+    """The lengths of all extents that slow reads keep, by segment and start.
+
+    To be read after the pins of their readers were found to be released.
+    """
+    kept: dict[tuple[bytes, int], int] = {}
+    start = b""
+    while True:
+        some, start = await engine.read(partial(kept_extents, start=start, limit=_SLOW_READS_AT_ONCE))
+        kept |= {(extent.segment, extent.start): extent.length for extent in some}
+        if not start:
+            return kept
+        await next_slice()
 
 
 def _plan(work: _Work, segment: bytes, dead: list[_Freed], *, is_sealed: bool, is_unreferred: bool) -> None:
@@ -92,14 +140,17 @@ def _plan(work: _Work, segment: bytes, dead: list[_Freed], *, is_sealed: bool, i
     work.done.extend(freed_extent.key for freed_extent in dead)
 
 
-def _first_freed(snapshot: Snapshot) -> dict[bytes, list[_Freed]]:
-    """The oldest freed extents by their segments."""
+def _some_freed(snapshot: Snapshot, start: bytes) -> tuple[dict[bytes, list[_Freed]], bytes]:
+    """Freed extents by their segments, the oldest first, and where the next ones begin; b"" after the last."""
     freed: dict[bytes, list[_Freed]] = {}
-    for key, value in snapshot.scan(keys.FREED_EXTENTS, keys.after(keys.FREED_EXTENTS), limit=FREED_PER_STEP):
+    key, count = b"", 0
+    end = keys.after(keys.FREED_EXTENTS)
+    for key, value in snapshot.scan(start or keys.FREED_EXTENTS, end, limit=FREED_PER_STEP):
+        count += 1
         segment = key[_SEGMENT_AT : _SEGMENT_AT + SEGMENT_BYTES]
-        start = int.from_bytes(key[_SEGMENT_AT + SEGMENT_BYTES :], "big")
-        freed.setdefault(segment, []).append(_Freed(key, Stretch(start, _decode_length(value))))
-    return freed
+        extent_start = int.from_bytes(key[_SEGMENT_AT + SEGMENT_BYTES :], "big")
+        freed.setdefault(segment, []).append(_Freed(key, Stretch(extent_start, _decode_length(value))))
+    return freed, key + b"\0" if count == FREED_PER_STEP else b""
 
 
 def _unreferred(snapshot: Snapshot, segments: Iterable[bytes]) -> set[bytes]:

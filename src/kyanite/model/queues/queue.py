@@ -8,13 +8,15 @@ The messages of a set are counted in a few rows, each for a part of the messages
 why there are several.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
 from kyanite.model import keys
 from kyanite.model.named import NamedKey, finder, loader
 from kyanite.model.page import Page, page_by_name
@@ -119,11 +121,11 @@ def list_queues(
 ) -> Awaitable[Page[QueueRecord]]:
     """The queues of an account in the order of their names, from ``first`` on."""
 
-    def body(snap: Snapshot) -> Page[QueueRecord]:
+    def body(snap: Snapshot) -> Steps[Page[QueueRecord]]:
         base = keys.queues(account)
         return page_by_name(snap, base, decode_queue, prefix=prefix, first=first, limit=limit)
 
-    return engine.read(body)
+    return engine.read_in_steps(body)
 
 
 # Counts

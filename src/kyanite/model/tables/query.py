@@ -7,12 +7,14 @@ the next wanted one. So large partitions cost little, and small ones no more tha
 A page ends when it is full or has reached a limit of cost: it may be short or empty and still have a next page.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 
 from kyanite.edm import And, Filter, Not, Or, SasKeyRange, text_of_ordinal
-from kyanite.engine.api import Engine, Snapshot
+from kyanite.engine.api import Engine, Snapshot, Steps
 from kyanite.model import keys
 from kyanite.model.tables import stored_entity, table
 from kyanite.model.tables.filter import Predicate, compile_filter
@@ -36,6 +38,10 @@ _UNWANTED_BEFORE_SEEK = 8
 """How many unwanted rows to read before seeking the next wanted one. A seek costs about that much."""
 
 _COMPARISONS_PER_COST = 16
+_COST_PER_STEP = 200
+_SEEK_COST = 4
+_COST_OF_BYTES = 10
+"""As a power of two: a KiB costs as much as a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +94,22 @@ def _comparisons(wanted: Filter) -> int:
 
 
 def query(engine: Engine, key: TableKey, page: Query) -> Awaitable[EntityPage]:
-    matches, row_cost = page.plan.matches, page.plan.row_cost
+    matches, row_cost, key_ranges = page.plan.matches, page.plan.row_cost, page.plan.key_ranges
+    # A page that is nothing but the next rows, a thousand at most, is read in one step.
+    is_plain = matches is None and len(key_ranges) == 1 and key_ranges[0].rows == ALL
     low, high = bounds_of(page.within)
     if page.first is not None:
         low = max(low, keys.entity(*page.first))
 
-    def body(snap: Snapshot) -> EntityPage:
+    def body(snap: Snapshot) -> Steps[EntityPage]:
         record = table.load(snap, key)
         if page.limit == 0:
             return EntityPage(record.name, [], None)
         base = keys.entities(record.id)
         texts: list[bytes] = []
-        cost = size = 0
-        for key_range in page.plan.key_ranges:
+        cost = size = spent = 0
+        for key_range in key_ranges:
+            spent += _SEEK_COST
             # One row more than fits gives the keys at which the next page begins.
             most = page.limit - len(texts) if matches is None else (MAX_COST - cost) // row_cost + 1
             start, end = max(key_range.low, low), min(key_range.high, high)
@@ -109,6 +118,10 @@ def query(engine: Engine, key: TableKey, page: Query) -> Awaitable[EntityPage]:
                 if is_over or len(texts) >= page.limit:
                     return EntityPage(record.name, texts, _keys_of(entity_key, base))
                 cost += row_cost
+                spent += row_cost + (len(row) >> _COST_OF_BYTES)
+                if spent >= _COST_PER_STEP and not is_plain:
+                    spent = 0
+                    yield
                 if not row:
                     continue
                 text = row if row[0] == _BRACE else stored_entity.whole(snap, record.id, row)
@@ -117,7 +130,15 @@ def query(engine: Engine, key: TableKey, page: Query) -> Awaitable[EntityPage]:
                     texts.append(text)
         return EntityPage(record.name, texts, None)
 
-    return engine.read(body)
+    def plain_body(snap: Snapshot) -> EntityPage:
+        try:
+            next(body(snap))
+        except StopIteration as ended:
+            result: EntityPage = ended.value
+            return result
+        raise AssertionError("A plain page is read in one step.")
+
+    return engine.read(plain_body) if is_plain else engine.read_in_steps(body)
 
 
 _BRACE = b"{"[0]

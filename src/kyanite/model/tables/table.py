@@ -5,13 +5,15 @@ the entities to be purged in the background. So the name is free immediately, an
 small transaction. Tables have no ETags; the last writer of a policy wins.
 """
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
 from kyanite.model import keys
 from kyanite.model.named import NamedKey, finder, loader
 from kyanite.model.records import Policy, encode
@@ -20,6 +22,9 @@ from kyanite.values import Instant
 
 MAX_TABLES_READ = 5000
 """A page of a listing ends after so many tables, however few of them match."""
+
+
+_TABLES_PER_STEP = 100
 
 
 class TableKey(NamedKey, frozen=True, gc=False):
@@ -82,7 +87,7 @@ def list_tables(
 ) -> Awaitable[TablePage]:
     """The tables of an account that match, in the order of their names without case, from ``first`` on."""
 
-    def body(snap: Snapshot) -> TablePage:
+    def body(snap: Snapshot) -> Steps[TablePage]:
         names: list[str] = []
         if limit == 0:
             return TablePage(names, None)
@@ -94,6 +99,8 @@ def list_tables(
                 return TablePage(names, name)
             if matches(name):
                 names.append(name)
+            if count % _TABLES_PER_STEP == _TABLES_PER_STEP - 1:
+                yield
         return TablePage(names, None)
 
-    return engine.read(body)
+    return engine.read_in_steps(body)

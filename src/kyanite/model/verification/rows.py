@@ -35,6 +35,7 @@ from kyanite.model.blobs.rows import BLOCK_BLOB, BlobRecord, Staging
 from kyanite.model.blobs.staged_blocks import StagedBlock
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layers import Head, PendingCompaction
+from kyanite.model.content.reading import KeptExtent
 from kyanite.model.content.references import ExtentRow
 from kyanite.model.files.deleted_shares import RetiredShare
 from kyanite.model.files.entry import Entry
@@ -338,6 +339,7 @@ KINDS: Mapping[bytes, Kind] = {
     b"r": _fixed("interval row", _ID, _ID, check=_record(list[Interval], _interval_row)),
     b"u": _fixed("pending compaction", _ID, check=_record(PendingCompaction, _pending_compaction)),
     b"h": _fixed("pinned read", OWNER_BYTES, _ID, check=_record(int, _pinned_read)),
+    b"1": _fixed("slow read", OWNER_BYTES, _ID, check=_record(list[KeptExtent])),
     b"q": Kind("queue", 3, _record(QueueRecord)),
     b"m": _fixed("message", _ID, _ID, _ID, check=_record(MessageRecord, _message)),
     b"a": _fixed("count of messages", _ID, 1, check=_number),

@@ -16,6 +16,7 @@ from typing import Protocol, cast
 
 from kyanite import eager
 from kyanite.server.http.limits import Limits, Stats
+from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.server.http.request_body import IncomingBody
 from kyanite.server.http.request_parser import IncomingRequest, RequestReader
 from kyanite.server.http.response_head import AnswerError, encode_head, has_body, is_chunked
@@ -28,6 +29,9 @@ CLIENT_WENT_AWAY = 499
 _COALESCED_BYTES = 64 * 1024
 """A body up to this size is copied behind its head, so that both leave in one write."""
 
+_REQUESTS_AT_ONCE = 8
+"""How many requests of a pipeline are answered before other connections are served."""
+
 OnError = Callable[[Request, Exception], Response]
 OnCompleted = Callable[[Request, int, float, int], None]
 """Request, status, seconds, and bytes of the response, the head included."""
@@ -39,6 +43,7 @@ class Host(Protocol):
     handler: Handler
     limits: Limits
     stats: Stats
+    budget: MemoryBudget
     on_error: OnError
     on_completed: OnCompleted | None
     stopping: bool
@@ -71,6 +76,7 @@ class HttpConnection(asyncio.Protocol):
         "_since_seconds",
         "_status",
         "_transport",
+        "_unsent_bytes",
         "_writer",
         "task",
     )
@@ -95,6 +101,7 @@ class HttpConnection(asyncio.Protocol):
         self._body_paused = False
         self._ending = False  # No further request will be answered.
         self._lingering = False
+        self._unsent_bytes = 0
         # As of the last tick.
         self._phase = (0, False)
         self._since_seconds = host.now_seconds
@@ -108,7 +115,9 @@ class HttpConnection(asyncio.Protocol):
         secure = transport.get_extra_info("sslcontext") is not None
         peername = transport.get_extra_info("peername")
         peer = str(peername[0]) if isinstance(peername, tuple) else ""
-        self._reader = RequestReader(host.limits, self, peer=peer, secure=secure, local_port=self._local_port)
+        self._reader = RequestReader(
+            host.limits, self, host.budget, peer=peer, secure=secure, local_port=self._local_port
+        )
         self._writer = ResponseWriter(self._transport, self._loop, host.stats, secure=secure)
         if not host.opened(self):
             self._refuse(503)
@@ -146,6 +155,7 @@ class HttpConnection(asyncio.Protocol):
         self._ending = True
         self._reader.end(BodyError("the client left in the middle of the body"))
         self._abandon()
+        self._release_unsent()
         del self._reader  # It refers to this connection: without the cycle, no collector is needed.
         self._host.closed(self)
 
@@ -154,6 +164,7 @@ class HttpConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._writer.resume()
+        self._release_unsent()
         if self._request is None and not self._ending:
             self._advance()
 
@@ -235,9 +246,14 @@ class HttpConnection(asyncio.Protocol):
     # Requests, one by one.
 
     def _advance(self) -> None:
-        """Start what can be started. One slice per iteration of the loop, so that other connections are served too."""
+        """Start what can be started. A few requests per iteration of the loop, so that others are served too."""
         reader = self._reader
+        begun = 0
         while reader.requests and self._request is None and not self._ending and not self._writer.paused:
+            if begun == _REQUESTS_AT_ONCE:
+                self._loop.call_soon(self._after_task)
+                return
+            begun += 1
             self._begin(reader.requests.popleft())
         if self._request is not None or self._ending or self._writer.paused:
             return
@@ -270,6 +286,8 @@ class HttpConnection(asyncio.Protocol):
             response = await self._host.handler(request)
             body = response.body
             if isinstance(body, bytes):
+                if len(body) > _COALESCED_BYTES:
+                    self._check_memory(len(body))
                 self._send_whole(request, response, body)
             else:
                 await self._send_streamed(request, response, body)
@@ -355,8 +373,21 @@ class HttpConnection(asyncio.Protocol):
             return
         if len(body) <= _COALESCED_BYTES:
             self._writer.write(head + body)
-        else:
-            self._writer.write_both(head, body)
+            return
+        self._writer.write_both(head, body)
+        if self._writer.paused:
+            self._unsent_bytes += len(body)
+            self._host.budget.used_bytes += len(body)
+
+    def _check_memory(self, size: int) -> None:
+        budget = self._host.budget
+        if budget.used_bytes + size > budget.limit_bytes:
+            raise BodyError("there is no memory left for the response", 503)
+
+    def _release_unsent(self) -> None:
+        """The client has read most of the responses, or is gone."""
+        self._host.budget.used_bytes -= self._unsent_bytes
+        self._unsent_bytes = 0
 
     async def _send_streamed(
         self, request: IncomingRequest, response: Response, pieces: AsyncIterator[Piece]

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on space and time. Every one of them holds for a single connection, except ``connections``."""
+    """Bounds on space and time. They hold for a single connection, except ``connections`` and ``memory_bytes``."""
 
     head_bytes: int = 64 * 1024
     """Request line and headers together, and whatever lies between the chunks of a body."""
     header_count: int = 256
     body_buffer_bytes: int = 1024 * 1024
     """Body bytes that wait for the handler before the connection stops reading."""
+    memory_bytes: int = 256 * 1024 * 1024
+    """All bodies of all connections that are in memory at a time."""
     drain_bytes: int = 64 * 1024
     """An unread body of at most this size is read and dropped, so that the connection lives on."""
     connections: int = 10_000

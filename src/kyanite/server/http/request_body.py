@@ -1,7 +1,8 @@
 """The body of a request on its way from the parser to the handler.
 
 The parser's side feeds, finishes or fails it; the handler's side pulls. Between the two lies a bounded buffer: when it
-is full the connection stops reading from the socket, and when the handler has pulled half of it, it goes on.
+is full the connection stops reading from the socket, and when the handler has pulled half of it, it goes on. What all
+bodies buffer together is bounded as well.
 """
 
 import asyncio
@@ -9,7 +10,11 @@ from collections import deque
 from typing import Protocol
 
 from kyanite.server.http.limits import Limits, Progress
+from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError
+
+_TIGHT_BYTES = 64 * 1024
+"""What a body may buffer while all bodies together take much memory."""
 
 
 class Flow(Protocol):
@@ -45,10 +50,13 @@ class IncomingBody:
 
     __slots__ = (
         "_bound",
+        "_budget",
+        "_budget_limit",
         "_buffered",
         "_discarding",
         "_error",
         "_flow",
+        "_held",
         "_paused",
         "_pieces",
         "_progress",
@@ -58,8 +66,12 @@ class IncomingBody:
         "received",
     )
 
-    def __init__(self, length: int | None, flow: Flow, buffer_bytes: int) -> None:
+    def __init__(self, length: int | None, flow: Flow, buffer_bytes: int, budget: MemoryBudget) -> None:
         self.length = length
+        self._budget = budget
+        self._budget_limit = budget.limit_for(length)
+        self._held = 0
+        """What this body takes of the budget: what is buffered, and what ``read_all`` has returned."""
         self.received = 0
         self.complete = False
         self._flow = flow
@@ -80,7 +92,10 @@ class IncomingBody:
                 # A copy: the traceback of the original would refer to the body, which would be a cycle.
                 raise BodyError(str(self._error), self._error.status)
             if self._pieces:
-                return self._take()
+                piece = self._take()
+                self._held -= len(piece)
+                self._budget.used_bytes -= len(piece)
+                return piece
             if self.complete:
                 return b""
             await self._more()
@@ -96,6 +111,8 @@ class IncomingBody:
             size += len(piece)
             if size > limit:
                 return None
+            self._held += len(piece)  # Until the request is answered.
+            self._budget.used_bytes += len(piece)
             pieces.append(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -137,9 +154,15 @@ class IncomingBody:
         self.received += len(piece)
         if self._discarding:
             return
+        size = len(piece)
+        self._held += size
+        self._budget.used_bytes += size
+        if self._budget.used_bytes > self._budget_limit:
+            self.fail(BodyError("there is no memory left for the body", 503))
+            return
         self._pieces.append(piece)
-        self._buffered += len(piece)
-        if self._buffered > self._bound and not self._paused:
+        self._buffered += size
+        if not self._paused and self._buffered > (_TIGHT_BYTES if self._budget.is_tight else self._bound):
             self._paused = True
             self._flow.pause_body()
         self._wake()
@@ -160,6 +183,8 @@ class IncomingBody:
         """The handler will not pull the rest: drop it as it comes."""
         self._discarding = True
         self._pieces.clear()
+        self._budget.used_bytes -= self._held
+        self._held = 0
         if self._paused:
             self._paused = False
             self._flow.resume_body()

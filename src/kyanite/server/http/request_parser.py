@@ -14,6 +14,7 @@ from collections import deque
 import httptools
 
 from kyanite.server.http.limits import Limits
+from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.server.http.request_body import NO_BODY, Flow, IncomingBody
 from kyanite.wire.http import Body, BodyError, Request
 
@@ -61,6 +62,7 @@ class RequestReader:
     __slots__ = (
         "_at",
         "_between_chunks_bytes",
+        "_budget",
         "_fed_bytes",
         "_flow",
         "_head_bytes",
@@ -82,7 +84,16 @@ class RequestReader:
         "rest",
     )
 
-    def __init__(self, limits: Limits, flow: Flow, *, peer: str, secure: bool, local_port: int) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        flow: Flow,
+        budget: MemoryBudget,
+        *,
+        peer: str,
+        secure: bool,
+        local_port: int,
+    ) -> None:
         self.requests: deque[IncomingRequest] = deque()
         self.error: RequestError | None = None
         self.closed = False
@@ -92,6 +103,7 @@ class RequestReader:
         self._limits = limits
         self._slice_bytes = min(SLICE_BYTES, limits.head_bytes)
         self._flow = flow
+        self._budget = budget
         self._peer = peer
         self._secure = secure
         self._local_port = local_port
@@ -305,11 +317,14 @@ class RequestReader:
     def _body_of(self, headers: dict[str, str]) -> IncomingBody | None:
         if "content-length" in headers:
             length = int(headers["content-length"])
-            return IncomingBody(length, self._flow, self._limits.body_buffer_bytes) if length else None
+            return self._incoming(length) if length else None
         if "transfer-encoding" in headers:
             self._between_chunks_bytes = 0
-            return IncomingBody(None, self._flow, self._limits.body_buffer_bytes)
+            return self._incoming(None)
         return None
+
+    def _incoming(self, length: int | None) -> IncomingBody:
+        return IncomingBody(length, self._flow, self._limits.body_buffer_bytes, self._budget)
 
 
 def size_of(url: bytes, raw_headers: list[tuple[bytes, bytes]]) -> int:

@@ -12,6 +12,7 @@ from ssl import SSLContext
 
 from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError
 from kyanite.server.http.limits import Limits, Stats
+from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError, Handler, Request, Response
 
 _BACKLOG = 1024
@@ -45,6 +46,7 @@ class HttpServer:
         self.on_error = on_error
         self.on_completed = on_completed
         self.stats = Stats()
+        self.budget = MemoryBudget(limits.memory_bytes)
         self.stopping = False
         self._loop = asyncio.get_running_loop()
         self.now_seconds = self._loop.time()
@@ -118,6 +120,7 @@ class HttpServer:
         self._ticking = self._loop.call_later(self.limits.tick_seconds, self._tick)
         for connection in list(self._connections):
             connection.tick(elapsed)
+        self.budget.tick()
 
 
 async def serve(

@@ -5,15 +5,27 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from kyanite.server.processes.process import READY, ProcessContext, Role, live
 from kyanite.server.processes.process_table import Slot, State
 
 SILENT_TICKS_MAX = 30
 """Counted in ticks of the supervisor and not in seconds, so that a suspended machine kills no process."""
+STOPPED_TICKS_MAX = 2
 START_SECONDS_MAX = 120.0
 
 _log = logging.getLogger("kyanite.supervisor")
+
+
+def waits_for_disk(pid: int) -> bool:
+    """Whether a thread of the process waits for a device at this moment, as far as the system tells."""
+    with suppress(OSError):
+        for thread in os.scandir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"{thread.path}/stat", encoding="latin-1") as stat:
+                if stat.read().rpartition(")")[2].split()[0] == "D":
+                    return True
+    return False
 
 
 class Child:
@@ -38,6 +50,8 @@ class Child:
         """How often in a row it ended before it was ready."""
         self._last_beat = -1
         self._silent_ticks = 0
+        self._is_stopped = False
+        self._stopped_ticks = 0
 
     def start(
         self, parent_death_pipe: int, close_inherited: Callable[["Child"], None], log_level: str
@@ -66,6 +80,7 @@ class Child:
         self.pid, self.report, self.reason, self.ready = pid, reading, "", False
         self.started_at, self.start_at = time.monotonic(), None
         self._last_beat, self._silent_ticks = -1, 0
+        self._is_stopped, self._stopped_ticks = False, 0
         return True
 
     def read_report(self) -> None:
@@ -80,10 +95,13 @@ class Child:
             self._close_report()
 
     def reap(self, *, wait: bool = False) -> str | None:
-        """How the process ended; None if it still runs."""
-        pid, status = os.waitpid(self.pid, 0 if wait else os.WNOHANG)
+        """How the process ended; None if it still runs, or has been stopped by a signal and may go on."""
+        pid, status = os.waitpid(self.pid, 0 if wait else os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
         if not pid:
             return None
+        if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
+            self._is_stopped, self._stopped_ticks = os.WIFSTOPPED(status), 0
+            return self.reap()
         while self.report >= 0:
             self.read_report()
         self.pid = 0
@@ -92,13 +110,21 @@ class Child:
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
     def complaint(self) -> str | None:
-        """Why a running process should be killed, if it should. To be called once a tick."""
+        """Why a running process should be killed, if it should. To be called once a tick.
+
+        A process that a signal has stopped may have any of the locks that the others wait for, so it is not waited for
+        long. One that waits for a slow disk is not stopped, and the time that it waits does not count.
+        """
+        if self._is_stopped:
+            self._stopped_ticks += 1
+            return "was stopped by a signal" if self._stopped_ticks >= STOPPED_TICKS_MAX else None
         if not self.ready:
             return "did not become ready" if self.lived_seconds > START_SECONDS_MAX else None
         if self.slot.beat != self._last_beat:
             self._last_beat, self._silent_ticks = self.slot.beat, 0
             return None
-        self._silent_ticks += 1
+        if not waits_for_disk(self.pid):
+            self._silent_ticks += 1
         return "stopped answering" if self._silent_ticks >= SILENT_TICKS_MAX else None
 
     @property

@@ -9,7 +9,8 @@ What it does when
 - *a process ended*: it starts the process again, immediately the first time, then after growing pauses. If a process
   keeps ending before it is ready, or reports at the start that it cannot serve, the supervisor stops with that reason.
 - *an event loop has not run for long*, or *a process has held the write lock for long*: it kills that process, which
-  is then started again as above.
+  is then started again as above. While the process waits for a disk, that does not count.
+- *a signal has stopped a process*: it kills that process after two ticks, because others may wait for its locks.
 - *a commit ended with an unknown outcome*: it kills all processes that use the store, because only a process that
   opens the store alone can repair it.
 """
@@ -24,6 +25,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 
 from kyanite.server.failures import Failure
+from kyanite.server.processes import child as child_process
 from kyanite.server.processes.child import Child
 from kyanite.server.processes.process import Role
 from kyanite.server.processes.process_table import ProcessTable
@@ -206,8 +208,10 @@ class Supervisor:
                 self._reopen_store()
 
     def _watch_write_lock(self, holder: WriteLockHolder | None) -> None:
-        is_same = holder is not None and holder == self._write_lock_holder
-        self._write_lock_ticks = self._write_lock_ticks + 1 if is_same else 0
+        if holder is None or holder != self._write_lock_holder:
+            self._write_lock_ticks = 0
+        elif not child_process.waits_for_disk(holder.pid):
+            self._write_lock_ticks += 1
         self._write_lock_holder = holder
         if holder is None or self._write_lock_ticks < WRITE_LOCK_TICKS_MAX:
             return

@@ -76,7 +76,9 @@ class Worker:
         meter = None if self.config.admin_port is None else RequestMeter()
         server = FairServer(
             dispatcher,
-            limits=Limits(connections=connections_max()),
+            limits=Limits(
+                connections=connections_max(), memory_bytes=self.config.body_memory_mib * 1024 * 1024
+            ),
             own=context.slot,
             others=others,
             on_completed=observer(dispatcher, meter, log_requests=self.config.log_requests),

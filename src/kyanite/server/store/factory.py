@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kyanite.engine.api import EngineError
+from kyanite.engine.clock import OwnBase, SteadyClock, ticks_since_boot
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.engine.sqlite.shared_state import SharedState
@@ -32,7 +33,7 @@ class EmbeddedFactory:
 
     def open_engine(self, clock: Clock) -> SqliteEngine:
         with _opening(self.folder):
-            return SqliteEngine.open(self.folder / _ENGINE, clock=clock)
+            return SqliteEngine.open(self.folder / _ENGINE, clock=clock, ticks=ticks_since_boot)
 
     def open(self, clock: Clock) -> Store:
         engine = self.open_engine(clock)
@@ -72,7 +73,7 @@ class MemoryFactory:
     folder: Path
 
     def open_engine(self, clock: Clock) -> MemoryEngine:
-        return MemoryEngine(clock=clock)
+        return MemoryEngine(clock=SteadyClock(clock, ticks_since_boot, OwnBase()))
 
     def open(self, clock: Clock) -> Store:
         with _opening(self.folder):

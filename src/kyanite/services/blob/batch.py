@@ -18,6 +18,7 @@ from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.operations import Op, query
 from kyanite.services.rest.service import Service
 from kyanite.services.rest.subrequests import path_and_query, subrequest
+from kyanite.slices import next_slice
 from kyanite.wire import uri
 from kyanite.wire.batch import (
     MULTIPART,
@@ -34,6 +35,7 @@ from kyanite.wire.malformed import Malformed
 
 SERVER = "Windows-Azure-Blob/1.0 Kyanite"
 PARTS_MAX = 256
+_PARTS_PER_SLICE = 16
 _BODY_MAX_BYTES = 4 * 1024 * 1024
 _KINDS = ("Delete Blob", "Set Blob Tier")
 _ANY_TOKEN = Access(account="* *", service="*", writes=True)
@@ -55,7 +57,7 @@ async def blob_batch(context: RequestContext) -> Response:
     except NoBoundary as error:
         parts = [_Part(subrequest(context, "POST", "/", "", {}), None, error)]
     service = Service(context.environment, _PARTS, context.version)
-    responses = await asyncio.gather(*(_respond(service, part) for part in parts))
+    responses = await _respond_to_all(service, parts)
     boundary = f"batchresponse_{context.environment.fresh_guid()}"
     return Response(
         202, [("Content-Type", f"{MULTIPART}; boundary={boundary}")], encode_parts(boundary, responses)
@@ -63,7 +65,7 @@ async def blob_batch(context: RequestContext) -> Response:
 
 
 def _read(context: RequestContext, body: bytes) -> list[_Part]:
-    found = decode_parts(context.headers.get("content-type", ""), body)
+    found = decode_parts(context.headers.get("content-type", ""), body, limit=PARTS_MAX)
     if len(found) > PARTS_MAX:
         raise _invalid(f"A batch holds {PARTS_MAX} requests at the most.")
     requests = decode_requests(found)
@@ -92,6 +94,21 @@ def _part(context: RequestContext, part: EmbeddedRequest, content_id: str | None
     is_foreign = context.resource is Resource.CONTAINER and target.first != context.container
     error = _invalid("A request of the batch is for another container.") if is_foreign else None
     return _Part(request, content_id, error)
+
+
+async def _respond_to_all(service: Service, parts: Sequence[_Part]) -> list[bytes]:
+    """A few parts begin in each slice. Those that have begun wait for their commits together."""
+    tasks: list[asyncio.Task[bytes]] = []
+    try:
+        for number, part in enumerate(parts):
+            if number and number % _PARTS_PER_SLICE == 0:
+                await next_slice()
+            tasks.append(asyncio.create_task(_respond(service, part)))
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        raise
 
 
 async def _respond(service: Service, part: _Part) -> bytes:

@@ -2,11 +2,12 @@
 
 import base64
 import binascii
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Sequence
 from functools import partial
 
-from kyanite.model.blobs import block_list, staged_blocks
-from kyanite.model.blobs.block_list import From, NewBlockList
+from kyanite.model.blobs import block_list, long_block_list, staged_blocks
+from kyanite.model.blobs.block_list import From, ListedBlock, NewBlockList
+from kyanite.model.blobs.long_block_list import Pin
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.blobs.staged_blocks import NewBlock
 from kyanite.rules.authorization import may_overwrite, may_read_uncommitted
@@ -16,9 +17,11 @@ from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, store_range
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
+from kyanite.services.rest.downloads import pin_numbers
 from kyanite.services.rest.headers import base64_text, lease_id_of, metadata_of, stored_md5_of
 from kyanite.services.rest.structured import data_length_of, structured_headers
 from kyanite.services.rest.uploads import ReceivedBody, check_body_length, check_hashes, hash_headers, store
+from kyanite.slices import Sliced, emptied, emptying, encoded, in_slices
 from kyanite.values import LeaseId
 from kyanite.wire import crc64, xml
 from kyanite.wire.http import Response
@@ -29,6 +32,7 @@ _BLOCK_MAX_BYTES = (("2019-12-12", 4000 * MIB), ("2016-05-31", 100 * MIB), ("", 
 _LIST_MAX_BYTES = 16 * MIB
 _CREATING_SUFFICES_SINCE = "2026-06-06"
 _BLOCK_ID_MAX_BYTES = 64
+_IDS_PER_SLICE = 500
 _SOURCES = {source.value: source for source in From}
 
 
@@ -80,20 +84,23 @@ async def put_block_list(context: RequestContext) -> Response:
     document = await context.request.body.read_all(_LIST_MAX_BYTES)
     if document is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_LIST_MAX_BYTES))
-    checksum = check_hashes(headers, document)
+    checksum = await check_hashes(headers, document)
     new_list = NewBlockList(
-        entries=_entries(document),
+        entries=await in_slices(_entries(document)),
         http=http_headers_of(headers, stored_md5_of(headers) or b"", own_only=True),
         metadata=metadata,
         tier=tier_of(headers),
     )
-    record = await block_list.put_block_list(
+    record = await long_block_list.put_block_list(
         context.store.engine,
         key,
         new_list,
         access_conditions,
         may_overwrite=may_overwrite(context.principal),
+        pin=Pin(context.store.membership.id, next(pin_numbers)),
     )
+    if len(new_list.entries) > _IDS_PER_SLICE:
+        await emptied(new_list.entries)
     answer = version_headers(record)
     answer += [("x-ms-content-crc64", crc64.encode(checksum)), ("x-ms-request-server-encrypted", "true")]
     return Response(201, answer)
@@ -103,33 +110,44 @@ async def get_block_list(context: RequestContext) -> Response:
     wanted = context.parameters.get("blocklisttype", "committed").lower()
     if wanted not in {"committed", "uncommitted", "all"}:
         raise bad_parameter("blocklisttype", context.parameters["blocklisttype"])
+    may_read_all = may_read_uncommitted(context.principal)
     lists = await block_list.get_block_list(
-        context.store.engine, found_key_of(context), access_conditions_of(context.headers)
+        context.store.engine,
+        found_key_of(context),
+        access_conditions_of(context.headers),
+        committed=wanted != "uncommitted",
+        uncommitted=wanted != "committed" and may_read_all,
     )
-    waiting = lists.uncommitted
-    if not may_read_uncommitted(context.principal):
-        if lists.record is None:
-            raise Refused(Reason.BLOB_NOT_FOUND)
-        waiting = []
-    committed = _list_text("CommittedBlocks", lists.committed) if wanted != "uncommitted" else ""
-    uncommitted = _list_text("UncommittedBlocks", waiting) if wanted != "committed" else ""
+    if lists.record is None and not may_read_all:
+        raise Refused(Reason.BLOB_NOT_FOUND)
+    pieces: list[bytes] = []
+    if wanted != "uncommitted":
+        pieces += await _list_pieces("CommittedBlocks", lists.committed)
+    if wanted != "committed":
+        pieces += await _list_pieces("UncommittedBlocks", lists.uncommitted)
+    await emptied(lists.committed)
+    await emptied(lists.uncommitted.rows)
     headers = [("Content-Type", "application/xml")]
     if lists.record is not None:
         headers += version_headers(lists.record)
     headers.append(("x-ms-blob-content-length", str(lists.record.length if lists.record else 0)))
-    return Response(200, headers, xml.document(f"<BlockList>{committed}{uncommitted}</BlockList>"))
+    return Response(200, headers, xml.document_of(b"<BlockList>", *pieces, b"</BlockList>"))
 
 
-def _entries(document: bytes) -> list[tuple[From, bytes]]:
-    root = xml.decode(document, "BlockList")
-    if len(root.children) > MAX_BLOCKS:
+def _entries(document: bytes) -> Sliced[list[tuple[From, bytes]]]:
+    elements = yield from xml.decode_list(document, "BlockList", limit=MAX_BLOCKS + 1)
+    if len(elements) > MAX_BLOCKS:
         raise Malformed("BlockListTooLong")
     entries = []
-    for element in root:
-        source = _SOURCES.get(element.name)
+    for count, (name, text) in enumerate(elements, 1):
+        source = _SOURCES.get(name)
         if source is None:
-            raise xml.unsupported_node(element.name)
-        entries.append((source, _decode_id(element.text.strip()) or _refuse_id(element.text)))
+            raise xml.unsupported_node(name)
+        entries.append((source, _decode_id(text.strip()) or _refuse_id(text)))
+        if count % _IDS_PER_SLICE == 0:
+            yield
+    if len(elements) > _IDS_PER_SLICE:
+        yield from emptying(elements)
     return entries
 
 
@@ -157,8 +175,11 @@ def _decode_id(text: str) -> bytes | None:
         return None
 
 
-def _list_text(name: str, blocks: Iterable[tuple[bytes, int]]) -> str:
-    items = "".join(
-        f"<Block><Name>{base64_text(tag)}</Name><Size>{size}</Size></Block>" for tag, size in blocks
-    )
-    return f"<{name}>{items}</{name}>" if items else f"<{name} />"
+async def _list_pieces(name: str, blocks: Sequence[ListedBlock]) -> list[bytes]:
+    if not blocks:
+        return [f"<{name} />".encode()]
+    return [f"<{name}>".encode(), *await encoded(blocks, _block_text), f"</{name}>".encode()]
+
+
+def _block_text(block: ListedBlock) -> str:
+    return f"<Block><Name>{base64_text(block.id)}</Name><Size>{block.length}</Size></Block>"

@@ -6,7 +6,7 @@ headers) is escaped; what the server made (dates, numbers, ETags) needs no escap
 
 from binascii import b2a_base64
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from kyanite.model.blobs import container, listing
 from kyanite.model.blobs.container import ContainerRecord
@@ -20,6 +20,7 @@ from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
+from kyanite.slices import encoded
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
@@ -49,8 +50,8 @@ async def list_containers(context: RequestContext) -> Response:
     page = await container.list_containers(
         context.store.engine, context.account.name, prefix=prefix, first=first, limit=limit
     )
-    items = "".join(_container_item(name, record, page.at, parts) for name, record in page.items)
-    return list_page(context, limit, f"<Containers>{items}</Containers>", page.next_name)
+    items = await encoded(page.items, partial(_container_item, page.at, parts))
+    return list_page(context, limit, "Containers", items, page.next_name)
 
 
 async def list_blobs(context: RequestContext) -> Response:
@@ -76,12 +77,13 @@ async def list_blobs(context: RequestContext) -> Response:
         )
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
     with_metadata, with_copy = "metadata" in parts, "copy" in parts
-    items = [_item(item, page.at, with_metadata, with_copy) for item in page.items]
+    items = await encoded(page.items, partial(_item, page.at, with_metadata, with_copy))
     delimiter = request.delimiter
     return list_page(
         context,
         limit,
-        f"<Blobs>{''.join(items)}</Blobs>",
+        "Blobs",
+        items,
         _name_of(page.next_start),
         attributes=f' ContainerName="{escape(context.container)}"',
         echo=f"<Delimiter>{escape(valid_text(delimiter))}</Delimiter>" if delimiter else "",
@@ -105,7 +107,8 @@ def _name_of(start: BlobPageStart | None) -> str | None:
     return f"{start.name}\0{start.order}" if start.order else start.name
 
 
-def _container_item(name: str, record: ContainerRecord, now: Instant, parts: frozenset[str]) -> str:
+def _container_item(now: Instant, parts: frozenset[str], item: tuple[str, ContainerRecord]) -> str:
+    name, record = item
     public = f"<PublicAccess>{record.public_access}</PublicAccess>" if record.public_access else ""
     metadata = metadata_element(record.metadata) if "metadata" in parts else ""
     return (
@@ -120,7 +123,7 @@ def _container_item(name: str, record: ContainerRecord, now: Instant, parts: fro
     )
 
 
-def _item(item: BlobItem, now: Instant, with_metadata: bool, with_copy: bool) -> str:
+def _item(now: Instant, with_metadata: bool, with_copy: bool, item: BlobItem) -> str:
     name, record, snapshot = item.name, item.record, item.snapshot
     element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
     if record is None:

@@ -7,6 +7,7 @@ from kyanite.model.blobs import page_blob
 from kyanite.model.content.ranges import Range
 from kyanite.services.blob.blob import access_conditions_of, found_key_of, version_headers
 from kyanite.services.rest.context import RequestContext
+from kyanite.slices import encoded
 from kyanite.values import Instant
 from kyanite.wire import iso_time, ranges, uri, xml
 from kyanite.wire.http import Response
@@ -28,12 +29,12 @@ async def get_page_ranges(context: RequestContext) -> Response:
         limit=_limit_of(context.parameters),
         since=_previous_of(context),
     )
-    items = "".join(map(_element, found.page.ranges))
+    items = await encoded(found.page.ranges, _element)
     marker = "" if found.page.next_start is None else str(found.page.next_start)
     headers = version_headers(found.record)
     headers += [("Content-Type", "application/xml"), ("x-ms-blob-content-length", str(found.record.length))]
     more = f"<NextMarker>{marker}</NextMarker>" if marker or "maxresults" in context.parameters else ""
-    return Response(200, headers, xml.document(f"<PageList>{items}{more}</PageList>"))
+    return Response(200, headers, xml.document_of(b"<PageList>", *items, more.encode(), b"</PageList>"))
 
 
 def _element(found: Range) -> str:

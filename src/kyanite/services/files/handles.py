@@ -9,11 +9,14 @@ from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import readable_path_of
 from kyanite.services.rest.headers import flag_of, required
 from kyanite.services.rest.paging import enumeration, max_results_of
+from kyanite.slices import encoded
 from kyanite.wire import http_date
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header, bad_parameter
 from kyanite.wire.xml import escape, name_element
 
+_LISTED_MAX = 700
+"""A page is one body of the engine, which reads up to three rows for a handle."""
 _ALL = "*"
 _ID_DIGITS_MAX = 19
 _NO_ID = (1 << 64) - 1
@@ -29,11 +32,11 @@ async def list_handles(context: RequestContext) -> Response:
         readable_path_of(context),
         recursive=flag_of(context.headers, "x-ms-recursive"),
         start=_marker_of(context),
-        limit=max_results_of(context.parameters),
+        limit=min(max_results_of(context.parameters), _LISTED_MAX),
     )
-    items = "".join(map(_item, page.items))
+    items = await encoded(page.items, _item)
     marker = "" if page.next_start is None else _encode_marker(page.next_start)
-    return enumeration(context, echo="", items=f"<Entries>{items}</Entries>", next_marker=marker)
+    return enumeration(context, echo="", name="Entries", items=items, next_marker=marker)
 
 
 async def force_close_handles(context: RequestContext) -> Response:

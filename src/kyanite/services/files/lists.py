@@ -1,6 +1,7 @@
 """List Shares, and List Directories and Files: the parameters in, the XML out."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from kyanite.model.files import listing, share_listing
 from kyanite.model.files.entry import Entry
@@ -14,6 +15,7 @@ from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import readable_path_of
 from kyanite.services.rest.headers import flag_of
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
+from kyanite.slices import encoded
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time
 from kyanite.wire.http import Response
@@ -35,10 +37,10 @@ async def list_shares(context: RequestContext) -> Response:
         deleted="deleted" in parts,
     )
     page = await share_listing.list_shares(context.store.engine, context.account.name, request)
-    items = "".join(_share_item(item, page.at, "metadata" in parts) for item in page.items)
+    items = await encoded(page.items, partial(_share_item, page.at, "metadata" in parts))
     start = page.next_start
     next_name = None if start is None else f"{start.name}\0{start.position}"
-    return list_page(context, limit, f"<Shares>{items}</Shares>", next_name)
+    return list_page(context, limit, "Shares", items, next_name)
 
 
 def _start_of(marked: str, parameters: Mapping[str, str]) -> SharePosition:
@@ -49,7 +51,7 @@ def _start_of(marked: str, parameters: Mapping[str, str]) -> SharePosition:
     return SharePosition(name, int(position or 0))
 
 
-def _share_item(item: ShareItem, now: Instant, with_metadata: bool) -> str:
+def _share_item(now: Instant, with_metadata: bool, item: ShareItem) -> str:
     record = item.record
     settings = record.settings
     version = f"<Snapshot>{iso_time.encode(item.snapshot)}</Snapshot>" if item.snapshot is not None else ""
@@ -99,7 +101,8 @@ async def list_directories_and_files(context: RequestContext) -> Response:
     return list_page(
         context,
         limit,
-        f"<Entries>{''.join([item(entry) for entry in page.entries])}</Entries>",
+        "Entries",
+        await encoded(page.entries, item),
         page.next_name,
         attributes=f' ShareName="{context.container}"{received} DirectoryPath="{directory_path}"',
         behind=directory_id,

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Mapping
 from functools import partial
 
 from kyanite.engine.api import Snapshot
+from kyanite.model.content.ranges import Range
 from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.files import file
 from kyanite.model.files import ranges as file_ranges
@@ -25,6 +26,7 @@ from kyanite.services.rest.headers import (
 from kyanite.services.rest.structured import data_length_of, is_structured, structured_headers
 from kyanite.services.rest.timeouts import repeated_after_breaks
 from kyanite.services.rest.uploads import ReceivedBody, store
+from kyanite.slices import encoded
 from kyanite.wire import crc64, iso_time, ranges, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import (
@@ -132,18 +134,18 @@ async def list_ranges(context: RequestContext) -> Response:
         page = (await list_page(first=next_start)).page
         listed += page.ranges
         next_start = page.next_start
-    items = "".join(_item(each.start, each.end, each.is_clear) for each in listed)
+    items = await encoded(listed, _item)
     more = "" if next_start is None else str(next_start)
     if more or is_paged:
-        items += f"<NextMarker>{more}</NextMarker>"
+        items.append(f"<NextMarker>{more}</NextMarker>".encode())
     headers = version_headers(found.entry)
     headers += [("Content-Type", "application/xml"), ("x-ms-content-length", str(found.entry.length))]
-    return Response(200, headers, xml.document(f"<Ranges>{items}</Ranges>"))
+    return Response(200, headers, xml.document_of(b"<Ranges>", *items, b"</Ranges>"))
 
 
-def _item(start: int, end: int, is_clear: bool) -> str:
-    name = "ClearRange" if is_clear else "Range"
-    return f"<{name}><Start>{start}</Start><End>{end - 1}</End></{name}>"
+def _item(found: Range) -> str:
+    name = "ClearRange" if found.is_clear else "Range"
+    return f"<{name}><Start>{found.start}</Start><End>{found.end - 1}</End></{name}>"
 
 
 def _number_of(parameters: Mapping[str, str], name: str, usual: int, *, least: int = 0) -> int:

@@ -1,9 +1,12 @@
 """List Queues: the parameters in, the XML out."""
 
+from functools import partial
+
 from kyanite.model.queues import queue
 from kyanite.model.queues.queue import QueueRecord
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
+from kyanite.slices import encoded
 from kyanite.wire.http import Response
 
 _PARTS = frozenset({"metadata"})
@@ -19,10 +22,11 @@ async def list_queues(context: RequestContext) -> Response:
         limit=request.limit,
     )
     with_metadata = "metadata" in request.parts
-    items = "".join(_item(name, record, with_metadata) for name, record in page.items)
-    return list_page(context, request.limit, f"<Queues>{items}</Queues>", page.next_name)
+    items = await encoded(page.items, partial(_item, with_metadata))
+    return list_page(context, request.limit, "Queues", items, page.next_name)
 
 
-def _item(name: str, record: QueueRecord, with_metadata: bool) -> str:
+def _item(with_metadata: bool, item: tuple[str, QueueRecord]) -> str:
+    name, record = item
     metadata = metadata_element(record.metadata) if with_metadata else ""
     return f"<Queue><Name>{name}</Name>{metadata}</Queue>"

@@ -6,18 +6,23 @@ the file. The pin keeps them until the client has them all, whatever is written 
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
 
+from kyanite.engine.api import EngineClosed
 from kyanite.extents.api import Pin
 from kyanite.model.accounts import Store
 from kyanite.model.content.content import ExtentPart, PlanPart
 from kyanite.model.content.reading import (
+    KeptExtent,
     Opened,
     Readable,
     Reading,
+    forget_extents,
+    keep_extents,
     open_content,
     open_pinned,
     planned_parts,
@@ -35,6 +40,7 @@ Headers = list[tuple[str, str]]
 Hashes = list[tuple[str, Callable[[bytes], str]]]
 """Names of headers, and functions that compute their values from the bytes that are sent."""
 
+_log = logging.getLogger(__name__)
 _MD5 = "x-ms-range-get-content-md5"
 _CRC64 = "x-ms-range-get-content-crc64"
 _HASHED_RANGE_MAX = 4 * 1024 * 1024
@@ -42,9 +48,21 @@ _READ_MAX = 128 * 1024
 """Parts up to this size are read into memory and checked; the kernel sends longer ones."""
 _ZEROS = bytes(64 * 1024)
 
-_pinned_reads = count(1)
+pin_numbers = count(1)
 """Numbers for the pinned reads of this process."""
-_releasing: set[asyncio.Future[None]] = set()
+_background: set[asyncio.Future[None]] = set()
+SLOW_SECONDS = 10.0
+"""A read that takes longer keeps nothing but what it reads."""
+
+
+def _done(task: asyncio.Future[None]) -> None:
+    _background.discard(task)
+    if (
+        not task.cancelled()
+        and (error := task.exception()) is not None
+        and not isinstance(error, EngineClosed)
+    ):
+        _log.warning("a read could not be noted", exc_info=error)
 
 
 async def download(
@@ -177,13 +195,25 @@ class Stream(Generic[R]):
     plan does not fit one snapshot is opened again, as a pinned read.
     """
 
-    __slots__ = ("_close_file", "_opened", "_pin", "_pinned_read", "_store")
+    __slots__ = (
+        "_close_file",
+        "_is_released",
+        "_opened",
+        "_pin",
+        "_pinned_read",
+        "_slow_read",
+        "_store",
+        "_timer",
+    )
 
     def __init__(self, store: Store, pin: Pin | None = None) -> None:
         self._store = store
-        self._pin = pin or store.extents.pin()
+        self._pin: Pin | None = pin or store.extents.pin()
         self._close_file: Callable[[], None] | None = None
         self._pinned_read: int | None = None
+        self._slow_read: int | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_released = False
 
     async def open(self, request: Reading[R]) -> Opened[R]:
         opened = await self._store.engine.read(partial(open_content, request=request))
@@ -192,11 +222,46 @@ class Stream(Generic[R]):
     async def resume(self, opened: Opened[R], request: Reading[R]) -> Opened[R]:
         """Go on with content that was opened under this pin."""
         if opened.plan.end < opened.offset + opened.length:
-            self._pinned_read = next(_pinned_reads)
+            self._pinned_read = next(pin_numbers)
             store = self._store
             opened = await open_pinned(store.engine, request, store.membership.id, self._pinned_read)
+            self._unpin()  # The pinned read refers to all extents.
+        else:
+            self._timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._become_slow)
         self._opened = opened
         return opened
+
+    def _unpin(self) -> None:
+        if self._pin is not None:
+            self._pin.release()
+            self._pin = None
+
+    def _become_slow(self) -> None:
+        self._in_background(self._replace_pin())
+
+    async def _replace_pin(self) -> None:
+        """Keep the extents of the plan instead of everything. If that fails, the pin stays."""
+        parts = (part for part in self._opened.plan.parts if isinstance(part, ExtentPart))
+        found = {part.extent for part in parts}
+        extents = [KeptExtent(extent.segment, extent.start, extent.length) for extent in found]
+        store, number = self._store, next(pin_numbers)
+        keep = partial(keep_extents, owner=store.membership.id, number=number, extents=extents)
+        await store.engine.run(keep, durable=False)
+        self._slow_read = number
+        if self._is_released:
+            self._forget_slow_read(number)
+        else:
+            self._unpin()
+
+    def _forget_slow_read(self, number: int) -> None:
+        store = self._store
+        forget = partial(forget_extents, owner=store.membership.id, number=number)
+        self._in_background(store.engine.run(forget, durable=False))
+
+    def _in_background(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        _background.add(task)
+        task.add_done_callback(_done)
 
     async def read_short(self) -> bytes | None:
         """The bytes, if they are one part of an extent and short enough to be sent with the head."""
@@ -235,14 +300,17 @@ class Stream(Generic[R]):
 
     def release(self) -> None:
         """End the read, however far it came. Called once."""
+        self._is_released = True
+        if self._timer is not None:
+            self._timer.cancel()
         if self._close_file is not None:
             self._close_file()
-        self._pin.release()
+        self._unpin()
+        if self._slow_read is not None:
+            self._forget_slow_read(self._slow_read)
         if self._pinned_read is not None:
             store = self._store
-            task = asyncio.ensure_future(release_pinned(store.engine, store.membership.id, self._pinned_read))
-            _releasing.add(task)
-            task.add_done_callback(_releasing.discard)
+            self._in_background(release_pinned(store.engine, store.membership.id, self._pinned_read))
 
     def _parts(self) -> AsyncIterator[PlanPart]:
         opened = self._opened

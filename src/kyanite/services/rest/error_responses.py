@@ -76,7 +76,7 @@ def _formatted(
         case EngineBusy():
             return Formatted(codes["ServerBusy"])
         case BodyError():
-            return Formatted(codes["RequestTimeout"])
+            return Formatted(codes["ServerBusy" if error.status == 503 else "RequestTimeout"])
         case EngineError():
             _log.exception("the engine failed; request %s", request.request_id)
         case _:

@@ -6,7 +6,7 @@ document is made from templates, since a page may be megabytes; values from clie
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kyanite.services.rest.context import RequestContext
@@ -84,17 +84,19 @@ def _includes_of(parameters: Mapping[str, str], allowed: frozenset[str]) -> froz
 def list_page(
     context: RequestContext,
     limit: int,
-    items: str,
+    name: str,
+    items: Sequence[bytes],
     next_name: str | None,
     *,
     attributes: str = "",
     echo: str = "",
     behind: str = "",
 ) -> Response:
-    """A page whose marker is a name. ``echo`` comes behind the parameters that all lists repeat."""
+    """A page of items whose marker is a name. ``echo`` comes behind the parameters that all lists repeat."""
     return enumeration(
         context,
         echo=_echo_of(context, limit) + echo,
+        name=name,
         items=items,
         next_marker=_encode_marker(next_name),
         attributes=attributes,
@@ -106,18 +108,23 @@ def enumeration(
     context: RequestContext,
     *,
     echo: str,
-    items: str,
+    name: str,
+    items: Sequence[bytes],
     next_marker: str,
     attributes: str = "",
     behind: str = "",
 ) -> Response:
-    """A page. ``attributes`` are those of the root beside the address of the service, ``behind`` comes last."""
-    text = (
+    """A page of items in an element of this name.
+
+    ``attributes`` are those of the root beside the address of the service, ``behind`` comes last.
+    """
+    start = (
         '<?xml version="1.0" encoding="utf-8"?>'
-        f'<EnumerationResults ServiceEndpoint="{escape_attribute(context.endpoint)}"{attributes}>'
-        f"{echo}{items}<NextMarker>{next_marker}</NextMarker>{behind}</EnumerationResults>"
+        f'<EnumerationResults ServiceEndpoint="{escape_attribute(context.endpoint)}"{attributes}>{echo}<{name}>'
     )
-    return Response(200, [("Content-Type", "application/xml")], text.encode())
+    end = f"</{name}><NextMarker>{next_marker}</NextMarker>{behind}</EnumerationResults>"
+    body = b"".join((start.encode(), *items, end.encode()))
+    return Response(200, [("Content-Type", "application/xml")], body)
 
 
 def _echo_of(context: RequestContext, limit: int) -> str:

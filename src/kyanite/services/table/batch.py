@@ -13,7 +13,7 @@ from kyanite.model.tables import entity
 from kyanite.model.tables.entity import Change, ChangeRefused, Written
 from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
-from kyanite.rules.authorization import Access, AccessedResource, authorize, shared_keys
+from kyanite.rules.authorization import Access, AccessedResource, authorize, may_any, shared_keys
 from kyanite.rules.entities import Act
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest.context import Location, RequestContext, Resource
@@ -33,6 +33,7 @@ from kyanite.services.table.entity import get_entity, query_entities
 from kyanite.services.table.entity_json import entity_body
 from kyanite.services.table.formats import NO_CONTENT, json_headers, level_in, preference_of
 from kyanite.services.table.paths import check_tunnel, entity_path, read_path
+from kyanite.slices import Sliced, in_slices
 from kyanite.values import iso_text
 from kyanite.wire import uri
 from kyanite.wire.batch import (
@@ -49,6 +50,8 @@ from kyanite.wire.batch import (
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
+_BYTES_PER_SLICE = 32 * 1024
+_QUERY_MAX_BYTES = 256 * 1024
 READ = Access(account="o r", service="r")
 _ANY_TOKEN = Access(account="* *", service="*", writes=True)
 _PART_HEAD = b"X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nDataServiceVersion: 3.0;\r\n"
@@ -72,14 +75,18 @@ class _Failure(Exception):
 
 
 async def entity_group_transaction(context: RequestContext) -> Response:
-    body = await context.request.body.read_all(MAX_BODY_BYTES)
+    # Who may change nothing may still send a query, which is short.
+    may_change = may_any(context.principal, "aud")
+    body = await context.request.body.read_all(MAX_BODY_BYTES if may_change else _QUERY_MAX_BYTES)
+    if body is None and not may_change:
+        raise Refused(Reason.PERMISSION_MISMATCH)
     if body is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(MAX_BODY_BYTES))
-    parts = decode_parts(context.headers.get("content-type", ""), body)
+    parts = decode_parts(context.headers.get("content-type", ""), body, limit=1)
     if len(parts) != 1:
         raise _invalid("A batch holds one change set or one query, and nothing else.")
     if is_multipart(parts[0].content_type):
-        inner = decode_parts(parts[0].content_type, parts[0].body)
+        inner = decode_parts(parts[0].content_type, parts[0].body, limit=entities.MAX_CHANGES)
         ids = [part.headers.get("content-id") for part in inner]
         return _answer(context, await _change_set(context, decode_requests(inner), ids))
     return _answer(context, await _lone_query(context, decode_requests(parts)[0]))
@@ -97,7 +104,7 @@ async def _change_set(
     authorize(context.principal, _ANY_TOKEN, _accessed(context))
     boundary = f"changesetresponse_{context.environment.fresh_guid()}"
     try:
-        steps = _read(context, requests)
+        steps = await in_slices(_read(context, requests))
         _check_allowed(context, steps)
         written = await _apply(context, steps)
         parts = _responses(context, steps, written, content_ids)
@@ -106,12 +113,17 @@ async def _change_set(
     return nested(boundary, encode_parts(boundary, parts))
 
 
-def _read(context: RequestContext, requests: Sequence[EmbeddedRequest]) -> list[_Step]:
+def _read(context: RequestContext, requests: Sequence[EmbeddedRequest]) -> Sliced[list[_Step]]:
     if len(requests) > entities.MAX_CHANGES:
         raise _Failure(entities.MAX_CHANGES - 1, Refused(Reason.TOO_MANY_CHANGES))
     steps: list[_Step] = []
     locations: dict[str, Location] = {}
+    read_bytes = 0
     for index, request in enumerate(requests):
+        read_bytes += len(request.body)
+        if read_bytes > _BYTES_PER_SLICE:
+            read_bytes = 0
+            yield
         try:
             location = locations.get(request.target)
             if location is None:

@@ -22,6 +22,7 @@ from kyanite.services.table.entity_json import entity_body, page_body
 from kyanite.services.table.formats import NO_CONTENT, json_headers, level_of, preference_of
 from kyanite.services.table.paths import NO_KEYS, entity_path, table_key
 from kyanite.services.table.query_options import check_options, has_options, selected_of, top_of
+from kyanite.slices import in_thread
 from kyanite.wire import odata
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
@@ -90,7 +91,7 @@ async def query_entities(context: RequestContext) -> Response:
     check_options(parameters)
     selected = selected_of(parameters)
     request = Query(
-        _plan(parameters.get("$filter", "")),
+        await _plan(parameters.get("$filter", "")),
         first=_first(context),
         within=shared_keys(context.principal),
         limit=top_of(parameters),
@@ -101,7 +102,7 @@ async def query_entities(context: RequestContext) -> Response:
         partition_key, row_key = page.next_keys
         headers.append(("x-ms-continuation-NextPartitionKey", encode_key(partition_key)))
         headers.append(("x-ms-continuation-NextRowKey", encode_key(row_key)))
-    return Response(200, headers, page_body(context, page.table_name, page.texts, level, selected))
+    return Response(200, headers, await page_body(context, page.table_name, page.texts, level, selected))
 
 
 async def _body(context: RequestContext) -> bytes:
@@ -123,9 +124,9 @@ def _first(context: RequestContext) -> tuple[str, str] | None:
     return partition_key, key_of(context.parameters, "nextrowkey") or ""
 
 
-def _plan(text: str) -> Plan:
+async def _plan(text: str) -> Plan:
     """Busy clients repeat their filters, so plans of a usual length are cached: they depend on the text alone."""
-    return _cached_plan(text) if len(text) <= _CACHED_FILTER_LENGTH else _make_plan(text)
+    return _cached_plan(text) if len(text) <= _CACHED_FILTER_LENGTH else await in_thread(_make_plan, text)
 
 
 def _make_plan(text: str) -> Plan:

@@ -16,6 +16,7 @@ from kyanite.model.tables.stored_entity import AFTER_ETAG
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.table.formats import Level
 from kyanite.services.table.paths import entity_path
+from kyanite.slices import mapped
 
 Render = Callable[[bytes], bytes]
 
@@ -57,7 +58,7 @@ def _beginning(metadata_url: str) -> bytes:
     return b'{"odata.metadata":%b,' % _encode(metadata_url)
 
 
-def page_body(
+async def page_body(
     context: RequestContext,
     table_name: str,
     texts: list[bytes],
@@ -66,7 +67,7 @@ def page_body(
 ) -> bytes:
     """The body of a response with a page of entities."""
     if level is not Level.MINIMAL or selected is not None:
-        texts = list(map(rendering(context, table_name, level, selected), texts))
+        texts = await mapped(texts, rendering(context, table_name, level, selected))
     beginning = b"{" if level is Level.NONE else _beginning(_metadata_url(context, table_name))
     return b'%b"value":[%b]}' % (beginning, b",".join(texts))
 

@@ -22,6 +22,7 @@ from kyanite.services.table.formats import (
 )
 from kyanite.services.table.paths import table_key
 from kyanite.services.table.query_options import check_options, top_of
+from kyanite.slices import in_thread
 from kyanite.wire import edm, odata
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
@@ -61,7 +62,7 @@ async def query_tables(context: RequestContext) -> Response:
     page = await table.list_tables(
         context.store.engine,
         context.account.name,
-        matches=_matcher(parameters.get("$filter", "")),
+        matches=await in_thread(_matcher, parameters.get("$filter", "")),
         first=key_of(parameters, "nexttablename") or "",
         limit=top_of(parameters),
     )

@@ -19,7 +19,7 @@ from kyanite.model.maintenance.tasks import TASKS, step_each, step_of
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import EVERYTHING, Rights
 from tests.model.content.world import outcome
-from tests.model.counted import CountingEngine
+from tests.model.counted import CountingEngine, unlimited
 from tests.model.files.builders import OWNER, SHARE, FileShare, path_of
 
 OTHER_OWNER = b"elsewhere---"
@@ -60,7 +60,8 @@ def open_many(files: FileShare, path: str, count: int, owner: bytes) -> None:
     if count:
         outcome(files.engine.run(first))
     if count > 1:
-        outcome(files.engine.run(others))
+        with unlimited():
+            outcome(files.engine.run(others))
 
 
 def listed(files: FileShare, path: str, limit: int, *, recursive: bool) -> Awaitable[object]:

@@ -8,7 +8,8 @@ from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens import handles
 from kyanite.model.files.tree import Tree
 
-CLOSED_PER_TRANSACTION = 100
+CLOSED_PER_TRANSACTION = 8
+"""Closing the last handle of a file may delete a row for each directory above it."""
 
 
 class Closed(NamedTuple):

@@ -18,7 +18,7 @@ from kyanite.rules.oplocks import Event
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Rights
 
-INTERVALS_MAX = 2048
+INTERVALS_MAX = 400
 """That one transaction copies. A file that was written in very small pieces takes several."""
 
 

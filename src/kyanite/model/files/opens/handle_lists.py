@@ -22,7 +22,9 @@ from kyanite.rules.refusals import Reason, Refused
 _CLOSED_AT_ONCE = 1000
 """By one request, which tells its client to repeat it when there are more."""
 _CLOSED_PER_TRANSACTION = 200
-_FILES_PER_TRANSACTION = 1000
+_ROWS_PER_TRANSACTION = 1000
+_ROWS_PER_HANDLE = 4
+_FILES_PER_TRANSACTION = 600
 
 
 class HandlePosition(NamedTuple):
@@ -76,10 +78,15 @@ def _close_some(tx: Transaction, path: FilePath, *, recursive: bool) -> Closing:
     found = _find(tx, path, recursive)
     items = _items(tx, found, HandlePosition(), _CLOSED_PER_TRANSACTION + 1, recursive=recursive)
     opened: OpenFile | None = None
+    closed = rows = 0
     for file, handle in items[:_CLOSED_PER_TRANSACTION]:
         opened = opened if opened is not None and opened.file_id == file.file_id else file
+        rows += _ROWS_PER_HANDLE + (len(opened.above) if opened.handle_count == 1 else 0)
+        if closed and rows > _ROWS_PER_TRANSACTION:
+            break
         opened = handles.force_close(tx, found.location.tree.id, opened, handle)
-    return Closing(min(len(items), _CLOSED_PER_TRANSACTION), len(items) > _CLOSED_PER_TRANSACTION)
+        closed += 1
+    return Closing(closed, len(items) > closed)
 
 
 async def _close_one(engine: Engine, path: FilePath, handle_id: int, *, recursive: bool) -> int:

@@ -1,6 +1,6 @@
 """Control codes about the bytes of a file: which of them are stored, and zeros in place of some (MS-FSCC §2.3)."""
 
-from kyanite.engine.api import Snapshot, Transaction
+from kyanite.engine.api import Snapshot, Steps, Transaction
 from kyanite.model.content import ranges
 from kyanite.model.files.opens import changes
 from kyanite.rules.access_masks import READ_DATA, WRITE_DATA
@@ -41,12 +41,12 @@ async def query_allocated_ranges(request: Request, call: IoctlRequest) -> Output
         raise Failed(Status.INVALID_PARAMETER)
     limit = min(call.max_output_bytes // _RANGE_BYTES, _RANGES_MAX)
 
-    def body(snap: Snapshot) -> ranges.RangePage:
+    def body(snap: Snapshot) -> Steps[ranges.RangePage]:
         entry = opened.describe(snap).found.entry
         end = min(start + length, entry.length)
         return ranges.data_ranges(snap, entry.content, start, max(end, start), limit=limit, block=UNIT_BYTES)
 
-    page = await opened.tree.account.store.engine.read(body)
+    page = await opened.tree.account.store.engine.read_in_steps(body)
     if page.next_start is not None and not page.ranges:
         raise Failed(Status.BUFFER_TOO_SMALL)
     data = fsctl.encode_allocated_ranges(

@@ -1,0 +1,134 @@
+"""Long work on the event loop, in slices.
+
+All connections of a process share one event loop, so nobody is served while one piece of work runs. Work that may take
+more than a millisecond is therefore cut into slices. In each iteration of the loop runs at most one slice, whoever it
+belongs to, in the order in which they were requested. Between two slices the loop serves everything that is ready: it
+accepts connections, reads requests and answers those that need no slices.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Sliced = Generator[None, None, T]
+"""Work that yields at the end of each slice and returns its result."""
+
+ITEMS_PER_SLICE = 125
+"""How many items of a list are decoded or written in a slice: about half a millisecond's work."""
+
+
+_FREED_PER_SLICE = 2_500
+
+
+class _Waiting:
+    """The work of one loop that waits for its next slice."""
+
+    __slots__ = ("_futures", "_is_scheduled")
+
+    def __init__(self) -> None:
+        self._futures: deque[asyncio.Future[None]] = deque()
+        self._is_scheduled = False
+
+    def add(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[None]":
+        future = loop.create_future()
+        self._futures.append(future)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            loop.call_soon(self._release, loop)
+        return future
+
+    def _release(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let the first one run in the next iteration of the loop."""
+        futures = self._futures
+        while futures:
+            future = futures.popleft()
+            if not future.done():
+                future.set_result(None)
+                break
+        if futures:
+            loop.call_soon(self._release, loop)
+        else:
+            self._is_scheduled = False
+
+
+_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waiting] = WeakKeyDictionary()
+
+
+def next_slice() -> "asyncio.Future[None]":
+    """Await this before every slice but the first."""
+    loop = asyncio.get_running_loop()
+    waiting = _waiting.get(loop)
+    if waiting is None:
+        waiting = _waiting[loop] = _Waiting()
+    return waiting.add(loop)
+
+
+async def in_slices(work: Sliced[T]) -> T:
+    """Run the work to its end. Its first slice runs immediately, so short work does not wait."""
+    try:
+        while True:
+            next(work)
+            await next_slice()
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    finally:
+        work.close()
+
+
+async def mapped(items: Sequence[T], function: Callable[[T], R]) -> list[R]:
+    """What the function makes of the items, of some of them in each slice."""
+    if len(items) <= ITEMS_PER_SLICE:
+        return list(map(function, items))
+    return await in_slices(_mapped(items, function))
+
+
+def _mapped(items: Sequence[T], function: Callable[[T], R]) -> Sliced[list[R]]:
+    found: list[R] = []
+    for first in range(0, len(items), ITEMS_PER_SLICE):
+        found += map(function, items[first : first + ITEMS_PER_SLICE])
+        yield
+    return found
+
+
+async def encoded(items: Sequence[T], write: Callable[[T], str]) -> list[bytes]:
+    """The text of all items in UTF-8, a piece for each slice: a document is joined from them once."""
+    if len(items) <= ITEMS_PER_SLICE:
+        return ["".join(map(write, items)).encode()]
+    return await in_slices(_encoded(items, write))
+
+
+def _encoded(items: Sequence[T], write: Callable[[T], str]) -> Sliced[list[bytes]]:
+    pieces: list[bytes] = []
+    for first in range(0, len(items), ITEMS_PER_SLICE):
+        pieces.append("".join(map(write, items[first : first + ITEMS_PER_SLICE])).encode())
+        yield
+    return pieces
+
+
+async def emptied(items: list[Any]) -> None:
+    """Let go of a long list in slices: to free a hundred thousand objects takes milliseconds."""
+    await in_slices(emptying(items))
+
+
+def emptying(items: list[Any]) -> Sliced[None]:
+    while len(items) > _FREED_PER_SLICE:
+        del items[-_FREED_PER_SLICE:]
+        yield
+
+
+async def in_thread(function: Callable[[T], R], argument: T) -> R:
+    """Run plain Python code that cannot be cut into slices. The interpreter lets the loop run every few milliseconds.
+
+    There is one thread for all such work, because more of them would take more of the loop's time.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_one_thread, function, argument)
+
+
+_one_thread = ThreadPoolExecutor(1, thread_name_prefix="kyanite-long-work")
