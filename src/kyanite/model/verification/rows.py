@@ -41,7 +41,7 @@ from kyanite.model.files.deleted_shares import RetiredShare
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens.grants import KEY_BYTES as GRANT_KEY_BYTES
 from kyanite.model.files.opens.grants import BreakMessage, LeasedFile
-from kyanite.model.files.opens.handles import NamedHandle, decode_handle, decode_open_file
+from kyanite.model.files.opens.open_files import NamedHandle, decode_handle, decode_open_file
 from kyanite.model.files.opens.sessions import SessionRecord
 from kyanite.model.files.opens.watches import decode_change, decode_feed
 from kyanite.model.files.security_descriptors import KEY_BYTES
