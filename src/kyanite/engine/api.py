@@ -140,6 +140,10 @@ class EngineFull(EngineError):
     """No space left. Nothing was written; reads still work."""
 
 
+class Damaged(EngineError):
+    """Stored bytes are missing, or are not those that were written. Nothing of them was returned."""
+
+
 class OutcomeUnknown(EngineError):
     """The commit may or may not be on disk. The store refuses writes until it is opened again."""
 

@@ -22,8 +22,6 @@ from typing import NamedTuple, NewType, Protocol
 
 import msgspec
 
-from kyanite.engine.api import EngineError
-
 SEGMENT_BYTES = 16
 """The length of a segment's name: twelve bytes for the owner, four for the count of its segments."""
 
@@ -48,10 +46,6 @@ Mark = NewType("Mark", int)
 
 Observer = Callable[[bytes | bytearray | memoryview], object]
 """Gets every byte of an upload in order, in a thread: ``hashlib.md5().update``."""
-
-
-class Damaged(EngineError):
-    """The bytes of an extent are missing, or are not those that were written."""
 
 
 class Upload(Protocol):

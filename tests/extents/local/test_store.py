@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from kyanite.engine.api import EngineError, EngineFull
-from kyanite.extents.api import EXTENT_MAX, Damaged, Extent, Extents, Stretch
+from kyanite.engine.api import Damaged, EngineError, EngineFull
+from kyanite.extents.api import EXTENT_MAX, Extent, Extents, Stretch
 from kyanite.extents.crc64 import crc64
 from kyanite.extents.local.file_system import Buffer, FileSystem
 from kyanite.extents.local.store import LocalExtents

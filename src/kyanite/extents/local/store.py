@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from kyanite.engine.api import EngineBusy
-from kyanite.extents.api import EXTENT_MAX, Damaged, Extent, Observer, OpenExtent, Stretch
+from kyanite.engine.api import Damaged, EngineBusy
+from kyanite.extents.api import EXTENT_MAX, Extent, Observer, OpenExtent, Stretch
 from kyanite.extents.crc64 import crc64
 from kyanite.extents.local.batch_writer import BatchWriter
 from kyanite.extents.local.descriptor_cache import CachedDescriptor, DescriptorCache

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import uvloop
 
-from kyanite.engine.api import EngineError, Snapshot
+from kyanite.engine.api import Damaged, EngineError, Snapshot
 from kyanite.engine.clock import wall_clock
-from kyanite.extents.api import Damaged, Extent
+from kyanite.extents.api import Extent
 from kyanite.model import keys
 from kyanite.model.verification.rows import check_page, describe_difference
 from kyanite.server.failures import Failure
