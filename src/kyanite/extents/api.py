@@ -32,6 +32,10 @@ EXTENT_MAX = 64 * 1024 * 1024
 """The maximal length of an extent, so that checking or freeing one is a small piece of work."""
 
 
+BLOCK_BYTES = 256 * 1024
+"""An extent is checked in blocks of this length, so that a range of it can be checked. They are not Azure's blocks."""
+
+
 class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Bytes that never change, with their CRC-64/NVME. Part of stored records: new fields go to the end."""
 
@@ -39,6 +43,14 @@ class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     start: int
     length: int
     crc64: int
+
+
+class WrittenExtent(Extent, frozen=True, array_like=True, gc=False):
+    """An extent that was just written. Its checksums are stored once, beside the count of its references; the
+    intervals that refer to it hold an ``Extent``."""
+
+    checksums: bytes = b""
+    """The CRC-64 of each block, eight bytes each. Empty if the extent is one block."""
 
 
 Mark = NewType("Mark", int)
@@ -54,7 +66,7 @@ class Upload(Protocol):
     async def write(self, chunk: bytes) -> None:
         """Add the next chunk. Returns when the store can take more."""
 
-    async def finish(self) -> list[Extent]:
+    async def finish(self) -> list[WrittenExtent]:
         """The whole body, durably on disk. The caller commits or discards the extents."""
 
     async def abort(self) -> None:
@@ -92,7 +104,9 @@ class Extents(Protocol):
         More bytes than ``size_hint`` are a ValueError.
         """
 
-    async def put(self, data: bytes | memoryview, on_written: Callable[[], object] | None = None) -> Extent:
+    async def put(
+        self, data: bytes | memoryview, on_written: Callable[[], object] | None = None
+    ) -> WrittenExtent:
         """Store a body of at most EXTENT_MAX bytes that is in memory. Calls that wait at the same time share a sync.
 
         ``on_written`` is called, on the loop, when the file has the bytes and only a power cut can lose them.

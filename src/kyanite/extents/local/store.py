@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kyanite.engine.api import Damaged, EngineBusy
-from kyanite.extents.api import EXTENT_MAX, Extent, Observer, OpenExtent, Stretch
+from kyanite.extents.api import EXTENT_MAX, Extent, Observer, OpenExtent, Stretch, WrittenExtent
 from kyanite.extents.crc64 import crc64
 from kyanite.extents.local.batch_writer import BatchWriter
 from kyanite.extents.local.descriptor_cache import CachedDescriptor, DescriptorCache
@@ -64,7 +64,9 @@ class LocalExtents:
             self._open_segments, self._batch_writer, self._threads, size_hint=size_hint, observers=observers
         )
 
-    async def put(self, data: bytes | memoryview, on_written: Callable[[], object] | None = None) -> Extent:
+    async def put(
+        self, data: bytes | memoryview, on_written: Callable[[], object] | None = None
+    ) -> WrittenExtent:
         if not 0 < len(data) <= EXTENT_MAX:
             raise ValueError("An extent has between one byte and EXTENT_MAX.")
         return await self._batch_writer.put(data, on_written)
