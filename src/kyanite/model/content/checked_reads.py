@@ -150,8 +150,10 @@ class CheckedReader:
         began_at = self._clock()
         known = self._known.get(extent) or self._remember(extent)
         checked_at = known.checked_at
-        while end - first > 1 and began_at - checked_at[first] < self._recheck_seconds:
+        while first < end and began_at - checked_at[first] < self._recheck_seconds:
             first += 1
+        if first == end:
+            return
         expected = known.checksums or await self._load_checksums(extent)
         if not expected:
             first, end = 0, len(checked_at)
