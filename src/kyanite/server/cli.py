@@ -134,6 +134,13 @@ def kyanite() -> None:
     show_default=True,
     help="Memory for bodies of requests and responses in a worker. Beyond it requests get 503.",
 )
+@_option(
+    "--recheck-minutes",
+    type=click.IntRange(0, 10_080),
+    default=10,
+    show_default=True,
+    help="How long a worker may send stored bytes that it has checked without checking them again.",
+)
 @click.pass_context
 def serve(context: click.Context, /, **options: Any) -> None:
     config = _config(context, options)
@@ -179,6 +186,7 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
         log_requests=options["log_requests"],
         stop_seconds=options["stop_seconds"],
         body_memory_mib=options["body_memory_mib"],
+        recheck_minutes=options["recheck_minutes"],
         store_kind=store_kind,
         smb_requires_encryption=options["smb_encryption"] == "required",
         smb_is_durable=options["smb_durability"] == "strict",
