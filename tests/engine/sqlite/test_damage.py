@@ -49,12 +49,12 @@ def store(filled: Path, tmp_path: Path) -> Path:
 
 
 def flip(folder: Path, stored: bytes, *, at: int = 0, to: bytes | None = None) -> None:
-    """Change one byte of the only place in the database that has these bytes."""
+    """Change one byte of the only occurrence in the database that has these bytes."""
     path = folder / FILE
     content = bytearray(path.read_bytes())
     assert content.count(stored) == 1
-    place = content.index(stored) + at
-    content[place : place + 1] = to or bytes([content[place] ^ 0x40])
+    position = content.index(stored) + at
+    content[position : position + 1] = to or bytes([content[position] ^ 0x40])
     path.write_bytes(content)
 
 
@@ -305,8 +305,8 @@ class TestPages:
         path = store / FILE
         content = bytearray(path.read_bytes())
         page = chance.randrange(len(content) // PAGE)
-        place = page * PAGE + chance.choice([chance.randrange(PAGE), chance.randrange(120)])
-        content[place] ^= 1 << chance.randrange(8)
+        position = page * PAGE + chance.choice([chance.randrange(PAGE), chance.randrange(120)])
+        content[position] ^= 1 << chance.randrange(8)
         path.write_bytes(content)
 
         async def main() -> None:
