@@ -33,6 +33,9 @@ def store(tmp_path: Path) -> Path:
             queues.create_queue("queue").send_message(MESSAGE)
             tables.create_table("table").create_entity(ENTITY)
         assert server.stop() == 0
+    connection = sqlite3.connect(database_of(tmp_path))
+    connection.execute("VACUUM")  # So that the bytes of a row are in one page only.
+    connection.close()
     return tmp_path
 
 
