@@ -44,6 +44,9 @@ class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     length: int
     crc64: int
 
+    def __str__(self) -> str:
+        return f"extent {self.segment.hex()}+{self.start}"
+
 
 class WrittenExtent(Extent, frozen=True, array_like=True, gc=False):
     """An extent that was just written. Its checksums are stored once, beside the count of its references; the
@@ -129,6 +132,12 @@ class Extents(Protocol):
 
     def stream(self, extent: Extent, offset: int, length: int) -> AsyncIterator[bytes]:
         """The same in chunks. A whole extent is checked before its last chunk is yielded."""
+
+    async def checksums(self, extent: Extent, first: int, count: int) -> bytes:
+        """The checksums of so many blocks of the extent from the first one on, computed from the stored bytes.
+
+        Raises Damaged when bytes are missing or cannot be read.
+        """
 
     def open_extent(self, extent: Extent, offset: int, length: int) -> OpenExtent:
         """The same as a part of an open file. Raises Damaged when there is no such file."""

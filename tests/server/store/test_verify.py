@@ -99,7 +99,7 @@ def test_rows_that_are_damaged(store: Path) -> None:
     code, out, err = verify(store)
     assert code == 1
     lines = out.splitlines()
-    assert [line.split(" ")[0] for line in lines] == ["unknown", "container", "extent", "container", "8"]
+    assert [line.split(" ")[0] for line in lines] == ["unknown", "container", "extent", "container", "9"]
     assert lines[3] == "container devstoreaccount1/verified: its record is damaged."
     assert lines[2].endswith("5 references by its own count, but 1 in fact.")
     assert err == f"kyanite: Findings in the store {store}: 3.\n"

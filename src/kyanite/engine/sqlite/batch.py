@@ -7,6 +7,7 @@ from typing import Any
 import apsw
 
 from kyanite.engine.api import EngineError, Transaction
+from kyanite.engine.sqlite.errors import engine_error
 from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.transaction import BodyRunner, BufferedTransaction, Clock, Row
 from kyanite.values import Instant
@@ -70,7 +71,7 @@ class Batch:
         try:
             pending.value = self._body_runner.call(pending.body, transaction)
         except apsw.Error as error:
-            pending.error = EngineError(f"SQLite: {error}")
+            pending.error = engine_error(error)
             return
         except StopIteration as error:
             pending.error = RuntimeError(f"a body raised {error!r}")  # No future can carry a StopIteration.
@@ -79,7 +80,8 @@ class Batch:
             pending.error = error
             return
         finally:
-            self._rows.end_scans()
+            if self._rows.open_scans:
+                self._rows.end_scans()
         if transaction.writes:
             self._keep(transaction)
         self.notifications += transaction.notifications
@@ -142,3 +144,7 @@ class Batch:
         if len(pending) > _MANY_PENDING or any(start <= key < end for key in pending):
             self.flush()
         return self._rows.scan(start, end, reverse, limit)
+
+    def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
+        self.flush()
+        return self._rows.without_checksum(start, end)

@@ -36,6 +36,7 @@ from kyanite.engine.api import (
 from kyanite.engine.outcome import Failed
 from kyanite.engine.sqlite.batch import Batch, PendingBody
 from kyanite.engine.sqlite.database import save_last_instant
+from kyanite.engine.sqlite.errors import engine_error
 from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.engine.sqlite.write_lock import WriteLock
@@ -293,12 +294,7 @@ class GroupCommit:
         batch.fail(type(reason), str(reason))
 
     def _translated(self, error: apsw.Error) -> EngineError:
-        text = f"SQLite: {error}"
-        if isinstance(error, apsw.FullError):
-            return EngineFull(text)
-        if isinstance(error, apsw.BusyError):
-            return EngineBusy(text)
         extended = getattr(error, "extendedresult", 0)
         if extended == apsw.SQLITE_IOERR_WRITE and self._connection.system_errno in _NO_SPACE:
-            return EngineFull(text)
-        return EngineError(text)
+            return EngineFull(f"SQLite: {error}")
+        return engine_error(error)

@@ -81,7 +81,7 @@ class ExtentCheck:
 
     @property
     def _wrong_crc(self) -> str:
-        return f"The CRC of {extent_name(self.extent)} is wrong."
+        return f"The CRC of {self.extent} is wrong."
 
     def _add_damage(self, start: int, end: int, problem: str) -> None:
         self.damaged = joined([*self.damaged, Span(start, end)])
@@ -91,10 +91,6 @@ class ExtentCheck:
 def extent_of(key: bytes, row: ExtentRow) -> Extent:
     segment, start = key[1 : 1 + SEGMENT_BYTES], int.from_bytes(key[1 + SEGMENT_BYTES :], "big")
     return Extent(segment, start, row.length, row.crc64)
-
-
-def extent_name(extent: Extent) -> str:
-    return f"extent {extent.segment.hex()}+{extent.start}"
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:

@@ -1,15 +1,15 @@
 """Reading all rows of a store in pages, also past rows that cannot be read.
 
 Rows are read by the first byte of their keys, because an engine may store keys of one letter apart: damage there must
-not end a page of the others. Where a row cannot be read, the walk searches for the next key from which on rows can be
-read again, by bisection over the keys. So it needs nothing of the engine but scans.
+not end a page of the others. Where a row cannot be read and the engine does not know its key, the next key from which
+on rows can be read again is found by bisection.
 """
 
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
-from kyanite.engine.api import Engine, EngineBusy, EngineClosed, EngineError, Snapshot, TooLarge
+from kyanite.engine.api import Damaged, Engine, EngineBusy, EngineClosed, EngineError, Snapshot, TooLarge
 
 PAGE_ROWS = 1000
 PAGE_BYTES = 4 * 1024 * 1024
@@ -78,13 +78,28 @@ def take(
         except TooLarge:
             raise
         except Exception:  # Whatever an engine raises on damage within a body.
-            return Rows(found, _behind(found, start), is_cut=True)
+            return _take_singly(snap, found, start, end, rows_max)
         if row is None:
             return Rows(found, None)
         found.append(Row(*row))
         size += len(row[1])
         if len(found) >= rows_max or size >= bytes_max:
             return Rows(found, _behind(found, start))
+
+
+def _take_singly(snap: Snapshot, found: list[Row], start: bytes, end: bytes, rows_max: int) -> Rows:
+    """A scan may fail somewhat before the row that cannot be read, so the last rows before it are read one by one."""
+    while len(found) < rows_max:
+        try:
+            row = next(snap.scan(_behind(found, start), end, limit=1), None)
+        except TooLarge:
+            raise
+        except Exception:
+            return Rows(found, _behind(found, start), is_cut=True)
+        if row is None:
+            return Rows(found, None)
+        found.append(Row(*row))
+    return Rows(found, _behind(found, start))
 
 
 def _behind(found: list[Row], start: bytes) -> bytes:
@@ -125,6 +140,19 @@ def _letter_end(position: bytes) -> bytes | None:
 
 async def find_end(engine: Engine, start: bytes, end: bytes) -> Unreadable:
     """How far the rows cannot be read, after the first one of the range could not be."""
+    try:
+        await engine.read(lambda snap: list(snap.scan(start, end, limit=1)))
+    except Damaged as damaged:
+        if damaged.key is not None and start <= damaged.key < end:
+            return Unreadable(start, damaged.key + b"\0", damaged.key)
+    except (EngineBusy, EngineClosed):
+        raise
+    except EngineError:
+        pass
+    return await _search_end(engine, start, end)
+
+
+async def _search_end(engine: Engine, start: bytes, end: bytes) -> Unreadable:
     width = max(_SEARCH_BYTES, len(start))
     low, high = _number(start, width), _number(end, width)
     while high - low > 1:

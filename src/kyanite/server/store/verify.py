@@ -22,9 +22,9 @@ from kyanite.engine.clock import wall_clock
 from kyanite.model import keys, store_format
 from kyanite.model.content.references import ExtentRow
 from kyanite.model.verification.damage import Damage
+from kyanite.model.verification.descriptions import descriptions
 from kyanite.model.verification.extent_check import ExtentCheck, Span
 from kyanite.model.verification.pages import Unreadable, pages, range_of
-from kyanite.model.verification.reports import reports
 from kyanite.model.verification.rows import (
     check_page,
     describe_difference,
@@ -185,9 +185,9 @@ class _Verification:
         if not damage:
             return
         named = set()
-        async for report in reports(store.engine, damage, _next_slice):
-            named.add(report.subject)
-            self._show("hurt", report.text)
+        async for description in descriptions(store.engine, damage, _next_slice):
+            named.add(description.subject)
+            self._show("hurt", description.text)
         for key in self._extents.keys() - named:
             self._show("note", f"{name_of(key)}: no client can read anything that refers to it.")
         if len(self._extents) == _NAMED_MAX or len(self._rows) == _NAMED_MAX:

@@ -16,31 +16,31 @@ _NAMED_AT_ONCE = 1000
 _ID_END = 9
 
 
-class Report(NamedTuple):
+class Description(NamedTuple):
     subject: bytes
     """The key of the extent or row that is damaged."""
     text: str
 
 
-async def reports(engine: Engine, damage: Damage, spend: Spend) -> AsyncGenerator[Report, None]:
+async def descriptions(engine: Engine, damage: Damage, spend: Spend) -> AsyncGenerator[Description, None]:
     """What the damage hurts, by the names that clients use."""
     some: list[Hurt] = []
     async for hurt in hurt_records(engine, damage, spend):
         some.append(hurt)
         if len(some) == _NAMED_AT_ONCE:
-            for report in await _named(engine, some, spend):
-                yield report
+            for each in await _named(engine, some, spend):
+                yield each
             some = []
-    for report in await _named(engine, some, spend):
-        yield report
-    for report in await _before_ranges(engine, damage, spend):
-        yield report
+    for each in await _named(engine, some, spend):
+        yield each
+    for each in await _before_ranges(engine, damage, spend):
+        yield each
 
 
-async def _named(engine: Engine, some: Sequence[Hurt], spend: Spend) -> list[Report]:
+async def _named(engine: Engine, some: Sequence[Hurt], spend: Spend) -> list[Description]:
     names = await names_of(engine, {hurt.key for hurt in some}, spend)
     return [
-        Report(hurt.subject, f"{name}: {each}")
+        Description(hurt.subject, f"{name}: {each}")
         for hurt in some
         for name in names[hurt.key]
         for each in _sentences(hurt)
@@ -56,7 +56,7 @@ def _sentences(hurt: Hurt) -> Iterator[str]:
         yield f"{end - start} bytes from {start} are damaged ({name_of(hurt.subject)})."
 
 
-async def _before_ranges(engine: Engine, damage: Damage, spend: Spend) -> list[Report]:
+async def _before_ranges(engine: Engine, damage: Damage, spend: Spend) -> list[Description]:
     """Of several rows that cannot be read the names are not known, but that of the row before them."""
     before = {
         row.start.removesuffix(b"\0"): row
@@ -65,7 +65,7 @@ async def _before_ranges(engine: Engine, damage: Damage, spend: Spend) -> list[R
     }
     names = await names_of(engine, before, spend)
     return [
-        Report(row.subject, f"{name}: what follows it cannot be read.")
+        Description(row.subject, f"{name}: what follows it cannot be read.")
         for key, row in before.items()
         for name in names[key]
     ]
