@@ -156,10 +156,11 @@ def serve(context: click.Context, /, **options: Any) -> None:
     help="Read everything in a stopped store and check it. A store of an older format is upgraded first."
 )
 @_location_option
-def verify(location: Path) -> None:
+@_option("--json", variable="as_json", is_flag=True, help="Print each finding as a line of JSON.")
+def verify(location: Path, as_json: bool) -> None:
     from kyanite.server.store.verify import verify as run
 
-    run(location)
+    run(location, as_json=as_json)
 
 
 def _config(context: click.Context, options: dict[str, Any]) -> Config:
