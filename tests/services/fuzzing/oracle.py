@@ -20,7 +20,9 @@ def problems(request: FuzzRequest, method: str, answer: Answer) -> Iterator[str]
     headers, status = answer.headers, answer.status
     code = headers.get("x-ms-error-code", "")
     if status >= 500 and not (
-        (status == 501 and code in {"NotImplemented", ""}) or (status == 503 and code in {*_BUSY, ""})
+        (status == 505 and not code)
+        or (status == 501 and code in {"NotImplemented", ""})
+        or (status == 503 and code in {*_BUSY, ""})
     ):
         yield f"status {status} {code}"
     if "date" not in headers:
