@@ -38,7 +38,7 @@ from kyanite.extents.local.file_system import FileSystem
 from kyanite.extents.local.open_segments import OpenSegments
 from kyanite.extents.local.reader_table import ReaderTable
 from kyanite.extents.local.segment import aligned
-from kyanite.extents.local.upload import LocalUpload
+from kyanite.extents.local.upload import LocalUpload, UploadMemory
 from kyanite.membership.api import OWNER_BYTES, Membership
 from kyanite.slices import next_slice
 
@@ -78,6 +78,7 @@ class LocalExtents:
         self._descriptors = DescriptorCache(self._path_of)
         self._open_segments = OpenSegments(membership.id, self._path_of, self._file_system, self._threads)
         self._batch_writer = BatchWriter(self._open_segments)
+        self._upload_memory = UploadMemory()
         self.pin = self._readers.pin
         self.mark = self._readers.mark
         self.passed = self._readers.passed
@@ -87,7 +88,12 @@ class LocalExtents:
 
     def upload(self, *, size_hint: int | None, observers: Sequence[Observer] = ()) -> LocalUpload:
         return LocalUpload(
-            self._open_segments, self._batch_writer, self._threads, size_hint=size_hint, observers=observers
+            self._open_segments,
+            self._batch_writer,
+            self._threads,
+            self._upload_memory,
+            size_hint=size_hint,
+            observers=observers,
         )
 
     async def put(
