@@ -21,13 +21,14 @@ _MANY_PENDING = 64
 class PendingBody:
     """A body that has no outcome yet, and the future of its caller."""
 
-    __slots__ = ("_future", "body", "error", "value")
+    __slots__ = ("_future", "body", "error", "runs_alone", "value")
 
     def __init__(self, body: Callable[[Transaction], Any], future: "asyncio.Future[Any]") -> None:
         self.body = body
         self._future = future
         self.value: Any = None
         self.error: Exception | None = None
+        self.runs_alone = False
 
     @property
     def is_cancelled(self) -> bool:
@@ -91,6 +92,15 @@ class Batch:
         self.notifications.clear()
         for pending in self.members:
             pending.error = kind(text)
+
+    def take_back(self) -> list[PendingBody]:
+        """The bodies, to be run again, each in a batch of its own. Nothing of what they did remains."""
+        members, self.members = self.members, []
+        self.notifications.clear()
+        for pending in members:
+            pending.value = pending.error = None
+            pending.runs_alone = True
+        return members
 
     def flush(self) -> None:
         """Write to the tables. Once this has failed it always fails, so that nothing is committed."""

@@ -32,7 +32,7 @@ FORMAT = 2
 
 PAGE_BYTES = 8192
 
-_DATABASE_FILE = "store.sqlite3"
+DATABASE_FILE = "store.sqlite3"
 _USERS_FILE = "users.lock"
 _BUSY_MILLISECONDS = 10_000
 CACHE_KIB = 16 * 1024
@@ -48,7 +48,7 @@ def connect(
 ) -> apsw.Connection:
     """A connection to the store. To be opened after a fork, never before."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    connection = apsw.Connection(str(folder / _DATABASE_FILE), flags=flags, vfs=vfs)
+    connection = apsw.Connection(str(folder / DATABASE_FILE), flags=flags, vfs=vfs)
     connection.set_busy_timeout(_BUSY_MILLISECONDS)
     connection.pragma("page_size", PAGE_BYTES)
     connection.pragma("journal_mode", "wal")
@@ -70,7 +70,7 @@ def descriptor(folder: Path) -> Iterator[int]:
     POSIX drops all locks that a process has on a file when it closes any descriptor of that file, SQLite's locks
     included. So all engines of a process share one descriptor, and each closes its connections first.
     """
-    path = (folder / _DATABASE_FILE).resolve()
+    path = (folder / DATABASE_FILE).resolve()
     shared = _descriptors.setdefault(path, _SharedDescriptor())
     if shared.users == 0:
         shared.number = os.open(path, os.O_RDWR | os.O_CLOEXEC)

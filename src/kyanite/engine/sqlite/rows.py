@@ -73,7 +73,7 @@ _PAGE_ROWS = 2_001
 """Scans with a limit up to this are read when they begin."""
 
 _crc64 = anycrc.Model("CRC64-NVME").calc
-_SHOWN_BYTES = 64
+_KEY_TEXT_BYTES = 64
 _SIGN = 2**63
 """SQLite's integers are signed."""
 
@@ -107,10 +107,16 @@ class Rows:
                 value, crc = row
                 expected = crc32(key + value)
         except (TypeError, UnicodeDecodeError) as error:
-            raise Damaged(f"The row {_shown(key)} cannot be read: {error}", key) from error
+            raise self._unreadable(error, key) from error
         if crc != expected:
             _check_has_no_crc(key, crc)
         return value
+
+    def _unreadable(self, error: TypeError | UnicodeDecodeError, key: bytes | None = None) -> Damaged:
+        """A statement that has not come to its end would keep SQLite's snapshot."""
+        self._cursor.close()
+        self._cursor = self._connection.cursor()
+        return _unreadable(error, key)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if len(keys) < _FEW_KEYS:
@@ -118,7 +124,10 @@ class Rows:
         found: dict[bytes, bytes] = {}
         plain = [key for key in keys if not _is_body(key)]
         for statement, some in _in_chunks(_GET_MANY, plain, 1):
-            found.update(_checked(self._cursor.execute(statement, some).fetchall()))
+            try:
+                found.update(_checked(self._cursor.execute(statement, some).fetchall()))
+            except UnicodeDecodeError as error:
+                raise self._unreadable(error) from error
         return [self.get(key) if _is_body(key) else found.get(key) for key in keys]
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
@@ -138,7 +147,10 @@ class Rows:
         bounds = (start, end, limit)
         if limit <= _PAGE_ROWS:
             # Read on the present cursor, because a seek should not cost a cursor of its own.
-            return iter(_checked(self._cursor.execute(_SCANS[reverse], bounds).fetchall()))
+            try:
+                return iter(_checked(self._cursor.execute(_SCANS[reverse], bounds).fetchall()))
+            except UnicodeDecodeError as error:
+                raise self._unreadable(error) from error
         return chain.from_iterable(_checked_in_parts(self._cursor_over(_SCANS[reverse], bounds)))
 
     def _scan_bodies(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
@@ -206,7 +218,7 @@ def _checked(rows: Iterable[Any]) -> list[Row]:
             if crc == crc32(key + value) or _check_has_no_crc(key, crc)
         ]
     except (TypeError, UnicodeDecodeError) as error:
-        raise Damaged(f"A row cannot be read: {error}") from error
+        raise _unreadable(error) from error
 
 
 def _checked_in_parts(cursor: apsw.Cursor) -> Iterator[list[Row]]:
@@ -221,29 +233,32 @@ def _each_checked(cursor: apsw.Cursor) -> Iterator[Row]:
                 _check_has_no_crc(key, crc)
             yield key, value
     except (TypeError, UnicodeDecodeError) as error:
-        raise Damaged(f"A row cannot be read: {error}") from error
+        raise _unreadable(error) from error
 
 
 def _bodies_checked(rows: Iterable[Any]) -> Iterator[Row]:
-    for number, value, crc in rows:
-        key = _body_key(number)
-        try:
-            expected = _crc64(memoryview(value), number) - _SIGN
-        except TypeError as error:
-            raise Damaged(f"The row {_shown(key)} cannot be read: {error}", key) from error
-        if crc != expected:
-            _check_has_no_crc(key, crc)
-        yield key, value
+    try:
+        for number, value, crc in rows:
+            key = _body_key(number)
+            if crc != _crc64(memoryview(value), number) - _SIGN:
+                _check_has_no_crc(key, crc)
+            yield key, value
+    except (TypeError, UnicodeDecodeError) as error:
+        raise _unreadable(error) from error
 
 
 def _check_has_no_crc(key: bytes, crc: object) -> bool:
     if crc is not None:
-        raise Damaged(f"The CRC of the row {_shown(key)} is wrong.", key)
+        raise Damaged(f"The CRC of the row {_key_text(key)} is wrong.", key)
     return True
 
 
-def _shown(key: bytes) -> str:
-    return key[:_SHOWN_BYTES].hex() + ("…" if len(key) > _SHOWN_BYTES else "")
+def _unreadable(error: TypeError | UnicodeDecodeError, key: bytes | None = None) -> Damaged:
+    return Damaged(f"A row cannot be read: {error}.", key)
+
+
+def _key_text(key: bytes) -> str:
+    return key[:_KEY_TEXT_BYTES].hex() + ("…" if len(key) > _KEY_TEXT_BYTES else "")
 
 
 def _body_key(number: int) -> bytes:

@@ -11,16 +11,27 @@ import asyncio
 import contextlib
 import errno
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from kyanite.engine.api import Damaged, EngineBusy
-from kyanite.extents.api import BLOCK_BYTES, EXTENT_MAX, Extent, Observer, OpenExtent, Stretch, WrittenExtent
+from kyanite.engine.api import Damaged, EngineBusy, EngineError
+from kyanite.extents.api import (
+    BLOCK_BYTES,
+    EXTENT_MAX,
+    SEGMENT_BYTES,
+    Extent,
+    Observer,
+    OpenExtent,
+    Stretch,
+    WrittenExtent,
+)
 from kyanite.extents.crc64 import crc64, encode
 from kyanite.extents.local.batch_writer import BatchWriter
+from kyanite.extents.local.cold_reads import read_cold
 from kyanite.extents.local.descriptor_cache import CachedDescriptor, DescriptorCache
 from kyanite.extents.local.file_system import FileSystem
 from kyanite.extents.local.open_segments import OpenSegments
@@ -32,6 +43,8 @@ from kyanite.slices import next_slice
 
 _THREADS = 8
 _CHUNK_BYTES = 256 * 1024
+_OWNER_NAME = re.compile(f"[0-9a-f]{{{2 * OWNER_BYTES}}}")
+_SEGMENT_NAME = re.compile(f"[0-9a-f]{{{2 * (SEGMENT_BYTES - OWNER_BYTES)}}}")
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _scratch = memoryview(bytearray(1024 * 1024))
 """Cached bytes pass through this buffer: a new one for each read would have to be cleared first, which takes longer
@@ -136,6 +149,17 @@ class LocalExtents:
             raise Damaged(f"Bytes of block {first + len(computed)} of {extent} are missing.")
         return encode(computed)
 
+    async def read_cold(self, extent: Extent, offset: int, length: int) -> bytes:
+        _check_within(extent, offset, length)
+        path = self._path_of(extent.segment)
+        try:
+            data = await self._in_thread(read_cold, path, extent.start + offset, length)
+        except OSError as error:
+            raise _cannot_open(extent, error) from error
+        if len(data) != length:
+            raise Damaged(f"Bytes of {extent} are missing.")
+        return data
+
     def open_extent(self, extent: Extent, offset: int, length: int) -> OpenExtent:
         _check_within(extent, offset, length)
         file = self._acquire(extent)
@@ -160,12 +184,8 @@ class LocalExtents:
     def _acquire(self, extent: Extent) -> CachedDescriptor:
         try:
             return self._descriptors.acquire(extent.segment)
-        except FileNotFoundError:
-            raise Damaged(f"The file of {extent} is missing.") from None
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                raise EngineBusy(str(error)) from error
-            raise _unreadable(extent, error) from error
+            raise _cannot_open(extent, error) from error
 
     # For garbage collection
 
@@ -186,10 +206,11 @@ class LocalExtents:
     def segments_of(self, owner: bytes) -> Iterator[bytes]:
         with contextlib.suppress(FileNotFoundError), os.scandir(self._segments / owner.hex()) as entries:
             for entry in entries:
-                yield owner + bytes.fromhex(entry.name)
+                if _SEGMENT_NAME.fullmatch(entry.name):
+                    yield owner + bytes.fromhex(entry.name)
 
     def segments(self) -> Iterator[tuple[bytes, int]]:
-        for owner in os.listdir(self._segments):
+        for owner in filter(_OWNER_NAME.fullmatch, os.listdir(self._segments)):
             for segment in self.segments_of(bytes.fromhex(owner)):
                 yield segment, self._path_of(segment).stat().st_blocks * 512
 
@@ -309,6 +330,14 @@ def _checksums(fd: int, blocks: Iterable[Stretch]) -> list[int]:
 def _check_within(extent: Extent, offset: int, length: int) -> None:
     if offset < 0 or length < 0 or offset + length > extent.length:
         raise ValueError("Beyond the extent.")
+
+
+def _cannot_open(extent: Extent, error: OSError) -> EngineError:
+    if isinstance(error, FileNotFoundError):
+        return Damaged(f"The file of {extent} is missing.")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return EngineBusy(str(error))
+    return _unreadable(extent, error)
 
 
 def _unreadable(extent: Extent, error: OSError) -> Damaged:

@@ -41,14 +41,12 @@ _NEVER = float("-inf")
 class _Checked:
     """What is known of one extent."""
 
-    __slots__ = ("checked_at", "checking", "checksums", "used_bytes")
+    __slots__ = ("checked_at", "checksums", "used_bytes")
 
     def __init__(self, blocks: int) -> None:
         self.checksums = b""
         """What the checksums should be. Empty until they were read or computed."""
         self.checked_at = array("d", [_NEVER]) * blocks
-        self.checking = asyncio.Lock()
-        """Requests for the same bytes check them once."""
         self.used_bytes = _BYTES_PER_EXTENT + blocks * _BYTES_PER_BLOCK
 
 
@@ -68,19 +66,22 @@ class CheckedReader:
         self._clock = clock
         self._known: OrderedDict[Extent, _Checked] = OrderedDict()
         self._used_bytes = 0
+        self._waiting: dict[Extent, list[asyncio.Future[None]]] = {}
+        """The extents that are being checked, and who waits for that: requests for the same bytes check them once."""
 
     async def read(self, extent: Extent, offset: int, length: int) -> bytes:
         """Bytes of the extent, checked. Raises Damaged."""
-        if length < extent.length or length > BLOCK_BYTES:
-            await self.check(extent, offset, length)
+        is_short = length == extent.length <= BLOCK_BYTES  # Then the bytes themselves are checked.
+        if not is_short and not self._is_checked(extent, offset, length):
+            await self._check(extent, offset, length)
         return await self._extents.read(extent, offset, length)
 
     async def read_into(self, extent: Extent, offset: int, buffer: memoryview) -> None:
         """The same into a buffer, which holds unchecked bytes if this fails."""
         length = len(buffer)
         is_short = length == extent.length <= BLOCK_BYTES
-        if not is_short:
-            await self.check(extent, offset, length)
+        if not is_short and not self._is_checked(extent, offset, length):
+            await self._check(extent, offset, length)
         await self._extents.read_into(extent, offset, buffer)
         if is_short and crc64(buffer) != extent.crc64:
             raise _damaged(extent, 0)
@@ -96,20 +97,28 @@ class CheckedReader:
     async def open_checked(self, extent: Extent, offset: int, length: int, *, is_first: bool) -> OpenExtent:
         """The beginning of the range in an open file, for the kernel to send: one piece, which was checked."""
         length = min(length, _PIECE_BYTES - offset % BLOCK_BYTES)
-        if is_first and not self._is_checked(extent, offset, length):
-            length = min(length, _FIRST_PIECE_BYTES - offset % BLOCK_BYTES)
-        await self.check(extent, offset, length)
+        if not self._is_checked(extent, offset, length):
+            if is_first:
+                length = min(length, _FIRST_PIECE_BYTES - offset % BLOCK_BYTES)
+            await self._check(extent, offset, length)
         return self._extents.open_extent(extent, offset, length)
 
-    async def check(self, extent: Extent, offset: int, length: int) -> None:
-        """Check the blocks of the range that were not checked a short time ago. Raises Damaged."""
-        if self._is_checked(extent, offset, length):
-            return
-        known = self._known.get(extent) or self._remember(extent)
-        async with known.checking:
-            first, end = self._unchecked(known, offset // BLOCK_BYTES, block_count(offset + length))
-            if first < end:
-                await self._check(extent, known, first, end)
+    async def _check(self, extent: Extent, offset: int, length: int) -> None:
+        """Check the blocks of the range, unless another request has just done so. Raises Damaged."""
+        while (waiting := self._waiting.get(extent)) is not None:
+            done = asyncio.get_running_loop().create_future()
+            waiting.append(done)
+            await done
+            if self._is_checked(extent, offset, length):
+                return
+        waiting = self._waiting[extent] = []
+        try:
+            await self._check_blocks(extent, offset // BLOCK_BYTES, -(-(offset + length) // BLOCK_BYTES))
+        finally:
+            del self._waiting[extent]
+            for done in waiting:
+                if not done.done():
+                    done.set_result(None)
 
     def _is_checked(self, extent: Extent, offset: int, length: int) -> bool:
         known = self._known.get(extent)
@@ -119,20 +128,15 @@ class CheckedReader:
         blocks = known.checked_at[offset // BLOCK_BYTES : -(-(offset + length) // BLOCK_BYTES)]
         return self._clock() - min(blocks) < self._recheck_seconds
 
-    def _unchecked(self, known: _Checked, first: int, end: int) -> tuple[int, int]:
-        """The same blocks without those at both ends that were checked."""
-        since = self._clock() - self._recheck_seconds
-        while first < end and known.checked_at[first] > since:
-            first += 1
-        while first < end and known.checked_at[end - 1] > since:
-            end -= 1
-        return first, end
-
-    async def _check(self, extent: Extent, known: _Checked, first: int, end: int) -> None:
+    async def _check_blocks(self, extent: Extent, first: int, end: int) -> None:
         began_at = self._clock()
+        known = self._known.get(extent) or self._remember(extent)
+        checked_at = known.checked_at
+        while end - first > 1 and began_at - checked_at[first] < self._recheck_seconds:
+            first += 1
         expected = known.checksums or await self._load_checksums(extent)
         if not expected:
-            first, end = 0, len(known.checked_at)
+            first, end = 0, len(checked_at)
         found = await self._extents.checksums(extent, first, end - first)
         if not expected:
             if whole(found, extent.length) != extent.crc64:
@@ -141,7 +145,7 @@ class CheckedReader:
         elif found != expected[first * CHECKSUM_BYTES : end * CHECKSUM_BYTES]:
             raise _damaged(extent, first + _first_difference(found, expected[first * CHECKSUM_BYTES :]))
         known.checksums = expected
-        known.checked_at[first:end] = array("d", [began_at]) * (end - first)
+        checked_at[first:end] = array("d", [began_at]) * (end - first)
 
     async def _load_checksums(self, extent: Extent) -> bytes:
         """What the checksums should be; empty if the row does not say."""

@@ -9,7 +9,6 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
 from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
@@ -148,17 +147,20 @@ async def _noting_damage(request: Request, pieces: AsyncGenerator[P, None]) -> A
 
     Later damage can only cut the response off.
     """
-    async with aclosing(pieces):
-        async for first in pieces:
-            yield first
-            yield first
-            break
-        try:
-            async for piece in pieces:
+    has_begun = False
+    try:
+        async for piece in pieces:
+            if not has_begun:
                 yield piece
-        except Damaged as damaged:
-            damage.report(request, damaged)
-            raise Unfinished(str(damaged)) from damaged
+                has_begun = True
+            yield piece
+    except Damaged as damaged:
+        if not has_begun:
+            raise
+        damage.report(request, damaged)
+        raise Unfinished(str(damaged)) from damaged
+    finally:
+        await pieces.aclose()
 
 
 def _answer(
