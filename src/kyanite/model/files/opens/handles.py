@@ -41,6 +41,9 @@ HANDLES_MAX = 2000
 LOCKS_MAX = 1000
 """Of one handle, since its row contains them."""
 
+LOCKS_OF_FILE_MAX = 4000
+"""Of all handles of a file: every READ and WRITE compares its range with all of them."""
+
 CLOSED = b"handles closed "
 """The topic, followed by the share id in decimal, of handles that were closed by another than their client."""
 
@@ -528,7 +531,10 @@ def lock(tx: Transaction, share_id: int, file_id: int, handle_id: int, new: Sequ
         raise Refused(Reason.LOCK_LIMIT_REACHED)
     present = load(tx, share_id, file_id)
     assert present is not None, "A handle has no open file."
-    byte_locks.lock_all([each for one in present[1] for each in one.locks], new)
+    locks = [each for one in present[1] for each in one.locks]
+    if len(locks) + len(new) > LOCKS_OF_FILE_MAX:
+        raise Refused(Reason.LOCK_LIMIT_REACHED)
+    byte_locks.lock_all(locks, new)
     locked = replace(handle, locks=(*handle.locks, *new))
     tx.put(keys.handle(share_id, file_id, handle_id), encode(locked))
 
