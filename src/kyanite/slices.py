@@ -29,24 +29,24 @@ _FREED_PER_SLICE = 2_500
 class _Waiting:
     """The work of one loop that waits for its next slice."""
 
-    __slots__ = ("_futures", "_is_scheduled", "_is_taken")
+    __slots__ = ("_futures", "_is_scheduled", "_has_begun")
 
     def __init__(self) -> None:
         self._futures: deque[asyncio.Future[None]] = deque()
         self._is_scheduled = False
-        self._is_taken = False
+        self._has_begun = False
         """Whether a slice was begun in this iteration without waiting."""
 
     def take(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Begin a slice now, unless another one has or waits."""
-        if self._is_taken or self._futures:
+        if self._has_begun or self._futures:
             return False
-        self._is_taken = True
+        self._has_begun = True
         loop.call_soon(self._end_iteration)
         return True
 
     def _end_iteration(self) -> None:
-        self._is_taken = False
+        self._has_begun = False
 
     def add(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[None]":
         future = loop.create_future()
