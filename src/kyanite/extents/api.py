@@ -146,6 +146,15 @@ class Extents(Protocol):
         """Finish running uploads and release all resources."""
 
 
+class Inspectable(Protocol):
+    """What a check of all bytes needs of a store."""
+
+    def pin(self) -> Pin: ...
+
+    async def read_cold(self, extent: Extent, offset: int, length: int) -> bytes:
+        """Bytes of the extent, unchecked, which other readers will hardly need. Raises Damaged if they are missing."""
+
+
 class Reclaimable(Protocol):
     """What garbage collection needs of a store."""
 

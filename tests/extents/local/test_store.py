@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from kyanite.engine.api import Damaged, EngineError, EngineFull
+from kyanite.engine.api import Damaged, EngineBusy, EngineError, EngineFull
 from kyanite.extents.api import BLOCK_BYTES, EXTENT_MAX, Extent, Extents, Stretch, WrittenExtent
 from kyanite.extents.crc64 import checksums_of, crc64
 from kyanite.extents.local import store
+from kyanite.extents.local import upload as upload_module
 from kyanite.extents.local.file_system import Buffer, FileSystem
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
@@ -192,6 +193,42 @@ def test_observers_see_every_byte_in_order(tmp_path: Path) -> None:
                 await upload.write(data[at : min(at + 250_000, size)])
             extents.commit(await upload.finish())
             assert digest.digest() == hashlib.md5(data[:size], usedforsecurity=False).digest()
+
+    run(tmp_path, body)
+
+
+def test_uploads_share_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload_module, "MEMORY_BYTES", 8 * MIB)
+
+    async def body(extents: LocalExtents) -> None:
+        memory = extents._upload_memory
+        slow = [extents.upload(size_hint=10 * MIB) for _ in range(100)]
+        for _ in range(9):
+            for each in slow:
+                await each.write(noise(100_000))
+        assert memory.used_bytes <= 2 * 8 * MIB
+        for each in slow:
+            await each.abort()
+        assert memory.used_bytes == 0
+
+    run(tmp_path, body)
+    assert segment_files(tmp_path) == []
+
+
+def test_uploads_fail_when_all_memory_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload_module, "MEMORY_BYTES", 1000)
+
+    async def body(extents: LocalExtents) -> None:
+        first, second = extents.upload(size_hint=MIB), extents.upload(size_hint=MIB)
+        await first.write(bytes(2001))
+        with pytest.raises(EngineBusy):
+            await second.write(b"x")
+        await second.abort()
+        await first.abort()
+        third = extents.upload(size_hint=1, observers=(len,))
+        await third.write(b"x")
+        extents.commit(await third.finish())
+        assert extents._upload_memory.used_bytes == 0
 
     run(tmp_path, body)
 

@@ -12,6 +12,7 @@ import contextlib
 import errno
 import mmap
 import os
+import re
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,20 +20,32 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from kyanite.engine.api import Damaged, EngineBusy
-from kyanite.extents.api import BLOCK_BYTES, EXTENT_MAX, Extent, Observer, OpenExtent, Stretch, WrittenExtent
+from kyanite.engine.api import Damaged, EngineBusy, EngineError
+from kyanite.extents.api import (
+    BLOCK_BYTES,
+    EXTENT_MAX,
+    SEGMENT_BYTES,
+    Extent,
+    Observer,
+    OpenExtent,
+    Stretch,
+    WrittenExtent,
+)
 from kyanite.extents.crc64 import crc64, encode
 from kyanite.extents.local.batch_writer import BatchWriter
+from kyanite.extents.local.cold_reads import read_cold
 from kyanite.extents.local.descriptor_cache import CachedDescriptor, DescriptorCache
 from kyanite.extents.local.file_system import FileSystem
 from kyanite.extents.local.open_segments import OpenSegments
 from kyanite.extents.local.reader_table import ReaderTable
 from kyanite.extents.local.segment import aligned
-from kyanite.extents.local.upload import LocalUpload
+from kyanite.extents.local.upload import LocalUpload, UploadMemory
 from kyanite.membership.api import OWNER_BYTES, Membership
 
 _THREADS = 8
 _CHUNK_BYTES = 256 * 1024
+_OWNER_NAME = re.compile(f"[0-9a-f]{{{2 * OWNER_BYTES}}}")
+_SEGMENT_NAME = re.compile(f"[0-9a-f]{{{2 * (SEGMENT_BYTES - OWNER_BYTES)}}}")
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
 
@@ -68,6 +81,7 @@ class LocalExtents:
         self._descriptors = DescriptorCache(self._path_of)
         self._open_segments = OpenSegments(membership.id, self._path_of, self._file_system, self._threads)
         self._batch_writer = BatchWriter(self._open_segments)
+        self._upload_memory = UploadMemory()
         self.pin = self._readers.pin
         self.mark = self._readers.mark
         self.passed = self._readers.passed
@@ -77,7 +91,12 @@ class LocalExtents:
 
     def upload(self, *, size_hint: int | None, observers: Sequence[Observer] = ()) -> LocalUpload:
         return LocalUpload(
-            self._open_segments, self._batch_writer, self._threads, size_hint=size_hint, observers=observers
+            self._open_segments,
+            self._batch_writer,
+            self._threads,
+            self._upload_memory,
+            size_hint=size_hint,
+            observers=observers,
         )
 
     async def put(
@@ -141,6 +160,17 @@ class LocalExtents:
             raise Damaged(f"Bytes of block {first + len(computed)} of {extent} are missing.")
         return encode(computed)
 
+    async def read_cold(self, extent: Extent, offset: int, length: int) -> bytes:
+        _check_within(extent, offset, length)
+        path = self._path_of(extent.segment)
+        try:
+            data = await self._in_thread(read_cold, path, extent.start + offset, length)
+        except OSError as error:
+            raise _cannot_open(extent, error) from error
+        if len(data) != length:
+            raise Damaged(f"Bytes of {extent} are missing.")
+        return data
+
     def open_extent(self, extent: Extent, offset: int, length: int) -> OpenExtent:
         _check_within(extent, offset, length)
         file = self._acquire(extent)
@@ -165,12 +195,8 @@ class LocalExtents:
     def _acquire(self, extent: Extent) -> CachedDescriptor:
         try:
             return self._descriptors.acquire(extent.segment)
-        except FileNotFoundError:
-            raise Damaged(f"The file of {extent} is missing.") from None
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                raise EngineBusy(str(error)) from error
-            raise _unreadable(extent, error) from error
+            raise _cannot_open(extent, error) from error
 
     # For garbage collection
 
@@ -191,10 +217,11 @@ class LocalExtents:
     def segments_of(self, owner: bytes) -> Iterator[bytes]:
         with contextlib.suppress(FileNotFoundError), os.scandir(self._segments / owner.hex()) as entries:
             for entry in entries:
-                yield owner + bytes.fromhex(entry.name)
+                if _SEGMENT_NAME.fullmatch(entry.name):
+                    yield owner + bytes.fromhex(entry.name)
 
     def segments(self) -> Iterator[tuple[bytes, int]]:
-        for owner in os.listdir(self._segments):
+        for owner in filter(_OWNER_NAME.fullmatch, os.listdir(self._segments)):
             for segment in self.segments_of(bytes.fromhex(owner)):
                 yield segment, self._path_of(segment).stat().st_blocks * 512
 
@@ -315,6 +342,14 @@ def _checksums(fd: int, blocks: Iterable[Stretch]) -> list[int]:
 def _check_within(extent: Extent, offset: int, length: int) -> None:
     if offset < 0 or length < 0 or offset + length > extent.length:
         raise ValueError("Beyond the extent.")
+
+
+def _cannot_open(extent: Extent, error: OSError) -> EngineError:
+    if isinstance(error, FileNotFoundError):
+        return Damaged(f"The file of {extent} is missing.")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return EngineBusy(str(error))
+    return _unreadable(extent, error)
 
 
 def _unreadable(extent: Extent, error: OSError) -> Damaged:
