@@ -79,6 +79,17 @@ def test_a_flipped_byte_is_never_part_of_a_whole_response(
     eventually(lambda: b"\nkyanite_damaged_reads_total 3\n" in metrics(server))
 
 
+@pytest.mark.parametrize(("minutes", "status"), [("0", 500), ("10", 200)])
+def test_how_long_bytes_count_as_checked_is_an_option(tmp_path: Path, minutes: str, status: int) -> None:
+    options = ("--workers", "1", "--recheck-minutes", minutes)
+    with ServerProcess(*options, location=tmp_path) as server:
+        request(server, "PUT", "/box?restype=container")
+        request(server, "PUT", "/box/b", BYTES[:MIB], x_ms_blob_type="BlockBlob")
+        assert request(server, "GET", "/box/b")[0] == 200
+        flip(tmp_path, BYTES[:64])
+        assert request(server, "GET", "/box/b")[0] == status
+
+
 def metrics(server: ServerProcess) -> bytes:
     with closing(http.client.HTTPConnection(urlsplit(server.endpoints["admin"]).netloc, timeout=60)) as admin:
         admin.request("GET", "/metrics")
