@@ -315,6 +315,12 @@ def test_a_damaged_log(killed_original: Path, tmp_path: Path) -> None:
     assert (code, err) == (0, ""), out
 
 
+def test_a_file_instead_of_the_engine(store: Path) -> None:
+    shutil.rmtree(store / "engine")
+    (store / "engine").touch()
+    assert findings(store) == ["The engine is damaged: the file store.sqlite3 is missing or empty."]
+
+
 def test_other_files_among_the_segments(store: Path) -> None:
     (store / "extents" / "segments" / "lost+found").mkdir()
     (segment_of(store).parent / "notes.txt").touch()
