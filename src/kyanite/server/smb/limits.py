@@ -12,6 +12,10 @@ class Limits:
     """How much of ``connections`` one address may have."""
     unsent_bytes: int = 16 * 1024 * 1024
     """When the client has so much to read, nothing more is received from it."""
+    tight_unsent_bytes: int = 1024 * 1024
+    """The same while the memory of the process is tight."""
+    memory_wait_seconds: float = 10.0
+    """When connections wait for memory for so long, the one is closed that keeps the most and moves the least."""
     logon_seconds: float = 45.0
     """How long a client may be connected without being logged on."""
     stall_seconds: float = 60.0
@@ -27,6 +31,7 @@ class Stats:
     __slots__ = (
         "bytes_in",
         "bytes_out",
+        "connections_evicted",
         "connections_open",
         "connections_refused",
         "connections_total",
@@ -38,6 +43,7 @@ class Stats:
     def __init__(self) -> None:
         self.bytes_in = 0
         self.bytes_out = 0
+        self.connections_evicted = 0
         self.connections_open = 0
         self.connections_refused = 0
         self.connections_total = 0

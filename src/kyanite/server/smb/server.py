@@ -9,6 +9,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.server.smb.connection import SmbConnection
 from kyanite.server.smb.limits import Limits, Stats
 from kyanite.wire.smb2.transport import ClientConnection, Connect
@@ -19,9 +20,15 @@ _log = logging.getLogger(__name__)
 
 class SmbServer:
     def __init__(
-        self, connect: Connect, *, limits: Limits, on_count: Callable[[], None] = lambda: None
+        self,
+        connect: Connect,
+        *,
+        limits: Limits,
+        memory: MemoryBudget,
+        on_count: Callable[[], None] = lambda: None,
     ) -> None:
         self.connect = connect
+        self.memory = memory
         self.limits = limits
         self._on_count = on_count
         self.stats = Stats()
@@ -113,3 +120,12 @@ class SmbServer:
         self._ticking = self._loop.call_later(self.limits.tick_seconds, self._tick)
         for connection in list(self._connections):
             connection.tick(elapsed)
+        if self.memory.longest_wait_seconds > self.limits.memory_wait_seconds:
+            self._evict_one()
+
+    def _evict_one(self) -> None:
+        """Close the connection that would keep memory for the longest time at its present speed."""
+        slowest = max(self._connections, key=lambda each: each.seconds_to_go, default=None)
+        if slowest is not None and slowest.seconds_to_go > 0:
+            self.stats.connections_evicted += 1
+            slowest.abort()

@@ -5,6 +5,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.smb2 import crypto, transform
 from kyanite.wire.smb2.body import Data
 from kyanite.wire.smb2.crypto import EncryptionKey, SigningKey
@@ -67,6 +68,7 @@ class FuzzClient:
         self._encryption: EncryptionKey | None = None
         self._decryption: EncryptionKey | None = None
         self._signs = False
+        self.memory = MemoryBudget(1 << 30, lambda: None)
         self._encrypts = False
         self._nonce = 0
         self._hash = crypto.NO_HASH

@@ -11,6 +11,7 @@ from kyanite.model.files.opens import owners
 from kyanite.rules.refusals import Refused
 from kyanite.services.smb.connections.credits import CreditWindow
 from kyanite.services.smb.connections.dispatch import ChainState, check
+from kyanite.services.smb.connections.in_flight import bytes_of
 from kyanite.services.smb.connections.part_request import Handler, OwnClient, PartRequest
 from kyanite.services.smb.environment import CompletedRequest, SmbEnvironment
 from kyanite.services.smb.request import Failed
@@ -97,6 +98,8 @@ class Chain:
         "_state",
         "cost_bytes",
         "is_counted",
+        "kept_bytes",
+        "message_bytes",
     )
 
     def __init__(
@@ -105,7 +108,7 @@ class Chain:
         environment: SmbEnvironment,
         parts: Sequence[Part],
         encrypted_by: Session | None,
-        cost_bytes: int,
+        message_bytes: int,
     ) -> None:
         self._host = host
         self._environment = environment
@@ -117,9 +120,13 @@ class Chain:
         """Granted by responses that are not sent yet."""
         self._request: PartRequest | None = None
         self._is_last = False
-        self.cost_bytes = cost_bytes
-        """The bytes that the requests and their responses may take."""
+        self.message_bytes = message_bytes
+        self.cost_bytes = bytes_of(parts, message_bytes)
+        """What the requests and their responses may take."""
         self.is_counted = False
+        """Whether it is in flight, and does not wait for other clients."""
+        self.kept_bytes = 0
+        """How much it takes of the memory of the process."""
 
     @property
     def request(self) -> PartRequest | None:

@@ -12,7 +12,7 @@ from kyanite import eager
 from kyanite.services.smb.close import close_opens
 from kyanite.services.smb.connections.chains import Chain
 from kyanite.services.smb.connections.credits import CreditWindow
-from kyanite.services.smb.connections.in_flight import InFlight
+from kyanite.services.smb.connections.in_flight import client_bytes_max
 from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.sessions import negotiation
@@ -27,10 +27,8 @@ from kyanite.wire.smb2.frame import BEYOND_PAYLOAD_BYTES, UNAUTHENTICATED_BYTES,
 from kyanite.wire.smb2.header import BREAK_MESSAGE_ID, RESPONSE, Command, Header
 from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
-from kyanite.wire.smb2.transport import Transport
+from kyanite.wire.smb2.transport import RoomWaiter, Transport
 
-_CREDIT_BYTES = 64 * 1024
-"""What one credit pays for."""
 _LEASE_BREAK_SIZE = 44
 
 
@@ -44,7 +42,6 @@ class Connection:
         *,
         registry: SessionRegistry,
         delays: LogonDelays,
-        in_flight: InFlight,
     ) -> None:
         self._environment = environment
         self._transport = transport
@@ -56,10 +53,12 @@ class Connection:
         self.waiting: dict[int, PartRequest] = {}
         self._chains: dict[Chain, asyncio.Task[None]] = {}
         """Those that had to wait for anything."""
-        self._in_flight = in_flight
+        self._memory = transport.memory
         self._in_flight_bytes = 0
-        """Of this connection."""
-        self._is_paused = False
+        self._is_full = False
+        """Whether so much is in flight that nothing more is received."""
+        self._waiter: RoomWaiter | None = None
+        """While a message waits for memory."""
         self._is_lost = False
         self._has_begun = False
         self._last_async_id = 0
@@ -87,6 +86,9 @@ class Connection:
 
     def lost(self) -> None:
         self._is_lost = True
+        if self._waiter is not None:
+            self._waiter.cancel()
+            self._waiter = None
         self._cleaning_up = self._loop.create_task(self._clean_up())
 
     async def finished(self) -> None:
@@ -109,19 +111,21 @@ class Connection:
         parts = compound.split(message)
         if (self.state.negotiated is None) != (parts[0].header.command == Command.NEGOTIATE):
             raise invalid()
-        self._start(parts, encrypted_by, self._use_credits(parts, len(message)))
+        self._use_credits(parts)
+        chain = Chain(self, self._environment, parts, encrypted_by, len(message))
+        if self._memory.has_room(chain.cost_bytes):
+            self._start(chain)
+        else:
+            self._waiter = self._memory.when_room(chain.cost_bytes, partial(self._start_late, chain))
+            self._transport.pause()
 
-    def _use_credits(self, parts: Sequence[Part], length: int) -> int:
-        """Check and use up the message ids of all requests; the bytes that they may take."""
-        charges = 0
+    def _use_credits(self, parts: Sequence[Part]) -> None:
+        """Check and use up the message ids of all requests."""
         for each, _ in parts:
-            if each.command == Command.CANCEL:
-                continue
-            charge = each.credit_charge or 1
-            if not self.window.use(each.message_id, charge):
+            if each.command != Command.CANCEL and not self.window.use(
+                each.message_id, each.credit_charge or 1
+            ):
                 raise invalid()
-            charges += charge
-        return max(charges * _CREDIT_BYTES, length)
 
     def _decrypted(self, message: memoryview) -> tuple[Session, memoryview]:
         head = transform.decode(message)
@@ -147,10 +151,16 @@ class Connection:
         body = negotiate.encode(negotiation.choose_any(self._environment))
         self.transmit([header.encode(Header(Command.NEGOTIATE, 0, credits=granted, flags=RESPONSE)), body])
 
-    def _start(self, parts: Sequence[Part], encrypted_by: Session | None, cost_bytes: int) -> None:
-        chain = Chain(self, self._environment, parts, encrypted_by, cost_bytes)
+    def _start_late(self, chain: Chain) -> None:
+        self._waiter = None
+        self._start(chain)
+        if not self._is_full:
+            self._transport.resume()
+
+    def _start(self, chain: Chain) -> None:
         task = eager.start(chain.run(), self._loop)
         if task is None:
+            self._keep(chain, 0)
             return
         self._chains[chain] = task
         task.add_done_callback(partial(self._ended, chain))
@@ -160,6 +170,7 @@ class Connection:
     def _ended(self, chain: Chain, task: "asyncio.Task[None]") -> None:
         del self._chains[chain]
         self._discount(chain)
+        self._keep(chain, 0)
         if not task.cancelled():
             task.result()
 
@@ -168,9 +179,9 @@ class Connection:
             return
         chain.is_counted = True
         self._in_flight_bytes += chain.cost_bytes
-        self._in_flight.total_bytes += chain.cost_bytes
-        if self._in_flight_bytes > self._in_flight.limit_bytes and not self._is_paused:
-            self._is_paused = True
+        self._keep(chain, chain.cost_bytes)
+        if not self._is_full and self._in_flight_bytes > client_bytes_max(self._memory):
+            self._is_full = True
             self._transport.pause()
 
     def _discount(self, chain: Chain) -> None:
@@ -178,10 +189,15 @@ class Connection:
             return
         chain.is_counted = False
         self._in_flight_bytes -= chain.cost_bytes
-        self._in_flight.total_bytes -= chain.cost_bytes
-        if self._is_paused and self._in_flight_bytes <= self._in_flight.limit_bytes // 2:
-            self._is_paused = False
-            self._transport.resume()
+        if self._is_full and self._in_flight_bytes <= client_bytes_max(self._memory) // 2:
+            self._is_full = False
+            if self._waiter is None:
+                self._transport.resume()
+
+    def _keep(self, chain: Chain, size: int) -> None:
+        """The chain takes so much memory now."""
+        self._memory.used_bytes += size - chain.kept_bytes
+        chain.kept_bytes = size
 
     # Called by chains and requests.
 
@@ -192,6 +208,7 @@ class Connection:
     def suspended(self, chain: Chain, request: PartRequest) -> None:
         """A request waits for other clients: that may take long, so it no longer counts as in flight."""
         self.waiting[request.async_id] = request
+        self._keep(chain, chain.message_bytes)
         self._discount(chain)
 
     def resumed(self, chain: Chain, request: PartRequest) -> None:
