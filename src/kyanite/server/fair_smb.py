@@ -14,9 +14,9 @@ from kyanite.wire.smb2.transport import Connect
 
 class FairSmbServer(SmbServer):
     def __init__(
-        self, connect: Connect, *, limits: Limits, memory: MemoryBudget, own: Slot, others: Sequence[Slot]
+        self, connect: Connect, *, limits: Limits, budget: MemoryBudget, own: Slot, others: Sequence[Slot]
     ) -> None:
-        super().__init__(connect, limits=limits, memory=memory, on_count=self._publish_count)
+        super().__init__(connect, limits=limits, budget=budget, on_count=self._publish_count)
         self._own = own
         self._others = others
         self._accepting: list[FairAccept] = []

@@ -3,13 +3,14 @@
 import asyncio
 import random
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 
-from kyanite.server.memory_budget import MemoryBudget
 from kyanite.server.smb import server as front_end
+from kyanite.server.smb.connection import MESSAGES_AT_ONCE
 from kyanite.server.smb.limits import Limits
 from kyanite.server.smb.server import SmbServer
 from kyanite.wire.smb2.frame import frame
@@ -32,13 +33,10 @@ class Client:
         self.longest_message = 1000
         self.is_authenticated = False
         self.echoes = False
-        self.pauses = False
 
     def received(self, message: bytearray) -> None:
         self.received_messages.append(bytes(message))
         self.arrived.set()
-        if self.pauses:
-            self.transport.pause()
         if self.echoes:
             self.transport.send([message])
 
@@ -57,10 +55,9 @@ class Client:
 
 
 class Front:
-    def __init__(self, limits: Limits, memory_bytes: int = 256 * MIB) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.clients: list[Client] = []
-        self.memory = MemoryBudget(memory_bytes, lambda: None)
-        self.server = SmbServer(self._connect, limits=limits, memory=self.memory)
+        self.server = SmbServer(self._connect, limits=limits)
         self.settings: dict[str, object] = {}
 
     def _connect(self, transport: Transport, address: str, _port: int) -> Client:
@@ -87,13 +84,12 @@ class Front:
 
 
 @asynccontextmanager
-async def serving(*, memory_bytes: int = 256 * MIB, **limits: float) -> AsyncIterator[Front]:
-    front = Front(Limits(**limits), memory_bytes)  # type: ignore[arg-type]
+async def serving(**limits: float) -> AsyncIterator[Front]:
+    front = Front(Limits(**limits))  # type: ignore[arg-type]
     try:
         yield front
     finally:
         await front.server.stop(20)
-        assert front.memory.used_bytes == 0
 
 
 async def send(connected: socket.socket, data: bytes) -> None:
@@ -222,111 +218,6 @@ async def test_pause_and_resume() -> None:
         connected.close()
 
 
-async def test_what_was_received_already_waits_as_well() -> None:
-    async with serving() as front:
-        front.settings["pauses"] = True
-        client, connected = await front.connect()
-        assert client is not None
-        messages = [b"message %d" % number for number in range(5)]
-        await send(connected, framed(*messages) + b"\0\0")
-        for count in range(1, 6):
-            assert await client.messages(count) == messages[:count]
-            for _ in range(10):
-                await asyncio.sleep(0)
-            assert len(client.received_messages) == count
-            client.transport.resume()
-        await send(connected, b"\0\4last")
-        assert await client.messages(6) == [*messages, b"last"]
-        connected.close()
-
-
-# --- Memory
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not is_so():
-            await asyncio.sleep(0.001)
-
-
-async def half_sent(front: Front, count: int, length: int = MIB) -> list[tuple[Client, socket.socket]]:
-    found = []
-    for _ in range(count):
-        client, connected = await front.connect()
-        assert client is not None
-        await send(connected, length.to_bytes(4, "big") + bytes(length // 2))
-        found.append((client, connected))
-    return found
-
-
-async def test_half_sent_messages_share_the_memory_and_more_of_them_wait() -> None:
-    async with serving(memory_bytes=4 * MIB) as front:
-        front.settings.update(longest_message=1 << 24, is_authenticated=True)
-        clients = await half_sent(front, 12)
-        await until(lambda: front.memory.longest_wait_seconds > 0.02)
-        assert 3 * MIB <= front.memory.used_bytes <= 4 * MIB
-        short, connected = await front.connect()
-        assert short is not None
-        await send(connected, framed(b"short"))
-        assert await short.messages(1) == [b"short"]
-        rest = [asyncio.ensure_future(send(end, bytes(MIB // 2))) for _, end in clients]
-        for client, _ in clients:
-            assert await client.messages(1) == [bytes(MIB)]
-            assert front.memory.used_bytes <= 4 * MIB
-        await asyncio.gather(*rest)
-        assert front.server.stats.connections_evicted == 0
-        for end in (connected, *(end for _, end in clients)):
-            end.close()
-
-
-async def test_a_client_that_keeps_memory_and_does_not_go_on_is_disconnected() -> None:
-    async with serving(memory_bytes=4 * MIB, memory_wait_seconds=0.05, tick_seconds=0.01) as front:
-        front.settings.update(longest_message=1 << 24, is_authenticated=True)
-        clients = await half_sent(front, 3)
-        await until(lambda: front.memory.used_bytes == 3 * MIB)
-        patient, connected = await front.connect()
-        assert patient is not None
-        await send(connected, framed(b"x" * 2 * MIB))
-        assert await patient.messages(1) == [b"x" * 2 * MIB]
-        assert 2 <= front.server.stats.connections_evicted <= 3
-        assert sum(client.is_lost.is_set() for client, _ in clients) == front.server.stats.connections_evicted
-        for end in (connected, *(end for _, end in clients)):
-            end.close()
-
-
-async def test_responses_that_are_not_read_count() -> None:
-    async with serving(memory_bytes=16 * MIB, tight_unsent_bytes=100_000) as front:
-        front.settings.update(echoes=True, longest_message=1 << 24, is_authenticated=True)
-        ends = [(await front.connect())[1] for _ in range(8)]
-        data = framed(b"x" * MIB)
-        sending = [asyncio.ensure_future(send(end, data * 10)) for end in ends]
-        await until(lambda: front.memory.used_bytes > 8 * MIB)
-        for _ in range(200):
-            assert front.memory.used_bytes <= 16 * MIB
-            await asyncio.sleep(0.001)
-        assert not all(each.done() for each in sending)
-        received = await asyncio.gather(*(receive(end, len(data) * 10) for end in ends))
-        assert [len(each) for each in received] == [len(data) * 10] * 8
-        await asyncio.gather(*sending)
-        await until(lambda: front.memory.used_bytes == 0)
-        for end in ends:
-            end.close()
-
-
-async def test_responses_that_are_read_at_once_are_not_counted_for_long() -> None:
-    async with serving(tick_seconds=1000) as front:
-        front.settings.update(echoes=True, longest_message=1 << 24)
-        client, connected = await front.connect()
-        assert client is not None
-        for size in (30_000, 100_000, 8 * MIB):
-            message = framed(bytes(size))
-            sending = asyncio.ensure_future(send(connected, message))
-            assert len(await receive(connected, len(message))) == len(message)
-            await sending
-            await until(lambda: front.memory.used_bytes == 0)
-        connected.close()
-
-
 @pytest.mark.parametrize("is_authenticated", [False, True])
 async def test_a_stranger_is_disconnected(is_authenticated: bool) -> None:
     async with serving(logon_seconds=0.05, tick_seconds=0.01) as front:
@@ -424,10 +315,7 @@ def test_counts_are_published() -> None:
         counted: list[int] = []
         front = Front(Limits())
         server = SmbServer(
-            front._connect,
-            limits=Limits(),
-            memory=front.memory,
-            on_count=lambda: counted.append(server.connection_count),
+            front._connect, limits=Limits(), on_count=lambda: counted.append(server.connection_count)
         )
         front.server._ticking.cancel()
         front.server = server
@@ -439,3 +327,90 @@ def test_counts_are_published() -> None:
     found = asyncio.run(counts())
     assert max(found) == 1
     assert found[-1] == 0
+
+
+# Turns and memory
+
+
+async def test_a_client_with_many_messages_does_not_keep_others_waiting() -> None:
+    """A few of its messages are passed on in each iteration of the loop."""
+    async with serving() as front:
+        client, connected = await front.connect()
+        assert client is not None
+        await send(connected, framed(b"x") * 1000)
+        seen = [0]
+        async with asyncio.timeout(20):
+            while seen[-1] < 1000:
+                await asyncio.sleep(0)
+                seen.append(len(client.received_messages))
+        assert max(later - before for before, later in pairwise(seen)) <= 2 * MESSAGES_AT_ONCE
+        connected.close()
+
+
+async def test_a_client_that_has_to_wait_gets_nothing_more_of_what_it_sent() -> None:
+    async with serving() as front:
+        client, connected = await front.connect()
+        assert client is not None
+        await send(connected, framed(*(b"%d" % number for number in range(100))))
+        await client.messages(1)
+        client.transport.pause()
+        count = len(client.received_messages)
+        for _ in range(10):
+            await asyncio.sleep(0.001)
+        assert len(client.received_messages) == count < 100
+        client.transport.resume()
+        assert await client.messages(100) == [b"%d" % number for number in range(100)]
+        connected.close()
+
+
+async def test_long_messages_wait_for_memory() -> None:
+    """Short ones do not."""
+    async with serving(memory_bytes=4 * MIB, tick_seconds=0.02) as front:
+        front.settings["longest_message"] = 2 * MIB
+        ends = [await front.connect() for _ in range(3)]
+        message = framed(b"x" * (2 * MIB))
+        for _, connected in ends:
+            await send(connected, message[:300_000])
+        budget = front.server.budget
+        assert budget.used_bytes <= 2 * MIB
+        short, short_end = await front.connect()
+        assert short is not None
+        await send(short_end, framed(b"short" * 100))
+        assert await short.messages(1) == [b"short" * 100]
+        for client, connected in ends:
+            assert client is not None
+            await send(connected, message[300_000:])
+            assert await client.messages(1) == [message[4:]]
+        assert budget.used_bytes == 0
+        for connected in (short_end, *(connected for _, connected in ends)):
+            connected.close()
+
+
+async def test_a_long_message_that_comes_slowly_keeps_no_memory_from_others() -> None:
+    limits = {"memory_bytes": 3 * MIB, "tick_seconds": 0.02, "tight_seconds": 0.1}
+    async with serving(**limits) as front:
+        front.settings["longest_message"] = 2 * MIB
+        slow, slow_end = await front.connect()
+        other, other_end = await front.connect()
+        assert slow is not None
+        assert other is not None
+        await send(slow_end, framed(b"x" * (2 * MIB))[:1000])
+        await asyncio.sleep(0.01)
+        await send(other_end, framed(b"y" * (2 * MIB)))
+        assert await other.messages(1) == [b"y" * (2 * MIB)]
+        async with asyncio.timeout(20):
+            await slow.is_lost.wait()
+        slow_end.close()
+        other_end.close()
+
+
+async def test_what_clients_do_not_read_counts_as_memory() -> None:
+    async with serving(memory_bytes=64 * MIB) as front:
+        client, connected = await front.connect()
+        assert client is not None
+        client.transport.send([bytes(8 * MIB)])
+        assert 0 < front.server.budget.used_bytes <= 8 * MIB + 4
+        connected.close()
+        async with asyncio.timeout(20):
+            await client.is_lost.wait()
+        assert front.server.budget.used_bytes == 0

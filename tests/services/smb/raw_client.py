@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.cmac import CMAC
 
-from kyanite.server.memory_budget import MemoryBudget
 from kyanite.services.smb.connections.connection import Connection
 from kyanite.wire.smb2 import crypto, transform
 from kyanite.wire.smb2.body import Data
@@ -57,8 +56,7 @@ class Reply(NamedTuple):
 
 
 class FakeTransport:
-    def __init__(self, memory: MemoryBudget) -> None:
-        self.memory = memory
+    def __init__(self) -> None:
         self.sent: asyncio.Queue[bytes] = asyncio.Queue()
         self.is_closed = False
         self.is_paused = False
@@ -103,8 +101,8 @@ def split(message: bytes) -> list[Reply]:
 
 
 class RawClient:
-    def __init__(self, connect: Connect, memory: MemoryBudget, address: str = "192.0.2.7") -> None:
-        self.transport = FakeTransport(memory)
+    def __init__(self, connect: Connect, address: str = "192.0.2.7") -> None:
+        self.transport = FakeTransport()
         connection = connect(self.transport, address, 50000)
         assert isinstance(connection, Connection)
         self.connection = connection

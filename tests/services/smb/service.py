@@ -13,7 +13,6 @@ from kyanite.model import keys, settings
 from kyanite.model.accounts import Account, Store
 from kyanite.model.files import directory, share
 from kyanite.model.files.share import ShareKey, ShareSettings
-from kyanite.server.memory_budget import MemoryBudget
 from kyanite.service_properties import ProtocolSettings, ServiceProperties
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.service import smb_service
@@ -34,7 +33,6 @@ class SmbService:
         self.extents = LocalExtents(folder, self.memberships[0], file_system=file_system)
         self.engine = MemoryEngine(clock=self.clock) if engine is None else engine
         self.environment = SmbEnvironment(self._accounts(), self.clock, b"the server's id.")
-        self.memory = MemoryBudget(256 * 1024 * 1024, lambda: None)
         self._clients: list[RawClient] = []
         self._has_share = False
         self._connect: Connect | None = None
@@ -98,7 +96,7 @@ class SmbService:
         """One that has sent nothing yet."""
         if self._connect is None:
             self._connect = smb_service(self.environment)
-        client = RawClient(self._connect, self.memory, address)
+        client = RawClient(self._connect, address)
         self._clients.append(client)
         return client
 

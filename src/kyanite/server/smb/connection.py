@@ -4,10 +4,6 @@ Bytes are received into a buffer that all connections of the loop share, since w
 connection receives. A message that does not end there gets a buffer of its own, into which the rest is received
 directly; so the payload of a large message is not copied.
 
-What a connection keeps counts in the memory of the process: a message that has begun, what was received while the
-connection is paused, and responses that the client has not read. A message for which there is no room is not received
-until there is. What the service does with a message is counted by the service.
-
 There are no timers here. The server calls ``tick``.
 """
 
@@ -16,7 +12,7 @@ import socket
 from collections.abc import Sequence
 from typing import Protocol, cast
 
-from kyanite.server.memory_budget import MemoryBudget, RoomWaiter
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.server.smb.limits import Limits, Stats
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import frame
@@ -27,10 +23,9 @@ from kyanite.wire.smb2.transport import ClientConnection, Connect
 
 _JOINED_BYTES = 16 * 1024
 """Up to here it is faster to copy a message into one piece than to send its pieces."""
-_SMALL_UNSENT_BYTES = 16 * 1024
-"""So much is not counted."""
-_TIGHT_RECEIVED_BYTES = 16 * 1024
-"""How much is received at a time while memory is tight."""
+MESSAGES_AT_ONCE = 8
+"""How many messages of one client are passed on before other connections are served."""
+_NOTHING = memoryview(b"")
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
 """A client that vanished is found out after two minutes, and then what it has open is closed."""
 
@@ -41,7 +36,7 @@ class Host(Protocol):
     connect: Connect
     limits: Limits
     stats: Stats
-    memory: MemoryBudget
+    budget: MemoryBudget
     shared_buffer: memoryview
 
     def opened(self, connection: "SmbConnection") -> bool:
@@ -49,75 +44,77 @@ class Host(Protocol):
 
     def closed(self, connection: "SmbConnection", client: ClientConnection | None) -> None: ...
 
+    def wait_for_room(self, connection: "SmbConnection") -> None:
+        """Call ``go_on_with_room`` when memory is free again."""
+
+    def released(self) -> None:
+        """Some memory is free again."""
+
 
 class SmbConnection(asyncio.BufferedProtocol):
     __slots__ = (
         "_client",
         "_host",
         "_is_closing",
-        "_is_counting_later",
-        "_is_dividing",
+        "_is_held",
         "_is_paused",
+        "_is_scheduled",
         "_is_unread",
-        "_kept_bytes",
-        "_loop",
+        "_is_without_room",
         "_message",
-        "_moved_at_tick",
-        "_moved_when_quick",
+        "_moved_bytes",
         "_partial",
+        "_received_at_tick",
         "_received_bytes",
+        "_rest",
         "_slow_seconds",
         "_stranger_seconds",
-        "_total_bytes",
+        "_tight_seconds",
         "_transport",
+        "_unsent_at_tick",
         "_unsent_bytes",
-        "_waiter",
         "address",
-        "memory",
-        "seconds_to_go",
     )
 
     _transport: asyncio.Transport
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self.memory = host.memory
         self.address = ""
         self._client: ClientConnection | None = None
-        self._loop = asyncio.get_running_loop()
         self._partial = b""
-        """What was received and not divided: the beginning of a prefix, or more while nothing is to be received."""
+        """The beginning of a prefix."""
         self._message: bytearray | None = None
         """The message that is being received into a buffer of its own."""
         self._received_bytes = 0
-        """Of that message."""
+        self._rest = _NOTHING
+        """What was received and is not passed on yet: the client has to wait."""
+        self._is_scheduled = False
+        """Whether its turn comes in the next iteration of the loop."""
+        self._is_without_room = False
+        """Whether the next message is too long for the memory that is left."""
         self._is_paused = False
         self._is_unread = False
         """Whether the client has too much to read."""
-        self._waiter: RoomWaiter | None = None
-        """While the next message waits for memory."""
-        self._is_dividing = False
+        self._is_held = False
+        """The same while memory is tight."""
         self._is_closing = False
-        # What counts in the memory of the process.
-        self._kept_bytes = 0
         self._unsent_bytes = 0
-        self._is_counting_later = False
-        self._total_bytes = 0
-        """Received, and given to the transport."""
-        # How much of that had moved by the last tick, and by the last at which the client was quick enough, or nothing
-        # was expected of it.
-        self._moved_at_tick = 0
-        self._moved_when_quick = 0
+        """What the budget counts of the responses that the client has not read."""
+        # Since the last tick at which the client was quick enough, or nothing was expected of it.
+        self._moved_bytes = 0
+        self._unsent_at_tick = 0
         self._slow_seconds = 0.0
         self._stranger_seconds = 0.0
-        self.seconds_to_go = 0.0
-        """How long it would keep what it keeps, at the speed at which it moved in the last tick."""
+        self._received_at_tick = 0
+        self._tight_seconds = 0.0
 
     # Called by the loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=_SMALL_UNSENT_BYTES, low=_SMALL_UNSENT_BYTES // 4)
+        limits = self._host.limits
+        self._transport.set_write_buffer_limits(high=limits.unsent_bytes, low=limits.unsent_bytes // 4)
         _keep_alive(transport.get_extra_info("socket"))
         peername = transport.get_extra_info("peername")
         self.address, port = peername[:2] if isinstance(peername, tuple) else ("", 0)
@@ -128,92 +125,117 @@ class SmbConnection(asyncio.BufferedProtocol):
 
     def get_buffer(self, _sizehint: int) -> memoryview:
         if self._message is None:
-            shared = self._host.shared_buffer
-            return shared[:_TIGHT_RECEIVED_BYTES] if self.memory.is_tight else shared
+            return self._host.shared_buffer
         return memoryview(self._message)[self._received_bytes :]
 
     def buffer_updated(self, count: int) -> None:
         self._host.stats.bytes_in += count
-        self._total_bytes += count
+        self._moved_bytes += count
         if self._is_closing:
             return
-        if self._message is None:
-            data = self._host.shared_buffer[:count]
-            self._divide(memoryview(self._partial + bytes(data)) if self._partial else data)
-        else:
-            self._received_bytes += count
-            if self._received_bytes == len(self._message):
-                self._pass_on_own_buffer(self._message)
+        try:
+            if self._message is None:
+                self._receive(self._host.shared_buffer[:count])
+            else:
+                self._received_bytes += count
+                self._pass_on_if_complete(self._message)
+        except Malformed:
+            self._refuse()
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closing = True
-        self._forget()
+        self._release_memory()
         client, self._client = self._client, None
         if client is not None:
             client.lost()
         self._host.closed(self, client)
 
     def pause_writing(self) -> None:
-        self._count_unsent()
+        self._is_unread = True
+        self._update_reading()
 
     def resume_writing(self) -> None:
+        self._is_unread = False
         self._count_unsent()
+        self._update_reading()
 
     # Receiving
 
-    @property
-    def _is_held_up(self) -> bool:
-        return self._is_paused or self._is_unread or self._waiter is not None
-
-    def _divide(self, data: memoryview) -> None:
-        """Pass on the messages, as long as more are wanted, and keep the rest."""
-        self._is_dividing = True
-        try:
+    def _receive(self, data: memoryview) -> None:
+        if self._partial:
+            data = memoryview(self._partial + bytes(data))
             self._partial = b""
-            rest = self._divided(data)
-            if len(rest):
-                self._partial = bytes(rest)
-        except Malformed:
-            self._host.stats.malformed_total += 1
-            self.close()
-        finally:
-            self._is_dividing = False
-        self._count_kept()
-        if self._is_held_up and not self._is_closing:
-            self._transport.pause_reading()
+        if rest := self._divide(data):
+            self._rest = memoryview(bytes(rest))  # The buffer is shared.
+            self._update_reading()
 
-    def _divided(self, data: memoryview) -> memoryview:
-        """What is left: a message that does not end here has got a buffer of its own, if there is room for it."""
-        at = 0
+    def _divide(self, data: memoryview) -> memoryview:
+        """Pass on some messages, and begin to receive the one that does not end here. What has to wait is returned."""
+        at = passed = 0
         client = self._client
         assert client is not None
-        while at < len(data) and not self._is_closing and not self._is_held_up:
+        while at < len(data) and not self._is_closing:
+            if passed == MESSAGES_AT_ONCE or self._must_wait:
+                return data[at:]
             length = frame.decode_prefix(data, client.longest_message, at)
             if length is None:
+                self._partial = bytes(data[at:])
                 break
-            begin = at + PREFIX_BYTES
-            if begin + length > len(data):
-                if self.memory.has_room(length):
-                    self._begin(length, data[begin:])
-                    return data[:0]
-                self._waiter = self.memory.when_room(length, self._room_found)
+            start = at + PREFIX_BYTES
+            if start + length > len(data):
+                if not self._has_room(length):
+                    return data[at:]
+                self._begin(length, data[start:])
                 break
-            self._pass_on(bytearray(data[begin : begin + length]))
-            at = begin + length
-        return data[at:]
+            at = start + length
+            passed += 1
+            self._pass_on(bytearray(data[start:at]))
+        return _NOTHING
+
+    @property
+    def _must_wait(self) -> bool:
+        return self._is_paused or self._is_unread or self._is_held
+
+    def _take_turn(self) -> None:
+        """Go on with what has waited."""
+        self._is_scheduled = False
+        if self._is_closing or self._must_wait:
+            return
+        data, self._rest = self._rest, _NOTHING
+        try:
+            self._rest = self._divide(data)
+        except Malformed:
+            self._refuse()
+        self._update_reading()
+
+    def _refuse(self) -> None:
+        self._host.stats.malformed_total += 1
+        self.close()
+
+    def _has_room(self, length: int) -> bool:
+        """Whether there is memory for a message; if not, the connection goes on later."""
+        budget = self._host.budget
+        if budget.used_bytes + length <= budget.limit_for(length) or not budget.used_bytes:
+            return True
+        self._is_without_room = True
+        self._host.wait_for_room(self)
+        return False
 
     def _begin(self, length: int, data: memoryview) -> None:
         message = new_buffer(length)
         message[: len(data)] = data
         self._message, self._received_bytes = message, len(data)
+        self._received_at_tick, self._tight_seconds = len(data), 0.0
+        self._host.budget.used_bytes += length
 
-    def _pass_on_own_buffer(self, message: bytearray) -> None:
-        self._message = None
-        self._count_kept()  # From here on the service counts it.
-        self._pass_on(message)
+    def _pass_on_if_complete(self, message: bytearray) -> None:
+        if self._received_bytes == len(message):
+            self._message = None
+            self._host.budget.used_bytes -= len(message)
+            self._pass_on(message)
 
     def _pass_on(self, message: bytearray) -> None:
         # An empty message is the keep-alive of old NetBIOS clients.
@@ -221,54 +243,35 @@ class SmbConnection(asyncio.BufferedProtocol):
             self._host.stats.messages_total += 1
             self._client.received(message)
 
-    def _room_found(self) -> None:
-        self._waiter = None
-        self._update_reading()
-
     def _update_reading(self) -> None:
-        """Receive or not, as is wanted now; but first divide what was received while nothing was wanted."""
-        if self._is_dividing:
-            return
-        if self._partial and not self._is_held_up and not self._is_closing:
-            self._divide(memoryview(self._partial))
         if self._is_closing:
             return
-        if self._is_held_up:
+        if self._must_wait or self._rest:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
-
-    # Counting
-
-    def _count_kept(self) -> None:
-        kept = len(self._partial) if self._message is None else len(self._message)
-        if kept != self._kept_bytes:
-            self.memory.used_bytes += kept - self._kept_bytes
-            self._kept_bytes = kept
+        if self._rest and not (self._must_wait or self._is_without_room or self._is_scheduled):
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._take_turn)
 
     def _count_unsent(self) -> None:
-        unsent = self._transport.get_write_buffer_size()
-        counted = unsent if unsent > _SMALL_UNSENT_BYTES else 0
-        self.memory.used_bytes += counted - self._unsent_bytes
-        self._unsent_bytes = counted
-        limits = self._host.limits
-        is_unread = unsent > (limits.tight_unsent_bytes if self.memory.is_tight else limits.unsent_bytes)
-        if is_unread != self._is_unread:
-            self._is_unread = is_unread
+        """Let the budget know what the client has not read."""
+        host, unsent = self._host, self._transport.get_write_buffer_size()
+        if unsent == self._unsent_bytes:
+            return
+        host.budget.used_bytes += unsent - self._unsent_bytes
+        self._unsent_bytes = unsent
+        is_held = unsent > host.limits.tight_unsent_bytes and host.budget.is_tight
+        if is_held != self._is_held:
+            self._is_held = is_held
             self._update_reading()
 
-    def _count_later(self) -> None:
-        self._is_counting_later = False
-        if not self._is_closing:
-            self._count_unsent()
-
-    def _forget(self) -> None:
-        self.memory.used_bytes -= self._kept_bytes + self._unsent_bytes
-        self._kept_bytes = self._unsent_bytes = 0
-        self._partial, self._message = b"", None
-        if self._waiter is not None:
-            self._waiter.cancel()
-            self._waiter = None
+    def _release_memory(self) -> None:
+        released = self._unsent_bytes + (0 if self._message is None else len(self._message))
+        self._unsent_bytes, self._message, self._rest = 0, None, _NOTHING
+        if released:
+            self._host.budget.used_bytes -= released
+            self._host.released()
 
     # Called by the client's connection: wire.smb2.transport.Transport.
 
@@ -278,17 +281,11 @@ class SmbConnection(asyncio.BufferedProtocol):
         framed = frame.frame(message)
         size = sum(map(len, framed))
         self._host.stats.bytes_out += size
-        self._total_bytes += size
         if size <= _JOINED_BYTES:
             self._transport.write(b"".join(framed))
         else:
             self._transport.writelines(framed)
-        if self._transport.get_write_buffer_size() > _SMALL_UNSENT_BYTES:
             self._count_unsent()
-            if not self._is_counting_later:
-                # The transport says when it is behind, but not when all was sent in this iteration of the loop.
-                self._is_counting_later = True
-                self._loop.call_soon(self._count_later)
 
     def close(self) -> None:
         self._is_closing = True
@@ -308,11 +305,17 @@ class SmbConnection(asyncio.BufferedProtocol):
         self._is_closing = True
         self._transport.abort()
 
+    def go_on_with_room(self) -> bool:
+        """Memory is free again; whether it is enough for the next message."""
+        self._is_without_room = False
+        if self._rest:
+            self._take_turn()
+        return not self._is_without_room
+
     def tick(self, elapsed_seconds: float) -> None:
         limits = self._host.limits
         self._count_unsent()
-        self._judge_speed(elapsed_seconds)
-        if self._slow_seconds > limits.stall_seconds:
+        if self._is_stalled(elapsed_seconds) or self._is_too_slow(elapsed_seconds):
             self._host.stats.stalls_total += 1
             self.abort()
         client = self._client
@@ -323,19 +326,27 @@ class SmbConnection(asyncio.BufferedProtocol):
         if self._stranger_seconds > limits.logon_seconds:
             self.abort()
 
-    def _judge_speed(self, elapsed_seconds: float) -> None:
-        """How long the rest of a message, or the client's reading, was waited for without enough progress."""
+    def _is_stalled(self, elapsed_seconds: float) -> bool:
+        """Whether the rest of a message, or the client's reading, is waited for and has not moved for too long."""
         unsent = self._transport.get_write_buffer_size()
-        moved = self._total_bytes - unsent
-        is_received = (self._message is not None or bool(self._partial)) and not self._is_held_up
-        kept = self._unsent_bytes + (self._kept_bytes if is_received else 0)
-        self.seconds_to_go = kept * elapsed_seconds / (moved - self._moved_at_tick + 1)
-        self._moved_at_tick = moved
-        is_quick = moved - self._moved_when_quick >= self._host.limits.stall_bytes
-        if is_quick or not (is_received or unsent):
-            self._moved_when_quick, self._slow_seconds = moved, 0.0
-        else:
-            self._slow_seconds += elapsed_seconds
+        is_received = (self._message is not None or bool(self._partial)) and not self._must_wait
+        limits = self._host.limits
+        moved = self._moved_bytes + max(self._unsent_at_tick - unsent, 0)
+        if moved >= limits.stall_bytes or not (is_received or unsent):
+            self._moved_bytes, self._unsent_at_tick, self._slow_seconds = 0, unsent, 0.0
+            return False
+        self._slow_seconds += elapsed_seconds
+        return self._slow_seconds > limits.stall_seconds
+
+    def _is_too_slow(self, elapsed_seconds: float) -> bool:
+        """Whether a long message comes too slowly for the memory that it takes."""
+        limits = self._host.limits
+        moved = self._received_bytes - self._received_at_tick
+        if self._message is None or not self._host.budget.is_tight or moved >= limits.tight_bytes:
+            self._received_at_tick, self._tight_seconds = self._received_bytes, 0.0
+            return False
+        self._tight_seconds += elapsed_seconds
+        return self._tight_seconds > limits.tight_seconds
 
 
 def _keep_alive(connected: socket.socket | None) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 
 from kyanite.services.smb.connections.connection import Connection
+from kyanite.services.smb.connections.in_flight import InFlight
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.sessions.logon_delays import LogonDelays
 from kyanite.services.smb.sessions.registry import SessionRegistry
@@ -13,9 +14,12 @@ from kyanite.wire.smb2.transport import Connect, Transport
 def smb_service(environment: SmbEnvironment) -> Connect:
     """What the front end calls for each client that connects."""
     registry = SessionRegistry(SealedKeys(environment.secret, environment.random_bytes))
+    in_flight = InFlight(environment.memory)
     delays = LogonDelays(asyncio.get_running_loop().time)
 
     def connect(transport: Transport, address: str, port: int) -> Connection:
-        return Connection(environment, transport, address, port, registry=registry, delays=delays)
+        return Connection(
+            environment, transport, address, port, registry=registry, delays=delays, in_flight=in_flight
+        )
 
     return connect

@@ -9,31 +9,8 @@ from typing import Protocol
 from kyanite.wire.smb2.body import Data
 
 
-class RoomWaiter(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Memory(Protocol):
-    """What all connections of the process may take together."""
-
-    used_bytes: int
-    """Users add to this and subtract from it themselves."""
-
-    @property
-    def is_tight(self) -> bool:
-        """Whether as little as possible should be in progress."""
-
-    def has_room(self, size: int) -> bool: ...
-
-    def when_room(self, size: int, go_on: Callable[[], None]) -> RoomWaiter:
-        """Call back as soon as there is room, in the order of these calls."""
-
-
 class Transport(Protocol):
     """The socket of one client, as its connection uses it."""
-
-    @property
-    def memory(self) -> Memory: ...
 
     def send(self, message: Sequence[Data]) -> None:
         """Send one message, as a frame of its own. The buffers must not change afterwards."""
@@ -45,6 +22,21 @@ class Transport(Protocol):
         """Receive nothing more until ``resume``: the client has enough in progress."""
 
     def resume(self) -> None: ...
+
+
+class Memory(Protocol):
+    """What all connections of a process share. Those that take some of it add to ``used_bytes`` and subtract again."""
+
+    used_bytes: int
+    limit_bytes: int
+
+
+class OwnMemory:
+    """For a service that shares it with no front end."""
+
+    def __init__(self, limit_bytes: int = 512 * 1024 * 1024) -> None:
+        self.used_bytes = 0
+        self.limit_bytes = limit_bytes
 
 
 class ClientConnection(Protocol):

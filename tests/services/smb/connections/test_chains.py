@@ -410,32 +410,25 @@ async def test_encrypted_requests_are_answered_encrypted_at_last(
 # --- What is in flight
 
 
-class SlowEcho:
-    """ECHO is answered when the test says so."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        monkeypatch.setitem(COMMANDS, Command.ECHO, CommandRow(Needs.NOTHING, self.handle))
-
-    async def handle(self, _request: PartRequest) -> Answer:
-        await asyncio.shield(self.released)
-        return Answer(EMPTY)
-
-
 async def test_nothing_more_is_received_while_too_much_is_in_flight(
     smb: SmbService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What waits for other clients does not count."""
-    echo, waits = SlowEcho(monkeypatch), Waits(monkeypatch)
+    monkeypatch.setattr(in_flight, "CLIENT_BYTES_MAX", 3 * 64 * 1024)
+    released = asyncio.get_running_loop().create_future()
+
+    async def slow(_request: PartRequest) -> Answer:
+        await asyncio.shield(released)
+        return Answer(EMPTY)
+
+    monkeypatch.setitem(COMMANDS, Command.ECHO, CommandRow(Needs.NOTHING, slow))
+    waits = Waits(monkeypatch)
     client = await smb.connected()
     await begun(client, credits=20)
-    length = len(client.message(Command.ECHO, EMPTY))
-    client.next_id -= 1
-    monkeypatch.setattr(in_flight, "CLIENT_BYTES_MAX", 3 * (in_flight.REQUEST_BYTES + length))
     for expected in (False, False, False, True):
         client.give(client.message(Command.ECHO, EMPTY))
         assert client.transport.is_paused == expected
-    echo.released.set_result(None)
+    released.set_result(None)
     for _ in range(4):
         await client.next()
     await asyncio.sleep(0)
@@ -443,71 +436,27 @@ async def test_nothing_more_is_received_while_too_much_is_in_flight(
     waits.until.set_result(EMPTY)
 
 
-async def test_a_client_may_have_less_in_flight_while_memory_is_tight(
+async def test_what_all_clients_have_in_flight_is_bounded(
     smb: SmbService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_flight, "TIGHT_CLIENT_BYTES_MAX", 0)
-    echo = SlowEcho(monkeypatch)
-    clients = [await smb.connected() for _ in range(3)]
-    used = smb.memory.limit_bytes // 2
-    for client, other, expected in zip(clients, (0, used, used), (False, True, True), strict=True):
-        smb.memory.used_bytes += other
+    """Then each of them has one request in progress at a time."""
+    smb.environment.memory.limit_bytes = 4 * 64 * 1024
+    released = asyncio.get_running_loop().create_future()
+
+    async def slow(_request: PartRequest) -> Answer:
+        await asyncio.shield(released)
+        return Answer(EMPTY)
+
+    clients = [await smb.connected() for _ in range(4)]
+    monkeypatch.setitem(COMMANDS, Command.ECHO, CommandRow(Needs.NOTHING, slow))
+    for client, expected in zip(clients, (False, False, True, True), strict=True):
         client.give(client.message(Command.ECHO, EMPTY))
         assert client.transport.is_paused == expected
-        smb.memory.used_bytes -= other
-    echo.released.set_result(None)
+    released.set_result(None)
     for client in clients:
         await client.next()
         await asyncio.sleep(0)
         assert not client.transport.is_paused
-
-
-async def test_a_message_waits_until_there_is_memory(
-    smb: SmbService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    echo = SlowEcho(monkeypatch)
-    client, gone = await smb.connected(), await smb.connected()
-    others = smb.memory.limit_bytes
-    smb.memory.used_bytes += others
-    for each in (gone, client):
-        each.give(each.message(Command.ECHO, EMPTY))
-        assert each.transport.is_paused
-    gone.connection.lost()
-    echo.released.set_result(None)
-    await asyncio.sleep(0.03)
-    assert client.transport.sent.empty()
-    assert smb.memory.used_bytes == others
-    smb.memory.used_bytes -= others
-    (reply,) = await client.next()
-    assert reply.status is Status.SUCCESS
-    assert not client.transport.is_paused
-    assert gone.transport.sent.empty()
-    assert smb.memory.used_bytes == 0
-
-
-async def test_what_requests_take_of_the_memory(smb: SmbService, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of those with long responses what their credits pay for, and of those that wait the message only."""
-    echo, waits = SlowEcho(monkeypatch), Waits(monkeypatch)
-    monkeypatch.setitem(COMMANDS, Command.READ, CommandRow(Needs.NOTHING, echo.handle))
-    client = await smb.connected()
-    body = struct.pack("<HHI", 48, 1, 0) + await client.open_root() + bytes(24)
-    await client.request(Command.LOCK, body, credits=20)
-    assert smb.memory.used_bytes == 64 + len(body)
-    waits.until.set_result(EMPTY)
-    await client.next()
-    await asyncio.sleep(0)
-    assert smb.memory.used_bytes == 0
-    for command, response in ((Command.ECHO, 0), (Command.READ, in_flight.CREDIT_BYTES)):
-        before = smb.memory.used_bytes
-        message = client.message(command, EMPTY)
-        client.give(message)
-        taken = len(message) + in_flight.REQUEST_BYTES + response
-        assert smb.memory.used_bytes - before == taken
-    echo.released.set_result(None)
-    for _ in range(2):
-        await client.next()
-    await asyncio.sleep(0)
-    assert smb.memory.used_bytes == 0
 
 
 async def test_a_failure_of_the_server(smb: SmbService, monkeypatch: pytest.MonkeyPatch) -> None:

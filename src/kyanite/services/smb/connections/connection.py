@@ -12,7 +12,7 @@ from kyanite import eager
 from kyanite.services.smb.close import close_opens
 from kyanite.services.smb.connections.chains import Chain
 from kyanite.services.smb.connections.credits import CreditWindow
-from kyanite.services.smb.connections.in_flight import client_bytes_max
+from kyanite.services.smb.connections.in_flight import ROOM_AGAIN_SECONDS, ROOM_SECONDS, InFlight
 from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.sessions import negotiation
@@ -27,8 +27,10 @@ from kyanite.wire.smb2.frame import BEYOND_PAYLOAD_BYTES, UNAUTHENTICATED_BYTES,
 from kyanite.wire.smb2.header import BREAK_MESSAGE_ID, RESPONSE, Command, Header
 from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
-from kyanite.wire.smb2.transport import RoomWaiter, Transport
+from kyanite.wire.smb2.transport import Transport
 
+_CREDIT_BYTES = 64 * 1024
+"""What one credit pays for."""
 _LEASE_BREAK_SIZE = 44
 
 
@@ -42,6 +44,7 @@ class Connection:
         *,
         registry: SessionRegistry,
         delays: LogonDelays,
+        in_flight: InFlight,
     ) -> None:
         self._environment = environment
         self._transport = transport
@@ -53,12 +56,12 @@ class Connection:
         self.waiting: dict[int, PartRequest] = {}
         self._chains: dict[Chain, asyncio.Task[None]] = {}
         """Those that had to wait for anything."""
-        self._memory = transport.memory
+        self._chains_by_id: dict[int, Chain] = {}
+        """The same by the message ids of their requests, for CANCEL."""
+        self._in_flight = in_flight
         self._in_flight_bytes = 0
-        self._is_full = False
-        """Whether so much is in flight that nothing more is received."""
-        self._waiter: RoomWaiter | None = None
-        """While a message waits for memory."""
+        """Of this connection."""
+        self._is_paused = False
         self._is_lost = False
         self._has_begun = False
         self._last_async_id = 0
@@ -86,9 +89,6 @@ class Connection:
 
     def lost(self) -> None:
         self._is_lost = True
-        if self._waiter is not None:
-            self._waiter.cancel()
-            self._waiter = None
         self._cleaning_up = self._loop.create_task(self._clean_up())
 
     async def finished(self) -> None:
@@ -111,21 +111,19 @@ class Connection:
         parts = compound.split(message)
         if (self.state.negotiated is None) != (parts[0].header.command == Command.NEGOTIATE):
             raise invalid()
-        self._use_credits(parts)
-        chain = Chain(self, self._environment, parts, encrypted_by, len(message))
-        if self._memory.has_room(chain.cost_bytes):
-            self._start(chain)
-        else:
-            self._waiter = self._memory.when_room(chain.cost_bytes, partial(self._start_late, chain))
-            self._transport.pause()
+        self._start(parts, encrypted_by, self._use_credits(parts, len(message)))
 
-    def _use_credits(self, parts: Sequence[Part]) -> None:
-        """Check and use up the message ids of all requests."""
+    def _use_credits(self, parts: Sequence[Part], length: int) -> int:
+        """Check and use up the message ids of all requests; the bytes that they may take."""
+        charges = 0
         for each, _ in parts:
-            if each.command != Command.CANCEL and not self.window.use(
-                each.message_id, each.credit_charge or 1
-            ):
+            if each.command == Command.CANCEL:
+                continue
+            charge = each.credit_charge or 1
+            if not self.window.use(each.message_id, charge):
                 raise invalid()
+            charges += charge
+        return max(charges * _CREDIT_BYTES, length)
 
     def _decrypted(self, message: memoryview) -> tuple[Session, memoryview]:
         head = transform.decode(message)
@@ -151,26 +149,36 @@ class Connection:
         body = negotiate.encode(negotiation.choose_any(self._environment))
         self.transmit([header.encode(Header(Command.NEGOTIATE, 0, credits=granted, flags=RESPONSE)), body])
 
-    def _start_late(self, chain: Chain) -> None:
-        self._waiter = None
-        self._start(chain)
-        if not self._is_full:
-            self._transport.resume()
-
-    def _start(self, chain: Chain) -> None:
-        task = eager.start(chain.run(), self._loop)
+    def _start(self, parts: Sequence[Part], encrypted_by: Session | None, cost_bytes: int) -> None:
+        chain = Chain(self, self._environment, parts, encrypted_by, cost_bytes)
+        has_room = self._in_flight.has_room(cost_bytes)
+        task = eager.start(chain.run() if has_room else self._run_with_room(chain), self._loop)
         if task is None:
-            self._keep(chain, 0)
             return
         self._chains[chain] = task
+        for each in chain.message_ids:
+            self._chains_by_id[each] = chain
         task.add_done_callback(partial(self._ended, chain))
-        if chain.request is None or not chain.request.async_id:
+        if has_room and (chain.request is None or not chain.request.async_id):
             self._count(chain)
+
+    async def _run_with_room(self, chain: Chain) -> None:
+        """Wait until others need less memory. A client that is gone, or waits too long, is refused."""
+        ends_at = self._loop.time() + ROOM_SECONDS
+        self._set_paused(True)
+        while not self._in_flight.has_room(chain.cost_bytes) and not chain.is_refused:
+            await asyncio.sleep(ROOM_AGAIN_SECONDS)
+            chain.is_refused = self._is_lost or self._loop.time() > ends_at
+        self._set_paused(False)
+        if not chain.is_refused:
+            self._count(chain)
+        await chain.run()
 
     def _ended(self, chain: Chain, task: "asyncio.Task[None]") -> None:
         del self._chains[chain]
+        for each in chain.message_ids:
+            del self._chains_by_id[each]
         self._discount(chain)
-        self._keep(chain, 0)
         if not task.cancelled():
             task.result()
 
@@ -179,25 +187,27 @@ class Connection:
             return
         chain.is_counted = True
         self._in_flight_bytes += chain.cost_bytes
-        self._keep(chain, chain.cost_bytes)
-        if not self._is_full and self._in_flight_bytes > client_bytes_max(self._memory):
-            self._is_full = True
-            self._transport.pause()
+        self._in_flight.add(chain.cost_bytes)
+        if self._in_flight_bytes > self._in_flight.limit_bytes:
+            self._set_paused(True)
 
     def _discount(self, chain: Chain) -> None:
         if not chain.is_counted:
             return
         chain.is_counted = False
         self._in_flight_bytes -= chain.cost_bytes
-        if self._is_full and self._in_flight_bytes <= client_bytes_max(self._memory) // 2:
-            self._is_full = False
-            if self._waiter is None:
-                self._transport.resume()
+        self._in_flight.subtract(chain.cost_bytes)
+        if self._in_flight_bytes <= self._in_flight.limit_bytes // 2:
+            self._set_paused(False)
 
-    def _keep(self, chain: Chain, size: int) -> None:
-        """The chain takes so much memory now."""
-        self._memory.used_bytes += size - chain.kept_bytes
-        chain.kept_bytes = size
+    def _set_paused(self, is_paused: bool) -> None:
+        if self._is_paused == is_paused:
+            return
+        self._is_paused = is_paused
+        if is_paused:
+            self._transport.pause()
+        else:
+            self._transport.resume()
 
     # Called by chains and requests.
 
@@ -208,7 +218,6 @@ class Connection:
     def suspended(self, chain: Chain, request: PartRequest) -> None:
         """A request waits for other clients: that may take long, so it no longer counts as in flight."""
         self.waiting[request.async_id] = request
-        self._keep(chain, chain.message_bytes)
         self._discount(chain)
 
     def resumed(self, chain: Chain, request: PartRequest) -> None:
@@ -217,11 +226,9 @@ class Connection:
 
     def running(self, message_id: int) -> PartRequest | None:
         """The request in progress that has this message id."""
-        for chain in self._chains:
-            request = chain.request
-            if request is not None and request.header.message_id == message_id:
-                return request
-        return None
+        chain = self._chains_by_id.get(message_id)
+        request = None if chain is None else chain.request
+        return request if request is not None and request.header.message_id == message_id else None
 
     def transmit(self, buffers: Sequence[Data]) -> None:
         if not self._is_lost:
