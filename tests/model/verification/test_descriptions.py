@@ -353,7 +353,7 @@ def test_a_part_of_an_entity(store: BlobStore) -> None:
     properties = {f"P{number}": control for number in range(10)}
     outcome(entity.apply(store.engine, key, [Change(Act.INSERT, "p", "large", properties)]))
     outcome(entity.apply(store.engine, key, [Change(Act.INSERT, "p", "small", {})]))
-    (part,) = store.rows(b"o")
+    part, _ = store.rows(b"o")
     (found,) = described(store, damaged=[part])
     assert found.startswith("entity acme/large('p', 'large'): it is damaged (part of an entity ")
 
