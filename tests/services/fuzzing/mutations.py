@@ -106,8 +106,11 @@ def _metadata(scope: Scope, request: FuzzRequest) -> None:
 
 
 def _parameter_value(scope: Scope, request: FuzzRequest) -> None:
-    if request.query:
-        at = scope.chance.randrange(len(request.query))
+    """Seldom those that name the operation."""
+    naming = {"comp", "restype"}
+    own = [at for at, (name, _) in enumerate(request.query) if name not in naming or scope.likely(0.1)]
+    if own:
+        at = scope.chance.choice(own)
         name, old = request.query[at]
         request.query[at] = name, _value(scope, old)[:5000]
 
@@ -189,7 +192,7 @@ def _version(scope: Scope, request: FuzzRequest) -> None:
     )
 
 
-def _credentials(scope: Scope, request: FuzzRequest) -> None:
+def other_credentials(scope: Scope, request: FuzzRequest) -> None:
     request.credentials = scope.chance.choice(list(Credentials))
 
 
@@ -235,7 +238,7 @@ MUTATIONS: Table = (
     (_path, 6),
     (_raw_path, 2),
     (_version, 3),
-    (_credentials, 4),
+    (other_credentials, 4),
     (_spoiled_credentials, 2),
     (chunked, 2),
     (_wrong_framing, 2),

@@ -1,13 +1,13 @@
 """The requests of a world, one after the other: valid ones of every operation, and what mutations make of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 
 from kyanite.services.rest.operations import Op
 from kyanite.values import Instant
 from tests.services.fuzzing import blob_shapes, file_shapes, queue_shapes, table_shapes
 from tests.services.fuzzing.corpus import recorded, request_of
-from tests.services.fuzzing.mutations import mutate
+from tests.services.fuzzing.mutations import mutate, other_credentials
 from tests.services.fuzzing.oddities import Chance
 from tests.services.fuzzing.pool import Pool
 from tests.services.fuzzing.request import FuzzRequest
@@ -26,6 +26,7 @@ SERVICES: Mapping[str, ModuleType] = {
 _WEIGHTS = {"blob": 4, "queue": 2, "table": 3, "file": 4}
 _MUTATION_RATE = 0.55
 _RECORDED_RATE = 0.15
+_FAVOURED = 12
 
 
 class Rows:
@@ -35,6 +36,10 @@ class Rows:
         module = SERVICES[service]
         self.rows: list[tuple[Op, Shape]] = [(op, shape_of(module.SHAPES, op)) for op in module.OPERATIONS]
         self._weights = [shape.weight for _, shape in self.rows]
+
+    def favour(self, names: Collection[str]) -> None:
+        """Choose these operations more often from now on."""
+        self._weights = [shape.weight * (1 if op.name not in names else _FAVOURED) for op, shape in self.rows]
 
     def choose(self, chance: Chance) -> tuple[Op, Shape]:
         return chance.choices(self.rows, self._weights)[0]
@@ -51,12 +56,19 @@ class Requests:
         self._hosts = hosts
         self.pool = Pool()
         self.signer = Signer(ACCOUNT, OTHER)
+        self._favoured: Mapping[str, Collection[str]] = dict.fromkeys(services, ())
         self._first: list[FuzzRequest] = []
         self.begin_again()
 
     def begin_again(self) -> None:
         """Create the first resources before anything else."""
         self._first = [each for each in first_requests() if each.service in self._services]
+
+    def favour(self, names: Mapping[str, Collection[str]]) -> None:
+        """Choose these operations, by service, more often from now on."""
+        self._favoured = names
+        for service, rows in self._rows.items():
+            rows.favour(names[service])
 
     def next(self, now: Instant) -> tuple[FuzzRequest, bytes]:
         chance = self._chance
@@ -75,6 +87,8 @@ class Requests:
         else:
             op, shape = self._rows[service].choose(chance)
             request = build(scope, shape, op)
+            if op.name in self._favoured[service] and chance.random() < 0.2:
+                other_credentials(scope, request)
         if chance.random() < _MUTATION_RATE:
             mutate(scope, request)
         return request, self.signer.encode(request, host=self._hosts[service], now=now, chance=chance)

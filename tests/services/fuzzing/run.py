@@ -22,6 +22,9 @@ from tests.services.fuzzing.requests import SERVICES, Requests
 
 REQUESTS_PER_WORLD = 2000
 _SLOW_SECONDS = 1.0
+_FAVOURED_EVERY = 100
+_RENEWED_AFTER = 700
+"""The first resources are created anew after so many requests, since many of them are gone by then."""
 _JUMPS_SECONDS = (1, 20, 61, 3600)
 
 
@@ -79,6 +82,16 @@ class Checker:
 
 async def run_world(seed: int, world: int, count: int, services: Sequence[str], report: Report) -> list[Sent]:
     """Run one world; stops at its first failure. Returns what was sent."""
+    own = Report()
+    try:
+        return await _run_world(seed, world, count, services, own)
+    finally:
+        report.merge(own)
+
+
+async def _run_world(
+    seed: int, world: int, count: int, services: Sequence[str], report: Report
+) -> list[Sent]:
     chance = random.Random(f"{seed}/{world}")
     sent: list[Sent] = []
     with tempfile.TemporaryDirectory(prefix="kyanite-fuzz-") as folder:
@@ -88,6 +101,11 @@ async def run_world(seed: int, world: int, count: int, services: Sequence[str], 
         checker, requests = Checker(server, connections), Requests(chance, services, HOSTS)
         try:
             for number in range(count):
+                if number and number % _RENEWED_AFTER == 0:
+                    requests.begin_again()
+                if number % _FAVOURED_EVERY == 0:
+                    missing = {word: report.uncovered(word, SERVICES[word].OPERATIONS) for word in services}
+                    requests.favour(missing)
                 _move(server, chance)
                 if "file" in services:
                     await _act_over_smb(server, chance)
