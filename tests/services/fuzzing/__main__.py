@@ -13,8 +13,10 @@ import uvloop
 from tests.services.fuzzing.remote import run_remote
 from tests.services.fuzzing.report import Failure, Report
 from tests.services.fuzzing.requests import SERVICES
-from tests.services.fuzzing.run import Sent, run
+from tests.services.fuzzing.run import REQUESTS_PER_WORLD, Sent, run
 from tests.services.fuzzing.shrinking import shrink
+
+_SHOWN_EVERY = 20_000
 
 
 def main() -> None:
@@ -42,6 +44,10 @@ def main() -> None:
         print(failure.recipe(), flush=True)
         found.append((failure, sent))
 
+    def on_world(report: Report) -> None:
+        if report.requests % _SHOWN_EVERY < REQUESTS_PER_WORLD:
+            print(f"{report.requests} requests after {time.monotonic() - began:.0f} s", flush=True)
+
     report = uvloop.run(
         run(
             options.seed,
@@ -50,6 +56,7 @@ def main() -> None:
             first_world=options.world,
             failures_max=options.failures,
             on_failure=on_failure,
+            on_world=on_world,
         )
     )
     _print(report, time.monotonic() - began)

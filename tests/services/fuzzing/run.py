@@ -164,6 +164,7 @@ async def run(
     first_world: int = 0,
     failures_max: int = 1,
     on_failure: Callable[[Failure, list[Sent]], None] = lambda _failure, _sent: None,
+    on_world: Callable[[Report], None] = lambda _report: None,
 ) -> Report:
     """So many requests. Stops after so many failures, of which each ends its world."""
     report = Report()
@@ -174,5 +175,6 @@ async def run(
         sent = await run_world(seed, world, min(left, REQUESTS_PER_WORLD), services, report)
         for failure in report.failures[known:]:
             on_failure(failure, sent)
+        on_world(report)
         world += 1
     return report
