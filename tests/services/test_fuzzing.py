@@ -6,7 +6,9 @@ from kyanite.services.queue import queue
 from tests import profiles
 from tests.services.fuzzing.client import Answer
 from tests.services.fuzzing.corpus import recorded
+from tests.services.fuzzing.heavy import run_heavy
 from tests.services.fuzzing.oracle import problems
+from tests.services.fuzzing.remote import run_remote
 from tests.services.fuzzing.report import Failure, Report
 from tests.services.fuzzing.request import FuzzRequest
 from tests.services.fuzzing.requests import SERVICES, Rows
@@ -14,17 +16,34 @@ from tests.services.fuzzing.run import Sent, run, run_world
 from tests.services.fuzzing.shrinking import shrink
 
 REQUESTS = 8_000
+REMOTE_REQUESTS = 1_500
 SEED = 12
 
 
 async def test_no_request_fails_and_every_operation_is_reached() -> None:
     """Each operation is answered well at least once, and by two different errors."""
     report = await run(SEED, profiles.examples(REQUESTS))
+    print("\n".join(report.lines()))
     assert not report.failures, report.failures[0].recipe()
     for word, module in SERVICES.items():
         missing = report.uncovered(word, module.OPERATIONS)
         assert not missing, [(name, report.answers[word, name]) for name in missing]
         assert report.successes[word] > report.by_service[word] / 4
+
+
+def test_no_request_fails_at_a_real_server() -> None:
+    """With several workers and clients; the store is verified at the end."""
+    report = run_remote(SEED, profiles.examples(REMOTE_REQUESTS))
+    print("\n".join(report.lines()))
+    assert not report.failures, report.failures[0].recipe()
+    assert report.requests > REMOTE_REQUESTS * 0.9
+
+
+async def test_lists_and_queries_of_much() -> None:
+    """How long they take depends on the machine, so it is printed only."""
+    report, slowest = await run_heavy(SEED, profiles.examples(100), things=50)
+    print("\n".join(f"{seconds:.2f} s {text}" for seconds, text in slowest))
+    assert not report.failures, report.failures[0].recipe()
 
 
 async def test_a_seed_is_always_the_same_requests() -> None:

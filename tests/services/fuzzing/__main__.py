@@ -10,6 +10,7 @@ import time
 
 import uvloop
 
+from tests.services.fuzzing.heavy import run_heavy
 from tests.services.fuzzing.remote import run_remote
 from tests.services.fuzzing.report import Failure, Report
 from tests.services.fuzzing.requests import SERVICES
@@ -30,8 +31,16 @@ def main() -> None:
     parser.add_argument(
         "--workers", type=int, default=0, help="of a real server, instead of one in this process"
     )
+    parser.add_argument(
+        "--heavy", type=int, default=0, help="lists and queries of so many blobs, entities, ranges"
+    )
     options = parser.parse_args()
     began = time.monotonic()
+    if options.heavy:
+        report, slowest = asyncio.run(run_heavy(options.seed, options.requests, options.heavy))
+        print("\n".join(f"{seconds:.2f} s {text}" for seconds, text in slowest))
+        _print(report, time.monotonic() - began)
+        return
     services = options.service or tuple(SERVICES)
     if options.workers:
         report = run_remote(options.seed, options.requests, services, workers=options.workers)

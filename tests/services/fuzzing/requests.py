@@ -32,9 +32,12 @@ _FAVOURED = 12
 class Rows:
     """The operations of a service with their shapes, chosen by weight."""
 
-    def __init__(self, service: str) -> None:
+    def __init__(self, service: str, only: Collection[str] = ()) -> None:
+        """All of them, or those of certain names only."""
         module = SERVICES[service]
-        self.rows: list[tuple[Op, Shape]] = [(op, shape_of(module.SHAPES, op)) for op in module.OPERATIONS]
+        self.rows: list[tuple[Op, Shape]] = [
+            (op, shape_of(module.SHAPES, op)) for op in module.OPERATIONS if not only or op.name in only
+        ]
         self._weights = [shape.weight for _, shape in self.rows]
 
     def favour(self, names: Collection[str]) -> None:
@@ -48,11 +51,18 @@ class Rows:
 class Requests:
     """The requests of a world, one after the other. They depend on the seed and on the answers so far."""
 
-    def __init__(self, chance: Chance, services: Sequence[str], hosts: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        chance: Chance,
+        services: Sequence[str],
+        hosts: Mapping[str, str],
+        only: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """``only`` these operations, by service; without it, all."""
         self._chance = chance
         self._services = services
         self._weights = [_WEIGHTS[each] for each in services]
-        self._rows = {each: Rows(each) for each in services}
+        self._rows = {each: Rows(each, (only or {}).get(each, ())) for each in services}
         self._hosts = hosts
         self.pool = Pool()
         self.signer = Signer(ACCOUNT, OTHER)
@@ -63,6 +73,10 @@ class Requests:
     def begin_again(self) -> None:
         """Create the first resources before anything else."""
         self._first = [each for each in first_requests() if each.service in self._services]
+
+    def skip_first(self) -> None:
+        """What the first requests create is there already."""
+        self._first = []
 
     def favour(self, names: Mapping[str, Collection[str]]) -> None:
         """Choose these operations, by service, more often from now on."""
