@@ -213,6 +213,11 @@ def _spoiled_credentials(scope: Scope, request: FuzzRequest) -> None:
     request.spoiled_headers.append((name, in_header(value if value is not None else odd(scope.chance))))
 
 
+def _spoiled_token(scope: Scope, request: FuzzRequest) -> None:
+    request.credentials = scope.chance.choice((Credentials.ACCOUNT_SAS, Credentials.SERVICE_SAS))
+    request.spoils_token = True
+
+
 # Framing
 
 
@@ -240,6 +245,7 @@ MUTATIONS: Table = (
     (_version, 3),
     (other_credentials, 4),
     (_spoiled_credentials, 2),
+    (_spoiled_token, 4),
     (chunked, 2),
     (_wrong_framing, 2),
 )

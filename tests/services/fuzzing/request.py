@@ -49,6 +49,8 @@ class FuzzRequest:
     raw_path: str | None = None
     spoiled_headers: Pairs = field(default_factory=list)
     """Set after signing, in place of what is there."""
+    spoils_token: bool = False
+    """Fields of the shared access signature are changed."""
     spoil_seed: int = 0
     """What the bytes are broken with."""
 

@@ -38,6 +38,7 @@ from kyanite.wire.uri import decode_query, decode_target
 from tests.services.fuzzing.oddities import Chance
 from tests.services.fuzzing.pool import POLICIES
 from tests.services.fuzzing.request import Credentials, Framing, FuzzRequest, chunks_of, head_bytes
+from tests.services.fuzzing.tokens import spoil
 
 _SAS_VERSION = "2025-05-05"
 
@@ -83,6 +84,8 @@ class Signer:
             headers.append(("Authorization", self._authorization(request, path, query, headers)))
         elif request.credentials is not Credentials.NONE:
             token = self._token(request, now, chance)
+            if request.spoils_token:
+                token = spoil(token, self.account, request.service, request.path, chance)
             query = f"{query}&{token}" if query else token
         for name, value in request.spoiled_headers:
             headers = [pair for pair in headers if pair[0].lower() != name.lower()]
