@@ -154,6 +154,9 @@ def _raw_query(scope: Scope, request: FuzzRequest) -> None:
 
 def _method(scope: Scope, request: FuzzRequest) -> None:
     request.method = scope.chance.choice(_METHODS)
+    if request.method == "OPTIONS" and scope.likely(0.8):
+        for name in ("origin", "access-control-request-method", "access-control-request-headers"):
+            request.headers.append((name, VALUES[name](scope)))
 
 
 def _path(scope: Scope, request: FuzzRequest) -> None:
@@ -184,6 +187,10 @@ def _raw_path(scope: Scope, request: FuzzRequest) -> None:
         ":",
     )
     request.raw_path = text[:at] + piece + text[at:]
+
+
+def _host_style(_scope: Scope, request: FuzzRequest) -> None:
+    request.names_account_in_host = True
 
 
 def _version(scope: Scope, request: FuzzRequest) -> None:
@@ -243,6 +250,7 @@ MUTATIONS: Table = (
     (_path, 6),
     (_raw_path, 2),
     (_version, 3),
+    (_host_style, 2),
     (other_credentials, 4),
     (_spoiled_credentials, 2),
     (_spoiled_token, 4),

@@ -74,6 +74,8 @@ class Signer:
     def encode(self, request: FuzzRequest, *, host: str, now: Instant, chance: Chance) -> bytes:
         """The bytes to send."""
         path, query = request.encoded_path(self.account.name), request.encoded_query()
+        if request.names_account_in_host:
+            host = f"{self.account.name}.{request.service}.core.localhost:{host.rpartition(':')[2]}"
         headers = [("Host", host), *request.headers]
         if request.framing is Framing.CHUNKED:
             headers.append(("Transfer-Encoding", "chunked"))
