@@ -75,8 +75,9 @@ class Checker:
         self.slow_seconds = 0.0
         if seconds > _SLOW_SECONDS or self._sent % 50 == 0:
             now = time.process_time()
-            if seconds > _SLOW_SECONDS:
-                self.slow_seconds = min(seconds, now - self._cpu_began)
+            used = min(seconds, now - self._cpu_began)
+            if used > _SLOW_SECONDS:
+                self.slow_seconds = used
             self._cpu_began = now
 
 
