@@ -79,7 +79,9 @@ class Reader:
         """End the snapshot, if there is one."""
         if self._has_snapshot:
             self._has_snapshot = False
-            self._cursor.execute("COMMIT")
+            # SQLite ends a transaction that has met damage as well, and reports the damage once more.
+            with suppress(apsw.CorruptError):
+                self._cursor.execute("COMMIT")
 
     def _forget(self, commits: int) -> None:
         """Another state is read from now on."""
