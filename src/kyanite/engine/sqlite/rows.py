@@ -107,16 +107,16 @@ class Rows:
                 value, crc = row
                 expected = crc32(key + value)
         except (TypeError, UnicodeDecodeError) as error:
-            raise self._unreadable(error, key) from error
+            self._renew_cursor()
+            raise _unreadable(error, key) from error
         if crc != expected:
             _check_has_no_crc(key, crc)
         return value
 
-    def _unreadable(self, error: TypeError | UnicodeDecodeError, key: bytes | None = None) -> Damaged:
+    def _renew_cursor(self) -> None:
         """A statement that has not come to its end would keep SQLite's snapshot."""
         self._cursor.close()
         self._cursor = self._connection.cursor()
-        return _unreadable(error, key)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if len(keys) < _FEW_KEYS:
@@ -125,9 +125,10 @@ class Rows:
         plain = [key for key in keys if not _is_body(key)]
         for statement, some in _in_chunks(_GET_MANY, plain, 1):
             try:
-                found.update(_checked(self._cursor.execute(statement, some).fetchall()))
-            except UnicodeDecodeError as error:
-                raise self._unreadable(error) from error
+                found.update(_checked(self._cursor.execute(statement, some)))
+            except Damaged:
+                self._renew_cursor()
+                raise
         return [self.get(key) if _is_body(key) else found.get(key) for key in keys]
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
@@ -148,9 +149,10 @@ class Rows:
         if limit <= _PAGE_ROWS:
             # Read on the present cursor, because a seek should not cost a cursor of its own.
             try:
-                return iter(_checked(self._cursor.execute(_SCANS[reverse], bounds).fetchall()))
-            except UnicodeDecodeError as error:
-                raise self._unreadable(error) from error
+                return iter(_checked(self._cursor.execute(_SCANS[reverse], bounds)))
+            except Damaged:
+                self._renew_cursor()
+                raise
         return chain.from_iterable(_checked_in_parts(self._cursor_over(_SCANS[reverse], bounds)))
 
     def _scan_bodies(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
