@@ -25,7 +25,7 @@ from kyanite.model.queues.message import NewMessage
 from kyanite.model.queues.queue import QueueKey
 from kyanite.model.records import HttpHeaders
 from kyanite.model.tables import entity, table
-from kyanite.model.tables.entity import Change
+from kyanite.model.tables.change import Change
 from kyanite.model.tables.table import TableKey
 from kyanite.model.verification import hurt
 from kyanite.model.verification.damage import Damage
@@ -356,7 +356,7 @@ def test_a_part_of_an_entity(store: BlobStore) -> None:
     properties = {f"P{number}": control for number in range(10)}
     outcome(entity.apply(store.engine, key, [Change(Act.INSERT, "p", "large", properties)]))
     outcome(entity.apply(store.engine, key, [Change(Act.INSERT, "p", "small", {})]))
-    (part,) = store.rows(b"o")
+    part, _ = store.rows(b"o")
     (found,) = described(store, damaged=[part])
     assert found.startswith("entity acme/large('p', 'large'): it is damaged (part of an entity ")
 

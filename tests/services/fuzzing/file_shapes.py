@@ -55,7 +55,7 @@ SHAPES = {
         _DIRECTORY, may=f"{_META} {_SMB} {_USUAL} x-ms-file-property-semantics", weight=3
     ),
     "Get Directory Properties": Shape(_DIRECTORY, may=f"?sharesnapshot {_USUAL}"),
-    "Delete Directory": Shape(_DIRECTORY, may=_USUAL, weight=0.5),
+    "Delete Directory": Shape("/{share}/{empty_directory}", may=_USUAL, weight=0.5),
     "Set Directory Properties": Shape(_DIRECTORY, may=f"{_SMB} {_USUAL}"),
     "Get Directory Metadata": Shape(_DIRECTORY, may=f"?sharesnapshot {_USUAL}"),
     "Set Directory Metadata": Shape(_DIRECTORY, may=f"{_META} {_USUAL}"),

@@ -121,6 +121,9 @@ def own_directory_url(scope: Scope) -> str:
 
 
 def _url(scope: Scope, service: str, path: str) -> str:
+    """Most sources have to be opened by a token of their own."""
+    if scope.likely(0.8):
+        path += f"{'&' if '?' in path else '?'}{scope.token}"
     if scope.likely(0.05):
         return f"http://{scope.account}.{service}.localhost/{path}"
     return f"http://{scope.hosts[service]}/{scope.account}/{path}"
