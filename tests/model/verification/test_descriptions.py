@@ -153,10 +153,10 @@ def page_blob_with_snapshot(store: BlobStore) -> tuple[list[Extent], str]:
         extents.append(extent)
         outcome(store.engine.run(partial(write_page, number=number, extent=extent)))
     assert store.record("pages").content.layer
-    taken = store.snapshot("pages")
+    snapshot_at = store.snapshot("pages")
     store.write("pages", 0, b"x" * 512)
-    assert store.record("pages").content.layer != store.record("pages", taken).content.layer
-    return extents, iso_text(taken)
+    assert store.record("pages").content.layer != store.record("pages", snapshot_at).content.layer
+    return extents, iso_text(snapshot_at)
 
 
 def write_page(tx: Transaction, number: int, extent: Extent) -> None:
@@ -166,17 +166,17 @@ def write_page(tx: Transaction, number: int, extent: Extent) -> None:
 
 
 def test_a_layer_below_and_a_snapshot(store: BlobStore) -> None:
-    extents, taken = page_blob_with_snapshot(store)
+    extents, snapshot_at = page_blob_with_snapshot(store)
     assert described(store, {key_of(extents[5]): [Span(0, 512)]}) == [
-        "blob acme/box/pages, snapshot " + taken + ": 512 bytes from 2560 are damaged",
+        "blob acme/box/pages, snapshot " + snapshot_at + ": 512 bytes from 2560 are damaged",
         "blob acme/box/pages: 512 bytes from 2560 are damaged",
     ]
 
 
 def test_what_a_layer_hides_is_not_hurt(store: BlobStore) -> None:
-    extents, taken = page_blob_with_snapshot(store)
+    extents, snapshot_at = page_blob_with_snapshot(store)
     assert described(store, {key_of(extents[0]): [Span(0, 512)]}) == [
-        "blob acme/box/pages, snapshot " + taken + ": 512 bytes from 0 are damaged",
+        "blob acme/box/pages, snapshot " + snapshot_at + ": 512 bytes from 0 are damaged",
     ]
 
 
@@ -241,9 +241,9 @@ def test_a_range_of_bodies(store: BlobStore) -> None:
 
 def test_a_record_and_its_snapshot(store: BlobStore) -> None:
     store.put("a", b"x")
-    taken = iso_text(store.snapshot("a"))
+    snapshot_at = iso_text(store.snapshot("a"))
     assert described(store, damaged=[*store.rows(b"n"), *store.rows(b"v")]) == [
-        f"blob acme/box/a, snapshot {taken}: its record is damaged",
+        f"blob acme/box/a, snapshot {snapshot_at}: its record is damaged",
         "blob acme/box/a: its record is damaged",
     ]
 
@@ -290,12 +290,14 @@ def test_an_interval_row(store: BlobStore) -> None:
 
 
 def test_a_layer_head(store: BlobStore) -> None:
-    extents, taken = page_blob_with_snapshot(store)
+    extents, snapshot_at = page_blob_with_snapshot(store)
     lower, upper = store.rows(b"l")
     (found,) = described(store, damaged=[upper])
     assert found.startswith("blob acme/box/pages: 4096 bytes from 0 are damaged (layer ")
     found, other = described(store, {key_of(extents[3]): [Span(0, 512)]}, damaged=[lower])
-    assert found.startswith(f"blob acme/box/pages, snapshot {taken}: 4096 bytes from 0 are damaged (layer ")
+    assert found.startswith(
+        f"blob acme/box/pages, snapshot {snapshot_at}: 4096 bytes from 0 are damaged (layer "
+    )
     assert other.startswith("blob acme/box/pages: 4096 bytes from 0 are damaged (layer ")
 
 
@@ -377,9 +379,9 @@ class Files(FileShare):
 
     def take_snapshot(self) -> str:
         self._store.wait(1)
-        taken, _ = outcome(share_snapshots.take(self.engine, SHARE, {}))
+        snapshot_at, _ = outcome(share_snapshots.take(self.engine, SHARE, {}))
         self._store.wait(1)
-        return iso_text(taken)
+        return iso_text(snapshot_at)
 
 
 def whole(extent: Extent) -> dict[bytes, list[Span]]:

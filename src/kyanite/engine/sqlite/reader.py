@@ -79,9 +79,12 @@ class Reader:
         """End the snapshot, if there is one."""
         if self._has_snapshot:
             self._has_snapshot = False
-            # SQLite ends a transaction that has met damage as well, and reports the damage once more.
-            with suppress(apsw.CorruptError):
+            try:
                 self._cursor.execute("COMMIT")
+            except apsw.CorruptError:
+                self._commits = (
+                    _NO_STATE  # SQLite ends the transaction as well, and reports its damage once more.
+                )
 
     def _forget(self, commits: int) -> None:
         """Another state is read from now on."""
