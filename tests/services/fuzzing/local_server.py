@@ -8,10 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kyanite.engine.api import Damaged
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 from kyanite.model.accounts import Account, Store
+from kyanite.model.verification.extent_check import extent_of
 from kyanite.model.verification.rows import check_page, describe_difference
 from kyanite.server.dispatch import Dispatcher
 from kyanite.server.http.limits import Limits
@@ -102,6 +104,12 @@ class LocalServer:
             found += page.findings
             stated.update(page.stated)
             counted.update(page.counted)
+            for extent_key, row in page.extents:
+                extent = extent_of(extent_key, row)
+                try:
+                    await self.extents.read(extent, 0, extent.length)
+                except Damaged as damage:
+                    found.append(str(damage))
         subjects = sorted(stated.keys() | counted.keys())
         found += [
             describe_difference(each, stated[each], counted[each])

@@ -71,7 +71,7 @@ async def put_range(context: RequestContext) -> Response:
             write = partial(file.write_range, engine, path, request, lease_id)
             return repeated_after_breaks(context, write)
 
-        received, entry = await store(context, length, transaction)
+        received, entry = await store(context, length, transaction, wants_md5=True)
         md5 = ("Content-MD5", base64_text(received.md5))
         hashes = [md5, ("x-ms-content-crc64", crc64.encode(received.crc64)), *structured_headers(context)]
     return Response(201, written_headers(entry) + hashes)
