@@ -5,7 +5,6 @@ import pytest
 from kyanite.services.queue import queue
 from tests import profiles
 from tests.services.fuzzing.client import Answer
-from tests.services.fuzzing.corpus import recorded
 from tests.services.fuzzing.heavy import run_heavy
 from tests.services.fuzzing.oracle import problems
 from tests.services.fuzzing.remote import run_remote
@@ -14,8 +13,9 @@ from tests.services.fuzzing.request import FuzzRequest
 from tests.services.fuzzing.requests import SERVICES, Rows
 from tests.services.fuzzing.run import Sent, run, run_world
 from tests.services.fuzzing.shrinking import shrink
+from tests.services.fuzzing.tours.corpus import recorded
 
-REQUESTS = 8_000
+REQUESTS = 6_000
 REMOTE_REQUESTS = 1_500
 SEED = 12
 

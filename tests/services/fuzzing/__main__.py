@@ -17,7 +17,7 @@ from tests.services.fuzzing.requests import SERVICES
 from tests.services.fuzzing.run import REQUESTS_PER_WORLD, Sent, run
 from tests.services.fuzzing.shrinking import shrink
 
-_SHOWN_EVERY = 20_000
+_PRINTED_EVERY = 20_000
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def main() -> None:
         found.append((failure, sent))
 
     def on_world(report: Report) -> None:
-        if report.requests % _SHOWN_EVERY < REQUESTS_PER_WORLD:
+        if report.requests % _PRINTED_EVERY < REQUESTS_PER_WORLD:
             print(f"{report.requests} requests after {time.monotonic() - began:.0f} s", flush=True)
 
     report = uvloop.run(

@@ -5,23 +5,23 @@ from types import ModuleType
 
 from kyanite.services.rest.operations import Op
 from kyanite.values import Instant
-from tests.services.fuzzing import blob_shapes, file_shapes, queue_shapes, table_shapes
-from tests.services.fuzzing.corpus import recorded, request_of
 from tests.services.fuzzing.mutations import mutate, other_credentials
 from tests.services.fuzzing.oddities import Chance
 from tests.services.fuzzing.pool import Pool
 from tests.services.fuzzing.request import FuzzRequest
 from tests.services.fuzzing.scope import Scope
 from tests.services.fuzzing.seeds import first_requests
-from tests.services.fuzzing.shapes import Shape, build, shape_of
+from tests.services.fuzzing.shapes import blob, file, queue, table
+from tests.services.fuzzing.shapes.shape import Shape, build, shape_of
 from tests.services.fuzzing.signing import Signer
+from tests.services.fuzzing.tours.corpus import recorded, request_of
 from tests.services.harness import ACCOUNT, OTHER
 
 SERVICES: Mapping[str, ModuleType] = {
-    "blob": blob_shapes,
-    "queue": queue_shapes,
-    "table": table_shapes,
-    "file": file_shapes,
+    "blob": blob,
+    "queue": queue,
+    "table": table,
+    "file": file,
 }
 _WEIGHTS = {"blob": 4, "queue": 2, "table": 3, "file": 4}
 _MUTATION_RATE = 0.55

@@ -1,7 +1,7 @@
 """The shapes of the requests to the Table service."""
 
 from kyanite.services.table.service import DEFINITION
-from tests.services.fuzzing.shapes import Shape
+from tests.services.fuzzing.shapes.shape import Shape
 
 OPERATIONS = DEFINITION.operations
 

@@ -1,7 +1,7 @@
 """The shapes of the requests to the Blob service."""
 
 from kyanite.services.blob.service import DEFINITION
-from tests.services.fuzzing.shapes import CONDITIONS, Shape
+from tests.services.fuzzing.shapes.shape import CONDITIONS, Shape
 
 OPERATIONS = DEFINITION.operations
 
