@@ -1,7 +1,7 @@
 """Who has no permission is refused before the body is read: every operation with a body, of every service."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -157,8 +157,9 @@ def test_the_tables_have_rows() -> None:
 
 @pytest.mark.parametrize("credentials", [nothing, wrong_key, wrong_token, token_without_permission])
 @pytest.mark.parametrize("service", BUILDERS)
-async def test_the_body_is_not_read(tmp_path: Path, service: str, credentials: object) -> None:
-    assert callable(credentials)
+async def test_the_body_is_not_read(
+    tmp_path: Path, service: str, credentials: Callable[[Harness, Row], tuple[str, dict[str, str]]]
+) -> None:
     harness = Harness(tmp_path, BUILDERS[service], service)
     wrong = []
     for row in (row for row in ROWS if row.service == service):
