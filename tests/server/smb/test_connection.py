@@ -338,12 +338,12 @@ async def test_a_client_with_many_messages_does_not_keep_others_waiting() -> Non
         client, connected = await front.connect()
         assert client is not None
         await send(connected, framed(b"x") * 1000)
-        seen = [0]
+        counts = [0]
         async with asyncio.timeout(20):
-            while seen[-1] < 1000:
+            while counts[-1] < 1000:
                 await asyncio.sleep(0)
-                seen.append(len(client.received_messages))
-        assert max(later - before for before, later in pairwise(seen)) <= 2 * MESSAGES_AT_ONCE
+                counts.append(len(client.received_messages))
+        assert max(later - before for before, later in pairwise(counts)) <= 2 * MESSAGES_AT_ONCE
         connected.close()
 
 

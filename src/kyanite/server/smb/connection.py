@@ -23,7 +23,7 @@ from kyanite.wire.smb2.transport import ClientConnection, Connect
 
 _JOINED_BYTES = 16 * 1024
 """Up to here it is faster to copy a message into one piece than to send its pieces."""
-MESSAGES_AT_ONCE = 8
+MESSAGES_AT_ONCE = 4
 """How many messages of one client are passed on before other connections are served."""
 _NOTHING = memoryview(b"")
 _SMALL_UNSENT_BYTES = 16 * 1024
@@ -199,7 +199,7 @@ class SmbConnection(asyncio.BufferedProtocol):
     def _must_wait(self) -> bool:
         return self._is_paused or self._is_unread or self._is_held
 
-    def _take_turn(self) -> None:
+    def _go_on(self) -> None:
         """Go on with what has waited."""
         self._is_scheduled = False
         if self._is_closing or self._must_wait:
@@ -252,7 +252,7 @@ class SmbConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
         if self._rest and not (self._must_wait or self._is_without_room or self._is_scheduled):
             self._is_scheduled = True
-            asyncio.get_running_loop().call_soon(self._take_turn)
+            asyncio.get_running_loop().call_soon(self._go_on)
 
     def _count_unsent(self) -> None:
         """Let the budget know what the client has not read."""
@@ -320,7 +320,7 @@ class SmbConnection(asyncio.BufferedProtocol):
         """Memory is free again; whether it is enough for the next message."""
         self._is_without_room = False
         if self._rest:
-            self._take_turn()
+            self._go_on()
         return not self._is_without_room
 
     def tick(self, elapsed_seconds: float) -> None:

@@ -8,6 +8,7 @@ from kyanite.model.queues.message import Message, NewMessage, Receipt
 from kyanite.rules.visibility import DEFAULT_TIME_TO_LIVE_SECONDS, FOREVER
 from kyanite.services.queue.queue import key_of
 from kyanite.services.rest.context import RequestContext
+from kyanite.slices import first_slice, next_slice
 from kyanite.wire import http_date, pop_receipt, queue_message
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_parameter, missing_parameter, parameter_out_of_range
@@ -31,6 +32,10 @@ _PUT_HAS_BODY_SINCE = "2016-05-31"
 _BYTES_PER_CHARACTER_MAX = 4
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _XML = ("Content-Type", "application/xml")
+_BEGIN = b'<?xml version="1.0" encoding="utf-8"?><QueueMessagesList>'
+_END = b"</QueueMessagesList>"
+_BYTES_PER_SLICE = 128 * 1024
+_FEW_MESSAGES = 4
 
 
 async def put_message(context: RequestContext) -> Response:
@@ -43,7 +48,7 @@ async def put_message(context: RequestContext) -> Response:
     put = await message.put(context.store.engine, key_of(context), new_message)
     if context.version < _PUT_HAS_BODY_SINCE:
         return Response(201)
-    return _response(201, (put,), _when_put)
+    return await _response(201, (put,), _when_put)
 
 
 async def get_messages(context: RequestContext) -> Response:
@@ -58,12 +63,15 @@ async def get_messages(context: RequestContext) -> Response:
         timeout_seconds=timeout or DEFAULT_TIMEOUT_SECONDS,
         secret=_secret(context.environment.fresh_guid),
     )
-    return _response(200, got, _when_got)
+    return await _response(200, got, _when_got)
 
 
 async def peek_messages(context: RequestContext) -> Response:
-    peeked = await message.peek(context.store.engine, key_of(context), count=_count_of(context.parameters))
-    return _response(200, peeked, _when_peeked)
+    count = _count_of(context.parameters)
+    if count > _FEW_MESSAGES:
+        await first_slice()
+    peeked = await message.peek(context.store.engine, key_of(context), count=count)
+    return await _response(200, peeked, _when_peeked)
 
 
 async def clear_messages(context: RequestContext) -> Response:
@@ -159,10 +167,19 @@ def _secret(fresh_guid: Callable[[], str]) -> bytes:
 # Responses
 
 
-def _response(status: int, messages: Sequence[Message], describe: Callable[[Message], str]) -> Response:
-    items = "".join([_item(message, describe(message)) for message in messages])
-    text = f'<?xml version="1.0" encoding="utf-8"?><QueueMessagesList>{items}</QueueMessagesList>'
-    return Response(status, [_XML], text.encode())
+async def _response(status: int, messages: Sequence[Message], describe: Callable[[Message], str]) -> Response:
+    """Long texts are written in slices."""
+    pieces = [_BEGIN]
+    written = 0
+    for each in messages:
+        if written > _BYTES_PER_SLICE:
+            written = 0
+            await next_slice()
+        piece = _item(each, describe(each)).encode()
+        written += len(piece)
+        pieces.append(piece)
+    pieces.append(_END)
+    return Response(status, [_XML], b"".join(pieces))
 
 
 def _item(found: Message, more: str) -> str:

@@ -29,7 +29,7 @@ from kyanite.wire.smb2.status import Status
 WAITING_MAX = 512
 """Requests of one connection that wait."""
 
-_PARTS_AT_ONCE = 8
+_PARTS_AT_ONCE = 4
 """How many requests of a chain are answered before other connections are served."""
 _REPEATED_FLAGS = RELATED | PRIORITY_MASK
 _log = logging.getLogger(__name__)
