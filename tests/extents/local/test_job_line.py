@@ -84,7 +84,7 @@ async def test_a_cancelled_task_stops_no_job(threads: ThreadPoolExecutor) -> Non
     assert ran == ["second"]
 
 
-async def test_who_waits_when_the_pool_is_shut_down_is_told(threads: ThreadPoolExecutor) -> None:
+async def test_who_waits_when_the_pool_is_shut_down_gets_an_error(threads: ThreadPoolExecutor) -> None:
     line, released = JobLine(threads), threading.Event()
     line.add(wait_for(released))
     line.add(lambda: None)
