@@ -266,7 +266,7 @@ async def test_the_first_change_that_is_refused_is_the_one_that_is_named() -> No
         assert (refused.value.index, refused.value.reason) == (0, reason)
 
 
-async def test_groups_with_many_long_entities_take_turns() -> None:
+async def test_groups_with_many_long_entities_wait_for_one_another() -> None:
     engine = await with_table()
     names = [f"r{number:02}" for number in range(40)]
     await entity.apply(engine, TABLE, [Change(Act.INSERT, "p", name, LONG) for name in names])

@@ -68,9 +68,10 @@ def _apply(
     base = keys.entities(record.id)
     entity_keys = [base + change.key for change in changes]
     rows = tx.get_many(entity_keys)
-    unprepared = merging.find_unprepared(record.id, changes, rows, prepared)
-    if unprepared is not None:
-        return unprepared
+    if any(rows):
+        unprepared = merging.find_unprepared(record.id, changes, rows, prepared)
+        if unprepared is not None:
+            return unprepared
     stamp = Stamp(tx.now)
     texts: list[bytes] = []
     for number, change in enumerate(changes):

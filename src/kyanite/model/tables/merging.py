@@ -101,8 +101,8 @@ def _load(snap: Snapshot, table_id: int, key: bytes) -> tuple[str, bytes] | None
 class _Rooms:
     def __init__(self) -> None:
         self.free = asyncio.Semaphore(_ROOMS)
-        self.turn = asyncio.Lock()
-        """Two groups that take rooms at the same time could wait for each other."""
+        self.acquiring = asyncio.Lock()
+        """Two groups that acquire rooms at the same time could wait for each other."""
 
 
 _rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, _Rooms] = WeakKeyDictionary()
@@ -112,13 +112,13 @@ _rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, _Rooms] = WeakKeyDictionary
 async def room_for(unprepared: Unprepared) -> AsyncIterator[None]:
     """Wait until there is room for what will be prepared."""
     rooms = _rooms.setdefault(asyncio.get_running_loop(), _Rooms())
-    taken = 0
+    acquired = 0
     try:
-        async with rooms.turn:
-            while taken < min(len(unprepared.numbers), _ROOMS):
+        async with rooms.acquiring:
+            while acquired < min(len(unprepared.numbers), _ROOMS):
                 await rooms.free.acquire()
-                taken += 1
+                acquired += 1
         yield
     finally:
-        for _ in range(taken):
+        for _ in range(acquired):
             rooms.free.release()
