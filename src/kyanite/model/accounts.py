@@ -5,18 +5,29 @@ from dataclasses import dataclass
 from kyanite.engine.api import Engine
 from kyanite.extents.api import Extents
 from kyanite.membership.api import Membership
+from kyanite.model.content.checked_reads import RECHECK_SECONDS, CheckedReader
 
 
-@dataclass(frozen=True, slots=True)
 class Store:
     """Where the data of an account is: rows in an engine, bulk bytes in extents. No transaction spans two stores.
 
-    ``membership`` says which processes use the store; what belongs to one of them carries its id.
+    ``membership`` says which processes use the store; what belongs to one of them carries its id. Bytes of extents are
+    read through ``reader``, which checks them.
     """
 
-    engine: Engine
-    extents: Extents
-    membership: Membership
+    __slots__ = ("engine", "extents", "membership", "reader")
+
+    def __init__(
+        self,
+        engine: Engine,
+        extents: Extents,
+        membership: Membership,
+        recheck_seconds: float = RECHECK_SECONDS,
+    ) -> None:
+        self.engine = engine
+        self.extents = extents
+        self.membership = membership
+        self.reader = CheckedReader(engine, extents, recheck_seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model.files import directory, file, share, tree
 from kyanite.model.files.file import NewFile
-from kyanite.model.files.opens import handles
-from kyanite.model.files.opens.handles import Handle, HandleRequest, OpenFile
+from kyanite.model.files.opens import delete_marks, handles, locks, open_files
+from kyanite.model.files.opens.handles import HandleRequest
+from kyanite.model.files.opens.locks import LockedFile
+from kyanite.model.files.opens.open_files import Handle, OpenFile
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.share import ShareKey, ShareSettings
 from kyanite.model.files.tree import FilePath, Found
@@ -47,7 +49,9 @@ class FileShare:
         return outcome(self.engine.run(lambda tx: self.find(tx, path).entry.id))
 
     def handle(self, file_id: int, handle_id: int) -> Handle:
-        return outcome(self.engine.read(lambda snap: handles.load_handle(snap, self.id, file_id, handle_id)))
+        return outcome(
+            self.engine.read(lambda snap: open_files.load_handle(snap, self.id, file_id, handle_id))
+        )
 
     def open(
         self,
@@ -72,20 +76,22 @@ class FileShare:
         return outcome(self.engine.run(body, durable=False))
 
     def lock(self, file_id: int, handle_id: int, *new: tuple[int, int, bool]) -> None:
-        locks = [Lock(*each, handle_id) for each in new]
-        outcome(self.engine.run(lambda tx: handles.lock(tx, self.id, file_id, handle_id, locks)))
+        wanted = [Lock(*each, handle_id) for each in new]
+        file = LockedFile(self.id, file_id, handle_id)
+        outcome(self.engine.run(lambda tx: locks.take(tx, file, wanted)))
 
     def unlock(self, file_id: int, handle_id: int, *ranges: Range) -> int:
-        return outcome(self.engine.run(lambda tx: handles.unlock(tx, self.id, file_id, handle_id, ranges)))
+        file = LockedFile(self.id, file_id, handle_id)
+        return outcome(self.engine.run(lambda tx: locks.release(tx, file, ranges)))
 
     def mark(self, path: str) -> None:
-        outcome(self.engine.run(lambda tx: handles.mark_for_deletion(tx, self.find(tx, path))))
+        outcome(self.engine.run(lambda tx: delete_marks.mark(tx, self.find(tx, path))))
 
     def clear_mark(self, file_id: int) -> None:
-        outcome(self.engine.run(lambda tx: handles.clear_deletion_mark(tx, self.id, file_id)))
+        outcome(self.engine.run(lambda tx: delete_marks.clear(tx, self.id, file_id)))
 
     def open_file(self, file_id: int) -> OpenFile | None:
-        return outcome(self.engine.read(lambda snap: handles.load_open_file(snap, self.id, file_id)))
+        return outcome(self.engine.read(lambda snap: open_files.load_open_file(snap, self.id, file_id)))
 
     def path_of_open_file(self, file_id: int) -> str:
         opened = self.open_file(file_id)

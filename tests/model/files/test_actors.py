@@ -10,7 +10,7 @@ from kyanite.model.content import content
 from kyanite.model.files import actors, directory, file, rename, tree
 from kyanite.model.files.actors import Actor, RestActor, SmbActor
 from kyanite.model.files.file import FileChange, NewFile, RangeWrite
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import handles, open_files
 from kyanite.model.files.opens.handles import HandleRequest
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.rename import Rename
@@ -66,7 +66,7 @@ def attempt(files: FileShare, act: Act, actor: Actor, file_id: int | None = None
 
     def body(tx: Transaction) -> None:
         share_tree = tree.open_tree(tx, SHARE)
-        found = files.find(tx, "f") if file_id is None else handles.find(tx, share_tree, file_id)
+        found = files.find(tx, "f") if file_id is None else open_files.find(tx, share_tree, file_id)
         act(tx, found, actor)
         raise Undone
 
@@ -207,7 +207,7 @@ def test_a_handle_finds_its_file_after_a_rename(files: FileShare) -> None:
     assert outcome(moved)[1] == files.find_id("d")
 
     def body(tx: Transaction) -> tuple[str, int, int]:
-        found = handles.find(tx, tree.open_tree(tx, SHARE), file_id)
+        found = open_files.find(tx, tree.open_tree(tx, SHARE), file_id)
         entry = file.write(tx, found, SmbActor(own.id), RangeWrite(0, 3, b"abc"))
         again = rename.move(tx, found._replace(entry=entry), SmbActor(own.id), Rename(("back",)))
         return again.entry.name, again.entry.id, again.location.directory_id

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from kyanite.engine.api import Transaction
 from kyanite.model.files import tree
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import delete_marks, handles
 from kyanite.model.files.opens.handles import HandleRequest
+from kyanite.model.files.opens.locks import LockedFile, take
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath
 from kyanite.rules.byte_locks import Lock
@@ -78,9 +79,9 @@ async def open_handle(
         share_id, file_id = found.location.tree.id, found.entry.id
         if locks:
             wanted = [Lock(*each, handle_id) for each in locks]
-            handles.lock(tx, share_id, file_id, handle_id, wanted)
+            take(tx, LockedFile(share_id, file_id, handle_id), wanted)
         if is_delete_pending:
-            handles.mark_for_deletion(tx, found)
+            delete_marks.mark(tx, found)
         return handle_id
 
     return await files.engine.run(body, durable=False)

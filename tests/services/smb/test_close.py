@@ -8,7 +8,8 @@ from kyanite.engine.api import EngineBusy, EngineFull, Transaction
 from kyanite.engine.faulty import Call, Fail, FaultyEngine
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model.files import share_snapshots
-from kyanite.model.files.opens import handle_lists, handles
+from kyanite.model.files.opens import handle_lists, open_files
+from kyanite.model.files.opens.locks import LockedFile, take
 from kyanite.model.files.tree import FilePath
 from kyanite.rules.byte_locks import Lock
 from kyanite.services.smb import close
@@ -75,11 +76,11 @@ def test_locks_end_with_their_handle_and_waiters_are_notified(client: Client) ->
     file_id, share_id = opened.file_id, client.tree.share_id
 
     def lock(tx: Transaction) -> None:
-        handles.lock(tx, share_id, file_id, opened.handle_id, [Lock(0, 1, True, opened.handle_id)])
+        take(tx, LockedFile(share_id, file_id, opened.handle_id), [Lock(0, 1, True, opened.handle_id)])
 
     async def close() -> None:
         await client.engine.run(lock, durable=False)
-        notifications = client.engine.subscribe(handles.changed_topic(share_id, file_id))
+        notifications = client.engine.subscribe(open_files.changed_topic(share_id, file_id))
         await close_opens([opened])
         await notifications.__anext__()
 

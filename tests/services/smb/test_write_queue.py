@@ -12,7 +12,7 @@ from kyanite.extents.api import Extent, Extents
 from kyanite.membership.api import Membership
 from kyanite.model.accounts import Store
 from kyanite.model.files import tree
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import handles, open_files
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Rights
 from kyanite.services.smb.pending_write import NewWrite, PendingWrite, PendingWrites
@@ -116,7 +116,7 @@ class World:
     def unwritten(self) -> int:
         """The handle that is marked."""
         opened = outcome(
-            self.engine.read(lambda snap: handles.load_open_file(snap, self.share.id, self.file_id))
+            self.engine.read(lambda snap: open_files.load_open_file(snap, self.share.id, self.file_id))
         )
         return 0 if opened is None else opened.unwritten
 
@@ -350,7 +350,7 @@ def test_when_others_wait_the_next_writes_are_answered_when_they_are_committed()
         await first.answered
 
         def want_flush(tx: Transaction) -> None:
-            opened = handles.load_open_file(tx, world.share.id, world.file_id)
+            opened = open_files.load_open_file(tx, world.share.id, world.file_id)
             assert opened is not None
             handles.want_flush(tx, world.share.id, opened)
 

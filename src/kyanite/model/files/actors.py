@@ -10,8 +10,8 @@ from typing import ClassVar
 import msgspec
 
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.model.files.opens import caching, handles
-from kyanite.model.files.opens.handles import OpenHandles
+from kyanite.model.files.opens import caching, handles, open_files
+from kyanite.model.files.opens.open_files import OpenHandles
 from kyanite.rules import byte_locks, leases, share_modes
 from kyanite.rules.leases import Lease
 from kyanite.rules.oplocks import Event
@@ -52,7 +52,7 @@ class RestActor(msgspec.Struct, frozen=True, gc=False):
             if opened is not None and opened.unwritten:
                 caching.check_written(opened, share_id)
             return None
-        present = handles.load(snap, share_id, file_id)
+        present = open_files.load(snap, share_id, file_id)
         if present is None:
             return None
         opened, others = present
@@ -92,7 +92,7 @@ class SmbActor(msgspec.Struct, frozen=True, gc=False):
 
     def check(self, snap: Snapshot, share_id: int, file_id: int, use: FileUse) -> None:
         if not use.length:
-            handles.load_handle(snap, share_id, file_id, self.handle_id)
+            open_files.load_handle(snap, share_id, file_id, self.handle_id)
         else:
             self._load(snap, share_id, file_id, use)
 
@@ -112,7 +112,7 @@ class SmbActor(msgspec.Struct, frozen=True, gc=False):
 
     def _load(self, snap: Snapshot, share_id: int, file_id: int, use: FileUse) -> OpenHandles:
         """The file with all its handles, if no lock of another one forbids this use."""
-        present = handles.load(snap, share_id, file_id)
+        present = open_files.load(snap, share_id, file_id)
         if present is None or all(each.id != self.handle_id for each in present[1]):
             raise Refused(Reason.HANDLE_CLOSED)
         if present[0].unwritten:

@@ -16,7 +16,7 @@ from kyanite.engine.api import Engine, Snapshot, Steps
 from kyanite.model import keys
 from kyanite.model.files import tree as file_tree
 from kyanite.model.files.entry import DIRECTORY, NAME, Entry, decode_entry
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import delete_marks
 from kyanite.model.files.tree import FilePath, Tree
 from kyanite.values import Instant
 
@@ -68,7 +68,7 @@ def _live(snap: Snapshot, tree: Tree, directory: Entry, request: DirectoryListin
     while rows := list(islice(scan, min(left, _ROWS_PER_STEP))):
         left -= len(rows)
         first, last = rows[0][0][len(base) :], rows[-1][0][len(base) :]
-        pending = handles.pending_names(snap, tree.id, directory.id, first, last + b"\0")
+        pending = delete_marks.pending_names(snap, tree.id, directory.id, first, last + b"\0")
         if pending:
             rows = [row for row in rows if row[0][len(base) :] not in pending]
         entries += _followed(snap, tree, [decode_entry(value) for _, value in rows])

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from kyanite.engine.api import Transaction
 from kyanite.model import keys
 from kyanite.model.files.entry import Entry, decode_entry
-from kyanite.model.files.opens import handles
-from kyanite.model.files.opens.handles import Handle, OpenFile
+from kyanite.model.files.opens import handles, open_files
+from kyanite.model.files.opens.open_files import Handle, OpenFile
 from kyanite.model.files.tree import ROOT_ID
 from kyanite.rules.byte_locks import Lock
 from kyanite.rules.file_names import fold
@@ -51,7 +51,7 @@ def upgrade_handles(tx: Transaction, cursor: bytes) -> bytes | None:
     for key, value in rows:
         share_id = int.from_bytes(key[1 : 1 + _ID_BYTES], "big")
         old = _decode(value)
-        opened = handles.load_open_file(tx, share_id, old.file_id) or _open_file(tx, share_id, old)
+        opened = open_files.load_open_file(tx, share_id, old.file_id) or _open_file(tx, share_id, old)
         if opened is None:
             _close(tx, key, share_id, old)
             continue

@@ -13,6 +13,7 @@ from pathlib import Path
 from kyanite.engine.api import EngineError
 from kyanite.engine.clock import OwnBase, SteadyClock, ticks_since_boot
 from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.engine.sqlite import integrity
 from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.extents.local.store import LocalExtents
@@ -33,6 +34,7 @@ class EmbeddedFactory:
 
     def open_engine(self, clock: Clock) -> SqliteEngine:
         with _opening(self.folder):
+            self._check_not_lost()
             return SqliteEngine.open(self.folder / _ENGINE, clock=clock, ticks=ticks_since_boot)
 
     def open(self, clock: Clock) -> Store:
@@ -45,6 +47,20 @@ class EmbeddedFactory:
             return {"batches": engine.commits.batches, "transactions": engine.commits.transactions}
 
         return Store(engine, extents, membership, counters)
+
+    def _check_not_lost(self) -> None:
+        """In a store without rows every segment would be garbage."""
+        segments = (self.folder / _EXTENTS).glob("segments/*/*")
+        if not self.exists() and any(True for _ in segments):
+            raise Failure(
+                f"The store {self.folder} cannot be opened. Its database is missing or empty, but extents are there."
+            )
+
+    def exists(self) -> bool:
+        return integrity.exists(self.folder / _ENGINE)
+
+    def problems(self, *, limit: int) -> list[str]:
+        return integrity.problems(self.folder / _ENGINE, limit=limit)
 
     def watch(self) -> "EmbeddedWatch":
         folder = self.folder / _ENGINE
@@ -80,6 +96,12 @@ class MemoryFactory:
             membership = LocalMembership(self.folder / _MEMBERSHIP)
             extents = LocalExtents(self.folder / _EXTENTS, membership)
             return Store(self.open_engine(clock), extents, membership, dict)
+
+    def exists(self) -> bool:
+        return False
+
+    def problems(self, *, limit: int) -> list[str]:
+        return []
 
     def watch(self) -> None:
         return None

@@ -1,7 +1,7 @@
 """CHANGE_NOTIFY: telling a client what changes in a directory that it has open (MS-SMB2 §3.3.5.19)."""
 
 from kyanite.engine.api import Snapshot
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import handles, open_files
 from kyanite.services.smb.handler_checks import check_access, check_size
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open
@@ -74,7 +74,7 @@ async def _catch_up(request: Request, opened: Open) -> None:
     tree = opened.tree
 
     def check(snap: Snapshot) -> None:
-        handles.load_handle(snap, tree.share_id, opened.file_id, opened.handle_id)
+        open_files.load_handle(snap, tree.share_id, opened.file_id, opened.handle_id)
         handles.check_not_pending(snap, tree.share_id, opened.file_id)
 
     await request.environment.change_feeds.catch_up(tree.account.store.engine, tree.share_id, check)

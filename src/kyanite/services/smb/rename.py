@@ -5,7 +5,7 @@ from functools import partial
 
 from kyanite.engine.api import Transaction
 from kyanite.model.files.actors import FileUse
-from kyanite.model.files.opens import handles, renaming, waits
+from kyanite.model.files.opens import delete_marks, open_files, renaming, waits
 from kyanite.rules import file_names
 from kyanite.rules.access_masks import DELETE
 from kyanite.rules.oplocks import Event
@@ -92,9 +92,9 @@ def _deletable(request: Request) -> Open:
 def _mark(tx: Transaction, opened: Open) -> None:
     found = opened.find(tx)
     opened.actor.prepare(tx, opened.tree.share_id, opened.file_id, _DELETES)
-    handles.mark_for_deletion(tx, found)
+    delete_marks.mark(tx, found)
 
 
 def _clear_mark(tx: Transaction, opened: Open) -> None:
-    handles.load_handle(tx, opened.tree.share_id, opened.file_id, opened.handle_id)
-    handles.clear_deletion_mark(tx, opened.tree.share_id, opened.file_id)
+    open_files.load_handle(tx, opened.tree.share_id, opened.file_id, opened.handle_id)
+    delete_marks.clear(tx, opened.tree.share_id, opened.file_id)

@@ -12,7 +12,7 @@ from kyanite.engine.api import Snapshot
 from kyanite.model.accounts import Account
 from kyanite.model.files import tree
 from kyanite.model.files.actors import SmbActor
-from kyanite.model.files.opens import description, handles
+from kyanite.model.files.opens import description, open_files
 from kyanite.model.files.opens.changes import KeptTimes
 from kyanite.model.files.opens.description import Description
 from kyanite.model.files.share import ShareKey
@@ -131,7 +131,7 @@ class Open:
         """What is open, wherever it is now. Refused when the handle was closed from outside with all others."""
         if self.snapshot is not None:
             return tree.load(snap, self.snapshot, None)
-        return handles.find(snap, self.tree.load(snap), self.file_id)
+        return open_files.find(snap, self.tree.load(snap), self.file_id)
 
     def describe(self, snap: Snapshot) -> Description:
         """The same with its path. Refused when this handle was closed from outside."""

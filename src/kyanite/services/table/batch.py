@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from kyanite.model.tables import entity
-from kyanite.model.tables.entity import Change, ChangeRefused, Written
+from kyanite.model.tables.change import Change
+from kyanite.model.tables.entity import ChangeRefused, Written
 from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
 from kyanite.rules.authorization import Access, AccessedResource, authorize, may_any, shared_keys

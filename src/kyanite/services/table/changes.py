@@ -6,7 +6,7 @@ update.
 
 from collections.abc import Mapping
 
-from kyanite.model.tables.entity import Change
+from kyanite.model.tables.change import Change
 from kyanite.rules.authorization import Access, AccessedResource, authorize, shared_keys
 from kyanite.rules.entities import ANY, Act
 from kyanite.services.rest.context import RequestContext

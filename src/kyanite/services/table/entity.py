@@ -3,7 +3,8 @@
 from functools import lru_cache
 
 from kyanite.model.tables import entity, query, stored_entity, table
-from kyanite.model.tables.entity import Change, Written
+from kyanite.model.tables.change import Change
+from kyanite.model.tables.entity import Written
 from kyanite.model.tables.query import Plan, Query
 from kyanite.rules import entities
 from kyanite.rules.authorization import shared_keys

@@ -8,7 +8,7 @@ from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.opens import caching, grants, opening
 from kyanite.model.files.opens.caching import NO_CACHING, CachingRequest, Granted
-from kyanite.model.files.opens.handles import Handle
+from kyanite.model.files.opens.open_files import Handle
 from kyanite.model.files.opens.opening import Opened, OpenRequest
 from kyanite.model.files.opens.waits import Wait
 from kyanite.rules.create_options import CreateTerms, Disposition

@@ -10,7 +10,7 @@ from kyanite.model.content import content
 from kyanite.model.files import file, rename, tree
 from kyanite.model.files.actors import RestActor, SmbActor
 from kyanite.model.files.file import FileChange, NewFile, RangeWrite
-from kyanite.model.files.opens import caching, data, handles
+from kyanite.model.files.opens import caching, data, handles, open_files
 from kyanite.model.files.opens.caching import BreakNeeded, Granted
 from kyanite.model.files.opens.data import HandleWrite
 from kyanite.model.files.opens.waits import Wait
@@ -423,7 +423,7 @@ def act(
     clients: CachingClients, handle_id: int, what: Callable[[Transaction, Found, SmbActor], object]
 ) -> None:
     def body(tx: Transaction) -> None:
-        found = handles.find(tx, tree.open_tree(tx, SHARE), clients.file_id)
+        found = open_files.find(tx, tree.open_tree(tx, SHARE), clients.file_id)
         what(tx, found, SmbActor(handle_id))
 
     outcome(clients.engine.run(body))

@@ -9,11 +9,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from kyanite.engine.api import Transaction
 from kyanite.model.files import file, tree
-from kyanite.model.files.opens import caching, durable, grants, handles
+from kyanite.model.files.opens import caching, durable, grants, open_files
 from kyanite.model.files.opens.caching import NO_CACHING, BreakNeeded, CachingRequest
 from kyanite.model.files.opens.data import HandleWrite, write_all
 from kyanite.model.files.opens.durable import Reconnection
-from kyanite.model.files.opens.handles import Handle
+from kyanite.model.files.opens.open_files import Handle
 from kyanite.model.files.opens.opening import Opened
 from kyanite.model.verification.rows import check_page
 from kyanite.rules.create_options import Disposition
@@ -49,9 +49,9 @@ class Clients(RuleBasedStateMachine):
         self.clients = CachingClients()
         self.engine = self.clients.engine
 
-    def present(self) -> tuple[handles.OpenFile, list[Handle]] | None:
+    def present(self) -> tuple[open_files.OpenFile, list[Handle]] | None:
         return outcome(
-            self.engine.read(lambda snap: handles.load(snap, self.clients.share.id, self.clients.file_id))
+            self.engine.read(lambda snap: open_files.load(snap, self.clients.share.id, self.clients.file_id))
         )
 
     def handle_at(self, index: int) -> Handle | None:

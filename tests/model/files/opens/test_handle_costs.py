@@ -11,9 +11,11 @@ from kyanite.model.files import file, rename, share_snapshots
 from kyanite.model.files.entry import DIRECTORY, FILE
 from kyanite.model.files.file import RangeWrite
 from kyanite.model.files.listing import DirectoryListing, list_directory
-from kyanite.model.files.opens import handle_lists, handles
+from kyanite.model.files.opens import handle_lists, handles, open_files
 from kyanite.model.files.opens.handle_lists import HandlePosition
-from kyanite.model.files.opens.handles import HANDLES_MAX, LOCKS_MAX, HandleRequest
+from kyanite.model.files.opens.handles import HandleRequest
+from kyanite.model.files.opens.locks import LOCKS_MAX
+from kyanite.model.files.opens.open_files import HANDLES_MAX
 from kyanite.model.files.rename import Rename
 from kyanite.model.maintenance.tasks import TASKS, step_each, step_of
 from kyanite.rules.refusals import Reason, Refused
@@ -50,9 +52,9 @@ def open_many(files: FileShare, path: str, count: int, owner: bytes) -> None:
 
     def others(tx: Transaction) -> None:
         file_id = files.find(tx, path).entry.id
-        opened = handles.load_open_file(tx, files.id, file_id)
+        opened = open_files.load_open_file(tx, files.id, file_id)
         assert opened is not None
-        handle = handles.load_handle(tx, files.id, file_id, opened.first_handle_id)
+        handle = open_files.load_handle(tx, files.id, file_id, opened.first_handle_id)
         opened = replace(opened, handle_count=count)
         for _ in range(count - 1):
             handles.save(tx, files.id, opened, replace(handle, id=tx.new_id()))

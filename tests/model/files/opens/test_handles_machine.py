@@ -19,7 +19,7 @@ from kyanite.model.files import directory, file, rename, tree
 from kyanite.model.files.actors import RestActor, SmbActor
 from kyanite.model.files.entry import DIRECTORY, FILE
 from kyanite.model.files.listing import DirectoryListing, list_directory
-from kyanite.model.files.opens import handle_lists, handles
+from kyanite.model.files.opens import handle_lists, handles, open_files
 from kyanite.model.files.opens.handle_lists import HandlePosition
 from kyanite.model.files.rename import Rename
 from kyanite.rules.byte_locks import Range
@@ -248,7 +248,7 @@ class Handles(RuleBasedStateMachine):
             return
 
         def body(tx: Transaction) -> None:
-            found = handles.find(tx, tree.open_tree(tx, SHARE), node.id)
+            found = open_files.find(tx, tree.open_tree(tx, SHARE), node.id)
             rename.move(tx, found, SmbActor(node.opens[0].id), Rename(names))
 
         outcome(self.files.engine.run(body))

@@ -11,8 +11,8 @@ from kyanite.model.files import deleted_shares, directory, file, rename, share, 
 from kyanite.model.files.actors import SmbActor
 from kyanite.model.files.entry import DIRECTORY, FILE
 from kyanite.model.files.file import FileChange, RangeWrite
-from kyanite.model.files.opens import handle_lists, handles, watches
-from kyanite.model.files.opens.handles import Handle
+from kyanite.model.files.opens import handle_lists, handles, open_files, watches
+from kyanite.model.files.opens.open_files import Handle
 from kyanite.model.files.opens.watches import POSITIONS, Change
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.rename import Rename
@@ -182,7 +182,7 @@ def test_changes_through_a_handle_are_reported_with_their_path(files: WatchedSha
 
     def act(do: Callable[[Transaction, tree.Found, SmbActor], object]) -> None:
         def body(tx: Transaction) -> None:
-            do(tx, handles.find(tx, tree.open_tree(tx, SHARE), file_id), SmbActor(handle.id))
+            do(tx, open_files.find(tx, tree.open_tree(tx, SHARE), file_id), SmbActor(handle.id))
 
         outcome(files.engine.run(body))
 

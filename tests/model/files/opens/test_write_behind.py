@@ -3,17 +3,19 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model.files import tree
 from kyanite.model.files.actors import Actor, FileUse, RestActor, SmbActor
-from kyanite.model.files.opens import caching, data, description, handles, locks, write_behind
+from kyanite.model.files.opens import caching, data, description, handles, locks, open_files, write_behind
 from kyanite.model.files.opens.caching import BreakNeeded
 from kyanite.model.files.opens.data import HandleWrite
-from kyanite.model.files.opens.handles import OpenFile
 from kyanite.model.files.opens.locks import LockedFile, LockSequence
+from kyanite.model.files.opens.open_files import OpenFile
 from kyanite.model.files.opens.waits import Wait
+from kyanite.model.files.tree import FilePath
 from kyanite.rules.byte_locks import Lock, LockRequest
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Rights
@@ -51,7 +53,9 @@ class Marked:
         )
 
     def opened(self) -> OpenFile:
-        opened = outcome(self.engine.read(lambda snap: handles.load_open_file(snap, self.files.id, self.id)))
+        opened = outcome(
+            self.engine.read(lambda snap: open_files.load_open_file(snap, self.files.id, self.id))
+        )
         assert opened is not None
         return opened
 
@@ -186,6 +190,20 @@ def test_the_mark_goes_with_the_handle(marked: Marked) -> None:
 def test_the_mark_goes_with_a_process_that_dies(marked: Marked) -> None:
     outcome(marked.engine.run(lambda tx: handles.close_handles_of_owner(tx, HERE), durable=False))
     assert marked.opened().unwritten == 0
+
+
+def test_the_mark_follows_a_rename(marked: Marked) -> None:
+    lock(marked, marked.other)
+    before = marked.opened()
+
+    def body(tx: Transaction) -> None:
+        location, entry = tree.load(tx, FilePath(SHARE, ("f",)), None)
+        handles.follow_rename(tx, entry, location._replace(name="g"))
+
+    outcome(marked.engine.run(body))
+    assert marked.opened() == replace(before, folded_name="G", path="g")
+    assert before.unwritten
+    assert before.is_flush_wanted
 
 
 def can_write_behind(marked: Marked, offset: int = 0) -> bool:

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.model.files.opens import grants, handles
+from kyanite.model.files.opens import grants, handles, open_files
 from kyanite.model.files.opens.grants import Grant
-from kyanite.model.files.opens.handles import Handle, OpenFile, OpenHandles
+from kyanite.model.files.opens.open_files import Handle, OpenFile, OpenHandles
 from kyanite.model.records import encode
 from kyanite.rules import oplocks
 from kyanite.rules.oplocks import AcknowledgementError, Caching, Event, OtherOpen
@@ -44,7 +44,7 @@ class BreakNeeded(Exception):
     @property
     def topic(self) -> bytes:
         """Notified when the break of the first file may be over."""
-        return handles.changed_topic(self.share_id, self.file_ids[0])
+        return open_files.changed_topic(self.share_id, self.file_ids[0])
 
 
 class CachingRequest(msgspec.Struct, frozen=True, gc=False):
@@ -99,7 +99,7 @@ def check_written(opened: OpenFile, share_id: int, own_handle: int = 0) -> None:
 
 def check_unopened(snap: Snapshot, share_id: int, file_id: int) -> None:
     """Refuse to delete a file that has any handle, once clients have closed those that they only cache."""
-    opened = handles.load_open_file(snap, share_id, file_id)
+    opened = open_files.load_open_file(snap, share_id, file_id)
     if opened is not None:
         if opened.is_delete_pending:
             raise Refused(Reason.DELETE_PENDING)
@@ -115,7 +115,7 @@ def check_none_open_below(snap: Snapshot, share_id: int, directory_id: int) -> N
     if not file_ids:
         return
     found = snap.get_many([keys.handles(share_id, file_id) for file_id in file_ids])
-    all_opened = [handles.decode_open_file(each) for each in found if each is not None]
+    all_opened = [open_files.decode_open_file(each) for each in found if each is not None]
     event = Event.RENAME_OR_DELETE
     cached = [each for each in all_opened if grants.must_wait(each.grants, event, b"", snap.now)]
     if len(cached) < len(all_opened):  # Another one is open in any case.
@@ -206,7 +206,7 @@ def send_breaks(tx: Transaction, needed: BreakNeeded) -> bool:
     """Send the breaks that a transaction needs. False when there is nothing to wait for."""
     waits = False
     for file_id in needed.file_ids:
-        present = handles.load(tx, needed.share_id, file_id)
+        present = open_files.load(tx, needed.share_id, file_id)
         if present is not None and needed.event is not None:
             broken = break_grants(tx, needed.share_id, present, needed.event, needed.own)
             waits = waits or broken.waits
@@ -225,7 +225,7 @@ def check_lease_key(snap: Snapshot, request: CachingRequest, share_id: int, file
     leased = grants.load_leased_file(snap, request.lease) if request.lease else None
     if leased is None or (leased.share_id, leased.file_id) == (share_id, file_id):
         return
-    opened = handles.load_open_file(snap, leased.share_id, leased.file_id)
+    opened = open_files.load_open_file(snap, leased.share_id, leased.file_id)
     if opened is not None and grants.find(opened.grants, request.lease) is not None:
         raise Refused(Reason.LEASE_KEY_IN_USE)
 
@@ -302,7 +302,7 @@ def acknowledge_oplock(
 def _acknowledge(
     tx: Transaction, share_id: int, file_id: int, key: bytes, kept: Caching
 ) -> Caching | AcknowledgementError:
-    present = handles.load(tx, share_id, file_id)
+    present = open_files.load(tx, share_id, file_id)
     old = None if present is None else grants.find(present[0].grants, key)
     if present is None or old is None:
         return AcknowledgementError.NOT_BREAKING
@@ -316,5 +316,5 @@ def _acknowledge(
     receiver = _receiver(others, new)
     if outcome.message is not None and receiver is not None:
         grants.send(tx, receiver.owner, receiver.id, new, outcome.message)
-    tx.notify(handles.changed_topic(share_id, file_id))
+    tx.notify(open_files.changed_topic(share_id, file_id))
     return kept

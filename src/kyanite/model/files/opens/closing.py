@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kyanite.engine.api import Transaction
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import handles, open_files
 from kyanite.model.files.tree import Tree
 
 CLOSED_PER_TRANSACTION = 8
@@ -29,7 +29,7 @@ def close(
     """Close a handle. None when that deletes the file and this transaction may not, because it is not durable."""
     if not may_delete and handles.deletes_at_close(tx, share_tree.id, file_id, handle_id):
         return None
-    entry = handles.find(tx, share_tree, file_id).entry if wants_entry else None
+    entry = open_files.find(tx, share_tree, file_id).entry if wants_entry else None
     handles.close_handle(tx, share_tree, file_id, handle_id)
     return Closed(entry)
 
@@ -42,17 +42,17 @@ def close_all(
     if not may_delete and any(_deletes(tx, share_tree.id, *each) for each in opens):
         return False
     for file_id, handle_id in opens:
-        if handles.find_handle(tx, share_tree.id, file_id, handle_id) is not None:
+        if open_files.find_handle(tx, share_tree.id, file_id, handle_id) is not None:
             handles.close_handle(tx, share_tree, file_id, handle_id)
     return True
 
 
 def _deletes(tx: Transaction, share_id: int, file_id: int, handle_id: int) -> bool:
     """Whether the handle may have the file deleted, also if the last of several handles in one transaction does."""
-    opened = handles.load_open_file(tx, share_id, file_id)
+    opened = open_files.load_open_file(tx, share_id, file_id)
     if opened is None:
         return False
     if opened.is_delete_pending:
         return True
-    stored = handles.find_handle(tx, share_id, file_id, handle_id)
+    stored = open_files.find_handle(tx, share_id, file_id, handle_id)
     return stored is not None and stored.deletes_on_close

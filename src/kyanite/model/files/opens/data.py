@@ -17,8 +17,8 @@ from kyanite.model.content.content import INLINE_MAX, Content, PlanPart, read_pl
 from kyanite.model.files import tree, usage
 from kyanite.model.files.actors import SmbActor
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.opens import caching, handles
-from kyanite.model.files.opens.handles import OpenHandles
+from kyanite.model.files.opens import caching, open_files
+from kyanite.model.files.opens.open_files import OpenHandles
 from kyanite.model.files.tree import Found, Tree
 from kyanite.rules import byte_locks
 from kyanite.rules.byte_locks import Lock
@@ -77,10 +77,10 @@ class _Opened(NamedTuple):
 
 
 def _load(snap: Snapshot, share_tree: Tree, file_id: int) -> _Opened:
-    present = handles.load(snap, share_tree.id, file_id)
+    present = open_files.load(snap, share_tree.id, file_id)
     if present is None:
         raise Refused(Reason.HANDLE_CLOSED)
-    found = handles.find_opened(snap, share_tree, present[0])
+    found = open_files.find_opened(snap, share_tree, present[0])
     locks = [lock for each in present[1] for lock in each.locks]
     return _Opened(found, present, {each.id for each in present[1]}, locks)
 

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.files import tree
-from kyanite.model.files.opens import grants, handles
+from kyanite.model.files.opens import grants, handles, open_files
 from kyanite.model.files.opens.caching import NOTHING_GRANTED, CachingRequest, Granted
-from kyanite.model.files.opens.handles import DISCONNECTED, Handle, OpenFile
+from kyanite.model.files.opens.open_files import DISCONNECTED, Handle, OpenFile
 from kyanite.model.files.opens.opening import Opened
 from kyanite.model.files.tree import Tree
 from kyanite.model.records import encode
@@ -55,8 +55,8 @@ class _Kept(NamedTuple):
 
 def disconnect(tx: Transaction, share_id: int, file_id: int, handle_id: int) -> bool:
     """Keep a handle whose client has lost its connection. False when it is not to be kept."""
-    handle = handles.find_handle(tx, share_id, file_id, handle_id)
-    opened = handles.load_open_file(tx, share_id, file_id)
+    handle = open_files.find_handle(tx, share_id, file_id, handle_id)
+    opened = open_files.load_open_file(tx, share_id, file_id)
     if handle is None or opened is None or not _is_kept(opened, handle):
         return False
     owner = DISCONNECTED + keys.number(handle_id)
@@ -76,7 +76,7 @@ def reconnect(tx: Transaction, share_tree: Tree, request: Reconnection) -> Opene
     """Let a client have its handle again."""
     share_id = share_tree.id
     opened, old = _load(tx, share_id, request)
-    found = handles.find(tx, share_tree, opened.file_id)
+    found = open_files.find(tx, share_tree, opened.file_id)
     if old.lease_key and tree.location_of(tx, share_tree, request.names).row != found.location.of_name.row:
         raise Refused(Reason.INVALID_PARAMETER)
     new = replace(
@@ -102,11 +102,11 @@ def _granted(snap: Snapshot, opened: OpenFile, handle: Handle) -> Granted:
 
 def repeat(snap: Snapshot, share_tree: Tree, client_guid: bytes, create_guid: bytes) -> Opened | None:
     """What a CREATE has made that a client repeats, because it does not know whether it was carried out."""
-    named = handles.find_by_guid(snap, client_guid, create_guid)
+    named = open_files.find_by_guid(snap, client_guid, create_guid)
     if named is None or named.share_id != share_tree.id:
         return None
     opened, handle = _load_at(snap, *named)
-    entry = handles.find(snap, share_tree, named.file_id).entry
+    entry = open_files.find(snap, share_tree, named.file_id).entry
     return Opened(entry, handle, Action(handle.action), _granted(snap, opened, handle))
 
 
@@ -125,9 +125,9 @@ def _load(snap: Snapshot, share_id: int, request: Reconnection) -> _Kept:
 
 
 def _load_at(snap: Snapshot, share_id: int, file_id: int, handle_id: int) -> _Kept:
-    opened = handles.load_open_file(snap, share_id, file_id)
+    opened = open_files.load_open_file(snap, share_id, file_id)
     assert opened is not None, "A handle has no open file."
-    return _Kept(opened, handles.load_handle(snap, share_id, file_id, handle_id))
+    return _Kept(opened, open_files.load_handle(snap, share_id, file_id, handle_id))
 
 
 def _save(tx: Transaction, share_id: int, file_id: int, old: Handle, new: Handle) -> None:
@@ -148,7 +148,7 @@ def find_expired(snap: Snapshot, start: bytes) -> tuple[list[bytes], bytes]:
 
 
 def _is_expired(snap: Snapshot, key: bytes) -> bool:
-    handle = handles.find_handle(snap, *keys.parts_of_handle_of_owner(key))
+    handle = open_files.find_handle(snap, *keys.parts_of_handle_of_owner(key))
     if handle is None or handle.disconnected_at is None:
         return False
     return later(handle.disconnected_at, handle.durable_seconds) <= snap.now

@@ -1,140 +1,44 @@
-"""Open handles: which clients have a file or directory open, what for, and which ranges of it they have locked.
-
-    H  share, file                            the file, while it has handles: its location, whether it is to be deleted
-    H  share, file, handle                    each of its handles: the process that serves it, share mode, locks
-    O  share, directory, first handle, file   under every directory above the file, the root included
-    Q  owner, share, file, handle             the handles that one process serves, to be closed when it is dead
-    M  share, directory, name                 while the file is to be deleted, for listings
+"""Opening and closing handles, and what an open handle forbids.
 
 The functions here work inside a transaction. Their callers run it with ``durable=False``, since handles end with the
 process that serves them, unless it also changes the file. A directory with anything open below it cannot be renamed,
 so the ``O`` rows and the path stay true; a rename of an open file or directory rewrites its own rows only, however many
-handles it has. ``docs/decisions/0031-open-handles.md`` has the reasons.
+handles it has.
 """
-
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.opens import grants, watches
-from kyanite.model.files.opens.grants import Grant
+from kyanite.model.files.opens import delete_marks, grants, watches
+from kyanite.model.files.opens.open_files import (
+    HANDLES_MAX,
+    Handle,
+    NamedHandle,
+    OpenFile,
+    OpenHandles,
+    changed_topic,
+    decode_handle,
+    decode_open_file,
+    find,
+    find_by_guid,
+    load,
+    load_handle,
+    load_open_file,
+)
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
 from kyanite.model.records import encode
-from kyanite.rules import byte_locks, leases, share_modes
-from kyanite.rules.byte_locks import Lock, Range
-from kyanite.rules.file_attributes import is_read_only
+from kyanite.rules import leases, share_modes
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Open, Rights
 from kyanite.values import Instant
 
-HANDLES_MAX = 2000
-"""Of one file or directory: Azure's limit, which also bounds the rows that a check of share modes reads."""
-
-LOCKS_MAX = 1000
-"""Of one handle, since its row contains them."""
-
-LOCKS_OF_FILE_MAX = 4000
-"""Of all handles of a file: every READ and WRITE compares its range with all of them."""
-
 CLOSED = b"handles closed "
 """The topic, followed by the share id in decimal, of handles that were closed by another than their client."""
-
-DISCONNECTED = bytes(OWNER_BYTES - 8)
-"""What the owner of a durable handle begins with whose client has lost its connection; its own id follows. No process
-has such an id, since those begin with the time."""
-
-
-def changed_topic(share_id: int, file_id: int) -> bytes:
-    """Notified when a request that waits for other handles of the file may go on: one was closed or has unlocked a
-    range, or a client has answered the break of an oplock."""
-    return b"open file %d %d" % (share_id, file_id)
-
-
-class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Stored: fields are only ever added at the end."""
-
-    id: int
-    owner: bytes
-    """The process that serves the client, by its id in the membership."""
-    access: int
-    share: int
-    session_id: int
-    client_ip: str
-    opened_at: Instant
-    deletes_on_close: bool = False
-    """Closing this handle marks the file for deletion."""
-    locks: tuple[Lock, ...] = ()
-    granted: int = 0
-    """The access mask that its client was granted."""
-    options: int = 0
-    """The options that its client opened it with."""
-    client_guid: bytes = b""
-    client_name: str = ""
-    lease_key: bytes = b""
-    """The lease key that its client opened it with, if it did."""
-    is_watching: bool = False
-    """Whether it watches the directory that it has open."""
-    lock_sequences: bytes = b""
-    """Which LOCK requests were carried out: see ``rules/lock_sequences.py``."""
-    durable_seconds: int = 0
-    """How long it stays when its client has lost its connection; 0 if it is not durable."""
-    create_guid: bytes = b""
-    """By which its client tells a repeated CREATE from a new one."""
-    action: int = 1
-    """What the CREATE did."""
-    disconnected_at: Instant | None = None
-    reconnected_at: Instant | None = None
-
-    @property
-    def open(self) -> Open:
-        return Open(Rights(self.access), Rights(self.share))
-
-    @property
-    def is_connected(self) -> bool:
-        return not self.owner.startswith(DISCONNECTED)
-
-    @property
-    def caching_key(self) -> bytes:
-        """The key of what it may cache."""
-        if self.lease_key:
-            return grants.key_of_lease(self.client_guid, self.lease_key)
-        return grants.key_of_oplock(self.id)
-
-
-class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A file or directory with open handles. Stored: fields are only ever added at the end."""
-
-    file_id: int
-    first_handle_id: int
-    """The handle that opened it first, closed or not: open files are listed in this order."""
-    above: tuple[int, ...]
-    """The ids of the directories above it, from the root to the one that contains it; none for the root itself."""
-    folded_name: str
-    path: str
-    """As List Handles returns it."""
-    handle_count: int
-    is_delete_pending: bool = False
-    grants: tuple[Grant, ...] = ()
-    """What clients may cache of it."""
-    unwritten: int = 0
-    """The handle with WRITEs that were answered and are not committed yet, if there is one: see
-    ``write_behind.py``."""
-    is_flush_wanted: bool = False
-    """Whether others wait for these WRITEs."""
-    flushed_at: Instant = Instant(0)
-    """When others that had waited for such WRITEs could go on."""
-
-    @property
-    def directory_id(self) -> int:
-        return self.above[-1] if self.above else ROOT_ID
 
 
 class HandleRequest(msgspec.Struct, frozen=True, gc=False):
@@ -151,68 +55,6 @@ class HandleRequest(msgspec.Struct, frozen=True, gc=False):
     client_guid: bytes = b""
     client_name: str = ""
     lease_key: bytes = b""
-
-
-class NamedHandle(NamedTuple):
-    """Where the handle is that a client has given a create guid."""
-
-    share_id: int
-    file_id: int
-    handle_id: int
-
-
-decode_named_handle: Callable[[bytes], NamedHandle] = msgspec.msgpack.Decoder(NamedHandle).decode
-decode_handle: Callable[[bytes], Handle] = msgspec.msgpack.Decoder(Handle).decode
-decode_open_file: Callable[[bytes], OpenFile] = msgspec.msgpack.Decoder(OpenFile).decode
-
-
-def load_open_file(snap: Snapshot, share_id: int, file_id: int) -> OpenFile | None:
-    stored = snap.get(keys.handles(share_id, file_id))
-    return None if stored is None else decode_open_file(stored)
-
-
-def load(snap: Snapshot, share_id: int, file_id: int) -> "OpenHandles | None":
-    """A file with all of its handles; None when it has none."""
-    base = keys.handles(share_id, file_id)
-    rows = snap.scan(base, keys.after(base), limit=HANDLES_MAX + 1)
-    for _, first in rows:
-        return decode_open_file(first), [decode_handle(value) for _, value in rows]
-    return None
-
-
-def load_handle(snap: Snapshot, share_id: int, file_id: int, handle_id: int) -> Handle:
-    """One handle; refused when it was closed, by its client or from outside."""
-    handle = find_handle(snap, share_id, file_id, handle_id)
-    if handle is None:
-        raise Refused(Reason.HANDLE_CLOSED)
-    return handle
-
-
-def find_handle(snap: Snapshot, share_id: int, file_id: int, handle_id: int) -> Handle | None:
-    stored = snap.get(keys.handle(share_id, file_id, handle_id))
-    return None if stored is None else decode_handle(stored)
-
-
-def find(snap: Snapshot, share_tree: Tree, file_id: int) -> Found:
-    """The file that a handle has open, wherever it is now."""
-    opened = load_open_file(snap, share_tree.id, file_id)
-    if opened is None:
-        raise Refused(Reason.HANDLE_CLOSED)
-    return find_opened(snap, share_tree, opened)
-
-
-def find_opened(snap: Snapshot, share_tree: Tree, opened: OpenFile) -> Found:
-    """The same when its row is read already."""
-    location, entry = tree.look_up(snap, Location(share_tree, opened.directory_id, opened.folded_name))
-    assert entry is not None, "A file is open and not where its handles say."
-    return Found(location._replace(name=entry.name, opened=opened), entry)
-
-
-# --- Opening and closing
-
-
-OpenHandles = tuple[OpenFile, list[Handle]]
-"""A file with all of its handles."""
 
 
 def open_handle(tx: Transaction, found: Found, request: HandleRequest) -> Handle:
@@ -297,7 +139,7 @@ def close_handle(tx: Transaction, share_tree: Tree, file_id: int, handle_id: int
         _release(tx, share_tree.id, opened, handle)
         return False
     if not opened.is_delete_pending:
-        opened = _marked(tx, share_tree, opened)
+        opened = delete_marks.marked(tx, share_tree, opened)
     if _release(tx, share_tree.id, opened, handle) is not None:
         return False
     tree.remove(tx, location, entry)
@@ -362,12 +204,6 @@ def save(tx: Transaction, share_id: int, opened: OpenFile, handle: Handle) -> No
     if handle.create_guid:
         named = NamedHandle(share_id, opened.file_id, handle.id)
         tx.put(keys.create_guid(handle.client_guid, handle.create_guid), encode(named))
-
-
-def find_by_guid(snap: Snapshot, client_guid: bytes, create_guid: bytes) -> "NamedHandle | None":
-    """The handle that a client has made with this guid, if it is still there."""
-    stored = snap.get(keys.create_guid(client_guid, create_guid))
-    return None if stored is None else decode_named_handle(stored)
 
 
 def check_guid(snap: Snapshot, client_guid: bytes, create_guid: bytes) -> None:
@@ -437,49 +273,6 @@ def watch(tx: Transaction, key: ShareKey, share_tree: Tree, file_id: int, handle
     return watches.next_number(tx, share_tree.id)
 
 
-# --- Deleting what is open
-
-
-def mark_for_deletion(tx: Transaction, found: Found) -> None:
-    """Let a file or an empty directory be deleted with its last handle. Until then it cannot be opened again."""
-    location, entry = found
-    share_id = location.tree.id
-    opened = load_open_file(tx, share_id, entry.id)
-    if opened is None:
-        raise Refused(Reason.HANDLE_CLOSED)
-    if entry.id == ROOT_ID:
-        raise Refused(Reason.ACCESS_DENIED)
-    if is_read_only(entry.attributes):
-        raise Refused(Reason.CANNOT_DELETE_FILE_OR_DIRECTORY)
-    if entry.is_directory:
-        tree.check_empty(tx, share_id, entry.id)
-    tx.put(keys.handles(share_id, entry.id), encode(_marked(tx, location.tree, opened)))
-
-
-def _marked(tx: Transaction, share_tree: Tree, opened: OpenFile) -> OpenFile:
-    tx.put(keys.pending_delete(share_tree.id, opened.directory_id, opened.folded_name), b"")
-    if share_tree.share.is_watched:
-        watches.marked_for_deletion(tx, share_tree.id, opened.file_id)
-    return replace(opened, is_delete_pending=True)
-
-
-def clear_deletion_mark(tx: Transaction, share_id: int, file_id: int) -> None:
-    """Take the mark back, through whichever handle."""
-    opened = load_open_file(tx, share_id, file_id)
-    if opened is not None and opened.is_delete_pending:
-        tx.put(keys.handles(share_id, file_id), encode(replace(opened, is_delete_pending=False)))
-        tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
-
-
-def pending_names(snap: Snapshot, share_id: int, directory_id: int, first: bytes, end: bytes) -> set[bytes]:
-    """The folded names of entries that are marked for deletion, which REST listings omit; those of one page only."""
-    base = keys.pending_deletes(share_id, directory_id)
-    return {key[len(base) :] for key, _ in snap.scan(base + first, base + end)}
-
-
-# --- What an open handle forbids
-
-
 def check_not_pending(snap: Snapshot, share_id: int, file_id: int) -> OpenFile | None:
     opened = load_open_file(snap, share_id, file_id)
     if opened is not None and opened.is_delete_pending:
@@ -500,12 +293,8 @@ def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:
     opened = load_open_file(tx, share_id, entry.id)
     if opened is None:
         return
-    moved = replace(
-        _open_file_at(target, entry, opened.first_handle_id),
-        handle_count=opened.handle_count,
-        is_delete_pending=opened.is_delete_pending,
-        grants=opened.grants,
-    )
+    there = _open_file_at(target, entry, opened.first_handle_id)
+    moved = replace(opened, above=there.above, folded_name=there.folded_name, path=there.path)
     if opened.is_delete_pending:
         tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
         tx.put(keys.pending_delete(share_id, moved.directory_id, moved.folded_name), b"")
@@ -519,29 +308,3 @@ def want_flush(tx: Transaction, share_id: int, opened: OpenFile) -> None:
     """Let the process with unwritten WRITEs know that others wait for them."""
     if not opened.is_flush_wanted:
         tx.put(keys.handles(share_id, opened.file_id), encode(replace(opened, is_flush_wanted=True)))
-
-
-# --- Locks
-
-
-def lock(tx: Transaction, share_id: int, file_id: int, handle_id: int, new: Sequence[Lock]) -> None:
-    """Take all of these locks for a handle, or none."""
-    handle = load_handle(tx, share_id, file_id, handle_id)
-    if len(handle.locks) + len(new) > LOCKS_MAX:
-        raise Refused(Reason.LOCK_LIMIT_REACHED)
-    present = load(tx, share_id, file_id)
-    assert present is not None, "A handle has no open file."
-    locks = [each for one in present[1] for each in one.locks]
-    if len(locks) + len(new) > LOCKS_OF_FILE_MAX:
-        raise Refused(Reason.LOCK_LIMIT_REACHED)
-    byte_locks.lock_all(locks, new)
-    locked = replace(handle, locks=(*handle.locks, *new))
-    tx.put(keys.handle(share_id, file_id, handle_id), encode(locked))
-
-
-def unlock(tx: Transaction, share_id: int, file_id: int, handle_id: int, ranges: Sequence[Range]) -> int:
-    """Unlock the ranges in their order, up to the first that the handle has not locked; how many were unlocked."""
-    handle = load_handle(tx, share_id, file_id, handle_id)
-    left, unlocked = byte_locks.unlock(handle.locks, ranges)
-    tx.put(keys.handle(share_id, file_id, handle_id), encode(replace(handle, locks=left)))
-    return unlocked

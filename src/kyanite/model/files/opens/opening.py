@@ -12,9 +12,10 @@ from kyanite.model.files import directory, file, security_descriptors, tree, usa
 from kyanite.model.files.actors import RestActor
 from kyanite.model.files.entry import NO_HEADERS, Entry
 from kyanite.model.files.file import NewFile
-from kyanite.model.files.opens import caching, handles
+from kyanite.model.files.opens import caching, handles, open_files
 from kyanite.model.files.opens.caching import NO_CACHING, NOTHING_GRANTED, CachingRequest, Granted
-from kyanite.model.files.opens.handles import Handle, HandleRequest, OpenHandles
+from kyanite.model.files.opens.handles import HandleRequest
+from kyanite.model.files.opens.open_files import Handle, OpenHandles
 from kyanite.model.files.opens.waits import Wait
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.security_descriptors import PermissionRequest
@@ -74,12 +75,12 @@ def open_at(
     if entry is None:
         create_options.check_missing(request.terms.disposition)
         return _make(tx, location, request) if may_change else MustChange()
-    present = handles.load(tx, share_tree.id, entry.id)
+    present = open_files.load(tx, share_tree.id, entry.id)
     if present is not None and present[0].is_delete_pending:
         raise Refused(Reason.DELETE_PENDING)
     if present is not None and present[0].unwritten:
         handles.want_flush(tx, share_tree.id, present[0])
-        return Wait(handles.changed_topic(share_tree.id, entry.id))
+        return Wait(open_files.changed_topic(share_tree.id, entry.id))
     action = create_options.on_existing(request.terms, is_directory=entry.is_directory)
     if action is not Action.OPENED and not may_change:
         return MustChange()
@@ -150,7 +151,7 @@ def _break_caches(
             has_waited=request.has_waited,
         )
         if broken.waits:
-            return Wait(handles.changed_topic(share_id, present[0].file_id))
+            return Wait(open_files.changed_topic(share_id, present[0].file_id))
         left = broken.present
         handles.check_sharing(left, new)
     return left

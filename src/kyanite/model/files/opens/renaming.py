@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from kyanite.engine.api import Transaction
 from kyanite.model.files import tree
 from kyanite.model.files.actors import SmbActor
-from kyanite.model.files.opens import caching, handles
+from kyanite.model.files.opens import caching, handles, open_files
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.rename import Rename, move
 from kyanite.model.files.tree import ROOT_ID, Found, Location
@@ -22,7 +22,7 @@ def rename(tx: Transaction, found: Found, handle_id: int, names: tuple[str, ...]
     """Give what was found by its handle a new path, in place of a closed file if the client wants that."""
     source, entry = found
     share_id = source.tree.id
-    handles.load_handle(tx, share_id, entry.id, handle_id)
+    open_files.load_handle(tx, share_id, entry.id, handle_id)
     if entry.id == ROOT_ID:
         raise Refused(Reason.ACCESS_DENIED)
     target = tree.location_of(tx, source.tree, names, outside=source)
@@ -39,7 +39,7 @@ def rename(tx: Transaction, found: Found, handle_id: int, names: tuple[str, ...]
 
 def _check_directory(tx: Transaction, target: Location) -> None:
     """Whether the directory that gets the entry, if it is open, may get one."""
-    present = handles.load(tx, target.tree.id, target.directory_id)
+    present = open_files.load(tx, target.tree.id, target.directory_id)
     if present is not None and present[0].is_delete_pending:
         raise Refused(Reason.DELETE_PENDING)
     handles.check_sharing(present, _ADDS_ENTRY)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Transaction
 from kyanite.model import keys
-from kyanite.model.files.opens import handles
+from kyanite.model.files.opens import open_files
 from kyanite.model.records import encode
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import TICKS_PER_SECOND
@@ -20,8 +20,8 @@ _OTHERS_TICKS = TICKS_PER_SECOND // 10
 
 def begin(tx: Transaction, share_id: int, file_id: int, handle_id: int) -> bool:
     """Mark the handle. False when another one is marked, since one at a time is, or when it is the turn of others."""
-    opened = handles.load_open_file(tx, share_id, file_id)
-    if opened is None or handles.find_handle(tx, share_id, file_id, handle_id) is None:
+    opened = open_files.load_open_file(tx, share_id, file_id)
+    if opened is None or open_files.find_handle(tx, share_id, file_id, handle_id) is None:
         raise Refused(Reason.HANDLE_CLOSED)
     if opened.unwritten:
         return opened.unwritten == handle_id
@@ -33,9 +33,9 @@ def begin(tx: Transaction, share_id: int, file_id: int, handle_id: int) -> bool:
 
 def end(tx: Transaction, share_id: int, file_id: int, handle_id: int) -> None:
     """Remove the mark, if it is still there."""
-    opened = handles.load_open_file(tx, share_id, file_id)
+    opened = open_files.load_open_file(tx, share_id, file_id)
     if opened is not None and opened.unwritten == handle_id:
         flushed_at = tx.now if opened.is_flush_wanted else opened.flushed_at
         left = replace(opened, unwritten=0, is_flush_wanted=False, flushed_at=flushed_at)
         tx.put(keys.handles(share_id, file_id), encode(left))
-        tx.notify(handles.changed_topic(share_id, file_id))
+        tx.notify(open_files.changed_topic(share_id, file_id))

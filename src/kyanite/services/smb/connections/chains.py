@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from kyanite.engine.api import EngineBusy, EngineError, EngineFull
+from kyanite.engine.api import Damaged, EngineBusy, EngineError, EngineFull
+from kyanite.model import damage
 from kyanite.model.files.opens import owners
 from kyanite.rules.refusals import Refused
 from kyanite.services.smb.connections.credits import CreditWindow
 from kyanite.services.smb.connections.dispatch import ChainState, check
+from kyanite.services.smb.connections.in_flight import cost_of
 from kyanite.services.smb.connections.part_request import Handler, OwnClient, PartRequest
 from kyanite.services.smb.environment import CompletedRequest, SmbEnvironment
 from kyanite.services.smb.request import Failed
@@ -100,6 +102,8 @@ class Chain:
         "cost_bytes",
         "is_counted",
         "is_refused",
+        "kept_bytes",
+        "message_bytes",
     )
 
     def __init__(
@@ -108,7 +112,7 @@ class Chain:
         environment: SmbEnvironment,
         parts: Sequence[Part],
         encrypted_by: Session | None,
-        cost_bytes: int,
+        message_bytes: int,
     ) -> None:
         self._host = host
         self._environment = environment
@@ -120,8 +124,11 @@ class Chain:
         """Granted by responses that are not sent yet."""
         self._request: PartRequest | None = None
         self._is_last = False
-        self.cost_bytes = cost_bytes
+        self.message_bytes = message_bytes
+        self.cost_bytes = cost_of(parts, message_bytes)
         """The bytes that the requests and their responses may take."""
+        self.kept_bytes = 0
+        """What of them the memory of the process counts at present."""
         self.is_counted = False
         self.is_refused = False
         """Whether there was no memory for it."""
@@ -173,7 +180,7 @@ class Chain:
                 return await self._handler(request)(request)
         except Exception as again:
             failure = again
-        return _failed(failure, request.header.command)
+        return _failed(failure, request)
 
     async def _deliver_breaks(self) -> None:
         """Clients learn of a break before anyone can know what has caused it."""
@@ -286,7 +293,7 @@ def _completed(request: PartRequest, status: Status, seconds: float) -> Complete
     )
 
 
-def _failed(failure: Exception, command: int) -> tuple[bytes, Status]:
+def _failed(failure: Exception, request: PartRequest) -> tuple[bytes, Status]:
     """The body and the status of a response to a request that failed."""
     if isinstance(failure, Failed):
         return failure.body, failure.status
@@ -298,5 +305,10 @@ def _failed(failure: Exception, command: int) -> tuple[bytes, Status]:
         return error.EMPTY, Status.DISK_FULL
     if isinstance(failure, EngineBusy):
         return error.EMPTY, Status.INSUFFICIENT_RESOURCES
+    command = request.header.command
+    if isinstance(failure, Damaged):
+        account = "" if request.found_session is None else request.found_session.account.name
+        damage.reports.add(failure, command=command, account=account, peer=request.client.state.address)
+        return error.EMPTY, Status.DATA_ERROR
     _log.error("a request failed", exc_info=failure, extra={"command": command})
     return error.EMPTY, Status.UNSUCCESSFUL if isinstance(failure, EngineError) else Status.INTERNAL_ERROR

@@ -1,0 +1,187 @@
+"""Open files and directories, and the handles that clients have of them: the rows, and how they are found.
+
+    H  share, file                            the file, while it has handles: its location, whether it is to be deleted
+    H  share, file, handle                    each of its handles: the process that serves it, share mode, locks
+    O  share, directory, first handle, file   under every directory above the file, the root included
+    Q  owner, share, file, handle             the handles that one process serves, to be closed when it is dead
+    M  share, directory, name                 while the file is to be deleted, for listings
+
+``handles.py`` opens and closes, ``delete_marks.py`` marks for deletion, ``locks.py`` locks ranges.
+``docs/decisions/0031-open-handles.md`` has the reasons.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from kyanite.engine.api import Snapshot
+from kyanite.membership.api import OWNER_BYTES
+from kyanite.model import keys
+from kyanite.model.files import tree
+from kyanite.model.files.opens import grants
+from kyanite.model.files.opens.grants import Grant
+from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
+from kyanite.rules.byte_locks import Lock
+from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.share_modes import Open, Rights
+from kyanite.values import Instant
+
+HANDLES_MAX = 2000
+"""Of one file or directory: Azure's limit, which also bounds the rows that a check of share modes reads."""
+
+DISCONNECTED = bytes(OWNER_BYTES - 8)
+"""What the owner of a durable handle begins with whose client has lost its connection; its own id follows. No process
+has such an id, since those begin with the time."""
+
+
+def changed_topic(share_id: int, file_id: int) -> bytes:
+    """Notified when a request that waits for other handles of the file may go on: one was closed or has unlocked a
+    range, or a client has answered the break of an oplock."""
+    return b"open file %d %d" % (share_id, file_id)
+
+
+class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Stored: fields are only ever added at the end."""
+
+    id: int
+    owner: bytes
+    """The process that serves the client, by its id in the membership."""
+    access: int
+    share: int
+    session_id: int
+    client_ip: str
+    opened_at: Instant
+    deletes_on_close: bool = False
+    """Closing this handle marks the file for deletion."""
+    locks: tuple[Lock, ...] = ()
+    granted: int = 0
+    """The access mask that its client was granted."""
+    options: int = 0
+    """The options that its client opened it with."""
+    client_guid: bytes = b""
+    client_name: str = ""
+    lease_key: bytes = b""
+    """The lease key that its client opened it with, if it did."""
+    is_watching: bool = False
+    """Whether it watches the directory that it has open."""
+    lock_sequences: bytes = b""
+    """Which LOCK requests were carried out: see ``rules/lock_sequences.py``."""
+    durable_seconds: int = 0
+    """How long it stays when its client has lost its connection; 0 if it is not durable."""
+    create_guid: bytes = b""
+    """By which its client tells a repeated CREATE from a new one."""
+    action: int = 1
+    """What the CREATE did."""
+    disconnected_at: Instant | None = None
+    reconnected_at: Instant | None = None
+
+    @property
+    def open(self) -> Open:
+        return Open(Rights(self.access), Rights(self.share))
+
+    @property
+    def is_connected(self) -> bool:
+        return not self.owner.startswith(DISCONNECTED)
+
+    @property
+    def caching_key(self) -> bytes:
+        """The key of what it may cache."""
+        if self.lease_key:
+            return grants.key_of_lease(self.client_guid, self.lease_key)
+        return grants.key_of_oplock(self.id)
+
+
+class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A file or directory with open handles. Stored: fields are only ever added at the end."""
+
+    file_id: int
+    first_handle_id: int
+    """The handle that opened it first, closed or not: open files are listed in this order."""
+    above: tuple[int, ...]
+    """The ids of the directories above it, from the root to the one that contains it; none for the root itself."""
+    folded_name: str
+    path: str
+    """As List Handles returns it."""
+    handle_count: int
+    is_delete_pending: bool = False
+    grants: tuple[Grant, ...] = ()
+    """What clients may cache of it."""
+    unwritten: int = 0
+    """The handle with WRITEs that were answered and are not committed yet, if there is one: see
+    ``write_behind.py``."""
+    is_flush_wanted: bool = False
+    """Whether others wait for these WRITEs."""
+    flushed_at: Instant = Instant(0)
+    """When others that had waited for such WRITEs could go on."""
+
+    @property
+    def directory_id(self) -> int:
+        return self.above[-1] if self.above else ROOT_ID
+
+
+OpenHandles = tuple[OpenFile, list[Handle]]
+"""A file with all of its handles."""
+
+
+class NamedHandle(NamedTuple):
+    """Where the handle is that a client has given a create guid."""
+
+    share_id: int
+    file_id: int
+    handle_id: int
+
+
+decode_named_handle: Callable[[bytes], NamedHandle] = msgspec.msgpack.Decoder(NamedHandle).decode
+
+decode_handle: Callable[[bytes], Handle] = msgspec.msgpack.Decoder(Handle).decode
+
+decode_open_file: Callable[[bytes], OpenFile] = msgspec.msgpack.Decoder(OpenFile).decode
+
+
+def load_open_file(snap: Snapshot, share_id: int, file_id: int) -> OpenFile | None:
+    stored = snap.get(keys.handles(share_id, file_id))
+    return None if stored is None else decode_open_file(stored)
+
+
+def load(snap: Snapshot, share_id: int, file_id: int) -> "OpenHandles | None":
+    """A file with all of its handles; None when it has none."""
+    base = keys.handles(share_id, file_id)
+    rows = snap.scan(base, keys.after(base), limit=HANDLES_MAX + 1)
+    for _, first in rows:
+        return decode_open_file(first), [decode_handle(value) for _, value in rows]
+    return None
+
+
+def load_handle(snap: Snapshot, share_id: int, file_id: int, handle_id: int) -> Handle:
+    """One handle; refused when it was closed, by its client or from outside."""
+    handle = find_handle(snap, share_id, file_id, handle_id)
+    if handle is None:
+        raise Refused(Reason.HANDLE_CLOSED)
+    return handle
+
+
+def find_handle(snap: Snapshot, share_id: int, file_id: int, handle_id: int) -> Handle | None:
+    stored = snap.get(keys.handle(share_id, file_id, handle_id))
+    return None if stored is None else decode_handle(stored)
+
+
+def find(snap: Snapshot, share_tree: Tree, file_id: int) -> Found:
+    """The file that a handle has open, wherever it is now."""
+    opened = load_open_file(snap, share_tree.id, file_id)
+    if opened is None:
+        raise Refused(Reason.HANDLE_CLOSED)
+    return find_opened(snap, share_tree, opened)
+
+
+def find_opened(snap: Snapshot, share_tree: Tree, opened: OpenFile) -> Found:
+    """The same when its row is read already."""
+    location, entry = tree.look_up(snap, Location(share_tree, opened.directory_id, opened.folded_name))
+    assert entry is not None, "A file is open and not where its handles say."
+    return Found(location._replace(name=entry.name, opened=opened), entry)
+
+
+def find_by_guid(snap: Snapshot, client_guid: bytes, create_guid: bytes) -> "NamedHandle | None":
+    """The handle that a client has made with this guid, if it is still there."""
+    stored = snap.get(keys.create_guid(client_guid, create_guid))
+    return None if stored is None else decode_named_handle(stored)
