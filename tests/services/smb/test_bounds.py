@@ -11,7 +11,7 @@ import pytest
 from bench.hostile import smb_lane
 
 from kyanite.engine.api import Transaction
-from kyanite.model.files.opens.handles import LOCKS_MAX, LOCKS_OF_FILE_MAX
+from kyanite.model.files.opens.locks import LOCKS_MAX, LOCKS_OF_FILE_MAX
 from kyanite.wire.smb2.compound import LONGEST_CHAIN
 from kyanite.wire.smb2.header import Command
 from kyanite.wire.smb2.lock import ELEMENTS_MAX
