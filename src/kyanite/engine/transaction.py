@@ -234,7 +234,8 @@ class BodyRunner:
         self._running = False
 
     def call(self, body: Callable[[S], T], snapshot: S) -> T:
-        self.check_outside_bodies()
+        if self._running:
+            self.check_outside_bodies()
         self._running = True
         try:
             return body(snapshot)

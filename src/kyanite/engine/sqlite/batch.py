@@ -51,8 +51,8 @@ class Batch:
     """What the bodies of one batch read and write.
 
     The batch buffers the writes of finished bodies and writes them to the tables in few, large statements: at its end,
-    or before a scan that would miss many of them. It also caches small values that were read, since the bodies of a batch tend
-    to read the same rows, and no other process can write while this one has the write lock.
+    or before a scan that would miss many of them. It also caches small values that were read, since the bodies of a
+    batch tend to read the same rows, and no other process can write while this one has the write lock.
     """
 
     def __init__(self, rows: Rows, body_runner: BodyRunner, clock: Clock, last: Instant) -> None:
