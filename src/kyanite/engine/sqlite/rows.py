@@ -48,7 +48,7 @@ _BODY_SCANS = {False: _SCAN_BODIES.format(order="ASC"), True: _SCAN_BODIES.forma
 
 # OR ROLLBACK never happens, because nothing here can violate a constraint. The default is to undo the statement alone;
 # for that SQLite copies every page that a statement of many rows changes (5 times the cost).
-_CHUNKS = (64, 16, 4, 1)
+_CHUNKS = (64, 16, 4, 2, 1)
 _PUT = {
     n: "INSERT OR ROLLBACK INTO kv VALUES "
     + ",".join(["(?,?,?)"] * n)
