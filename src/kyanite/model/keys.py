@@ -330,7 +330,8 @@ def entities(table_id: int) -> bytes:
 
 def entity(partition_key: str, row_key: str) -> bytes:
     """The key of an entity after its table's id. Neither part contains a byte below 32."""
-    return b"%b\0%b" % (ordinal(partition_key), ordinal(row_key))
+    both = f"{partition_key}\0{row_key}"
+    return both.encode() if both.isascii() else b"%b\0%b" % (ordinal(partition_key), ordinal(row_key))
 
 
 def table_scope(account: str, name: str, partition_key: str) -> Scope:

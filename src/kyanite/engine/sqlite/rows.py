@@ -122,13 +122,16 @@ class Rows:
         if len(keys) < _FEW_KEYS:
             return [self.get(key) for key in keys]
         found: dict[bytes, bytes] = {}
-        plain = [key for key in keys if not _is_body(key)]
+        bodies = {key for key in keys if key[0] == _BODY_PREFIX_BYTE and _is_body(key)}
+        plain = [key for key in keys if key not in bodies] if bodies else keys
         for statement, some in _in_chunks(_GET_MANY, plain, 1):
             try:
                 found.update(_checked(self._cursor.execute(statement, some).fetchall()))
             except UnicodeDecodeError as error:
                 raise self._unreadable(error) from error
-        return [self.get(key) if _is_body(key) else found.get(key) for key in keys]
+        if bodies:
+            return [self.get(key) if key in bodies else found.get(key) for key in keys]
+        return list(map(found.get, keys))
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         if end <= _BODIES_START or start >= _BODIES_END:
@@ -189,7 +192,7 @@ class Rows:
         body_deletes: list[int] = []
         for key in sorted(writes):
             value = writes[key]
-            if _is_body(key):
+            if key[0] == _BODY_PREFIX_BYTE and _is_body(key):
                 number = int.from_bytes(key[1:], "big")
                 if value is None:
                     body_deletes.append(number)
