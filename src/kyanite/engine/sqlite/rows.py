@@ -48,7 +48,7 @@ _BODY_SCANS = {False: _SCAN_BODIES.format(order="ASC"), True: _SCAN_BODIES.forma
 
 # OR ROLLBACK never happens, because nothing here can violate a constraint. The default is to undo the statement alone;
 # for that SQLite copies every page that a statement of many rows changes (5 times the cost).
-_CHUNKS = (64, 16, 4, 1)
+_CHUNKS = (64, 16, 4, 2, 1)
 _PUT = {
     n: "INSERT OR ROLLBACK INTO kv VALUES "
     + ",".join(["(?,?,?)"] * n)
@@ -122,14 +122,17 @@ class Rows:
         if len(keys) < _FEW_KEYS:
             return [self.get(key) for key in keys]
         found: dict[bytes, bytes] = {}
-        plain = [key for key in keys if not _is_body(key)]
+        bodies = {key for key in keys if key[0] == _BODY_PREFIX_BYTE and _is_body(key)}
+        plain = [key for key in keys if key not in bodies] if bodies else keys
         for statement, some in _in_chunks(_GET_MANY, plain, 1):
             try:
                 found.update(_checked(self._cursor.execute(statement, some)))
             except Damaged:
                 self._renew_cursor()
                 raise
-        return [self.get(key) if _is_body(key) else found.get(key) for key in keys]
+        if bodies:
+            return [self.get(key) if key in bodies else found.get(key) for key in keys]
+        return list(map(found.get, keys))
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         if end <= _BODIES_START or start >= _BODIES_END:
@@ -191,7 +194,7 @@ class Rows:
         body_deletes: list[int] = []
         for key in sorted(writes):
             value = writes[key]
-            if _is_body(key):
+            if key[0] == _BODY_PREFIX_BYTE and _is_body(key):
                 number = int.from_bytes(key[1:], "big")
                 if value is None:
                     body_deletes.append(number)

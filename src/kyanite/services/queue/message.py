@@ -45,7 +45,8 @@ async def put_message(context: RequestContext) -> Response:
     text = _checked(queue_message.decode(await _document_of(context)))
     fresh_guid = context.environment.fresh_guid
     new_message = NewMessage(fresh_guid(), text, delay or 0, time_to_live, _secret(fresh_guid))
-    put = await message.put(context.store.engine, key_of(context), new_message)
+    store = context.store
+    put = await message.put(store.engine, key_of(context), new_message, process=store.membership.id)
     if context.version < _PUT_HAS_BODY_SINCE:
         return Response(201)
     return await _response(201, (put,), _when_put)
@@ -56,21 +57,23 @@ async def get_messages(context: RequestContext) -> Response:
     if parameters.get("peekonly", "false").lower() != "false":
         raise bad_parameter("peekonly", parameters["peekonly"])
     timeout = _number(parameters, "visibilitytimeout", 1, TIMEOUT_MAX_SECONDS)
+    store = context.store
     got = await message.get(
-        context.store.engine,
+        store.engine,
         key_of(context),
         count=_count_of(parameters),
         timeout_seconds=timeout or DEFAULT_TIMEOUT_SECONDS,
         secret=_secret(context.environment.fresh_guid),
+        process=store.membership.id,
     )
     return await _response(200, got, _when_got)
 
 
 async def peek_messages(context: RequestContext) -> Response:
-    count = _count_of(context.parameters)
+    store, count = context.store, _count_of(context.parameters)
     if count > _FEW_MESSAGES:
         await first_slice()
-    peeked = await message.peek(context.store.engine, key_of(context), count=count)
+    peeked = await message.peek(store.engine, key_of(context), count=count, process=store.membership.id)
     return await _response(200, peeked, _when_peeked)
 
 
@@ -105,8 +108,10 @@ async def update_message(context: RequestContext) -> Response:
 
 
 async def delete_message(context: RequestContext) -> Response:
-    receipt = _receipt_of(context.parameters)
-    await message.delete(context.store.engine, key_of(context), context.object_name, receipt)
+    store, receipt = context.store, _receipt_of(context.parameters)
+    await message.delete(
+        store.engine, key_of(context), context.object_name, receipt, process=store.membership.id
+    )
     return Response(204)
 
 
