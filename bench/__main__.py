@@ -11,20 +11,18 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from types import FrameType
 
-from bench import growth, installs, report, smb
-from bench.blob_rows import BLOB_ROWS
-from bench.client import load, processes_for
-from bench.file_rows import FILE_ROWS
+from bench import growth, smb
 from bench.gauges import GAUGES
-from bench.peers import KINDS, Server
-from bench.queue_rows import QUEUE_ROWS
-from bench.responder import responder
-from bench.results import Result
+from bench.load.client import load, processes_for
+from bench.load.responder import responder
+from bench.load.works import gets
+from bench.report import tables as report
+from bench.report.results import Result
 from bench.rows import ROWS
+from bench.rows.smb import SMB_ROWS
 from bench.run import Run, read_gauge, say
-from bench.smb_rows import SMB_ROWS
-from bench.table_rows import TABLE_ROWS
-from bench.works import gets
+from bench.servers import installs
+from bench.servers.peers import KINDS, Server
 
 
 def main() -> int:
@@ -120,8 +118,7 @@ def _started(peers: Sequence[str], folder: Path) -> Iterator[list[Server]]:
 
 def _tables(options: argparse.Namespace, peers: Sequence[str], folder: Path) -> int:
     patterns = options.rows.split(",")
-    everything = (*ROWS, *BLOB_ROWS, *QUEUE_ROWS, *TABLE_ROWS, *FILE_ROWS)
-    rows = [row for row in everything if _chosen(row.name, patterns)]
+    rows = [row for row in ROWS if _chosen(row.name, patterns)]
     chosen_gauges = [one for one in GAUGES if _chosen(one.name, patterns)]
     if not rows and not chosen_gauges:
         return 0

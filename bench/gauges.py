@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import sleep
 
-from bench import installs, processes
-from bench.bars import AtMost
-from bench.peers import KINDS, Server
-from bench.works import MIB
+from bench.load.works import MIB
+from bench.report.bars import AtMost
+from bench.servers import installs, processes
+from bench.servers.peers import KINDS, Server
 
 IDLE_SECONDS = 2.0
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from bench import installs, processes
-from bench.client import LaneWork, load
-from bench.lane import Request, Work
-from bench.peers import Server
-from bench.report import Columns, figure
-from bench.rows import SMALL
+from bench.load.client import LaneWork, load
+from bench.load.lane import Request, Work
+from bench.load.works import MIB, get_blob, put_blob
+from bench.report.tables import Columns, figure
+from bench.rows.blobs import SMALL
 from bench.run import say
-from bench.works import MIB, get_blob, put_blob
+from bench.servers import installs, processes
+from bench.servers.peers import Server
 
 SIZES = (1_000, 100_000, 1_000_000)
 LANES = 32

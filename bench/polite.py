@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.client import Crew, Tally, drive, load
-from bench.lane import Lane, Request, Work, expecting
-from bench.peers import Kyanite
-from bench.site import Site
+from bench.load.client import Crew, Tally, drive, load
+from bench.load.lane import Lane, Request, Work, expecting
+from bench.load.site import Site
+from bench.servers.peers import Kyanite
 
 CONTAINER = "polite"
 LISTED_BLOBS, COMMITTED_BLOCKS, STAGED_BLOCKS = 5_000, 49_900, 100_000

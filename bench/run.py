@@ -10,13 +10,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import processes, profile
-from bench.client import Tally, load
+from bench import profile
 from bench.gauges import Gauge
-from bench.installs import HOME
-from bench.peers import Server
-from bench.results import Measure, Result
-from bench.rows import Dataset, Row
+from bench.load.client import Tally, load
+from bench.report.results import Measure, Result
+from bench.rows.row import Dataset, Row
+from bench.servers import processes
+from bench.servers.installs import HOME
+from bench.servers.peers import Server
 
 WARM_UP_SECONDS = 0.5
 

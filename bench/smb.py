@@ -12,14 +12,14 @@ from statistics import median
 
 from tests.smb.programs import MissingProgramError, program
 
-from bench import smb_peers
-from bench.installs import UnavailableError
-from bench.report import Columns, figure
-from bench.results import Result
+from bench.load.works import MIB
+from bench.report.results import Result
+from bench.report.tables import Columns, figure
+from bench.rows.smb import LOCAL_FILES, LOCAL_SERIES, RECEIVED, SmbRow
 from bench.run import say
-from bench.smb_peers import SmbPeer
-from bench.smb_rows import LOCAL_FILES, LOCAL_SERIES, RECEIVED, SmbRow
-from bench.works import MIB
+from bench.servers import smb_peers
+from bench.servers.installs import UnavailableError
+from bench.servers.smb_peers import SmbPeer
 
 _HEADINGS = (
     "work",

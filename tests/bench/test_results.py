@@ -1,9 +1,9 @@
 """When a row has passed: by medians, against every bar that can be judged, and never with an error."""
 
 import pytest
-from bench.bars import AtLeast, AtMost, Bar
-from bench.report import as_markdown, as_text, figure, summary
-from bench.results import Result
+from bench.report.bars import AtLeast, AtMost, Bar
+from bench.report.results import Result
+from bench.report.tables import as_markdown, as_text, figure, summary
 
 TEN_TIMES = AtLeast(10, "azurite")
 THIRD_OF_NGINX = AtLeast(0.3, "nginx")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench.smb_rows import SMB_ROWS, SmbRow
+from bench.rows.smb import SMB_ROWS, SmbRow
 
 from bench import smb
 

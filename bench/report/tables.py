@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from bench.results import Measure, Result
+from bench.report.results import Measure, Result
 
 _PEERS = ("kyanite", "azurite", "nginx")
 _HEADINGS = ("work", "clients", "Kyanite", "Azurite", "nginx", "× Azurite", "× nginx", "bar", "verdict")

@@ -19,12 +19,12 @@ from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from urllib.parse import urlsplit
 
-from bench import installs, processes
-from bench.client import load
-from bench.lane import Work
-from bench.single_request import send_request
-from bench.site import Site, storage_site
-from bench.works import Content, put_blob
+from bench.load.client import load
+from bench.load.lane import Work
+from bench.load.single_request import send_request
+from bench.load.site import Site, storage_site
+from bench.load.works import Content, put_blob
+from bench.servers import installs, processes
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0

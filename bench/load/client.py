@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter, process_time
 
-from bench.lane import Lane, Work
-from bench.site import Site
+from bench.load.lane import Lane, Work
+from bench.load.site import Site
 
 LaneWork = Callable[[int], Work]
 """Makes the work of the lane with that number."""

@@ -9,9 +9,9 @@ from time import perf_counter
 from tests.smb.programs import HOST, Login, program
 from tests.smb.smbd import Smbd
 
-from bench.peers import Kyanite
-from bench.single_request import send_request
-from bench.site import ACCOUNT, KEY
+from bench.load.single_request import send_request
+from bench.load.site import ACCOUNT, KEY
+from bench.servers.peers import Kyanite
 
 SHARE = "bench"
 LIMIT_SECONDS = 600.0

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from random import Random
 from urllib.parse import quote
 
-from bench.bars import AtLeast
-from bench.client import LaneWork, load
-from bench.lane import Request, Work, expecting
-from bench.peers import Server
-from bench.rows import Row, row_of
-from bench.single_request import send_request
-from bench.site import Site
+from bench.load.client import LaneWork, load
+from bench.load.lane import Request, Work, expecting
+from bench.load.single_request import send_request
+from bench.load.site import Site
+from bench.report.bars import AtLeast
+from bench.rows.row import Row, row_of
+from bench.servers.peers import Server
 
 TEXT = b64encode(Random(1).randbytes(768))
 """1 KiB, as clients write it that send bytes."""

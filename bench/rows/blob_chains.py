@@ -4,15 +4,15 @@ from base64 import b64encode
 from collections.abc import Callable
 from itertools import count
 
-from bench.answers import header
-from bench.bars import AtLeast
-from bench.client import LaneWork
-from bench.lane import Body, Request, Work, expecting
-from bench.peers import Server
-from bench.rows import Row
-from bench.single_request import send_request
-from bench.site import Site
-from bench.works import KIB, MIB, Content, put_blob
+from bench.load.answers import header
+from bench.load.client import LaneWork
+from bench.load.lane import Body, Request, Work, expecting
+from bench.load.single_request import send_request
+from bench.load.site import Site
+from bench.load.works import KIB, MIB, Content, put_blob
+from bench.report.bars import AtLeast
+from bench.rows.row import Row
+from bench.servers.peers import Server
 
 _SMALL = Content.of(KIB)
 _BLOCK = Content.of(4 * MIB)
@@ -132,7 +132,7 @@ def _check_condition(server: Server, container: str) -> None:
     send_request(server.site, server.site.head("PUT", f"/{container}/0-0", headers=headers), 412)
 
 
-BLOB_ROWS: tuple[Row, ...] = (
+CHAIN_ROWS: tuple[Row, ...] = (
     _chain_row(1),
     _chain_row(32, AtLeast(8, "azurite")),
     _lease_row(1),

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from bench.bars import Bar
-from bench.client import Tally, processes_for
-from bench.processes import Spent
+from bench.load.client import Tally, processes_for
+from bench.report.bars import Bar
+from bench.servers.processes import Spent
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ The rows of small files work in a directory for each client, those of large file
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from bench.bars import AtLeast
-from bench.works import KIB, MIB
+from bench.load.works import KIB, MIB
+from bench.report.bars import AtLeast
 
 PLAIN, SIGNED, ENCRYPTED = (f"--client-protection={kind}" for kind in ("off", "sign", "encrypt"))
 LOCAL_FILES = {"large": 256 * MIB, "middling": 32 * MIB}

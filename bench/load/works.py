@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count, cycle
 
-from bench.client import LaneWork
-from bench.lane import Body, Request, Work, expecting
-from bench.site import Site
+from bench.load.client import LaneWork
+from bench.load.lane import Body, Request, Work, expecting
+from bench.load.site import Site
 
 KIB = 1024
 MIB = 1024 * KIB

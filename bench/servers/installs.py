@@ -16,7 +16,7 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 HOME = ROOT / ".bench"
 
 AZURITE_VERSION = "3.37.0"
@@ -120,8 +120,16 @@ def _unpack_npm_package(name: str, version: str, folder: Path) -> None:
         with urllib.request.urlopen(address, timeout=300) as answer, archive.open("wb") as file:
             shutil.copyfileobj(answer, file)
         with tarfile.open(archive) as tar:
-            tar.extractall(work, filter="data")
+            _unpack(tar, work)
         (Path(work) / "package").rename(folder)
+
+
+def _unpack(tar: tarfile.TarFile, folder: str) -> None:
+    """The filter keeps an archive from writing elsewhere; Pythons before 3.11.4 do not have it."""
+    if hasattr(tarfile, "data_filter"):
+        tar.extractall(folder, filter="data")
+    else:
+        tar.extractall(folder)
 
 
 def _pip(*arguments: str) -> None:

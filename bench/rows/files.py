@@ -6,13 +6,14 @@ No peer has a File service, so these rows have no bars: they are there to be com
 from dataclasses import dataclass
 from itertools import count
 
-from bench.client import LaneWork, load
-from bench.lane import Body, Request, Work, expecting
-from bench.peers import Server
-from bench.rows import HUGE, SMALL, Row, row_of
-from bench.single_request import send_request
-from bench.site import Site
-from bench.works import MIB, Content, over_and_over
+from bench.load.client import LaneWork, load
+from bench.load.lane import Body, Request, Work, expecting
+from bench.load.single_request import send_request
+from bench.load.site import Site
+from bench.load.works import MIB, Content, over_and_over
+from bench.rows.blobs import HUGE, SMALL
+from bench.rows.row import Row, row_of
+from bench.servers.peers import Server
 
 _FILLERS = 32
 _RANGE_BYTES = 4 * MIB

@@ -1,41 +1,18 @@
-"""The table of what is measured under load: who takes part, how to prepare, what the lanes do, the bar.
+"""Blob rows of one request each: puts, gets, uploads, downloads and lists."""
 
-Rows run in this order. Those that leave a lot behind come last, because Azurite keeps all it stores in memory
-and slows down with it.
-"""
-
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
-from bench.bars import AtLeast
-from bench.client import LaneWork
-from bench.peers import Server
-from bench.single_request import send_request
-from bench.site import Site
-from bench.works import KIB, MIB, Content, gets, lists, puts
+from bench.load.single_request import send_request
+from bench.load.works import KIB, MIB, Content, gets, lists, puts
+from bench.report.bars import AtLeast
+from bench.rows.row import Row
+from bench.servers.peers import Server
 
 SMALL = Content.of(KIB)
 MIDDLING = Content.of(64 * KIB)
 LARGE = Content.of(MIB)
 QUARTER = Content.of(64 * MIB)
 HUGE = Content.of(256 * MIB)
-
-
-class Dataset(Protocol):
-    """What rows find in a server. Put once for each server, by the first row that wants it.
-
-    Two that are equal are the same; ``str`` says what it is.
-    """
-
-    def fill(self, server: Server) -> None: ...
-
-
-class NamedDataset(Dataset, Protocol):
-    """A table, a queue or a share."""
-
-    @property
-    def name(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,53 +39,6 @@ LISTED_BLOBS = Blobs(
     tuple(f"folder-{number // 100:03}/blob-{number:05}" for number in range(20_000)),
     Content(b"x", 1),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One measurement.
-
-    ``work`` is given the server, and a text that no other measurement of the run is given.
-    """
-
-    name: str
-    title: str
-    lanes: int
-    work: Callable[[Server, str], LaneWork]
-    check: Callable[[Server], None]
-    """Fails when the server does not really do what the row measures. Run once, after all rounds."""
-    service: str = "blob"
-    dataset: Dataset | None = None
-    container: str | None = None
-    """A container of the row's own, made before and deleted after it."""
-    unit: str = "/s"
-    units_per_operation: float = 1.0
-    requests_per_operation: int = 1
-    nginx_too: bool = False
-    bars: tuple[AtLeast, ...] = ()
-
-
-def row_of(
-    service: str,
-    label: str,
-    title: str,
-    dataset: NamedDataset,
-    work: Callable[[Site, str, str], LaneWork],
-    check: Callable[[Server], None],
-    **options: Any,
-) -> Row:
-    """A row of a service beside Blob Storage. The label ends in a slash and the number of lanes; the work is given the
-    service's listener, the name of the dataset, and the text of the measurement."""
-    return Row(
-        name=f"{service}-{label}",
-        title=title,
-        lanes=int(label.rpartition("/")[2]),
-        service=service,
-        work=lambda server, series: work(server.sites[service], dataset.name, series),
-        check=check,
-        dataset=dataset,
-        **options,
-    )
 
 
 def _put_row(label: str, content: Content, lanes: int, *bars: AtLeast) -> Row:
@@ -243,7 +173,7 @@ def _nginx(times: float) -> AtLeast:
     return AtLeast(times, "nginx")
 
 
-ROWS: tuple[Row, ...] = (
+BLOB_ROWS: tuple[Row, ...] = (
     _put_row("1k", SMALL, 1),
     _put_row("1k", SMALL, 32, _azurite(10)),
     _get_row("1k", SMALL_BLOBS, 1),

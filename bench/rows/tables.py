@@ -7,14 +7,14 @@ from functools import partial
 from itertools import count
 from urllib.parse import quote
 
-from bench.bars import AtLeast
-from bench.client import LaneWork
-from bench.lane import Request, Work, expecting
-from bench.peers import Server
-from bench.rows import Row, row_of
-from bench.single_request import send_request
-from bench.site import Site
-from bench.works import over_and_over
+from bench.load.client import LaneWork
+from bench.load.lane import Request, Work, expecting
+from bench.load.single_request import send_request
+from bench.load.site import Site
+from bench.load.works import over_and_over
+from bench.report.bars import AtLeast
+from bench.rows.row import Row, row_of
+from bench.servers.peers import Server
 
 PARTITION = "measured"
 PARTITION_SIZE = 1000

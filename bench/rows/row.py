@@ -1,0 +1,73 @@
+"""A row of the benchmark: who takes part, how to prepare, what the lanes do, the bar."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bench.load.client import LaneWork
+from bench.load.site import Site
+from bench.report.bars import AtLeast
+from bench.servers.peers import Server
+
+
+class Dataset(Protocol):
+    """What rows find in a server. Put once for each server, by the first row that wants it.
+
+    Two that are equal are the same; ``str`` says what it is.
+    """
+
+    def fill(self, server: Server) -> None: ...
+
+
+class NamedDataset(Dataset, Protocol):
+    """A table, a queue or a share."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One measurement.
+
+    ``work`` is given the server, and a text that no other measurement of the run is given.
+    """
+
+    name: str
+    title: str
+    lanes: int
+    work: Callable[[Server, str], LaneWork]
+    check: Callable[[Server], None]
+    """Fails when the server does not really do what the row measures. Run once, after all rounds."""
+    service: str = "blob"
+    dataset: Dataset | None = None
+    container: str | None = None
+    """A container of the row's own, made before and deleted after it."""
+    unit: str = "/s"
+    units_per_operation: float = 1.0
+    requests_per_operation: int = 1
+    nginx_too: bool = False
+    bars: tuple[AtLeast, ...] = ()
+
+
+def row_of(
+    service: str,
+    label: str,
+    title: str,
+    dataset: NamedDataset,
+    work: Callable[[Site, str, str], LaneWork],
+    check: Callable[[Server], None],
+    **options: Any,
+) -> Row:
+    """A row of a service beside Blob Storage. The label ends in a slash and the number of lanes; the work is given the
+    service's listener, the name of the dataset, and the text of the measurement."""
+    return Row(
+        name=f"{service}-{label}",
+        title=title,
+        lanes=int(label.rpartition("/")[2]),
+        service=service,
+        work=lambda server, series: work(server.sites[service], dataset.name, series),
+        check=check,
+        dataset=dataset,
+        **options,
+    )
