@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: run test test-long lint check bench clients smb-torture samba clean
+.PHONY: run test test-long lint check bench clients smb-torture samba wrk clean
 
 # What a run needs.
 $(VENV)/.run: pyproject.toml
@@ -15,7 +15,7 @@ $(VENV)/.run: pyproject.toml
 # What developing needs as well.
 $(VENV)/.dev: pyproject.toml
 	scripts/venv $(PYTHON) $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	touch $@ $(VENV)/.run
 
 run: $(VENV)/.run
@@ -42,7 +42,11 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev
+# Without wrk the benchmark drives every row with its own client, and says so.
+wrk:
+	@scripts/wrk || true
+
+bench: $(VENV)/.dev wrk
 	$(BIN)/python -m bench $(ARGS)
 
 clients: $(VENV)/.dev

@@ -15,14 +15,14 @@ from bench import growth, smb
 from bench.gauges import GAUGES
 from bench.load.client import load, processes_for
 from bench.load.responder import responder
-from bench.load.works import gets
+from bench.load.works import get_blob, over_and_over
 from bench.report import tables as report
 from bench.report.results import Result
 from bench.rows import ROWS
 from bench.rows.smb import SMB_ROWS
 from bench.run import Run, read_gauge, say
 from bench.servers import installs
-from bench.servers.peers import KINDS, Server
+from bench.servers.peers import KINDS, STORES, Server
 
 
 def main() -> int:
@@ -45,7 +45,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--rows", default="*", help="rows to run, as patterns separated by commas: 'put-*,idle'"
     )
-    parser.add_argument("--peers", help="servers to run, separated by commas: kyanite,azurite,nginx")
+    parser.add_argument("--peers", help="servers to run, separated by commas (default: all)")
     parser.add_argument("--seconds", type=float, default=3.0, help="how long one round of one server lasts")
     parser.add_argument("--rounds", type=int, default=3, help="how often every server is visited in a row")
     parser.add_argument("--quick", action="store_true", help="one round of one second")
@@ -61,7 +61,7 @@ def _options() -> argparse.Namespace:
     if options.quick:
         options.rounds, options.seconds = 1, 1.0
     if options.peers is None:
-        options.peers = "kyanite" if options.growth else "kyanite,azurite,nginx"
+        options.peers = "kyanite" if options.growth else "kyanite,azurite,nginx,receiver"
     if unknown := set(options.peers.split(",")) - set(KINDS):
         parser.error(f"there is no peer {unknown.pop()}")
     return options
@@ -123,7 +123,7 @@ def _tables(options: argparse.Namespace, peers: Sequence[str], folder: Path) -> 
     if not rows and not chosen_gauges:
         return 0
     ceiling = _client_ceiling(options.seconds)
-    stores = [peer for peer in peers if peer != "nginx"]
+    stores = [peer for peer in peers if peer in STORES]
     results = [read_gauge(one, stores, options.rounds, folder) for one in chosen_gauges]
     if rows:
         with _started(peers, folder) as servers:
@@ -153,7 +153,7 @@ def _smb_table(options: argparse.Namespace, missing: list[str], folder: Path) ->
 def _growth(options: argparse.Namespace, peers: Sequence[str], folder: Path) -> int:
     stages: list[growth.Stage] = []
     for peer in peers:
-        if peer != "nginx":
+        if peer in STORES:
             with _started([peer], folder) as (server,):
                 stages += growth.grow(server, options.seconds, options.growth)
     table = growth.table(stages)
@@ -172,7 +172,7 @@ def _client_ceiling(seconds: float) -> str:
     """What the client reaches against a server that does nothing: the end of what it can show."""
     lanes = 32
     with responder() as site:
-        tally = load(site, gets(site, "any", ["blob"]), lanes=lanes, seconds=seconds)
+        tally = load(site, over_and_over([get_blob(site, "any", "blob")]), lanes=lanes, seconds=seconds)
     spent = 1e6 * tally.client_cpu_seconds / tally.operations
     return (
         f"Load client: {tally.rate:,.0f} gets/s of 1 KiB against a server that does nothing, {lanes} clients in "

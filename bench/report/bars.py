@@ -38,3 +38,53 @@ class AtMost:
 
 
 Bar = AtLeast | AtMost
+
+
+def _azurite(times: float) -> AtLeast:
+    return AtLeast(times, "azurite")
+
+
+_RECEIVER = AtLeast(0.6, "receiver")
+
+BARS: Mapping[str, tuple[Bar, ...]] = {
+    "put-1k/1": (_azurite(5),),
+    "put-1k/32": (_azurite(28),),
+    "get-1k/32": (_azurite(42), AtLeast(0.38, "nginx")),
+    "if-match/32": (_azurite(22),),
+    "lease-cycle/1": (_azurite(3),),
+    "lease-cycle/32": (_azurite(17),),
+    "list-page/32": (_azurite(40),),
+    "list-prefix/32": (_azurite(30),),
+    "list-delimiter/32": (_azurite(170),),
+    "upload-256m/1": (_azurite(4), AtLeast(0.85, "md5")),
+    "upload-256m/4": (_azurite(4),),
+    "upload-blocks/1": (_azurite(8), _RECEIVER),
+    "upload-blocks/4": (_azurite(8), _RECEIVER),
+    "upload-appends/1": (_azurite(2), _RECEIVER),
+    "upload-appends/4": (_RECEIVER,),
+    "upload-pages/1": (_azurite(2), _RECEIVER),
+    "upload-pages/4": (_RECEIVER,),
+    "download-256m/1": (_azurite(2.7),),
+    "download-256m/4": (_azurite(2.7),),
+    "queue-cycle/32": (_azurite(8),),
+    "queue-cycle-backlog/32": (_azurite(8),),
+    "table-insert/32": (_azurite(11),),
+    "table-point/32": (_azurite(18),),
+    "table-partition/32": (_azurite(10),),
+    "table-batch/32": (_azurite(12),),
+    "file-upload-256m/1": (_RECEIVER,),
+    "start": (AtMost(0.4, " s"),),
+    "idle": (AtMost(60, " MiB"),),
+    "install": (AtMost(80, " MiB"),),
+    "lost": (AtMost(0, " %"),),
+}
+"""By the name of the row or gauge."""
+
+ONE_CLIENT = _azurite(2)
+"""Of every row with one client that has no other bar."""
+
+
+def bars_of(name: str) -> tuple[Bar, ...]:
+    if name in BARS:
+        return BARS[name]
+    return (ONE_CLIENT,) if name.endswith("/1") and not name.startswith("file-") else ()

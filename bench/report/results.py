@@ -49,6 +49,8 @@ class Result:
     unit: str
     bars: Sequence[Bar]
     lanes: int | None = None
+    client: str = ""
+    """Which client made the load."""
     values: dict[str, list[float]] = field(default_factory=dict)
     measures: dict[str, list[Measure]] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)

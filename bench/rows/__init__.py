@@ -5,10 +5,19 @@ and slows down with it.
 """
 
 from bench.rows.blob_chains import CHAIN_ROWS
-from bench.rows.blobs import BLOB_ROWS
+from bench.rows.blobs import BLOB_ROWS, LIST_ROWS
 from bench.rows.files import FILE_ROWS
 from bench.rows.queues import QUEUE_ROWS
 from bench.rows.row import Row
 from bench.rows.tables import TABLE_ROWS
+from bench.rows.uploads import UPLOAD_ROWS
 
-ROWS: tuple[Row, ...] = (*BLOB_ROWS, *CHAIN_ROWS, *QUEUE_ROWS, *TABLE_ROWS, *FILE_ROWS)
+ROWS: tuple[Row, ...] = (
+    *BLOB_ROWS,
+    *CHAIN_ROWS,
+    *UPLOAD_ROWS,
+    *QUEUE_ROWS,
+    *TABLE_ROWS,
+    *FILE_ROWS,
+    *LIST_ROWS,
+)

@@ -3,18 +3,21 @@
 from base64 import b64encode
 from dataclasses import dataclass
 from random import Random
-from urllib.parse import quote
 
+from bench.load.answers import inside
 from bench.load.client import LaneWork, load
 from bench.load.lane import Request, Work, expecting
+from bench.load.plan import CLIENT_REQUEST_ID, Kept, Plan, Step
 from bench.load.single_request import send_request
 from bench.load.site import Site
-from bench.report.bars import AtLeast
 from bench.rows.row import Row, row_of
 from bench.servers.peers import Server
 
-TEXT = b64encode(Random(1).randbytes(768))
+_NOISE = Random(1)
+TEXT = b64encode(_NOISE.randbytes(768))
 """1 KiB, as clients write it that send bytes."""
+LONG_TEXT = b64encode(_NOISE.randbytes(48 * 1024))
+"""64 KiB, the longest there is."""
 
 _FILLERS = 32
 
@@ -51,54 +54,56 @@ def _create(site: Site, queue: str) -> None:
     send_request(site, site.head("PUT", f"/{queue}", headers="Content-Length: 0\r\n"), 201)
 
 
-def put_message(site: Site, queue: str) -> Request:
-    body = b"<QueueMessage><MessageText>%b</MessageText></QueueMessage>" % TEXT
-    headers = f"Content-Type: application/xml\r\nContent-Length: {len(body)}\r\n"
+def put_message(site: Site, queue: str, text: bytes = TEXT, more: str = "") -> Request:
+    body = b"<QueueMessage><MessageText>%b</MessageText></QueueMessage>" % text
+    headers = f"Content-Type: application/xml\r\nContent-Length: {len(body)}\r\n{more}"
     return Request(site.head("POST", f"/{queue}/messages", headers=headers) + body, expecting(201))
 
 
-def cycles(site: Site, queue: str, _series: str) -> LaneWork:
+def cycles(site: Site, queue: str, text: bytes) -> Plan:
     """Put a message, get one, delete that. All lanes share the queue, so it may be another lane's."""
-    put = put_message(site, queue)
-    get = Request(site.head("GET", f"/{queue}/messages"), expecting(200))
-    before, between, after = site.head("DELETE", f"/{queue}/messages/@id", "popreceipt=@receipt").split(b"@")
-
-    def delete(answer: bytes) -> Request:
-        message_id, receipt = _inside(answer, b"MessageId"), _inside(answer, b"PopReceipt")
-        query = between.removeprefix(b"id") + quote(receipt, safe="").encode()
-        return Request(before + message_id + query + after.removeprefix(b"receipt"), expecting(204))
-
-    def work(lane: int) -> Work:
-        while True:
-            yield put
-            answer = yield get
-            yield delete(answer)
-
-    return work
+    kept = (Kept("id", element="MessageId"), Kept("receipt", element="PopReceipt", quoted=True))
+    delete = site.head("DELETE", f"/{queue}/messages/@id@", "popreceipt=@receipt@", CLIENT_REQUEST_ID)
+    return Plan(
+        [
+            Step.of(put_message(site, queue, text, CLIENT_REQUEST_ID).data, 201),
+            Step.of(site.head("GET", f"/{queue}/messages", headers=CLIENT_REQUEST_ID), 200, *kept),
+            Step.of(delete, 204),
+        ]
+    )
 
 
-def _inside(answer: bytes, element: bytes) -> bytes:
-    return answer.partition(b"<%b>" % element)[2].partition(b"</")[0]
+def long_cycles(site: Site, queue: str, text: bytes) -> LaneWork:
+    """The same by our own client, which receives long texts at less cost than wrk."""
+    return cycles(site, queue, text).lane_work()
 
 
-def _cycle_row(lanes: int, backlog: int, *bars: AtLeast) -> Row:
-    queues = Queues(f"cycle-{lanes}-{backlog}", backlog)
+def _cycle_row(lanes: int, *, backlog: int = 0, long: bool = False) -> Row:
+    text = LONG_TEXT if long else TEXT
+    kind = "-64k" if long else "-backlog" if backlog else ""
+    queues = Queues(f"cycle{kind}-{lanes}", backlog)
 
     def check(server: Server) -> None:
         site = server.sites["queue"]
-        send_request(site, put_message(site, queues.name).data, 201)
+        send_request(site, put_message(site, queues.name, text).data, 201)
         peeked = send_request(site, site.head("GET", f"/{queues.name}/messages", "peekonly=true"), 200)
-        if _inside(peeked, b"MessageText") != TEXT:
+        if inside(peeked, b"MessageText") != text:
             raise RuntimeError(f"{server.name} gave back something else than was put")
 
-    label = f"cycle{'-backlog' if backlog else ''}/{lanes}"
-    title = f"put, get, delete a message{f', {backlog:,} in another queue' if backlog else ''}"
-    return row_of("queue", label, title, queues, cycles, check, requests_per_operation=3, bars=bars)
+    size = " of 64 KiB" if long else ""
+    title = f"put, get, delete a message{size}{f', {backlog:,} in another queue' if backlog else ''}"
+
+    def work(site: Site, queue: str, _series: str) -> LaneWork | Plan:
+        return (long_cycles if long else cycles)(site, queue, text)
+
+    return row_of("queue", f"cycle{kind}/{lanes}", title, queues, work, check, requests_per_operation=3)
 
 
 QUEUE_ROWS: tuple[Row, ...] = (
-    _cycle_row(1, 0),
-    _cycle_row(32, 0, AtLeast(8, "azurite")),
-    _cycle_row(1, 5000),
-    _cycle_row(32, 5000, AtLeast(8, "azurite")),
+    _cycle_row(1),
+    _cycle_row(32),
+    _cycle_row(1, long=True),
+    _cycle_row(32, long=True),
+    _cycle_row(1, backlog=5000),
+    _cycle_row(32, backlog=5000),
 )

@@ -1,12 +1,12 @@
 """A row of the benchmark: who takes part, how to prepare, what the lanes do, the bar."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from bench.load.client import LaneWork
+from bench.load.plan import Plan
 from bench.load.site import Site
-from bench.report.bars import AtLeast
 from bench.servers.peers import Server
 
 
@@ -36,7 +36,7 @@ class Row:
     name: str
     title: str
     lanes: int
-    work: Callable[[Server, str], LaneWork]
+    work: Callable[[Server, str], LaneWork | Plan]
     check: Callable[[Server], None]
     """Fails when the server does not really do what the row measures. Run once, after all rounds."""
     service: str = "blob"
@@ -46,8 +46,10 @@ class Row:
     unit: str = "/s"
     units_per_operation: float = 1.0
     requests_per_operation: int = 1
-    nginx_too: bool = False
-    bars: tuple[AtLeast, ...] = ()
+    beside: tuple[str, ...] = ()
+    """Servers that store nothing and take part in this row."""
+    yardsticks: Mapping[str, Callable[[], float]] = field(default_factory=dict)
+    """What is measured in every round beside the servers, in the unit of the row."""
 
 
 def row_of(
@@ -55,7 +57,7 @@ def row_of(
     label: str,
     title: str,
     dataset: NamedDataset,
-    work: Callable[[Site, str, str], LaneWork],
+    work: Callable[[Site, str, str], LaneWork | Plan],
     check: Callable[[Server], None],
     **options: Any,
 ) -> Row:
