@@ -60,6 +60,8 @@ class Config:
     """How long a stop waits for requests in flight: less than the ten seconds that container runtimes give."""
     body_memory_mib: int = 256
     """How much memory the bodies of requests and responses may take in a worker."""
+    recheck_minutes: int = 10
+    """How long a worker sends stored bytes that it has checked without checking them again; 0 is not at all."""
     store_kind: StoreKind = StoreKind.EMBEDDED
     smb_requires_encryption: bool = False
     smb_is_durable: bool = True

@@ -15,11 +15,12 @@ from typing import TypeVar
 
 import apsw
 
-from kyanite.engine.api import EngineClosed, EngineError, Scope, Snapshot, Steps, Subscription, Transaction
+from kyanite.engine.api import EngineClosed, Scope, Snapshot, Steps, Subscription, Transaction
 from kyanite.engine.clock import SteadyClock, boot_number, wall_clock
 from kyanite.engine.outcome import Done, Failed
 from kyanite.engine.sqlite import database
 from kyanite.engine.sqlite.checkpoint import LOG_BYTES, Checkpointer
+from kyanite.engine.sqlite.errors import engine_error
 from kyanite.engine.sqlite.group_commit import DEFAULT_LIMITS, GroupCommit, Limits
 from kyanite.engine.sqlite.long_reads import LongReads
 from kyanite.engine.sqlite.notifications import PipeNotifications
@@ -99,7 +100,7 @@ class SqliteEngine:
                 if ticks is not None:
                     engine._steady(ticks, boot_number() if boot is None else boot)
             except apsw.Error as error:
-                raise EngineError(f"SQLite: {error}") from error
+                raise engine_error(error) from error
             engine._files = files.pop_all()
         return engine
 
@@ -137,7 +138,7 @@ class SqliteEngine:
         try:
             return Done(self._reader.read(body))
         except apsw.Error as error:
-            return Failed(EngineError(f"SQLite: {error}"))
+            return Failed(engine_error(error))
         except Exception as error:
             return Failed(error)
 

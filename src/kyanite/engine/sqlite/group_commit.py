@@ -25,6 +25,7 @@ from typing import TypeVar
 import apsw
 
 from kyanite.engine.api import (
+    Damaged,
     EngineBusy,
     EngineClosed,
     EngineError,
@@ -36,6 +37,7 @@ from kyanite.engine.api import (
 from kyanite.engine.outcome import Failed
 from kyanite.engine.sqlite.batch import Batch, PendingBody
 from kyanite.engine.sqlite.database import save_last_instant
+from kyanite.engine.sqlite.errors import engine_error
 from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.engine.sqlite.write_lock import WriteLock
@@ -168,12 +170,15 @@ class GroupCommit:
         limits = self._limits
         deadline = perf_counter() + limits.seconds
         while queue:
+            if queue[0].runs_alone and batch.members:
+                break
             pending = queue.popleft()
             if pending.is_cancelled:
                 continue
             batch.run(pending)
             if (
-                len(batch.members) >= limits.bodies
+                pending.runs_alone
+                or len(batch.members) >= limits.bodies
                 or batch.size_bytes >= limits.size_bytes
                 or perf_counter() >= deadline
             ):
@@ -280,6 +285,7 @@ class GroupCommit:
                 self._shared_state.end_commit()
 
     def _undo(self, batch: Batch, error: apsw.Error, committing: bool) -> None:
+        """Roll back. When a page is damaged that some body has written to, each body is run again by itself."""
         reason = self._translated(error)
         if committing and not isinstance(reason, EngineFull):
             self._shared_state.fail()
@@ -290,15 +296,13 @@ class GroupCommit:
         except apsw.Error as second:
             self._shared_state.fail()
             reason = OutcomeUnknown(f"{reason}; {second}")
+        if isinstance(reason, Damaged) and len(batch.members) > 1:
+            self._queues[self._durable].extendleft(reversed(batch.take_back()))
+            return
         batch.fail(type(reason), str(reason))
 
     def _translated(self, error: apsw.Error) -> EngineError:
-        text = f"SQLite: {error}"
-        if isinstance(error, apsw.FullError):
-            return EngineFull(text)
-        if isinstance(error, apsw.BusyError):
-            return EngineBusy(text)
         extended = getattr(error, "extendedresult", 0)
         if extended == apsw.SQLITE_IOERR_WRITE and self._connection.system_errno in _NO_SPACE:
-            return EngineFull(text)
-        return EngineError(text)
+            return EngineFull(f"SQLite: {error}")
+        return engine_error(error)

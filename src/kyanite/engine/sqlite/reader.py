@@ -48,7 +48,8 @@ class Reader:
                 self.end()
             raise
         finally:
-            self._rows.end_scans()
+            if self._rows.open_scans:
+                self._rows.end_scans()
 
     def end(self) -> None:
         """End the snapshot, if there is one."""

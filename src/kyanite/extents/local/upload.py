@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kyanite.engine.api import EngineError
-from kyanite.extents.api import EXTENT_MAX, PACK_MAX, Extent, Observer
-from kyanite.extents.crc64 import crc64
+from kyanite.extents.api import EXTENT_MAX, PACK_MAX, Observer, WrittenExtent
+from kyanite.extents.crc64 import BlockChecksums
 from kyanite.extents.local.batch_writer import BatchWriter, Segments
 from kyanite.extents.local.file_system import Buffer, failure
 from kyanite.extents.local.segment import Segment, aligned
@@ -60,7 +60,7 @@ class LocalUpload:
         if self._size_hint is not None and self._sent_bytes + self._gathered_bytes > self._size_hint:
             raise ValueError("More bytes came than were announced.")
 
-    async def finish(self) -> list[Extent]:
+    async def finish(self) -> list[WrittenExtent]:
         if self._segment is None and self._gathered_bytes <= JOB_BYTES:
             return await self._finish_small()
         segment = await self._send()
@@ -126,7 +126,7 @@ class LocalUpload:
             self._early_sync = self._run(segment.sync)
             self._early_sync.add_done_callback(_ignore_error)
 
-    async def _finish_small(self) -> list[Extent]:
+    async def _finish_small(self) -> list[WrittenExtent]:
         if not self._gathered_bytes:
             return []
         body = self._gathered[0] if len(self._gathered) == 1 else b"".join(self._gathered)
@@ -142,7 +142,7 @@ class LocalUpload:
             raise
         return [extent]
 
-    def _end_writing(self, segment: Segment, extents: list[Extent]) -> "asyncio.Future[None] | None":
+    def _end_writing(self, segment: Segment, extents: list[WrittenExtent]) -> "asyncio.Future[None] | None":
         self._segment = None
         segment.written(len(extents))
         return self._segments.retire(segment)
@@ -168,43 +168,39 @@ class LocalUpload:
 
 
 class _Cutter:
-    """Cuts the written bytes into extents and computes their CRCs. Used by one thread at a time."""
+    """Cuts the written bytes into extents and computes their checksums. Used by one thread at a time."""
 
-    __slots__ = ("_at", "_crc64", "_extents", "_length", "_segment")
+    __slots__ = ("_at", "_computed", "_extents", "_segment")
 
     def __init__(self, segment: bytes, start: int) -> None:
         self._segment = segment
         self._at = start
-        self._length = 0
-        self._crc64 = 0
-        self._extents: list[Extent] = []
+        self._computed = BlockChecksums()
+        self._extents: list[WrittenExtent] = []
 
     def add(self, chunks: Iterable[Buffer]) -> None:
         for chunk in chunks:
-            room = EXTENT_MAX - self._length
+            room = EXTENT_MAX - self._computed.length
             if len(chunk) < room:
-                self._extend(chunk)
+                self._computed.add(chunk)
             else:
                 rest = memoryview(chunk)
                 while len(rest) >= room:
-                    self._extend(rest[:room])
+                    self._computed.add(rest[:room])
                     self._cut()
                     rest, room = rest[room:], EXTENT_MAX
-                self._extend(rest)
+                self._computed.add(rest)
 
-    def finish(self) -> list[Extent]:
-        if self._length:
+    def finish(self) -> list[WrittenExtent]:
+        if self._computed.length:
             self._cut()
         return self._extents
 
-    def _extend(self, chunk: Buffer) -> None:
-        self._crc64 = crc64(chunk, self._crc64)
-        self._length += len(chunk)
-
     def _cut(self) -> None:
-        self._extents.append(Extent(self._segment, self._at, self._length, self._crc64))
-        self._at += self._length
-        self._length = self._crc64 = 0
+        length = self._computed.length
+        self._extents.append(WrittenExtent(self._segment, self._at, length, *self._computed.finish()))
+        self._at += length
+        self._computed = BlockChecksums()
 
 
 def _observe(chunks: list[Buffer], observers: Sequence[Observer]) -> None:

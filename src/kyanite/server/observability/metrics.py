@@ -38,6 +38,7 @@ METRICS = (
     Metric("kyanite_requests_in_flight", "gauge", "Requests being answered."),
     Metric("kyanite_engine_batches_total", "counter", "Group commits of the engine."),
     Metric("kyanite_engine_transactions_total", "counter", "Transactions in those group commits."),
+    Metric("kyanite_damaged_reads_total", "counter", "Requests that met damaged data."),
     Metric("kyanite_workers", "gauge", "Worker processes that serve."),
     Metric("kyanite_restarts_total", "counter", "Processes that were started again, by process."),
     Metric("kyanite_resident_memory_bytes", "gauge", "Memory in use, by process."),

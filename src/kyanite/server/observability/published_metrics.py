@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping
 
+from kyanite.model import damage
 from kyanite.server.http.limits import Stats
 from kyanite.server.observability import metrics
 from kyanite.server.observability.metrics import RequestMeter, Samples
@@ -48,4 +49,5 @@ class PublishedMetrics:
             "kyanite_requests_in_flight": {"": stats.requests_in_flight},
             "kyanite_engine_batches_total": {"": engine.get("batches", 0)},
             "kyanite_engine_transactions_total": {"": engine.get("transactions", 0)},
+            "kyanite_damaged_reads_total": {"": damage.reports.reads},
         }

@@ -113,7 +113,8 @@ class Worker:
         await store.close()
 
     def _accounts(self, store: Store) -> dict[str, accounts.Account]:
-        main = accounts.Store(store.engine, store.extents, store.membership)
+        recheck_seconds = self.config.recheck_minutes * 60.0
+        main = accounts.Store(store.engine, store.extents, store.membership, recheck_seconds)
         return {
             account.name: accounts.Account(account.name, account.keys, main)
             for account in self.config.accounts
