@@ -73,7 +73,7 @@ class Run:
             server.sites[row.service],
             row.work(server, "warm"),
             lanes=min(row.lanes, WARM_UP_LANES),
-            seconds=min(WARM_UP_SECONDS, self.seconds),
+            seconds=min(WARM_UP_SECONDS, self.seconds / 4),
         )
         if warmed.errors:
             raise RuntimeError(f"{server.name}: {warmed.errors[0]}")

@@ -1,12 +1,24 @@
-"""Printing: a table for people at a terminal, the same as Markdown for the README, and the details."""
+"""Printing: a table for people at a terminal, the same as Markdown, and the details."""
 
-from collections.abc import Callable, Sequence
-from statistics import median
+from collections.abc import Sequence
 
-from bench.report.results import Measure, Result
+from bench.report.history import Figures, RowRecord, RunRecord
 
-_PEERS = ("kyanite", "azurite", "nginx")
-_HEADINGS = ("work", "clients", "Kyanite", "Azurite", "nginx", "× Azurite", "× nginx", "bar", "verdict")
+_HEADINGS = (
+    "work",
+    "clients",
+    "Kyanite",
+    "±",
+    "Azurite",
+    "±",
+    "× Azurite",
+    "× others",
+    "server µs",
+    "client µs",
+    "driven by",
+    "bar",
+    "verdict",
+)
 _DETAILS = (
     "row",
     "server",
@@ -19,22 +31,31 @@ _DETAILS = (
     "client µs",
     "headroom",
 )
+_IN_OTHER_COLUMNS = ("kyanite", "azurite")
 Columns = Sequence[Sequence[str]]
 
 
-def summary(results: Sequence[Result]) -> Columns:
-    """One line for every row: medians, ratios, bars and the verdict."""
-    return [_HEADINGS, *(_summary_line(result) for result in results)]
+def summary(rows: Sequence[RowRecord]) -> Columns:
+    """One line for every row: medians, spreads, ratios, processor time with Kyanite, bars and the verdict."""
+    return [_HEADINGS, *(_summary_line(row) for row in rows)]
 
 
-def details(results: Sequence[Result]) -> Columns:
+def details(rows: Sequence[RowRecord]) -> Columns:
     """One line for every row and server: spread, latencies, and processor time per operation on both sides."""
-    lines = [
-        _detail_line(result, peer, measures)
-        for result in results
-        for peer, measures in result.measures.items()
-    ]
-    return [_DETAILS, *lines]
+    lines = [_detail_line(row, name, figures) for row in rows for name, figures in row.servers.items()]
+    return [_DETAILS, *(line for line in lines if line is not None)]
+
+
+def heading(run: RunRecord) -> str:
+    """What was measured, where and how."""
+    machine, versions = run.machine, ", ".join(f"{name} {version}" for name, version in run.versions.items())
+    how = f"{run.rounds} rounds of {run.seconds:g} s" if run.rounds > 1 else f"one round of {run.seconds:g} s"
+    where = f"{machine.processor}, {machine.cores} cores, Linux {machine.kernel}"
+    note = f" {run.note}" if run.note else ""
+    return (
+        f"Kyanite {run.commit}, {run.form}, Python {machine.python}; {versions}. {where}. "
+        f"{run.at[:10]}, {how}.{note}"
+    )
 
 
 def as_text(table: Columns) -> str:
@@ -58,40 +79,53 @@ def figure(value: float, unit: str = "") -> str:
     return f"{value:.1f}{unit}" if value >= 10 else f"{value:.2f}{unit}"
 
 
-def _summary_line(result: Result) -> list[str]:
-    medians = result.medians
-    figures = [figure(medians[peer], result.unit) if peer in medians else "" for peer in _PEERS]
+def ratio(row: RowRecord, peer: str) -> str:
+    value = row.ratio(peer)
+    return f"{figure(value)}×" if value is not None else ""
+
+
+def _summary_line(row: RowRecord) -> list[str]:
+    ours, theirs = row.servers.get("kyanite"), row.servers.get("azurite")
+    others = [f"{ratio(row, name)} {name}" for name in row.servers if name not in _IN_OTHER_COLUMNS]
     return [
-        result.title,
-        str(result.lanes or ""),
-        *figures,
-        _ratio(result, "azurite"),
-        _ratio(result, "nginx"),
-        ", ".join(str(bar) for bar in result.bars),
-        result.verdict,
+        row.title,
+        str(row.clients or ""),
+        *_value(ours, row.unit),
+        *_value(theirs, row.unit),
+        ratio(row, "azurite"),
+        ", ".join(others),
+        _optional(ours.server_us if ours else None),
+        _optional(ours.client_us if ours else None),
+        row.client,
+        ", ".join(row.bars),
+        row.verdict,
     ]
 
 
-def _ratio(result: Result, peer: str) -> str:
-    ours, theirs = result.medians.get("kyanite"), result.medians.get(peer)
-    return f"{figure(ours / theirs)}×" if ours is not None and theirs else ""
+def _value(figures: Figures | None, unit: str) -> tuple[str, str]:
+    """The median, and the spread if there was more than one round."""
+    if figures is None:
+        return "", ""
+    spread = f"{100 * figures.spread:.0f} %" if len(figures.rounds) > 1 else ""
+    return figure(figures.median, unit), spread
 
 
-def _detail_line(result: Result, peer: str, measures: Sequence[Measure]) -> list[str]:
-    values = [measure.value for measure in measures]
+def _optional(value: float | None) -> str:
+    return figure(value) if value is not None else ""
 
-    def middle(pick: Callable[[Measure], float]) -> str:
-        return figure(median(pick(measure) for measure in measures))
 
+def _detail_line(row: RowRecord, name: str, figures: Figures) -> list[str] | None:
+    if figures.server_us is None or figures.kernel_us is None:
+        return None
     return [
-        result.name,
-        peer,
-        figure(median(values), result.unit),
-        f"{figure(min(values))}–{figure(max(values))}",
-        middle(lambda measure: measure.p50_ms),
-        middle(lambda measure: measure.p99_ms),
-        middle(lambda measure: measure.server_user_us),
-        middle(lambda measure: measure.server_system_us),
-        middle(lambda measure: measure.client_us),
-        f"{middle(lambda measure: measure.headroom)}×",
+        row.name,
+        name,
+        figure(figures.median, row.unit),
+        f"{figure(min(figures.rounds))}–{figure(max(figures.rounds))}",
+        _optional(figures.p50_ms),
+        _optional(figures.p99_ms),
+        figure(figures.server_us - figures.kernel_us),
+        figure(figures.kernel_us),
+        _optional(figures.client_us),
+        f"{_optional(figures.headroom)}×",
     ]

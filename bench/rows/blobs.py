@@ -30,11 +30,6 @@ class Blobs:
 SMALL_BLOBS = Blobs("small", tuple(f"blob-{number:04}" for number in range(1000)), SMALL)
 MIDDLING_BLOBS = Blobs("middling", tuple(f"blob-{number:04}" for number in range(200)), MIDDLING)
 LARGE_BLOBS = Blobs("large", tuple(f"blob-{number:04}" for number in range(64)), LARGE)
-LISTED_BLOBS = Blobs(
-    "listed",
-    tuple(f"folder-{number // 100:03}/blob-{number:05}" for number in range(20_000)),
-    Content(b"x", 1),
-)
 
 
 def _put_row(label: str, content: Content, lanes: int) -> Row:
@@ -82,9 +77,43 @@ def _get_row(label: str, dataset: Blobs, lanes: int) -> Row:
     )
 
 
-def _list_row(label: str, title: str, lanes: int, query: str, element: bytes, expected: int) -> Row:
+def list_rows(count: int) -> list[Row]:
+    """Lists of so many blobs, a hundred to a folder."""
+    names = tuple(f"folder-{number // 100:03}/blob-{number:05}" for number in range(count))
+    blobs = Blobs("listed", names, Content(b"x", 1))
+    folders = count // 100
+    return [
+        row
+        for lanes in (1, 32)
+        for row in (
+            _list_row("page", f"list 5,000 of {count:,}", lanes, blobs, "maxresults=5000", b"<Blob>", 5000),
+            _list_row(
+                "prefix",
+                f"list by prefix, 100 of {count:,}",
+                lanes,
+                blobs,
+                "prefix=folder-042/",
+                b"<Blob>",
+                100,
+            ),
+            _list_row(
+                "delimiter",
+                f"list {folders} folders of {count:,}",
+                lanes,
+                blobs,
+                "delimiter=/",
+                b"<BlobPrefix>",
+                folders,
+            ),
+        )
+    ]
+
+
+def _list_row(
+    label: str, title: str, lanes: int, blobs: Blobs, query: str, element: bytes, expected: int
+) -> Row:
     def check(server: Server) -> None:
-        head = server.site.head("GET", f"/{LISTED_BLOBS.container}", f"restype=container&comp=list&{query}")
+        head = server.site.head("GET", f"/{blobs.container}", f"restype=container&comp=list&{query}")
         found = send_request(server.site, head, 200).count(element)
         if found != expected:
             raise RuntimeError(f"{server.name} listed {found} instead of {expected}")
@@ -93,18 +122,10 @@ def _list_row(label: str, title: str, lanes: int, query: str, element: bytes, ex
         name=f"list-{label}/{lanes}",
         title=title,
         lanes=lanes,
-        work=lambda server, series: lists(server.site, LISTED_BLOBS.container, query),
+        work=lambda server, series: lists(server.site, blobs.container, query),
         check=check,
-        dataset=LISTED_BLOBS,
+        dataset=blobs,
     )
-
-
-def _list_rows(lanes: int) -> list[Row]:
-    return [
-        _list_row("page", "list 5,000 of 20,000", lanes, "maxresults=5000", b"<Blob>", 5000),
-        _list_row("prefix", "list by prefix, 100 of 20,000", lanes, "prefix=folder-042/", b"<Blob>", 100),
-        _list_row("delimiter", "list 200 folders of 20,000", lanes, "delimiter=/", b"<BlobPrefix>", 200),
-    ]
 
 
 def check_content(server: Server, container: str, name: str, content: Content) -> None:
@@ -135,4 +156,3 @@ BLOB_ROWS: tuple[Row, ...] = (
     _get_row("1m", LARGE_BLOBS, 1),
     _get_row("1m", LARGE_BLOBS, 32),
 )
-LIST_ROWS: tuple[Row, ...] = (*_list_rows(1), *_list_rows(32))

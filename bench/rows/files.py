@@ -41,11 +41,10 @@ class Share:
             _run(server, lambda lane: _write_whole(site, f"/{self.name}/file", self.content), 1)
         if not self.entries:
             return
-        each = self.entries // _FILLERS
 
         def fill(lane: int) -> Work:
-            for number in range(each):
-                yield create_file(site, f"/{self.name}/file-{lane:02}-{number:06}", 0)
+            for number in range(lane, self.entries, _FILLERS):
+                yield create_file(site, f"/{self.name}/file-{number:06}", 0)
 
         _run(server, fill, _FILLERS)
 
@@ -209,8 +208,8 @@ def _download_row() -> Row:
     return row_of("file", "download-256m/1", "read 256 MiB", share, downloads, check, **measured)
 
 
-def _list_row(lanes: int) -> Row:
-    share = Share("listed", entries=20_000)
+def _list_row(lanes: int, count: int) -> Row:
+    share = Share("listed", entries=count)
 
     def check(server: Server) -> None:
         site = server.sites["file"]
@@ -218,18 +217,19 @@ def _list_row(lanes: int) -> Row:
         if found != 5000:
             raise RuntimeError(f"{server.name} listed {found} instead of 5000")
 
-    return row_of("file", f"list/{lanes}", "list 5,000 of 20,000 files", share, lists, check)
+    return row_of("file", f"list/{lanes}", f"list 5,000 of {count:,} files", share, lists, check)
 
 
-FILE_ROWS: tuple[Row, ...] = (
-    _cycle_row(1),
-    _cycle_row(32),
-    *_range_rows("64k", MIDDLING, 1),
-    *_range_rows("64k", MIDDLING, 32),
-    *_range_rows("1m", LARGE, 1),
-    *_range_rows("1m", LARGE, 32),
-    _upload_row(),
-    _download_row(),
-    _list_row(1),
-    _list_row(32),
-)
+def file_rows(listed: int) -> list[Row]:
+    return [
+        _cycle_row(1),
+        _cycle_row(32),
+        *_range_rows("64k", MIDDLING, 1),
+        *_range_rows("64k", MIDDLING, 32),
+        *_range_rows("1m", LARGE, 1),
+        *_range_rows("1m", LARGE, 32),
+        _upload_row(),
+        _download_row(),
+        _list_row(1, listed),
+        _list_row(32, listed),
+    ]

@@ -99,11 +99,12 @@ def _cycle_row(lanes: int, *, backlog: int = 0, long: bool = False) -> Row:
     return row_of("queue", f"cycle{kind}/{lanes}", title, queues, work, check, requests_per_operation=3)
 
 
-QUEUE_ROWS: tuple[Row, ...] = (
-    _cycle_row(1),
-    _cycle_row(32),
-    _cycle_row(1, long=True),
-    _cycle_row(32, long=True),
-    _cycle_row(1, backlog=5000),
-    _cycle_row(32, backlog=5000),
-)
+def queue_rows(backlog: int) -> list[Row]:
+    return [
+        _cycle_row(1),
+        _cycle_row(32),
+        _cycle_row(1, long=True),
+        _cycle_row(32, long=True),
+        _cycle_row(1, backlog=backlog),
+        _cycle_row(32, backlog=backlog),
+    ]

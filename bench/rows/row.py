@@ -2,12 +2,24 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from bench.load.client import LaneWork
 from bench.load.plan import Plan
 from bench.load.site import Site
 from bench.servers.peers import Server
+
+
+class Sizes(NamedTuple):
+    """How much rows find in a server that is not what they measure."""
+
+    listed_blobs: int
+    listed_files: int
+    backlog_messages: int
+
+
+FULL = Sizes(20_000, 20_000, 5_000)
+QUICK = Sizes(5_000, 5_000, 1_000)
 
 
 class Dataset(Protocol):

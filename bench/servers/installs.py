@@ -8,6 +8,7 @@ Versions are pinned where they decide the figures.
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,25 @@ def py_spy() -> Path:
     if not (folder / "bin" / "py-spy").exists():
         _pip("--target", str(folder), f"py-spy=={PY_SPY_VERSION}")
     return folder / "bin" / "py-spy"
+
+
+def kyanite() -> Path:
+    """The program of a fresh ``pip install .`` in an environment of its own: what users run."""
+    folder = HOME / "kyanite"
+    if not (folder / "bin" / "python").exists():
+        _run([sys.executable, "-m", "venv", str(folder)])
+    python = str(folder / "bin" / "python")
+    _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(ROOT)])
+    reinstall = ["--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-deps", str(ROOT)]
+    _run([python, "-m", "pip", "install", *reinstall])
+    return folder / "bin" / "kyanite"
+
+
+def version_of(program: str | Path, *options: str) -> str:
+    """The first version that a program says it has."""
+    done = subprocess.run([str(program), *options], capture_output=True, text=True, check=False, timeout=60)
+    found = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
+    return found[0] if found else "unknown"
 
 
 def kyanite_size() -> int:

@@ -73,9 +73,22 @@ class Server(ABC):
         try:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            for pid in pids:
-                processes.kill(pid)
-            self._process.wait()
+            self._kill(pids)
+        self._forget()
+
+    def kill(self) -> None:
+        """End all its processes at once, with no chance to save anything."""
+        self._kill(self.pids)
+        self._forget()
+
+    def _kill(self, pids: Sequence[int]) -> None:
+        assert self._process is not None
+        for pid in pids:
+            processes.kill(pid)
+        self._process.wait()
+
+    def _forget(self) -> None:
+        assert self._process is not None
         if self._process.stdout is not None:
             self._process.stdout.close()
         self._process = None
