@@ -86,10 +86,12 @@ def list_rows(count: int) -> list[Row]:
         row
         for lanes in (1, 32)
         for row in (
-            _list_row("page", f"list 5,000 of {count:,}", lanes, blobs, "maxresults=5000", b"<Blob>", 5000),
+            _list_row(
+                "page", f"list 5,000 of {count:,} blobs", lanes, blobs, "maxresults=5000", b"<Blob>", 5000
+            ),
             _list_row(
                 "prefix",
-                f"list by prefix, 100 of {count:,}",
+                f"list by prefix, 100 of {count:,} blobs",
                 lanes,
                 blobs,
                 "prefix=folder-042/",
@@ -98,7 +100,7 @@ def list_rows(count: int) -> list[Row]:
             ),
             _list_row(
                 "delimiter",
-                f"list {folders} folders of {count:,}",
+                f"list {folders} folders of {count:,} blobs",
                 lanes,
                 blobs,
                 "delimiter=/",

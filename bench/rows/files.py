@@ -171,8 +171,8 @@ def _range_rows(label: str, content: Content, lanes: int) -> list[Row]:
     size = size_text(content)
     put, get = f"put-range-{label}/{lanes}", f"get-range-{label}/{lanes}"
     return [
-        row_of("file", put, f"write a range of {size}", written, puts, check_written),
-        row_of("file", get, f"read a range of {size}", read, gets, check_read),
+        row_of("file", put, f"write a file range of {size}", written, puts, check_written),
+        row_of("file", get, f"read a file range of {size}", read, gets, check_read),
     ]
 
 
@@ -188,7 +188,7 @@ def _upload_row() -> Row:
     return row_of(
         "file",
         "upload-256m/1",
-        "write 256 MiB by ranges of 4 MiB",
+        "write a file of 256 MiB by ranges of 4 MiB",
         share,
         uploads,
         lambda server: None,
@@ -205,7 +205,7 @@ def _download_row() -> Row:
         _check_range(server, f"/{share.name}/file", HUGE.size - MIB, Content(HUGE.piece, 1))
 
     measured = {"unit": " MiB/s", "units_per_operation": HUGE.size / MIB}
-    return row_of("file", "download-256m/1", "read 256 MiB", share, downloads, check, **measured)
+    return row_of("file", "download-256m/1", "read a file of 256 MiB", share, downloads, check, **measured)
 
 
 def _list_row(lanes: int, count: int) -> Row:

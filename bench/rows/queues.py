@@ -91,7 +91,7 @@ def _cycle_row(lanes: int, *, backlog: int = 0, long: bool = False) -> Row:
             raise RuntimeError(f"{server.name} gave back something else than was put")
 
     size = " of 64 KiB" if long else ""
-    title = f"put, get, delete a message{size}{f', {backlog:,} in another queue' if backlog else ''}"
+    title = f"put, get, delete a queue message{size}{f', {backlog:,} in another queue' if backlog else ''}"
 
     def work(site: Site, queue: str, _series: str) -> LaneWork | Plan:
         return (long_cycles if long else cycles)(site, queue, text)

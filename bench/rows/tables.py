@@ -157,7 +157,7 @@ def _insert_row(lanes: int, size: str = "") -> Row:
         return inserts(site, name, series, binary_bytes)
 
     check = partial(_check_entity, table=table.name, keys=made, binary_bytes=binary_bytes)
-    title = f"insert an entity{f' of {words}' if words else ''}"
+    title = f"insert a table entity{f' of {words}' if words else ''}"
     return row_of("table", f"insert{_label(size)}/{lanes}", title, table, work, check)
 
 
@@ -171,7 +171,7 @@ def _point_row(lanes: int, size: str = "") -> Row:
 
     last = (PARTITION, f"{table.size - 1:06}")
     check = partial(_check_entity, table=table.name, keys=last, binary_bytes=binary_bytes)
-    title = f"query an entity{f' of {words}' if words else ''} by its keys"
+    title = f"query a table entity{f' of {words}' if words else ''} by its keys"
     return row_of("table", f"point{_label(size)}/{lanes}", title, table, work, check)
 
 
@@ -186,14 +186,14 @@ def _partition_row(lanes: int) -> Row:
         if [one["RowKey"] for one in found] != [f"{number:06}" for number in range(PARTITION_SIZE)]:
             raise RuntimeError(f"{server.name} did not give back the partition")
 
-    title = f"query {PARTITION_SIZE:,} entities of a partition"
+    title = f"query {PARTITION_SIZE:,} entities of a table partition"
     return row_of("table", f"partition/{lanes}", title, READ, partitions, check)
 
 
 def _batch_row(lanes: int) -> Row:
     table = Tables(f"batch{lanes}")
     check = partial(_check_entity, table=table.name, keys=("0-0-00000000", "099"))
-    return row_of("table", f"batch/{lanes}", f"batch of {GROUP_SIZE} inserts", table, groups, check)
+    return row_of("table", f"batch/{lanes}", f"batch of {GROUP_SIZE} table inserts", table, groups, check)
 
 
 TABLE_ROWS: tuple[Row, ...] = (

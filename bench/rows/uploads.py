@@ -96,7 +96,9 @@ def _whole_row(content: Content, lanes: int) -> Row:
     container = f"upload-{lanes}"
     return Row(
         name=f"upload-256m/{lanes}",
-        title="upload 256 MiB" if lanes == 1 else f"upload {lanes} × {content.size // MIB} MiB",
+        title="upload a blob of 256 MiB"
+        if lanes == 1
+        else f"upload {lanes} blobs of {content.size // MIB} MiB",
         lanes=lanes,
         work=lambda server, series: puts(server.site, container, content, series),
         check=lambda server: check_content(server, container, FIRST_PUT, content),
@@ -118,7 +120,7 @@ def _parts_row(label: str, title: str, work: Callable[[Site, str, str], LaneWork
 
     return Row(
         name=f"upload-{label}/{lanes}",
-        title=f"upload 64 MiB by {title} of 4 MiB",
+        title=f"upload a blob of 64 MiB by {title} of 4 MiB",
         lanes=lanes,
         work=lambda server, series: work(server.site, container, series),
         check=check,
@@ -133,7 +135,7 @@ def _parts_row(label: str, title: str, work: Callable[[Site, str, str], LaneWork
 def _download_row(lanes: int) -> Row:
     return Row(
         name=f"download-256m/{lanes}",
-        title="download 256 MiB",
+        title="download a blob of 256 MiB",
         lanes=lanes,
         work=lambda server, series: gets(server.site, _HUGE_BLOB.container, _HUGE_BLOB.names),
         check=lambda server: check_content(server, _HUGE_BLOB.container, _HUGE_BLOB.names[0], HUGE),

@@ -103,18 +103,9 @@ def test_only_a_whole_run_is_published(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_table_has_a_line_for_all_clients_of_a_work() -> None:
     assert readme.table(RUN)[1:] == [
-        [
-            "Put Blob 1 KiB",
-            "32",
-            "2,900/s",
-            "100/s",
-            "29.0×",
-            "≥ 28× azurite ✓",
-            "2.00×",
-            "≥ 5× azurite missed",
-        ],
-        ["files", "1", "7.00/s", "", "", "", "", ""],
-        ["start", "", "0.30 s", "1.50 s", "", "≤ 0.4 s ✓", "", ""],
+        ["Put Blob 1 KiB", "32", "2,900/s", "100/s", "29.0×", "2.00×"],
+        ["files", "1", "7.00/s", "", "", ""],
+        ["start", "", "0.30 s", "1.50 s", "", ""],
     ]
 
 
