@@ -23,7 +23,7 @@ from bench.load.client import load, processes_for
 from bench.load.responder import responder
 from bench.load.works import get_blob, over_and_over
 from bench.report import history, tables
-from bench.report.history import RunRecord
+from bench.report.history import RowRecord, RunRecord, Stage
 from bench.report.results import Result
 from bench.rows import ROWS, all_rows
 from bench.rows import smb as smb_table
@@ -192,17 +192,7 @@ def _report(
     smb_results: Sequence[Result],
 ) -> None:
     """Print the tables, and keep the figures."""
-    record = RunRecord(
-        at=history.now(),
-        commit=history.this_commit(),
-        form=_form(),
-        machine=history.this_machine(platform.python_version()),
-        versions=_versions(peers),
-        seconds=options.seconds,
-        rounds=options.rounds,
-        rows=tuple(history.row_record(result) for result in (*results, *smb_results)),
-        note=options.note,
-    )
+    record = _record(options, peers, [history.row_record(result) for result in (*results, *smb_results)])
     layout = tables.as_markdown if options.markdown else tables.as_text
     own = record.rows[: len(results)]
     print(f"{tables.heading(record)}\n")
@@ -216,6 +206,26 @@ def _report(
     _print_problems((*results, *smb_results))
     if not options.profile:
         history.add(history.LOCAL, record)
+
+
+def _record(
+    options: argparse.Namespace,
+    peers: Sequence[str],
+    rows: Sequence[RowRecord],
+    stages: Sequence[Stage] = (),
+) -> RunRecord:
+    return RunRecord(
+        at=history.now(),
+        commit=history.this_commit(),
+        form=_form(),
+        machine=history.this_machine(platform.python_version()),
+        versions=_versions(peers),
+        seconds=options.seconds,
+        rounds=options.rounds,
+        rows=tuple(rows),
+        note=options.note,
+        growth=tuple(stages),
+    )
 
 
 def _form() -> str:
@@ -235,11 +245,12 @@ def _versions(peers: Sequence[str]) -> dict[str, str]:
 
 
 def _growth(options: argparse.Namespace, peers: Sequence[str], folder: Path) -> int:
-    stages: list[growth.Stage] = []
+    stages: list[Stage] = []
     for peer in peers:
         if peer in STORES:
             with _started([peer], folder) as (server,):
                 stages += growth.grow(server, options.seconds, options.growth)
+    history.add(history.LOCAL, _record(options, peers, [], stages))
     table = growth.table(stages)
     print(tables.as_markdown(table) if options.markdown else tables.as_text(table))
     for stage in stages:

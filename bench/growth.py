@@ -6,12 +6,12 @@ first answer.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 
 from bench.load.client import LaneWork, load
 from bench.load.lane import Request, Work
 from bench.load.works import MIB, get_blob, put_blob
+from bench.report.history import Stage
 from bench.report.tables import Columns, figure
 from bench.rows.blobs import SMALL
 from bench.run import say
@@ -38,21 +38,6 @@ _HEADINGS = (
     "restart s",
     "",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A server at one size. ``peak_mib`` is the highest RSS of any one process since the previous stage."""
-
-    server: str
-    blobs: int
-    puts_per_second: float
-    gets_per_second: float
-    peak_mib: float
-    pss_mib: float
-    disk_mib: float
-    restart_seconds: float
-    errors: tuple[str, ...]
 
 
 def grow(server: Server, seconds: float, largest: int) -> list[Stage]:

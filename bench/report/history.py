@@ -77,6 +77,20 @@ class RowRecord(Struct, frozen=True, omit_defaults=True):
         return ours.median / theirs.median if ours and theirs and theirs.median else None
 
 
+class Stage(Struct, frozen=True):
+    """A server with so many blobs. ``peak_mib`` is the highest RSS of any one process since the previous stage."""
+
+    server: str
+    blobs: int
+    puts_per_second: float
+    gets_per_second: float
+    peak_mib: float
+    pss_mib: float
+    disk_mib: float
+    restart_seconds: float
+    errors: tuple[str, ...]
+
+
 class RunRecord(Struct, frozen=True, omit_defaults=True):
     """One run."""
 
@@ -91,6 +105,8 @@ class RunRecord(Struct, frozen=True, omit_defaults=True):
     rounds: int
     rows: tuple[RowRecord, ...]
     note: str = ""
+    growth: tuple[Stage, ...] = ()
+    """Of a run that filled stores instead."""
 
 
 def row_record(result: Result) -> RowRecord:
@@ -140,7 +156,7 @@ def add(path: Path, run: RunRecord) -> None:
 
 def publish(rows: Iterable[str]) -> RunRecord:
     """Copy the last run of this checkout, which must have all these rows, to the file that is committed."""
-    runs = load(LOCAL)
+    runs = [run for run in load(LOCAL) if run.rows]
     if not runs:
         raise SystemExit("There is no run to publish: make bench makes one.")
     missing = set(rows) - {row.name for row in runs[-1].rows if row.verdict != "FAILED"}
