@@ -141,6 +141,13 @@ def kyanite() -> None:
     show_default=True,
     help="How long a worker may send stored bytes that it has checked without checking them again.",
 )
+@_option(
+    "--scrub-mib-per-second",
+    type=click.IntRange(0, 1 << 20),
+    default=8,
+    show_default=True,
+    help="How fast the server reads what is stored, once a day, to find damage; 0 to leave that out.",
+)
 @click.pass_context
 def serve(context: click.Context, /, **options: Any) -> None:
     config = _config(context, options)
@@ -188,6 +195,7 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
         stop_seconds=options["stop_seconds"],
         body_memory_mib=options["body_memory_mib"],
         recheck_minutes=options["recheck_minutes"],
+        scrub_mib_per_second=options["scrub_mib_per_second"],
         store_kind=store_kind,
         smb_requires_encryption=options["smb_encryption"] == "required",
         smb_is_durable=options["smb_durability"] == "strict",

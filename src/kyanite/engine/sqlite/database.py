@@ -1,8 +1,9 @@
 """The files of a SQLite store: connections with the right settings, the schema, and its version.
 
 A folder has ``store.sqlite3`` (with ``-wal`` and ``-shm`` beside it), the lock files, the page of shared memory and the
-pipes for notifications. The table ``meta`` has ``format``, the version of the SQL schema, and the last instant that was
-given to a committed transaction. A program refuses a schema that is newer than its own, and upgrades an older one.
+pipes for notifications. The table ``meta`` has ``format``, the version of the SQL schema, and ``last_instant``: no
+committed transaction has a later one. It is a little ahead while the store is open, so that few commits write it. A
+program refuses a schema that is newer than its own, and upgrades an older one.
 
 *After a failed sync* the kernel may have pages that look clean and never reached the disk. The first process that opens
 the store again copies the whole log into the database file, which writes those pages once more, and has SQLite check
@@ -96,12 +97,12 @@ def save_last_instant(cursor: apsw.Cursor, instant: Instant) -> None:
     cursor.execute(_SET_META, ("last_instant", instant))
 
 
-def join(folder: Path, shared_state: SharedState, *, vfs: str | None = None) -> int:
+def join(folder: Path, shared_state: SharedState, *, boot: int, vfs: str | None = None) -> int:
     """Join the processes that use the store, and prepare it if there are no others. Closing the descriptor leaves."""
     users = os.open(folder / _USERS_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if _is_alone(users):
-            _prepare(folder, shared_state, vfs)
+            _prepare(folder, shared_state, boot, vfs)
         fcntl.flock(users, fcntl.LOCK_SH)
     except BaseException:
         os.close(users)
@@ -117,13 +118,13 @@ def _is_alone(users: int) -> bool:
     return True
 
 
-def _prepare(folder: Path, shared_state: SharedState, vfs: str | None) -> None:
+def _prepare(folder: Path, shared_state: SharedState, boot: int, vfs: str | None) -> None:
     with _closing(connect(folder, vfs=vfs)) as connection:
         _create_schema(connection)
         _upgrade_schema(connection)
         if shared_state.failed:
             _heal(connection)
-        shared_state.reset(Instant(_load_meta(connection, "last_instant")))
+        shared_state.reset(Instant(_load_meta(connection, "last_instant")), boot)
         # Opening a large store must not wait for a checkpoint.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     _sync_folder(folder)

@@ -35,14 +35,21 @@ T = TypeVar("T")
 
 class SqliteEngine:
     def __init__(
-        self, folder: Path, clock: Clock, limits: Limits, log_bytes: int, vfs: str | None, files: ExitStack
+        self,
+        folder: Path,
+        clock: Clock,
+        boot: int,
+        limits: Limits,
+        log_bytes: int,
+        vfs: str | None,
+        files: ExitStack,
     ) -> None:
         """Opens files and connections. ``files`` closes them in the opposite order, also if opening one fails."""
         self._clock = clock
         self._files = files
         self._shared_state = SharedState(folder)
         files.callback(self._shared_state.close)
-        files.callback(os.close, database.join(folder, self._shared_state, vfs=vfs))
+        files.callback(os.close, database.join(folder, self._shared_state, boot=boot, vfs=vfs))
         # Before the first connection, hence closed after the last.
         database_fd = files.enter_context(database.descriptor(folder))
         write_lock = WriteLock(folder, self._shared_state)
@@ -96,9 +103,10 @@ class SqliteEngine:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with ExitStack() as files:
             try:
-                engine = cls(folder, clock, limits, log_bytes, vfs, files)
+                number = 0 if ticks is None else boot_number() if boot is None else boot
+                engine = cls(folder, clock, number, limits, log_bytes, vfs, files)
                 if ticks is not None:
-                    engine._steady(ticks, boot_number() if boot is None else boot)
+                    engine._steady(ticks, number)
             except apsw.Error as error:
                 raise engine_error(error) from error
             engine._files = files.pop_all()

@@ -42,10 +42,13 @@ from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.engine.sqlite.write_lock import WriteLock
 from kyanite.engine.transaction import BodyRunner, Clock
+from kyanite.values import Instant
 
 T = TypeVar("T")
 
 _SMALL_BATCH_BYTES = 256 * 1024
+_RESERVED_TICKS = 20_000_000
+"""How many instants are stored as given at a time: those of two seconds."""
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -134,6 +137,7 @@ class GroupCommit:
         """Finish submitted transactions, then stop."""
         self._closed = True
         await self._idle.wait()
+        self._jobs.put(self._return_reserved)
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -221,6 +225,20 @@ class GroupCommit:
         if following is _Next.COMING:
             self._begin_in_thread()
 
+    def _return_reserved(self) -> None:
+        """Store which of the reserved instants were given in fact."""
+        self._write_lock.acquire()
+        if self._open() is not None:
+            return
+        try:
+            save_last_instant(self._cursor, self._shared_state.last_instant)
+            self._commit(visibly=True)
+            self._shared_state.set_reserved(self._shared_state.last_instant)
+        except apsw.Error:
+            pass  # The instants stay reserved.
+        finally:
+            self._write_lock.release()
+
     def _begin_next(self) -> _Next:
         """Begin the next batch without waiting for the loop, which is busy, if bodies are waiting."""
         if not (self._queues[True] or self._queues[False]):
@@ -262,11 +280,15 @@ class GroupCommit:
         committing = False
         try:
             self._shared_state.set_last_instant(batch.last)
+            reserved = self._shared_state.reserved_until
             if batch.wrote:
                 batch.flush()
-                save_last_instant(self._cursor, batch.last)
+                if batch.last > reserved:
+                    reserved = Instant(batch.last + _RESERVED_TICKS)
+                    save_last_instant(self._cursor, reserved)
             committing = batch.wrote and self._connection.in_transaction
             self._commit(visibly=batch.wrote)
+            self._shared_state.set_reserved(reserved)
             self.commits.batches += 1
             self.commits.transactions += len(batch.members)
         except apsw.Error as error:

@@ -153,26 +153,53 @@ async def find_end(engine: Engine, start: bytes, end: bytes) -> Unreadable:
 
 
 async def _search_end(engine: Engine, start: bytes, end: bytes) -> Unreadable:
+    first = await _first_unreadable(engine, start, end)
+    if await _is_readable(engine, first + b"\0", end):
+        return Unreadable(start, first + b"\0", first)
+    return Unreadable(start, await _first_readable(engine, first, end))
+
+
+async def _first_unreadable(engine: Engine, start: bytes, end: bytes) -> bytes:
+    """The key of the first row that cannot be read, if it is short enough: the last key up to which there is none."""
     width = max(_SEARCH_BYTES, len(start))
     low, high = _number(start, width), _number(end, width)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if await _is_readable(engine, start, _key(middle, width)):
+            low = middle
+        else:
+            high = middle
+    first = max(start, _key(low, width))
+    for _ in range(_ZEROS_MAX):  # How many zeros a key ends with cannot be told from a number.
+        if not await _is_readable(engine, start, first + b"\0"):
+            break
+        first += b"\0"
+    return first
+
+
+async def _first_readable(engine: Engine, start: bytes, end: bytes) -> bytes:
+    """Where rows can be read again. Steps that grow find the end of this range and not that of a later one."""
+    width = max(_SEARCH_BYTES, len(start))
+    low, high = _number(start, width), _number(end, width)
+    for zeros in range(0, 8 * width, 8):
+        candidate = ((low >> zeros) + 1) << zeros
+        if candidate >= high:
+            break
+        if await _is_readable(engine, _key(candidate, width), end):
+            high = candidate
+            break
+        low = candidate
     while high - low > 1:
         middle = (low + high) // 2
         if await _is_readable(engine, _key(middle, width), end):
             high = middle
         else:
             low = middle
-    behind = min(max(_key(high, width), start + b"\0"), end)
-    last = max(_key(low, width), start)
-    for _ in range(_ZEROS_MAX):
-        if await _is_readable(engine, last + b"\0", behind):
-            break
-        last += b"\0"
-    is_one = await _is_readable(engine, start, last, may_have_rows=False)
-    return Unreadable(start, behind, last if is_one else None)
+    return min(max(_key(high, width), start + b"\0"), end)
 
 
 def _key(number: int, width: int) -> bytes:
-    """The shortest key that is not below the number. How many zeros it ends with cannot be told from a number."""
+    """The shortest key that has this number."""
     return number.to_bytes(width, "big").rstrip(b"\0")
 
 
@@ -180,10 +207,9 @@ def _number(key: bytes, width: int) -> int:
     return int.from_bytes(key[:width].ljust(width, b"\0"), "big")
 
 
-async def _is_readable(engine: Engine, start: bytes, end: bytes, *, may_have_rows: bool = True) -> bool:
+async def _is_readable(engine: Engine, start: bytes, end: bytes) -> bool:
     """Whether the first row of the range can be read, or there is none."""
-    rows = await read_if_possible(engine, lambda snap: list(snap.scan(start, end, limit=1)))
-    return rows is not None and (may_have_rows or not rows)
+    return await read_if_possible(engine, lambda snap: list(snap.scan(start, end, limit=1))) is not None
 
 
 async def read_if_possible(engine: Engine, body: Callable[[Snapshot], T]) -> T | None:

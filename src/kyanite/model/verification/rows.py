@@ -48,6 +48,7 @@ from kyanite.model.files.security_descriptors import KEY_BYTES
 from kyanite.model.files.share import ShareRecord
 from kyanite.model.queues.message import MessageRecord
 from kyanite.model.queues.queue import QueueRecord
+from kyanite.model.scrub_state import ScrubState
 from kyanite.model.store_format import StoreFormat
 from kyanite.model.tables import stored_entity
 from kyanite.model.tables.table import TableRecord
@@ -381,6 +382,7 @@ KINDS: Mapping[bytes, Kind] = {
     b"D": _fixed("deleted share", _ID, check=_empty),
     b"R": Kind("share that can be restored", 4 + _ID, _record(RetiredShare)),
     b"L": _fixed("unneeded entries of snapshots", _ID, check=_anything),
+    b"2": _fixed("state of the scrub", check=_record(ScrubState)),
     b"f": _fixed("format of the store", check=_record(StoreFormat)),
 }
 """What the keys of each letter are. A new letter of ``keys.py`` is a row here."""
