@@ -25,11 +25,15 @@ run: $(VENV)/.run
 samba:
 	@scripts/samba
 
-test: $(VENV)/.dev samba
+# A load client of the benchmark. Without it the benchmark drives every row with its own client, and says so.
+wrk:
+	@scripts/wrk || true
+
+test: $(VENV)/.dev samba wrk
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 # Random tests with twenty times the examples.
-test-long: $(VENV)/.dev samba
+test-long: $(VENV)/.dev samba wrk
 	$(BIN)/pytest -n auto --dist worksteal --hypothesis-profile long --timeout 3600 $(ARGS)
 
 lint: $(VENV)/.dev
@@ -41,10 +45,6 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-
-# Without wrk the benchmark drives every row with its own client, and says so.
-wrk:
-	@scripts/wrk || true
 
 bench: $(VENV)/.dev wrk
 	$(BIN)/python -m bench $(ARGS)

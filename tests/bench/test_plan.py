@@ -2,11 +2,8 @@
 
 import shutil
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from bench.load import wrk
@@ -146,17 +143,3 @@ def test_wrk_reports_an_answer_that_was_not_expected(chained: tuple[Site, Chaine
     site, _ = chained
     tally = wrk.load(site, _chain(site, "/@lane@/wrong", "/@lane@/first"), lanes=4, seconds=0.3)
     assert any(error.startswith("answered with 412 instead of 201") for error in tally.errors)
-
-
-def test_the_receiver_writes_and_answers(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bench.servers.receiver", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
-        with socket.create_connection(("127.0.0.1", port), 10) as connection:
-            body = bytes(range(256)) * 8192
-            connection.sendall(b"PUT / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-            assert connection.recv(1024).startswith(b"HTTP/1.1 201 ")
-            (file,) = tmp_path.iterdir()
-            assert file.read_bytes() == body
-        process.kill()
