@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from time import sleep
 from typing import NamedTuple
 
-from bench.site import Site
+from bench.load.site import Site
 
 POKE_SECONDS = 0.2
 

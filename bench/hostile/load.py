@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bench.hostile.crowd import Member
-from bench.lane import Lane, Request, Work, expecting
-from bench.site import Site
+from bench.load.lane import Lane, Request, Work, expecting
+from bench.load.site import Site
 
 Sites = Mapping[str, Site]
 CONTAINER = "polite"

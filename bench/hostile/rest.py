@@ -4,11 +4,11 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 
-from bench.answers import length_of
 from bench.hostile.crowd import Member, connected_to, send_some
 from bench.hostile.load import CONTAINER, SHARE, Load, Sites, Sizes, get, put
-from bench.lane import RECEIVE_BYTES, Lane, Request, Work, expecting
-from bench.site import Site
+from bench.load.answers import length_of
+from bench.load.lane import RECEIVE_BYTES, Lane, Request, Work, expecting
+from bench.load.site import Site
 
 BLOB = "x-ms-blob-type: BlockBlob\r\n"
 LONG_LISTS = 4

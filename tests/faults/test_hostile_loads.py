@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench.client import drive
 from bench.hostile.load import SHORT, Load, Sizes
-from bench.lane import Work
-from bench.peers import Kyanite
+from bench.load.client import drive
+from bench.load.lane import Work
+from bench.servers.peers import Kyanite
 
 from bench import polite
 from tests.profiles import examples

@@ -328,7 +328,7 @@ def test_a_message_with_a_long_text(store: BlobStore) -> None:
     outcome(queue.create(store.engine, key, {}))
     for number in range(2):
         new = NewMessage(f"id-{number}", "x" * LONG, 0, None, b"secret")
-        outcome(message.put(store.engine, key, new))
+        outcome(message.put(store.engine, key, new, process=b"process"))
     bodies = store.rows(b"b")
     assert described(store, damaged=[bodies[1]]) == [
         f"message acme/orders/id-1: it is damaged (inline body {keys.id_of(bodies[1])})"

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from time import perf_counter
 from typing import NamedTuple
 
-from bench.answers import CHUNKED, INCOMPLETE, Chunks, length_of
+from bench.load.answers import CHUNKED, INCOMPLETE, Chunks, length_of
 
 RECEIVE_BYTES = 256 * 1024
 _DISCARD = bytearray(4 * 1024 * 1024)

@@ -19,12 +19,12 @@ from pathlib import Path
 from time import monotonic, perf_counter, sleep
 from urllib.parse import urlsplit
 
-from bench import installs, processes
-from bench.client import load
-from bench.lane import Work
-from bench.single_request import send_request
-from bench.site import Site, storage_site
-from bench.works import Content, put_blob
+from bench.load.client import load
+from bench.load.lane import Work
+from bench.load.single_request import send_request
+from bench.load.site import Site, storage_site
+from bench.load.works import Content, put_blob
+from bench.servers import installs, processes
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -35,7 +35,8 @@ class Server(ABC):
 
     name = ""
     is_store = True
-    """Whether it stores what is put; nginx only reads."""
+    """Whether it is a store. Others take part in single rows."""
+    can_be_read = True
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,9 +73,22 @@ class Server(ABC):
         try:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            for pid in pids:
-                processes.kill(pid)
-            self._process.wait()
+            self._kill(pids)
+        self._forget()
+
+    def kill(self) -> None:
+        """End all its processes at once, with no chance to save anything."""
+        self._kill(self.pids)
+        self._forget()
+
+    def _kill(self, pids: Sequence[int]) -> None:
+        assert self._process is not None
+        for pid in pids:
+            processes.kill(pid)
+        self._process.wait()
+
+    def _forget(self) -> None:
+        assert self._process is not None
         if self._process.stdout is not None:
             self._process.stdout.close()
         self._process = None
@@ -133,6 +147,20 @@ class Server(ABC):
                     raise RuntimeError(f"{self.name} did not answer: {problem}") from problem
                 sleep(0.005)
 
+    def _first_line(self, process: subprocess.Popen[bytes]) -> bytes:
+        """By which it says that it is ready."""
+        assert process.stdout is not None
+        deadline = monotonic() + START_SECONDS
+        while not select.select([process.stdout], [], [], 0.2)[0]:
+            self._check_alive()
+            if monotonic() > deadline:
+                raise RuntimeError(f"{self.name} did not say that it is ready")
+        line = process.stdout.readline()
+        if not line:
+            process.wait(STOP_SECONDS)
+            self._check_alive()
+        return line
+
     def _check_alive(self) -> None:
         assert self._process is not None
         if self._process.poll() is not None:
@@ -152,21 +180,8 @@ class Kyanite(Server):
         ports = [text for service in services for text in (f"--{service}-port", "0")]
         command = [*self.program, "serve", "--location", self.folder, *ports, *self.options]
         process = self._spawn(*command, stdout=subprocess.PIPE)
-        endpoints = json.loads(self._ready_line(process).removeprefix(b"ready"))
+        endpoints = json.loads(self._first_line(process).removeprefix(b"ready"))
         return {service: storage_site(_port_of(endpoint)) for service, endpoint in endpoints.items()}
-
-    def _ready_line(self, process: subprocess.Popen[bytes]) -> bytes:
-        assert process.stdout is not None
-        deadline = monotonic() + START_SECONDS
-        while not select.select([process.stdout], [], [], 0.2)[0]:
-            self._check_alive()
-            if monotonic() > deadline:
-                raise RuntimeError("kyanite did not say that it is ready")
-        line = process.stdout.readline()
-        if not line:
-            process.wait(STOP_SECONDS)
-            self._check_alive()
-        return line
 
 
 class Azurite(Server):
@@ -230,7 +245,37 @@ http {{
 }}
 """
 
-KINDS: dict[str, Callable[[Path], Server]] = {"kyanite": Kyanite, "azurite": Azurite, "nginx": Nginx}
+
+class Receiver(Server):
+    """Writes what it receives, and does nothing else: see ``bench/servers/receiver.py``."""
+
+    name = "receiver"
+    is_store = False
+    can_be_read = False
+
+    def create_container(self, container: str) -> None:
+        pass
+
+    def delete_container(self, container: str) -> None:
+        pass
+
+    def _launch(self) -> Mapping[str, Site]:
+        program = Path(__file__).with_name("receiver.py")
+        process = self._spawn(sys.executable, program, self.folder, stdout=subprocess.PIPE)
+        site = Site("127.0.0.1", int(self._first_line(process)), "", "")
+        return {"blob": site, "file": site}
+
+    def _wait_for_answer(self, site: Site) -> None:
+        """It has printed its port, so it answers."""
+
+
+KINDS: dict[str, Callable[[Path], Server]] = {
+    "kyanite": Kyanite,
+    "azurite": Azurite,
+    "nginx": Nginx,
+    "receiver": Receiver,
+}
+STORES = ("kyanite", "azurite")
 
 
 def _port_of(endpoint: str) -> int:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from bench.bars import Bar
-from bench.client import Tally, processes_for
-from bench.processes import Spent
+from bench.load.client import Tally, processes_for
+from bench.report.bars import Bar
+from bench.servers.processes import Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,8 @@ class Result:
     unit: str
     bars: Sequence[Bar]
     lanes: int | None = None
+    client: str = ""
+    """Which client made the load."""
     values: dict[str, list[float]] = field(default_factory=dict)
     measures: dict[str, list[Measure]] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)

@@ -4,17 +4,19 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 
 from tests.smb.programs import HOST, Login, program
 from tests.smb.smbd import Smbd
 
-from bench.peers import Kyanite
-from bench.single_request import send_request
-from bench.site import ACCOUNT, KEY
+from bench.load.single_request import send_request
+from bench.load.site import ACCOUNT, KEY
+from bench.servers.peers import Kyanite
 
 SHARE = "bench"
 LIMIT_SECONDS = 600.0
+IDLE_ROUNDS = 5
 
 
 class SmbPeer:
@@ -26,6 +28,7 @@ class SmbPeer:
         """Where the client's files are."""
         folder.mkdir()
         self._options = login.write(folder)
+        self._idle: dict[tuple[int, str], float] = {}
 
     def seconds(self, commands: Sequence[Sequence[str]], options: Sequence[str] = ()) -> float:
         """How long several clients take, each with the commands of its own session, all at the same time."""
@@ -37,6 +40,14 @@ class SmbPeer:
             if "NT_STATUS_" in output:
                 raise RuntimeError(f"{self.name}: {output[-500:]}")
         return took
+
+    def idle_seconds(self, clients: int, protection: str) -> float:
+        """How long as many sessions take that do nothing: measured once."""
+        kind = (clients, protection)
+        if kind not in self._idle:
+            times = [self.seconds([[]] * clients, [protection]) for _ in range(IDLE_ROUNDS)]
+            self._idle[kind] = median(times)
+        return self._idle[kind]
 
     def _start(self, commands: Sequence[str], options: Sequence[str]) -> subprocess.Popen[str]:
         command = [program("smbclient"), *self._options, *options, f"//{HOST}/{SHARE}"]

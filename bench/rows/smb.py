@@ -3,21 +3,36 @@
 The rows of small files work in a directory for each client, those of large files with one file for each.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from bench.bars import AtLeast
-from bench.works import KIB, MIB
+from bench.load.works import KIB, MIB
+from bench.report.bars import AtLeast
 
 PLAIN, SIGNED, ENCRYPTED = (f"--client-protection={kind}" for kind in ("off", "sign", "encrypt"))
-LOCAL_FILES = {"large": 256 * MIB, "middling": 32 * MIB}
-"""What clients put: the bytes of each file."""
-LOCAL_SERIES = {"small": (1000, KIB), "few": (250, KIB), "listed": (10_000, 0)}
-"""Files that clients put together: their number, and the bytes of each."""
 MANY_CLIENTS = 16
 LISTINGS = 5
 RECEIVED = "received"
 """The client's folder for small files."""
+
+
+class Local(NamedTuple):
+    """What clients put."""
+
+    files: Mapping[str, int]
+    """The bytes of each file."""
+    series: Mapping[str, tuple[int, int]]
+    """Files that are put together: their number, and the bytes of each."""
+
+
+FULL = Local(
+    {"large": 256 * MIB, "middling": 32 * MIB},
+    {"small": (1000, KIB), "few": (250, KIB), "listed": (10_000, 0)},
+)
+QUICK = Local(
+    {"large": 64 * MIB, "middling": 8 * MIB}, {"small": (200, KIB), "few": (100, KIB), "listed": (2_000, 0)}
+)
 
 Sessions = list[list[str]]
 """The commands of each client; the clients run at the same time."""
@@ -62,30 +77,35 @@ def _in_directories(clients: int, *commands: str) -> Step:
 
 
 def _large_rows(
-    name: str, label: str, title: str, clients: int, write: float | None, read: float | None, protection: str
+    local: Local,
+    name: str,
+    clients: int,
+    write: float | None,
+    read: float | None,
+    protection: str = PLAIN,
+    kind: str = "",
 ) -> list[SmbRow]:
-    units = clients * LOCAL_FILES[name] / MIB
-    common = {"clients": clients, "units": units, "unit": " MiB/s", "protection": protection}
+    size = local.files[name] // MIB
+    label = f"{size}m{f'-{kind}' if kind else ''}/{clients}"
+    title = f"{size} MiB{f', {kind}' if kind else ''}{' each' if clients > 1 else ''}"
     writing, reading = _write(clients, name), _read(clients)
-    return [
-        SmbRow(
-            name=f"smb-write-{label}/{clients}",
-            title=f"write {title}",
-            steps=(writing,),
-            bars=_bars(write),
-            **common,  # type: ignore[arg-type]
-        ),
-        SmbRow(
-            name=f"smb-read-{label}/{clients}",
-            title=f"read {title}",
-            steps=(writing, reading),
-            bars=_bars(read),
-            **common,  # type: ignore[arg-type]
-        ),
-    ]
+
+    def row(verb: str, bar: float | None, *steps: Step) -> SmbRow:
+        return SmbRow(
+            name=f"smb-{verb}-{label}",
+            title=f"{verb} {title}",
+            clients=clients,
+            steps=steps,
+            units=clients * size,
+            unit=" MiB/s",
+            protection=protection,
+            bars=_bars(bar),
+        )
+
+    return [row("write", write, writing), row("read", read, writing, reading)]
 
 
-def _small_rows(clients: int, series: str) -> list[SmbRow]:
+def _small_rows(local: Local, clients: int, series: str) -> list[SmbRow]:
     make, put = _make_directories(clients), _in_directories(clients, f"mput {series}*")
     works = {
         "put": (make, put),
@@ -98,7 +118,7 @@ def _small_rows(clients: int, series: str) -> list[SmbRow]:
             title=f"{verb} files of 1 KiB",
             clients=clients,
             steps=steps,
-            units=clients * LOCAL_SERIES[series][0],
+            units=clients * local.series[series][0],
             unit="/s",
             bars=_bars(1.0),
         )
@@ -120,10 +140,11 @@ def _flush_rows(rows: Sequence[SmbRow]) -> list[SmbRow]:
     ]
 
 
-def _list_row() -> SmbRow:
+def _list_row(local: Local) -> SmbRow:
+    count = local.series["listed"][0]
     return SmbRow(
-        name="smb-list-10000/1",
-        title="list a directory of 10,000",
+        name=f"smb-list-{count}/1",
+        title=f"list a directory of {count:,}",
         clients=1,
         steps=(
             _make_directories(1),
@@ -141,17 +162,20 @@ def _bars(times: float | None) -> tuple[AtLeast, ...]:
     return (AtLeast(times, "smbd"),) if times is not None else ()
 
 
-_PLAIN_ROWS = _large_rows("large", "256m", "256 MiB", 1, 0.8, 0.8, PLAIN)
-_SMALL_ROWS = _small_rows(1, "small")
+def smb_rows(local: Local) -> tuple[SmbRow, ...]:
+    plain_rows = _large_rows(local, "large", 1, 0.8, 0.8)
+    small_rows = _small_rows(local, 1, "small")
+    return (
+        *plain_rows,
+        *_flush_rows(plain_rows[:1]),
+        *_large_rows(local, "large", 1, None, None, SIGNED, "signed"),
+        *_large_rows(local, "large", 1, 1.0, 1.0, ENCRYPTED, "encrypted"),
+        *_large_rows(local, "middling", MANY_CLIENTS, 1.0, 1.0),
+        *small_rows,
+        *_flush_rows(small_rows[:1]),
+        *_small_rows(local, MANY_CLIENTS, "few"),
+        _list_row(local),
+    )
 
-SMB_ROWS: tuple[SmbRow, ...] = (
-    *_PLAIN_ROWS,
-    *_flush_rows(_PLAIN_ROWS[:1]),
-    *_large_rows("large", "256m-signed", "256 MiB, signed", 1, None, None, SIGNED),
-    *_large_rows("large", "256m-encrypted", "256 MiB, encrypted", 1, 1.0, 1.0, ENCRYPTED),
-    *_large_rows("middling", "32m", "32 MiB each", MANY_CLIENTS, 1.0, 1.0, PLAIN),
-    *_SMALL_ROWS,
-    *_flush_rows(_SMALL_ROWS[:1]),
-    *_small_rows(MANY_CLIENTS, "few"),
-    _list_row(),
-)
+
+SMB_ROWS = smb_rows(FULL)

@@ -1,20 +1,25 @@
 """What the lanes of a row do: generators of requests, built from prepared bytes.
 
-Each function here returns a ``LaneWork``, the maker of one lane's work. A row of several requests, such as a
-lease cycle, reads what it needs out of each answer: ``answer = yield request``.
+Each function here returns a ``LaneWork``, the maker of one lane's work, or a ``Plan`` where bodies are small, which wrk
+can send as well.
 """
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count, cycle
 
-from bench.client import LaneWork
-from bench.lane import Body, Request, Work, expecting
-from bench.site import Site
+from bench.load.client import LaneWork
+from bench.load.lane import Body, Request, Work, expecting
+from bench.load.plan import Plan, Step, fixed
+from bench.load.site import Site
 
 KIB = 1024
 MIB = 1024 * KIB
+
+FIRST_PUT = "0-00-00000000"
+"""The name of the blob that ``puts`` of the first round puts first."""
 
 _GLUED_BYTES = 16 * KIB
 """A body up to this size travels in one piece with its head, as clients send it too."""
@@ -53,21 +58,27 @@ def get_blob(site: Site, container: str, name: str, *, signed: bool = False) -> 
     return Request(site.signed_head("GET", path) if signed else site.head("GET", path), expecting(200))
 
 
-def puts(site: Site, container: str, content: Content, series: str) -> LaneWork:
+def puts(site: Site, container: str, content: Content, series: str) -> LaneWork | Plan:
     """New blobs without end. The series keeps the names of one measurement apart from those of another."""
+    request, expected, body = put_blob(site, container, f"{series}-@lane@-@number@", content)
+    if body is None:
+        head, _, small = request.partition(b"\r\n\r\n")
+        return Plan([Step.of(head + b"\r\n\r\n", 201, body=small)], is_independent=True)
+    before, between, after = re.split(b"@lane@|@number@", request)
 
     def work(lane: int) -> Work:
-        request, expected, body = put_blob(site, container, f"{series}-{lane}-@", content)
-        before, after = request.split(b"@", 1)
         for number in count():
-            yield Request(b"%b%d%b" % (before, number, after), expected, body)
+            yield Request(b"%b%02d%b%08d%b" % (before, lane, between, number, after), expected, body)
 
     return work
 
 
-def gets(site: Site, container: str, names: Sequence[str], *, signed: bool = False) -> LaneWork:
+def gets(
+    site: Site, container: str, names: Sequence[str], *, signed: bool = False, small: bool = False
+) -> LaneWork | Plan:
     """The blobs of these names over and over, every lane beginning elsewhere."""
-    return over_and_over([get_blob(site, container, name, signed=signed) for name in names])
+    requests = [get_blob(site, container, name, signed=signed) for name in names]
+    return fixed(requests) if small else over_and_over(requests)
 
 
 def over_and_over(requests: list[Request]) -> LaneWork:
@@ -84,12 +95,5 @@ def over_and_over(requests: list[Request]) -> LaneWork:
 
 def lists(site: Site, container: str, query: str) -> LaneWork:
     """The first page of the same listing over and over."""
-    request = Request(
-        site.head("GET", f"/{container}", f"restype=container&comp=list&{query}"), expecting(200)
-    )
-
-    def work(lane: int) -> Work:
-        while True:
-            yield request
-
-    return work
+    head = site.head("GET", f"/{container}", f"restype=container&comp=list&{query}")
+    return over_and_over([Request(head, expecting(200))])

@@ -15,12 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter, process_time
 
-from bench.lane import Lane, Work
-from bench.site import Site
+from bench.load.lane import Lane, Work
+from bench.load.site import Site
 
 LaneWork = Callable[[int], Work]
 """Makes the work of the lane with that number."""
 
+NAME = "sockets"
 MAX_SILENCE_SECONDS = 120.0
 """How long all lanes may wait without an answer before they count as errors."""
 
@@ -30,13 +31,17 @@ _TO_SEND = select.EPOLLIN | select.EPOLLOUT
 
 @dataclass(slots=True)
 class Tally:
-    """What was done. The time runs from the first request to the last answer."""
+    """What was done. The time runs from the first request to the last answer.
+
+    ``latencies`` has that of every request, or as many quantiles of them.
+    """
 
     operations: float = 0.0
     seconds: float = 0.0
     client_cpu_seconds: float = 0.0
     latencies: "array[float]" = field(default_factory=lambda: array("d"))
     errors: list[str] = field(default_factory=list)
+    client: str = NAME
 
     @property
     def rate(self) -> float:

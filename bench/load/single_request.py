@@ -2,9 +2,9 @@
 
 import socket
 
-from bench.answers import CHUNKED, INCOMPLETE, body_of, length_of
-from bench.lane import expecting
-from bench.site import Site
+from bench.load.answers import CHUNKED, INCOMPLETE, body_of, length_of
+from bench.load.lane import expecting
+from bench.load.site import Site
 
 TIMEOUT_SECONDS = 240.0
 

@@ -8,6 +8,7 @@ Versions are pinned where they decide the figures.
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import tempfile
 import urllib.request
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 HOME = ROOT / ".bench"
 
 AZURITE_VERSION = "3.37.0"
@@ -92,6 +93,25 @@ def py_spy() -> Path:
     return folder / "bin" / "py-spy"
 
 
+def kyanite() -> Path:
+    """The program of a fresh ``pip install .`` in an environment of its own: what users run."""
+    folder = HOME / "kyanite"
+    if not (folder / "bin" / "python").exists():
+        _run([sys.executable, "-m", "venv", str(folder)])
+    python = str(folder / "bin" / "python")
+    _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(ROOT)])
+    reinstall = ["--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-deps", str(ROOT)]
+    _run([python, "-m", "pip", "install", *reinstall])
+    return folder / "bin" / "kyanite"
+
+
+def version_of(program: str | Path, *options: str) -> str:
+    """The first version that a program says it has."""
+    done = subprocess.run([str(program), *options], capture_output=True, text=True, check=False, timeout=60)
+    found = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
+    return found[0] if found else "unknown"
+
+
 def kyanite_size() -> int:
     """Bytes of a fresh ``pip install .``: the package and all it needs, without Python and pip."""
     with tempfile.TemporaryDirectory(dir=_home()) as folder:
@@ -120,8 +140,16 @@ def _unpack_npm_package(name: str, version: str, folder: Path) -> None:
         with urllib.request.urlopen(address, timeout=300) as answer, archive.open("wb") as file:
             shutil.copyfileobj(answer, file)
         with tarfile.open(archive) as tar:
-            tar.extractall(work, filter="data")
+            _unpack(tar, work)
         (Path(work) / "package").rename(folder)
+
+
+def _unpack(tar: tarfile.TarFile, folder: str) -> None:
+    """The filter keeps an archive from writing elsewhere; Pythons before 3.11.4 do not have it."""
+    if hasattr(tarfile, "data_filter"):
+        tar.extractall(folder, filter="data")
+    else:
+        tar.extractall(folder)
 
 
 def _pip(*arguments: str) -> None:

@@ -31,6 +31,11 @@ def header(answer: bytes, name: bytes) -> bytes:
     return head[at : head.index(b"\r", at)].strip()
 
 
+def inside(answer: bytes, element: bytes) -> bytes:
+    """The text of the first XML element of that name."""
+    return answer.partition(b"<%b>" % element)[2].partition(b"</")[0]
+
+
 def body_of(answer: bytes) -> bytes:
     """The body of a whole answer, taken out of its chunks if it came in chunks."""
     start = answer.index(b"\r\n\r\n") + 4
