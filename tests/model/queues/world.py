@@ -31,12 +31,12 @@ class QueueWorld:
         self.engine = MemoryEngine(clock=lambda: Instant(START + self.second * TICKS_PER_SECOND))
         self._maintenance = [step_of(self.engine, task) for task in TASKS]
         self._secrets = 0
-        self._turns = cycle(PROCESSES)
+        self._processes = cycle(PROCESSES)
         outcome(queue.create(self.engine, QUEUE, {}))
 
     def put(self, name: str, text: str = "", *, delay: int = 0, life: int | None = None) -> Message:
         new_message = NewMessage(name, text, delay, life, self._secret())
-        return outcome(message.put(self.engine, QUEUE, new_message, process=next(self._turns)))
+        return outcome(message.put(self.engine, QUEUE, new_message, process=next(self._processes)))
 
     def get(self, count: int = 1, timeout: int = 30) -> list[Message]:
         return outcome(
@@ -46,12 +46,12 @@ class QueueWorld:
                 count=count,
                 timeout_seconds=timeout,
                 secret=self._secret(),
-                process=next(self._turns),
+                process=next(self._processes),
             )
         )
 
     def peek(self, count: int = 32) -> list[Message]:
-        return outcome(message.peek(self.engine, QUEUE, count=count, process=next(self._turns)))
+        return outcome(message.peek(self.engine, QUEUE, count=count, process=next(self._processes)))
 
     def update(self, name: str, receipt: Receipt, *, timeout: int = 0, text: str | None = None) -> Message:
         return outcome(
@@ -67,7 +67,7 @@ class QueueWorld:
         )
 
     def delete(self, name: str, receipt: Receipt) -> None:
-        outcome(message.delete(self.engine, QUEUE, name, receipt, process=next(self._turns)))
+        outcome(message.delete(self.engine, QUEUE, name, receipt, process=next(self._processes)))
 
     def clear(self) -> None:
         outcome(queue.clear(self.engine, QUEUE))

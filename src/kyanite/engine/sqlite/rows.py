@@ -122,7 +122,7 @@ class Rows:
         if len(keys) < _FEW_KEYS:
             return [self.get(key) for key in keys]
         found: dict[bytes, bytes] = {}
-        bodies = {key for key in keys if key[0] == _BODY_PREFIX_BYTE and _is_body(key)}
+        bodies = {key for key in keys if len(key) == _BODY_KEY_BYTES and _is_body(key)}
         plain = [key for key in keys if key not in bodies] if bodies else keys
         for statement, some in _in_chunks(_GET_MANY, plain, 1):
             try:
@@ -194,7 +194,7 @@ class Rows:
         body_deletes: list[int] = []
         for key in sorted(writes):
             value = writes[key]
-            if key[0] == _BODY_PREFIX_BYTE and _is_body(key):
+            if len(key) == _BODY_KEY_BYTES and _is_body(key):
                 number = int.from_bytes(key[1:], "big")
                 if value is None:
                     body_deletes.append(number)
@@ -210,8 +210,9 @@ class Rows:
             (_PUT_BODY, body_puts, 3),
             (_DELETE_BODY, body_deletes, 1),
         ):
-            for statement, some in _in_chunks(statements, values, width):
-                self._cursor.execute(statement, some)
+            if values:
+                for statement, some in _in_chunks(statements, values, width):
+                    self._cursor.execute(statement, some)
 
 
 def _checked(rows: Iterable[Any]) -> list[Row]:

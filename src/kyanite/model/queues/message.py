@@ -116,7 +116,8 @@ async def get(
     def body(tx: Transaction) -> tuple[list[Message], bool]:
         message_set_id, now = load(tx, queue).message_set_id, tx.now
         head = read_head(tx, message_set_id, count, now)
-        delete_rows(tx, message_set_id, head.expired, process)
+        if head.expired:
+            delete_rows(tx, message_set_id, head.expired, process)
         long_texts = _long_texts(tx, head.visible)
         messages = []
         for key, record in head.visible:
