@@ -1,8 +1,8 @@
 """What a hot operation may cost, in counts that are the same on every machine.
 
 The ceilings are what was reached, and two calls more. Who makes an operation cheaper lowers its ceiling. One that
-becomes dearer needs a reason as good as the feature it pays for; ``python -m bench.costs --functions "Put Blob, 1 KiB"``
-shows where its calls go, and its statements.
+becomes dearer needs a reason as good as the feature it pays for;
+``python -m bench.costs --functions "Put Blob, 1 KiB"`` shows where its calls go, and its statements.
 """
 
 import json
