@@ -56,7 +56,10 @@ class Host(Protocol):
     def closed(self, connection: "HttpConnection") -> None: ...
 
 
-class HttpConnection(asyncio.Protocol):
+class HttpConnection:
+    """A protocol of asyncio, by its methods: as a subclass of ``asyncio.Protocol`` it would not be compiled whole."""
+
+    __deletable__ = ("_reader",)
     __slots__ = (
         "_began_bytes",
         "_began_seconds",

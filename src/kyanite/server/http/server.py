@@ -9,6 +9,7 @@ import asyncio
 import logging
 import socket
 from ssl import SSLContext
+from typing import cast
 
 from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError
 from kyanite.server.http.limits import Limits, Stats
@@ -60,7 +61,7 @@ class HttpServer:
         name = listener.getsockname()
         local_port = name[1] if isinstance(name, tuple) else 0
         server = await self._loop.create_server(
-            lambda: HttpConnection(self, self._loop, local_port),
+            lambda: cast(asyncio.Protocol, HttpConnection(self, self._loop, local_port)),
             sock=listener,
             ssl=ssl,
             ssl_handshake_timeout=None if ssl is None else self.limits.head_seconds,
