@@ -1,6 +1,9 @@
 """The steady clock: what it does when the wall clock steps back, jumps forward, or the machine starts again."""
 
 import asyncio
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
@@ -131,3 +134,44 @@ def test_instants_ascend_when_the_machine_starts_with_another_time(
     machine.wall += step
     machine.restart()
     assert about(committed_at(machine, tmp_path, 0, 2 * SECOND)) == expected
+
+
+def stored_instant(folder: Path) -> int:
+    with closing(sqlite3.connect(f"file:{folder}/store.sqlite3?mode=ro", uri=True)) as connection:
+        ((value,),) = connection.execute("SELECT value FROM meta WHERE name = 'last_instant'")
+    return int(value) - START
+
+
+def crashed(machine: Machine, folder: Path, copy: Path) -> int:
+    """Commit twice, and copy the files while the store is open; the last instant."""
+
+    async def main() -> int:
+        engine = machine.open(folder)
+        await engine.run(put)
+        first = stored_instant(folder)
+        machine.wait(SECOND)
+        last = await engine.run(put) - START
+        assert stored_instant(folder) == first > last
+        shutil.copytree(folder, copy, ignore=lambda folder, names: [n for n in names if n.endswith(".pipe")])
+        await engine.close()
+        return last
+
+    return asyncio.run(main())
+
+
+def test_instants_are_stored_ahead_and_given_back(tmp_path: Path) -> None:
+    """Few commits store one, and nobody notices when the store was closed or its processes have died."""
+    machine, folder, copy = Machine(), tmp_path / "store", tmp_path / "copy"
+    last = crashed(machine, folder, copy)
+    assert stored_instant(folder) == last
+    machine.wall -= HOUR
+    assert committed_at(machine, copy, 0) == [last + 1]
+
+
+def test_after_a_power_cut_all_instants_that_were_stored_count_as_given(tmp_path: Path) -> None:
+    machine, folder, copy = Machine(), tmp_path / "store", tmp_path / "copy"
+    crashed(machine, folder, copy)
+    stored = stored_instant(copy)
+    machine.wall -= HOUR
+    machine.restart()
+    assert committed_at(machine, copy, 0) == [stored + 1]

@@ -52,6 +52,9 @@ class Counted:
             self.rows += 1
             yield row
 
+    def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
+        return self._tx.without_checksum(start, end)
+
     def new_id(self) -> int:
         return self._tx.new_id()
 

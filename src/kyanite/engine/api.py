@@ -18,6 +18,11 @@ returned only after its COMMIT, because a refusal may depend on the write of ano
 process serves anything else while a body runs. Purges are many small transactions. A read that needs more rows of one
 committed state is a body in steps (``read_in_steps``), each of them within the limit. On a remote engine each call is a
 round trip, so a body reads keys together (``get_many``) and says how many rows of a scan it needs (``limit``).
+
+*Damage.* An engine keeps a checksum of key and value with each row and checks it when it returns the row, or relies
+on a database that does so with its pages. Bytes that are not those that were written are never returned: the call
+raises ``Damaged``, a scan when it comes to the row or somewhat earlier. Other rows can still be read and written, and
+the other bodies of a group commit are not affected. A row whose key is damaged may seem not to be there.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
@@ -67,6 +72,13 @@ class Snapshot(Protocol):
 
         The scan returns at most ``limit`` rows. A row that the same transaction writes during the scan may or may not
         appear in it.
+        """
+
+    def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
+        """Keys of rows with start <= key < end that an older version wrote without a checksum, in no order.
+
+        Putting such a row again, with the same value, gives it one. For a range that the body has scanned: it costs
+        about as much.
         """
 
 
@@ -138,6 +150,17 @@ class EngineBusy(EngineError):
 
 class EngineFull(EngineError):
     """No space left. Nothing was written; reads still work."""
+
+
+class Damaged(EngineError):
+    """Stored bytes are missing, or are not those that were written. Nothing of them was returned.
+
+    ``key`` is that of the damaged row as it is stored, if the damage is known to be that of one row.
+    """
+
+    def __init__(self, text: str, key: bytes | None = None) -> None:
+        super().__init__(text)
+        self.key = key
 
 
 class OutcomeUnknown(EngineError):

@@ -29,6 +29,8 @@ class Source(Protocol):
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]: ...
 
+    def without_checksum(self, start: bytes, end: bytes) -> list[bytes]: ...
+
 
 IDS_PER_INSTANT = 8
 """An id is an instant times this, plus a count. Stores of format 1 have ids of this form."""
@@ -89,6 +91,11 @@ class BodySnapshot:
         if self._rows_left < 0:
             self._refuse()
         return iter(page)
+
+    def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
+        if self._ended:
+            self._refuse()
+        return self._source.without_checksum(start, end)
 
     def _counted(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:

@@ -22,8 +22,6 @@ from typing import NamedTuple, NewType, Protocol
 
 import msgspec
 
-from kyanite.engine.api import EngineError
-
 SEGMENT_BYTES = 16
 """The length of a segment's name: twelve bytes for the owner, four for the count of its segments."""
 
@@ -34,6 +32,10 @@ EXTENT_MAX = 64 * 1024 * 1024
 """The maximal length of an extent, so that checking or freeing one is a small piece of work."""
 
 
+BLOCK_BYTES = 256 * 1024
+"""An extent is checked in blocks of this length, so that a range of it can be checked. They are not Azure's blocks."""
+
+
 class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Bytes that never change, with their CRC-64/NVME. Part of stored records: new fields go to the end."""
 
@@ -41,6 +43,17 @@ class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     start: int
     length: int
     crc64: int
+
+    def __str__(self) -> str:
+        return f"extent {self.segment.hex()}+{self.start}"
+
+
+class WrittenExtent(Extent, frozen=True, array_like=True, gc=False):
+    """An extent that was just written. Its checksums are stored once, beside the count of its references; the
+    intervals that refer to it hold an ``Extent``."""
+
+    checksums: bytes = b""
+    """The CRC-64 of each block, eight bytes each. Empty if the extent is one block."""
 
 
 Mark = NewType("Mark", int)
@@ -50,17 +63,13 @@ Observer = Callable[[bytes | bytearray | memoryview], object]
 """Gets every byte of an upload in order, in a thread: ``hashlib.md5().update``."""
 
 
-class Damaged(EngineError):
-    """The bytes of an extent are missing, or are not those that were written."""
-
-
 class Upload(Protocol):
     """One body while it is received. A bounded part of it is in memory, the rest on disk."""
 
     async def write(self, chunk: bytes) -> None:
         """Add the next chunk. Returns when the store can take more."""
 
-    async def finish(self) -> list[Extent]:
+    async def finish(self) -> list[WrittenExtent]:
         """The whole body, durably on disk. The caller commits or discards the extents."""
 
     async def abort(self) -> None:
@@ -98,7 +107,9 @@ class Extents(Protocol):
         More bytes than ``size_hint`` are a ValueError.
         """
 
-    async def put(self, data: bytes | memoryview, on_written: Callable[[], object] | None = None) -> Extent:
+    async def put(
+        self, data: bytes | memoryview, on_written: Callable[[], object] | None = None
+    ) -> WrittenExtent:
         """Store a body of at most EXTENT_MAX bytes that is in memory. Calls that wait at the same time share a sync.
 
         ``on_written`` is called, on the loop, when the file has the bytes and only a power cut can lose them.
@@ -122,11 +133,26 @@ class Extents(Protocol):
     def stream(self, extent: Extent, offset: int, length: int) -> AsyncIterator[bytes]:
         """The same in chunks. A whole extent is checked before its last chunk is yielded."""
 
+    async def checksums(self, extent: Extent, first: int, count: int) -> bytes:
+        """The checksums of so many blocks of the extent from the first one on, computed from the stored bytes.
+
+        Raises Damaged when bytes are missing or cannot be read.
+        """
+
     def open_extent(self, extent: Extent, offset: int, length: int) -> OpenExtent:
         """The same as a part of an open file. Raises Damaged when there is no such file."""
 
     async def close(self) -> None:
         """Finish running uploads and release all resources."""
+
+
+class Inspectable(Protocol):
+    """What a check of all bytes needs of a store."""
+
+    def pin(self) -> Pin: ...
+
+    async def read_cold(self, extent: Extent, offset: int, length: int) -> bytes:
+        """Bytes of the extent, unchecked, which other readers will hardly need. Raises Damaged if they are missing."""
 
 
 class Reclaimable(Protocol):

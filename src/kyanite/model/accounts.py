@@ -1,22 +1,29 @@
 """Storage accounts: their names, their keys, and the store that each lives in."""
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 
 from kyanite.engine.api import Engine
 from kyanite.extents.api import Extents
 from kyanite.membership.api import Membership
+from kyanite.model.content.checked_reads import RECHECK_SECONDS, CheckedReader
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
     """Where the data of an account is: rows in an engine, bulk bytes in extents. No transaction spans two stores.
 
-    ``membership`` says which processes use the store; what belongs to one of them carries its id.
+    ``membership`` says which processes use the store; what belongs to one of them carries its id. Bytes of extents are
+    read through ``reader``, which checks them.
     """
 
     engine: Engine
     extents: Extents
     membership: Membership
+    recheck_seconds: InitVar[float] = RECHECK_SECONDS
+    reader: CheckedReader = field(init=False)
+
+    def __post_init__(self, recheck_seconds: float) -> None:
+        object.__setattr__(self, "reader", CheckedReader(self.engine, self.extents, recheck_seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ it is one small transaction, and a name that is used again can never show what w
     W       share id                                the feed of what changes in a share that clients watch
     W       share id, position (2)                  a change
     p       container id, blob name                 the instant up to which the snapshots of a blob are deleted
+    2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
 
 Letters reserved for coming capabilities:
@@ -574,6 +575,8 @@ def retired_shares(account: str) -> bytes:
 def retired_share(account: str, name: str, instant: int) -> bytes:
     return b"R%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
 
+
+SCRUB = b"2"
 
 UNNEEDED_PRESERVED_ENTRIES = b"L"
 

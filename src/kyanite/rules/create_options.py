@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kyanite.rules import access_masks
-from kyanite.rules.file_attributes import Attributes, is_read_only
+from kyanite.rules.file_attributes import STORED, Attributes, is_read_only
 from kyanite.rules.refusals import Reason, Refused
 
 
@@ -38,15 +38,7 @@ _UNSUPPORTED_OPTIONS = _OPEN_BY_FILE_ID | _RESERVE_OPFILTER | 0x80
 _UNKNOWN_OPTIONS = 0xFF000000
 _SHARE_ALL = 7
 _UNKNOWN_ATTRIBUTES = 0xFFFF8048
-_SETTABLE = (
-    Attributes.READ_ONLY
-    | Attributes.HIDDEN
-    | Attributes.SYSTEM
-    | Attributes.ARCHIVE
-    | Attributes.TEMPORARY
-    | Attributes.OFFLINE
-    | Attributes.NOT_CONTENT_INDEXED
-)
+_SETTABLE = STORED & ~Attributes.NO_SCRUB_DATA
 _FILES_ONLY = Attributes.ARCHIVE | Attributes.TEMPORARY
 _KEPT = Attributes.HIDDEN | Attributes.SYSTEM
 """An overwrite must name these if the file has them."""

@@ -33,7 +33,7 @@ NAMES = {
 }
 _BY_NAME = {name.lower(): attribute for attribute, name in NAMES.items()}
 _FILES_ONLY = Attributes.TEMPORARY
-_STORED = (
+STORED = (
     Attributes.READ_ONLY
     | Attributes.HIDDEN
     | Attributes.SYSTEM
@@ -82,7 +82,7 @@ def changed(wanted: int, *, of_directory: bool) -> int | None:
     """
     if wanted & (_FILES_ONLY if of_directory else Attributes.DIRECTORY):
         return None
-    kept = wanted & _STORED
+    kept = wanted & STORED
     return int(kept | Attributes.DIRECTORY) if of_directory else int(kept or Attributes.NORMAL)
 
 

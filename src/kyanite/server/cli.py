@@ -134,6 +134,20 @@ def kyanite() -> None:
     show_default=True,
     help="Memory for bodies of requests and responses in a worker. Beyond it requests get 503.",
 )
+@_option(
+    "--recheck-minutes",
+    type=click.IntRange(0, 10_080),
+    default=10,
+    show_default=True,
+    help="How long a worker may send stored bytes that it has checked without checking them again.",
+)
+@_option(
+    "--scrub-mib-per-second",
+    type=click.IntRange(0, 1 << 20),
+    default=8,
+    show_default=True,
+    help="How fast the server reads what is stored, once a day, to find damage; 0 to leave that out.",
+)
 @click.pass_context
 def serve(context: click.Context, /, **options: Any) -> None:
     config = _config(context, options)
@@ -149,10 +163,11 @@ def serve(context: click.Context, /, **options: Any) -> None:
     help="Read everything in a stopped store and check it. A store of an older format is upgraded first."
 )
 @_location_option
-def verify(location: Path) -> None:
+@_option("--json", variable="as_json", is_flag=True, help="Print each finding as a line of JSON.")
+def verify(location: Path, as_json: bool) -> None:
     from kyanite.server.store.verify import verify as run
 
-    run(location)
+    run(location, as_json=as_json)
 
 
 def _config(context: click.Context, options: dict[str, Any]) -> Config:
@@ -179,6 +194,8 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
         log_requests=options["log_requests"],
         stop_seconds=options["stop_seconds"],
         body_memory_mib=options["body_memory_mib"],
+        recheck_minutes=options["recheck_minutes"],
+        scrub_mib_per_second=options["scrub_mib_per_second"],
         store_kind=store_kind,
         smb_requires_encryption=options["smb_encryption"] == "required",
         smb_is_durable=options["smb_durability"] == "strict",

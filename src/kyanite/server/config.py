@@ -60,6 +60,10 @@ class Config:
     """How long a stop waits for requests in flight: less than the ten seconds that container runtimes give."""
     body_memory_mib: int = 256
     """How much memory the bodies of requests and responses may take in a worker."""
+    recheck_minutes: int = 10
+    """How long a worker sends stored bytes that it has checked without checking them again; 0 is not at all."""
+    scrub_mib_per_second: int = 8
+    """How fast the scrub reads what is stored; 0 for no scrub."""
     store_kind: StoreKind = StoreKind.EMBEDDED
     smb_requires_encryption: bool = False
     smb_is_durable: bool = True

@@ -18,6 +18,10 @@ class BodyError(Exception):
         """The status to send if the client is still connected: 400, 408 when it stalled, 503 without memory for it."""
 
 
+class Unfinished(Exception):
+    """The rest of a response that has begun cannot be sent. The service has logged why; the connection is reset."""
+
+
 class Body(Protocol):
     """The request's body, read in chunks. While the service does not read, the server soon stops reading the socket."""
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kyanite.engine.api import Damaged
 from kyanite.engine.memory.engine import MemoryEngine
-from kyanite.extents.api import Damaged, Extent
+from kyanite.extents.api import Extent
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 from kyanite.model.content import content

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from kyanite.engine.api import EngineError, EngineFull
-from kyanite.extents.api import EXTENT_MAX, Damaged, Extent, Extents, Stretch
-from kyanite.extents.crc64 import crc64
+from kyanite.engine.api import Damaged, EngineBusy, EngineError, EngineFull
+from kyanite.extents.api import EXTENT_MAX, Extent, Extents, Stretch, WrittenExtent
+from kyanite.extents.crc64 import checksums_of, crc64
+from kyanite.extents.local import upload as upload_module
 from kyanite.extents.local.file_system import Buffer, FileSystem
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
@@ -66,7 +67,9 @@ def dead_owners(folder: Path) -> list[bytes]:
         membership.close()
 
 
-async def upload(extents: Extents, data: bytes, piece: int, *, size_known: bool = True) -> list[Extent]:
+async def upload(
+    extents: Extents, data: bytes, piece: int, *, size_known: bool = True
+) -> list[WrittenExtent]:
     body = extents.upload(size_hint=len(data) if size_known else None)
     for at in range(0, len(data), piece):
         await body.write(data[at : at + piece])
@@ -95,7 +98,7 @@ def test_what_is_uploaded_is_read_back(tmp_path: Path, length: int, piece: int, 
     async def body(extents: LocalExtents) -> None:
         stored = await upload(extents, data, piece, size_known=size_known)
         assert await read_all(extents, stored) == data
-        assert [extent.crc64 for extent in stored] == [crc64(data)]
+        assert [(extent.crc64, extent.checksums) for extent in stored] == [checksums_of(data)]
         extents.commit(stored)
 
     run(tmp_path, body)
@@ -122,7 +125,8 @@ def test_a_long_body_is_cut_into_extents(tmp_path: Path) -> None:
         assert second.length == count * len(piece) - EXTENT_MAX
         assert second.start == first.length
         whole = piece * count
-        assert first.crc64 == crc64(memoryview(whole)[:EXTENT_MAX])
+        assert (first.crc64, first.checksums) == checksums_of(memoryview(whole)[:EXTENT_MAX])
+        assert (second.crc64, second.checksums) == checksums_of(memoryview(whole)[EXTENT_MAX:])
         streamed = [part async for part in extents.stream(second, 0, second.length)]
         assert b"".join(streamed) == whole[EXTENT_MAX:]
         extents.commit([first, second])
@@ -141,6 +145,42 @@ def test_observers_see_every_byte_in_order(tmp_path: Path) -> None:
                 await upload.write(data[at : min(at + 250_000, size)])
             extents.commit(await upload.finish())
             assert digest.digest() == hashlib.md5(data[:size], usedforsecurity=False).digest()
+
+    run(tmp_path, body)
+
+
+def test_uploads_share_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload_module, "MEMORY_BYTES", 8 * MIB)
+
+    async def body(extents: LocalExtents) -> None:
+        memory = extents._upload_memory
+        slow = [extents.upload(size_hint=10 * MIB) for _ in range(100)]
+        for _ in range(9):
+            for each in slow:
+                await each.write(noise(100_000))
+        assert memory.used_bytes <= 2 * 8 * MIB
+        for each in slow:
+            await each.abort()
+        assert memory.used_bytes == 0
+
+    run(tmp_path, body)
+    assert segment_files(tmp_path) == []
+
+
+def test_uploads_fail_when_all_memory_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload_module, "MEMORY_BYTES", 1000)
+
+    async def body(extents: LocalExtents) -> None:
+        first, second = extents.upload(size_hint=MIB), extents.upload(size_hint=MIB)
+        await first.write(bytes(2001))
+        with pytest.raises(EngineBusy):
+            await second.write(b"x")
+        await second.abort()
+        await first.abort()
+        third = extents.upload(size_hint=1, observers=(len,))
+        await third.write(b"x")
+        extents.commit(await third.finish())
+        assert extents._upload_memory.used_bytes == 0
 
     run(tmp_path, body)
 

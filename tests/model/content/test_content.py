@@ -4,16 +4,21 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
+import msgspec
 import pytest
 
 from kyanite.engine.api import Snapshot, Steps, Transaction
-from kyanite.extents.api import Extent
+from kyanite.extents.api import Extent, WrittenExtent
 from kyanite.model.content import content, ranges, reading
 from kyanite.model.content.content import INLINE_MAX, NO_CONTENT, Content, ExtentPart, ReadPlan, Zeros
+from kyanite.model.content.intervals import Interval
+from kyanite.model.content.references import ExtentRow, decode_extent
 from tests.model.content.world import OWNER, SEGMENT, World, counting, extent
 from tests.model.counted import Counted, unlimited
 
 T = TypeVar("T")
+
+encode = msgspec.msgpack.Encoder().encode
 
 KIB = 1024
 GIB = 1024**3
@@ -59,6 +64,36 @@ def test_an_extent_is_one_row_and_then_a_freed_one(world: World) -> None:
     (freed_extent,) = world.rows()
     assert freed_extent[:1] == b"g"
     assert freed_extent[9:] == row[1:]
+
+
+def test_checksums_are_stored_once_and_not_in_the_intervals(world: World) -> None:
+    checksums = bytes(range(16))
+    plain = [extent(at << 20, 300 * KIB) for at in range(6)]
+    written = [WrittenExtent(each.segment, each.start, each.length, 0, checksums) for each in plain]
+    world.run(lambda tx: content.create(tx, written))
+    others = World()
+    others.run(lambda tx: content.create(tx, plain))
+    rows, other_rows = world.rows(), others.rows()
+    assert [decode_extent(row).checksums for key, row in rows.items() if key[:1] == b"x"] == [checksums] * 6
+    values = [row for key, row in rows.items() if key[:1] != b"x"]
+    assert values == [row for key, row in other_rows.items() if key[:1] != b"x"]
+    short = world.run(lambda tx: content.create(tx, [WrittenExtent(SEGMENT, 99, 100, 0, checksums)]))
+    assert encode(short) == encode(Content(intervals=(Interval(0, 100, 0, Extent(SEGMENT, 99, 100, 0)),)))
+
+
+def test_checksums_stay_when_references_come_and_go(world: World) -> None:
+    checksums = bytes(range(16))
+    stored = world.run(lambda tx: content.create(tx, [WrittenExtent(SEGMENT, 0, 300 * KIB, 0, checksums)]))
+    world.run(lambda tx: content.share(tx, stored))
+    ((_, row),) = world.rows().items()
+    assert decode_extent(row) == ExtentRow(300 * KIB, 0, 2, checksums)
+    world.run(lambda tx: content.drop(tx, stored))
+    ((_, row),) = world.rows().items()
+    assert decode_extent(row) == ExtentRow(300 * KIB, 0, 1, checksums)
+
+
+def test_a_row_of_an_older_version_has_no_checksums() -> None:
+    assert decode_extent(encode((1000, 7, 2))) == ExtentRow(1000, 7, 2, b"")
 
 
 def test_a_transaction_can_make_several_contents(world: World) -> None:

@@ -172,6 +172,9 @@ class _WatchedSnapshot:
             self._watched.rows += 1
             yield row
 
+    def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
+        return self._snap.without_checksum(start, end)
+
 
 async def twenty_partitions() -> Watched:
     engine = MemoryEngine()

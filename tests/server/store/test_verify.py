@@ -1,6 +1,7 @@
 """``kyanite verify`` on a store that a real server has written."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,8 +57,15 @@ def test_bytes_that_have_changed(store: Path) -> None:
         file.write(b"!")
     code, out, err = verify(store)
     assert code == 1
-    assert out.startswith("The CRC of extent ")
-    assert out.count("\n") == 1
+    lines = out.splitlines()
+    assert re.fullmatch(r"The CRC of (extent [0-9a-f]+\+0) is wrong\.", lines[0])
+    name = "blob devstoreaccount1/verified/of 100000"
+    extent = lines[0][len("The CRC of ") : -len(" is wrong.")]
+    assert lines[1] == f"{name}: 100000 bytes from 0 are damaged ({extent})."
+    assert lines[2:] == [
+        "8 rows and 2 extents with 300000 bytes were read. "
+        "0 stretches of rows cannot be read, and 100000 bytes are damaged."
+    ]
     assert err == f"kyanite: Findings in the store {store}: 1.\n"
 
 
@@ -66,7 +74,7 @@ def test_a_segment_that_is_too_short(store: Path) -> None:
     code, out, _ = verify(store)
     assert code == 1
     assert out.startswith("Bytes of extent ")
-    assert out.count("\n") == 1
+    assert "blob devstoreaccount1/verified/of 200000: 200000 bytes from 0 are damaged" in out
 
 
 def test_a_missing_segment(store: Path) -> None:
@@ -91,7 +99,8 @@ def test_rows_that_are_damaged(store: Path) -> None:
     code, out, err = verify(store)
     assert code == 1
     lines = out.splitlines()
-    assert [line.split(" ")[0] for line in lines] == ["unknown", "container", "extent"]
+    assert [line.split(" ")[0] for line in lines] == ["unknown", "container", "extent", "container", "9"]
+    assert lines[3] == "container devstoreaccount1/verified: its record is damaged."
     assert lines[2].endswith("5 references by its own count, but 1 in fact.")
     assert err == f"kyanite: Findings in the store {store}: 3.\n"
 

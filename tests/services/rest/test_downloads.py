@@ -7,7 +7,7 @@ from typing import TypeVar
 import pytest
 
 from kyanite.engine.api import Engine, Scope, Snapshot, Steps, Subscription, Transaction
-from kyanite.extents.api import Pin
+from kyanite.extents.api import BLOCK_BYTES, Pin
 from kyanite.extents.local.store import LocalExtents
 from kyanite.model.content import content
 from kyanite.model.maintenance.tasks import step_each, steps
@@ -82,14 +82,16 @@ async def test_content_is_pinned_first_and_opened_once(
     body = bytes(range(256)) * (size // 256 + 1)
     await blobs("PUT", "/box/b", BLOCK, body[:size])
     await blobs("HEAD", "/box/b")  # The CORS rules of the account are read once a second.
-    watch.events.clear()
-    answer = await blobs("GET", "/box/b", {"Range": range_} if range_ else {})
-    if range_ and not size:
-        assert answer.status == 416
-    else:
-        assert answer.body == (body[:1] if range_ else body[:size])
-    assert watch.events == ["pin", "read"]
-    assert watch.pins == 0
+    for is_checked in (False, True):
+        watch.events.clear()
+        answer = await blobs("GET", "/box/b", {"Range": range_} if range_ else {})
+        if range_ and not size:
+            assert answer.status == 416
+        else:
+            assert answer.body == (body[:1] if range_ else body[:size])
+        checksums = ["read"] if size > BLOCK_BYTES and not is_checked else []
+        assert watch.events == ["pin", "read", *checksums]
+        assert watch.pins == 0
 
 
 @pytest.mark.parametrize("target", ["/box/none", "/none/b", "/box/b?snapshot=2026-01-01T00:00:00.0000000Z"])

@@ -1,6 +1,7 @@
 """What becomes of the bytes of an upload: committed, discarded, or left alone while the outcome is unknown."""
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable
 
 import pytest
@@ -14,7 +15,7 @@ from kyanite.services.rest import uploads
 from kyanite.services.rest.uploads import Expected, ReceivedBody
 from kyanite.wire.http import BodyError
 from kyanite.wire.malformed import Malformed
-from tests.services.harness import BytesBody, Harness
+from tests.services.harness import BytesBody, Harness, md5_text
 
 BLOCK = {"x-ms-blob-type": "BlockBlob"}
 BODY = b"x" * 5_000_000
@@ -221,3 +222,41 @@ async def test_bytes_stay_when_the_outcome_is_not_known(
     assert (await blobs("PUT", "/box/blob", BLOCK, BODY)).status in {500, 503}
     faulty.check_all_hit()
     assert bool(await blobs.open_segments()) is is_open
+
+
+@pytest.mark.parametrize("length", [100, 100_000, 5_000_000])
+@pytest.mark.parametrize(
+    ("target", "headers", "computed"),
+    [
+        ("/box/blob?comp=block&blockid=MDAx", {}, False),
+        ("/box/blob?comp=block&blockid=MDAx", {"Content-MD5": ""}, True),
+        ("/box/blob", BLOCK, True),
+    ],
+)
+async def test_the_md5_is_computed_only_if_somebody_sees_it(
+    blobs: Harness,
+    monkeypatch: pytest.MonkeyPatch,
+    length: int,
+    target: str,
+    headers: dict[str, str],
+    computed: bool,
+) -> None:
+    data, real, hashed = bytes(length), hashlib.md5, list[int]()
+    if "Content-MD5" in headers:
+        headers = {"Content-MD5": md5_text(data)}
+
+    class Counting:
+        def __init__(self, first: bytes = b"", *, usedforsecurity: bool = True) -> None:
+            self._md5 = real(usedforsecurity=usedforsecurity)
+            self.digest = self._md5.digest
+            self.update(first)
+
+        def update(self, piece: bytes) -> None:
+            hashed.append(len(piece))
+            self._md5.update(piece)
+
+    await blobs("PUT", "/box?restype=container")
+    monkeypatch.setattr(hashlib, "md5", Counting)
+    answer = await blobs("PUT", target, headers, data)
+    assert (answer.status, "content-md5" in answer.headers) == (201, computed)
+    assert sum(hashed) == (length if computed else 0)

@@ -21,7 +21,7 @@ async def test_valid_conversations_are_understood(tmp_path: Path) -> None:
     report = await run(tmp_path, seed=SEED, inputs=INPUTS // 2, mutation_rate=0.0)
     assert report.statuses[Command.TREE_CONNECT, Status.SUCCESS] >= report.conversations
     assert report.statuses[Command.CREATE, Status.SUCCESS] > INPUTS // 20
-    assert report.closed < report.conversations / 3
+    assert report.closed == 0
 
 
 async def test_conversations_with_mistakes_do_no_harm(tmp_path: Path) -> None:

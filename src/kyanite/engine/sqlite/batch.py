@@ -7,6 +7,7 @@ from typing import Any
 import apsw
 
 from kyanite.engine.api import EngineError, Transaction
+from kyanite.engine.sqlite.errors import engine_error
 from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.transaction import BodyRunner, BufferedTransaction, Clock, Row
 from kyanite.values import Instant
@@ -20,13 +21,14 @@ _MANY_PENDING = 64
 class PendingBody:
     """A body that has no outcome yet, and the future of its caller."""
 
-    __slots__ = ("_future", "body", "error", "value")
+    __slots__ = ("_future", "body", "error", "runs_alone", "value")
 
     def __init__(self, body: Callable[[Transaction], Any], future: "asyncio.Future[Any]") -> None:
         self.body = body
         self._future = future
         self.value: Any = None
         self.error: Exception | None = None
+        self.runs_alone = False
 
     @property
     def is_cancelled(self) -> bool:
@@ -70,7 +72,7 @@ class Batch:
         try:
             pending.value = self._body_runner.call(pending.body, transaction)
         except apsw.Error as error:
-            pending.error = EngineError(f"SQLite: {error}")
+            pending.error = engine_error(error)
             return
         except StopIteration as error:
             pending.error = RuntimeError(f"a body raised {error!r}")  # No future can carry a StopIteration.
@@ -79,7 +81,8 @@ class Batch:
             pending.error = error
             return
         finally:
-            self._rows.end_scans()
+            if self._rows.open_scans:
+                self._rows.end_scans()
         if transaction.writes:
             self._keep(transaction)
         self.notifications += transaction.notifications
@@ -89,6 +92,15 @@ class Batch:
         self.notifications.clear()
         for pending in self.members:
             pending.error = kind(text)
+
+    def take_back(self) -> list[PendingBody]:
+        """The bodies, to be run again, each in a batch of its own. Nothing of what they did remains."""
+        members, self.members = self.members, []
+        self.notifications.clear()
+        for pending in members:
+            pending.value = pending.error = None
+            pending.runs_alone = True
+        return members
 
     def flush(self) -> None:
         """Write to the tables. Once this has failed it always fails, so that nothing is committed."""
@@ -142,3 +154,7 @@ class Batch:
         if len(pending) > _MANY_PENDING or any(start <= key < end for key in pending):
             self.flush()
         return self._rows.scan(start, end, reverse, limit)
+
+    def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
+        self.flush()
+        return self._rows.without_checksum(start, end)

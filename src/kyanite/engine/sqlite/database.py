@@ -1,8 +1,9 @@
 """The files of a SQLite store: connections with the right settings, the schema, and its version.
 
 A folder has ``store.sqlite3`` (with ``-wal`` and ``-shm`` beside it), the lock files, the page of shared memory and the
-pipes for notifications. The table ``meta`` has ``format``, the version of the SQL schema, and the last instant that was
-given to a committed transaction. A program refuses a schema that is newer than its own.
+pipes for notifications. The table ``meta`` has ``format``, the version of the SQL schema, and ``last_instant``: no
+committed transaction has a later one. It is a little ahead while the store is open, so that few commits write it. A
+program refuses a schema that is newer than its own, and upgrades an older one.
 
 *After a failed sync* the kernel may have pages that look clean and never reached the disk. The first process that opens
 the store again copies the whole log into the database file, which writes those pages once more, and has SQLite check
@@ -18,17 +19,20 @@ from pathlib import Path
 
 import apsw
 
-from kyanite.engine.api import EngineError
-from kyanite.engine.sqlite.rows import SCHEMA
+from kyanite.engine.api import Damaged, EngineError
+from kyanite.engine.sqlite.rows import ADD_CRC, SCHEMA
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.values import Instant
 
-FORMAT = 1
-"""The version of the SQL schema. The format of what the rows contain has a number of its own."""
+FORMAT = 2
+"""The version of the SQL schema. The format of what the rows contain has a number of its own.
+
+1: rows without a CRC.
+"""
 
 PAGE_BYTES = 8192
 
-_DATABASE_FILE = "store.sqlite3"
+DATABASE_FILE = "store.sqlite3"
 _USERS_FILE = "users.lock"
 _BUSY_MILLISECONDS = 10_000
 CACHE_KIB = 16 * 1024
@@ -44,7 +48,7 @@ def connect(
 ) -> apsw.Connection:
     """A connection to the store. To be opened after a fork, never before."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    connection = apsw.Connection(str(folder / _DATABASE_FILE), flags=flags, vfs=vfs)
+    connection = apsw.Connection(str(folder / DATABASE_FILE), flags=flags, vfs=vfs)
     connection.set_busy_timeout(_BUSY_MILLISECONDS)
     connection.pragma("page_size", PAGE_BYTES)
     connection.pragma("journal_mode", "wal")
@@ -53,6 +57,7 @@ def connect(
     connection.pragma("checkpoint_fullfsync", True)
     connection.pragma("cache_size", -cache_kib)
     connection.pragma("temp_store", "memory")
+    connection.pragma("cell_size_check", True)
     connection.pragma("query_only", read_only)
     connection.wal_autocheckpoint(0)
     return connection
@@ -65,7 +70,7 @@ def descriptor(folder: Path) -> Iterator[int]:
     POSIX drops all locks that a process has on a file when it closes any descriptor of that file, SQLite's locks
     included. So all engines of a process share one descriptor, and each closes its connections first.
     """
-    path = (folder / _DATABASE_FILE).resolve()
+    path = (folder / DATABASE_FILE).resolve()
     shared = _descriptors.setdefault(path, _SharedDescriptor())
     if shared.users == 0:
         shared.number = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -92,12 +97,12 @@ def save_last_instant(cursor: apsw.Cursor, instant: Instant) -> None:
     cursor.execute(_SET_META, ("last_instant", instant))
 
 
-def join(folder: Path, shared_state: SharedState, *, vfs: str | None = None) -> int:
+def join(folder: Path, shared_state: SharedState, *, boot: int, vfs: str | None = None) -> int:
     """Join the processes that use the store, and prepare it if there are no others. Closing the descriptor leaves."""
     users = os.open(folder / _USERS_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if _is_alone(users):
-            _prepare(folder, shared_state, vfs)
+            _prepare(folder, shared_state, boot, vfs)
         fcntl.flock(users, fcntl.LOCK_SH)
     except BaseException:
         os.close(users)
@@ -113,13 +118,13 @@ def _is_alone(users: int) -> bool:
     return True
 
 
-def _prepare(folder: Path, shared_state: SharedState, vfs: str | None) -> None:
+def _prepare(folder: Path, shared_state: SharedState, boot: int, vfs: str | None) -> None:
     with _closing(connect(folder, vfs=vfs)) as connection:
         _create_schema(connection)
-        _check_format(connection)
+        _upgrade_schema(connection)
         if shared_state.failed:
             _heal(connection)
-        shared_state.reset(Instant(_load_meta(connection, "last_instant")))
+        shared_state.reset(Instant(_load_meta(connection, "last_instant")), boot)
         # Opening a large store must not wait for a checkpoint.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     _sync_folder(folder)
@@ -139,26 +144,30 @@ def _create_schema(connection: apsw.Connection) -> None:
 def _load_meta(connection: apsw.Connection, name: str) -> int:
     rows = connection.execute(_GET_META, (name,)).fetchall()
     if not rows or not isinstance(rows[0][0], int):
-        raise EngineError(f"The store is damaged: it has no {name}.")
+        raise Damaged(f"The store is damaged: it has no {name}.")
     return rows[0][0]
 
 
-def _check_format(connection: apsw.Connection) -> None:
-    found = _load_meta(connection, "format")
-    if found > FORMAT:
-        raise EngineError(
-            f"The store has format {found} and this version of Kyanite knows format {FORMAT}:"
-            " open it with a newer version."
-        )
-    if found < FORMAT:
-        raise EngineError(f"The store is damaged: no version of Kyanite ever wrote format {found}.")
+def _upgrade_schema(connection: apsw.Connection) -> None:
+    with connection:
+        found = _load_meta(connection, "format")
+        if found > FORMAT:
+            raise EngineError(
+                f"The store has format {found} and this version of Kyanite knows format {FORMAT}:"
+                " open it with a newer version."
+            )
+        if found < 1:
+            raise Damaged(f"The store is damaged: no version of Kyanite ever wrote format {found}.")
+        if found == 1:
+            connection.execute(ADD_CRC)
+            connection.execute(_SET_META, ("format", FORMAT))
 
 
 def _heal(connection: apsw.Connection) -> None:
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     findings = [text for (text,) in connection.execute("PRAGMA quick_check(10)")]
     if findings != ["ok"]:
-        raise EngineError(f"The store is damaged: {'; '.join(map(str, findings))}.")
+        raise Damaged(f"The store is damaged: {'; '.join(map(str, findings))}.")
 
 
 @contextmanager

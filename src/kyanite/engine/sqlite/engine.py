@@ -15,11 +15,12 @@ from typing import TypeVar
 
 import apsw
 
-from kyanite.engine.api import EngineClosed, EngineError, Scope, Snapshot, Steps, Subscription, Transaction
+from kyanite.engine.api import EngineClosed, Scope, Snapshot, Steps, Subscription, Transaction
 from kyanite.engine.clock import SteadyClock, boot_number, wall_clock
 from kyanite.engine.outcome import Done, Failed
 from kyanite.engine.sqlite import database
 from kyanite.engine.sqlite.checkpoint import LOG_BYTES, Checkpointer
+from kyanite.engine.sqlite.errors import engine_error
 from kyanite.engine.sqlite.group_commit import DEFAULT_LIMITS, GroupCommit, Limits
 from kyanite.engine.sqlite.long_reads import LongReads
 from kyanite.engine.sqlite.notifications import PipeNotifications
@@ -34,14 +35,21 @@ T = TypeVar("T")
 
 class SqliteEngine:
     def __init__(
-        self, folder: Path, clock: Clock, limits: Limits, log_bytes: int, vfs: str | None, files: ExitStack
+        self,
+        folder: Path,
+        clock: Clock,
+        boot: int,
+        limits: Limits,
+        log_bytes: int,
+        vfs: str | None,
+        files: ExitStack,
     ) -> None:
         """Opens files and connections. ``files`` closes them in the opposite order, also if opening one fails."""
         self._clock = clock
         self._files = files
         self._shared_state = SharedState(folder)
         files.callback(self._shared_state.close)
-        files.callback(os.close, database.join(folder, self._shared_state, vfs=vfs))
+        files.callback(os.close, database.join(folder, self._shared_state, boot=boot, vfs=vfs))
         # Before the first connection, hence closed after the last.
         database_fd = files.enter_context(database.descriptor(folder))
         write_lock = WriteLock(folder, self._shared_state)
@@ -95,11 +103,12 @@ class SqliteEngine:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with ExitStack() as files:
             try:
-                engine = cls(folder, clock, limits, log_bytes, vfs, files)
+                number = 0 if ticks is None else boot_number() if boot is None else boot
+                engine = cls(folder, clock, number, limits, log_bytes, vfs, files)
                 if ticks is not None:
-                    engine._steady(ticks, boot_number() if boot is None else boot)
+                    engine._steady(ticks, number)
             except apsw.Error as error:
-                raise EngineError(f"SQLite: {error}") from error
+                raise engine_error(error) from error
             engine._files = files.pop_all()
         return engine
 
@@ -137,7 +146,7 @@ class SqliteEngine:
         try:
             return Done(self._reader.read(body))
         except apsw.Error as error:
-            return Failed(EngineError(f"SQLite: {error}"))
+            return Failed(engine_error(error))
         except Exception as error:
             return Failed(error)
 

@@ -25,6 +25,7 @@ from typing import TypeVar
 import apsw
 
 from kyanite.engine.api import (
+    Damaged,
     EngineBusy,
     EngineClosed,
     EngineError,
@@ -36,14 +37,18 @@ from kyanite.engine.api import (
 from kyanite.engine.outcome import Failed
 from kyanite.engine.sqlite.batch import Batch, PendingBody
 from kyanite.engine.sqlite.database import save_last_instant
+from kyanite.engine.sqlite.errors import engine_error
 from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.engine.sqlite.write_lock import WriteLock
 from kyanite.engine.transaction import BodyRunner, Clock
+from kyanite.values import Instant
 
 T = TypeVar("T")
 
 _SMALL_BATCH_BYTES = 256 * 1024
+_RESERVED_TICKS = 20_000_000
+"""How many instants are stored as given at a time: those of two seconds."""
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -132,6 +137,7 @@ class GroupCommit:
         """Finish submitted transactions, then stop."""
         self._closed = True
         await self._idle.wait()
+        self._jobs.put(self._return_reserved)
         self._jobs.put(None)
         await asyncio.to_thread(self._commit_thread.join)
 
@@ -168,12 +174,15 @@ class GroupCommit:
         limits = self._limits
         deadline = perf_counter() + limits.seconds
         while queue:
+            if queue[0].runs_alone and batch.members:
+                break
             pending = queue.popleft()
             if pending.is_cancelled:
                 continue
             batch.run(pending)
             if (
-                len(batch.members) >= limits.bodies
+                pending.runs_alone
+                or len(batch.members) >= limits.bodies
                 or batch.size_bytes >= limits.size_bytes
                 or perf_counter() >= deadline
             ):
@@ -216,6 +225,20 @@ class GroupCommit:
         if following is _Next.COMING:
             self._begin_in_thread()
 
+    def _return_reserved(self) -> None:
+        """Store which of the reserved instants were given in fact."""
+        self._write_lock.acquire()
+        if self._open() is not None:
+            return
+        try:
+            save_last_instant(self._cursor, self._shared_state.last_instant)
+            self._commit(visibly=True)
+            self._shared_state.set_reserved(self._shared_state.last_instant)
+        except apsw.Error:
+            pass  # The instants stay reserved.
+        finally:
+            self._write_lock.release()
+
     def _begin_next(self) -> _Next:
         """Begin the next batch without waiting for the loop, which is busy, if bodies are waiting."""
         if not (self._queues[True] or self._queues[False]):
@@ -257,11 +280,15 @@ class GroupCommit:
         committing = False
         try:
             self._shared_state.set_last_instant(batch.last)
+            reserved = self._shared_state.reserved_until
             if batch.wrote:
                 batch.flush()
-                save_last_instant(self._cursor, batch.last)
+                if batch.last > reserved:
+                    reserved = Instant(batch.last + _RESERVED_TICKS)
+                    save_last_instant(self._cursor, reserved)
             committing = batch.wrote and self._connection.in_transaction
             self._commit(visibly=batch.wrote)
+            self._shared_state.set_reserved(reserved)
             self.commits.batches += 1
             self.commits.transactions += len(batch.members)
         except apsw.Error as error:
@@ -280,6 +307,7 @@ class GroupCommit:
                 self._shared_state.end_commit()
 
     def _undo(self, batch: Batch, error: apsw.Error, committing: bool) -> None:
+        """Roll back. When a page is damaged that some body has written to, each body is run again by itself."""
         reason = self._translated(error)
         if committing and not isinstance(reason, EngineFull):
             self._shared_state.fail()
@@ -290,15 +318,13 @@ class GroupCommit:
         except apsw.Error as second:
             self._shared_state.fail()
             reason = OutcomeUnknown(f"{reason}; {second}")
+        if isinstance(reason, Damaged) and len(batch.members) > 1:
+            self._queues[self._durable].extendleft(reversed(batch.take_back()))
+            return
         batch.fail(type(reason), str(reason))
 
     def _translated(self, error: apsw.Error) -> EngineError:
-        text = f"SQLite: {error}"
-        if isinstance(error, apsw.FullError):
-            return EngineFull(text)
-        if isinstance(error, apsw.BusyError):
-            return EngineBusy(text)
         extended = getattr(error, "extendedresult", 0)
         if extended == apsw.SQLITE_IOERR_WRITE and self._connection.system_errno in _NO_SPACE:
-            return EngineFull(text)
-        return EngineError(text)
+            return EngineFull(f"SQLite: {error}")
+        return engine_error(error)

@@ -15,7 +15,8 @@ from typing import TypeVar
 
 import apsw
 
-from kyanite.engine.api import EngineClosed, EngineError, Snapshot, Steps
+from kyanite.engine.api import EngineClosed, Snapshot, Steps
+from kyanite.engine.sqlite.errors import engine_error
 from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.engine.transaction import BodyRunner, BodySnapshot, Clock
@@ -74,7 +75,7 @@ class LongReads:
             finally:
                 self._release(reader)
         except apsw.Error as error:
-            raise EngineError(f"SQLite: {error}") from error
+            raise engine_error(error) from error
 
     async def _run(self, reader: _LongReader, body: Callable[[Snapshot], Steps[T]]) -> T:
         snapshot = BodySnapshot(reader.rows, self._clock)

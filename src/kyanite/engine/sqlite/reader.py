@@ -1,13 +1,14 @@
 """Reading from SQLite: each body on the state that is committed when it begins.
 
-Requests that are ready in the same iteration of the event loop are read one after the other. As long as nothing was
-committed in between and no commit is in flight, which the shared state says, a new snapshot would be the same as the
-last, so that one is used again: SQLite's locks are taken once and not for every read. The snapshot ends in the next
-iteration of the loop, or as soon as something was committed, so it never blocks a checkpoint.
+As long as nothing was committed and no commit is in flight, which the shared state says, the rows are as they were at
+the last read. So the reader keeps small rows until something is committed, and a body that finds all its rows among
+them needs no snapshot of SQLite. One that does not begins a snapshot, which the other reads of the same iteration of
+the event loop use as well: SQLite's locks are taken once and not for every read. The snapshot ends in the next
+iteration, or as soon as something was committed, so it never blocks a checkpoint.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -16,13 +17,25 @@ import apsw
 from kyanite.engine.api import Snapshot
 from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.sqlite.shared_state import SharedState
-from kyanite.engine.transaction import BodyRunner, BodySnapshot, Clock
+from kyanite.engine.transaction import BodyRunner, BodySnapshot, Clock, Row
 
 T = TypeVar("T")
 
+_KEPT_ROWS = 4096
+_KEPT_BYTES_MAX = 2048
+"""The longest value that is kept."""
+_NO_STATE = -1
+
+
+class _Outdated(BaseException):
+    """Something was committed after the body had read rows that were kept: it has to run again.
+
+    No body catches this, whatever it does with errors.
+    """
+
 
 class Reader:
-    """To be made on the loop that uses it."""
+    """To be made on the loop that uses it. It is what the snapshots of bodies read from."""
 
     def __init__(
         self, connection: apsw.Connection, shared_state: SharedState, body_runner: BodyRunner, clock: Clock
@@ -33,34 +46,83 @@ class Reader:
         self._body_runner = body_runner
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._commits: int | None = None
-        """The count of commits when the snapshot began; None without a snapshot."""
+        self._commits = _NO_STATE
+        """The count of commits when the state began that is read at present."""
+        self._kept: dict[bytes, bytes | None] = {}
+        """Rows of this state."""
+        self._has_snapshot = False
+        """Whether SQLite has a snapshot of it."""
 
     def read(self, body: Callable[[Snapshot], T]) -> T:
+        try:
+            return self._read(body)
+        except _Outdated:
+            self._forget(_NO_STATE)
+            return self._read(body)  # Nothing is kept, so this cannot happen twice.
+
+    def _read(self, body: Callable[[Snapshot], T]) -> T:
         # Read before the snapshot begins: a commit in between only makes the next read begin a new one.
         commits = self._shared_state.commits
         if commits != self._commits or commits % 2:
-            self._begin(commits)
+            self._forget(commits)
         try:
-            return self._body_runner.call(body, BodySnapshot(self._rows, self._clock))
+            return self._body_runner.call(body, BodySnapshot(self, self._clock))
         except apsw.Error:
             with suppress(apsw.Error):
                 self.end()
             raise
         finally:
-            self._rows.end_scans()
+            if self._rows.open_scans:
+                self._rows.end_scans()
 
     def end(self) -> None:
         """End the snapshot, if there is one."""
-        if self._commits is not None:
-            self._commits = None
+        if self._has_snapshot:
+            self._has_snapshot = False
             self._cursor.execute("COMMIT")
 
-    def _begin(self, commits: int) -> None:
-        if self._commits is None:
-            self._loop.call_soon(self.end)
-        else:
-            self._cursor.execute("COMMIT")
-            self._commits = None
-        self._cursor.execute("BEGIN")
+    def _forget(self, commits: int) -> None:
+        """Another state is read from now on."""
+        self._kept.clear()
+        self.end()
         self._commits = commits
+
+    # What a body reads
+
+    def take_snapshot(self) -> None:
+        self._begin()
+        self._rows.take_snapshot()
+
+    def get(self, key: bytes) -> bytes | None:
+        kept = self._kept
+        if key in kept:
+            return kept[key]
+        self._begin()
+        value = self._rows.get(key)
+        if (value is None or len(value) <= _KEPT_BYTES_MAX) and len(kept) < _KEPT_ROWS:
+            kept[key] = value
+        return value
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        self._begin()
+        return self._rows.get_many(keys)
+
+    def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
+        self._begin()
+        return self._rows.scan(start, end, reverse, limit)
+
+    def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
+        self._begin()
+        return self._rows.without_checksum(start, end)
+
+    def _begin(self) -> None:
+        """SQLite takes the snapshot at the first row that is read."""
+        if self._has_snapshot:
+            return
+        self._cursor.execute("BEGIN")
+        self._has_snapshot = True
+        self._loop.call_soon(self.end)
+        if self._kept:
+            self._rows.take_snapshot()
+            if self._shared_state.commits != self._commits:
+                raise _Outdated

@@ -3,22 +3,34 @@
 Inline bodies (``BODY_PREFIX`` and eight bytes) are in ``body``, a rowid table, which stores large values well; all
 other keys are in ``kv``, clustered by key. The caller gathers writes in one dictionary, so that they become a few
 statements of many rows each.
+
+Each row has a CRC of its key and its value, which is checked whenever the row is read. Without one (NULL) it is a row
+that an earlier version wrote, and is returned unchecked. In ``kv`` it is a CRC-32, which costs least for values of a
+hundred bytes, and in ``body`` a CRC-64, which costs least from a kibibyte on. Damage may also give a value another
+type, or make it text that cannot be decoded.
 """
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any
+from zlib import crc32
 
+import anycrc
 import apsw
 
-from kyanite.engine.api import BODY_PREFIX
+from kyanite.engine.api import BODY_PREFIX, STEP_ROWS, Damaged
 from kyanite.engine.transaction import Row
 
 SCHEMA = """
-CREATE TABLE kv (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID;
-CREATE TABLE body (id INTEGER PRIMARY KEY, value BLOB);
+CREATE TABLE kv (key BLOB PRIMARY KEY, value BLOB, crc INTEGER) WITHOUT ROWID;
+CREATE TABLE body (id INTEGER PRIMARY KEY, value BLOB, crc INTEGER);
 """
+ADD_CRC = """
+ALTER TABLE kv ADD COLUMN crc INTEGER;
+ALTER TABLE body ADD COLUMN crc INTEGER;
+"""
+"""From a schema without CRCs. It changes no row, so it takes no time."""
 
 _BODY_KEY_BYTES = 9
 _BODY_PREFIX_BYTE = BODY_PREFIX[0]
@@ -26,11 +38,11 @@ _BODIES_START = BODY_PREFIX
 _BODIES_END = bytes([_BODY_PREFIX_BYTE + 1])
 _LAST_ID = 2**63 - 1
 
-_GET = "SELECT value FROM kv WHERE key = ?"
-_GET_BODY = "SELECT value FROM body WHERE id = ?"
+_GET = "SELECT value, crc FROM kv WHERE key = ?"
+_GET_BODY = "SELECT value, crc FROM body WHERE id = ?"
 _TAKE_SNAPSHOT = "SELECT 1 FROM kv LIMIT 1"
-_SCAN = "SELECT key, value FROM kv WHERE key >= ? AND key < ? ORDER BY key {order} LIMIT ?"
-_SCAN_BODIES = "SELECT id, value FROM body WHERE id BETWEEN ? AND ? ORDER BY id {order} LIMIT ?"
+_SCAN = "SELECT key, value, crc FROM kv WHERE key >= ? AND key < ? ORDER BY key {order} LIMIT ?"
+_SCAN_BODIES = "SELECT id, value, crc FROM body WHERE id BETWEEN ? AND ? ORDER BY id {order} LIMIT ?"
 _SCANS = {False: _SCAN.format(order="ASC"), True: _SCAN.format(order="DESC")}
 _BODY_SCANS = {False: _SCAN_BODIES.format(order="ASC"), True: _SCAN_BODIES.format(order="DESC")}
 
@@ -39,23 +51,31 @@ _BODY_SCANS = {False: _SCAN_BODIES.format(order="ASC"), True: _SCAN_BODIES.forma
 _CHUNKS = (64, 16, 4, 1)
 _PUT = {
     n: "INSERT OR ROLLBACK INTO kv VALUES "
-    + ",".join(["(?,?)"] * n)
-    + " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+    + ",".join(["(?,?,?)"] * n)
+    + " ON CONFLICT (key) DO UPDATE SET value = excluded.value, crc = excluded.crc"
     for n in _CHUNKS
 }
 _PUT_BODY = {
     n: "INSERT OR ROLLBACK INTO body VALUES "
-    + ",".join(["(?,?)"] * n)
-    + " ON CONFLICT (id) DO UPDATE SET value = excluded.value"
+    + ",".join(["(?,?,?)"] * n)
+    + " ON CONFLICT (id) DO UPDATE SET value = excluded.value, crc = excluded.crc"
     for n in _CHUNKS
 }
-_GET_MANY = {n: f"SELECT key, value FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
+_GET_MANY = {n: f"SELECT key, value, crc FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
 _FEW_KEYS = 16
 _DELETE = {n: f"DELETE FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
 _DELETE_BODY = {n: f"DELETE FROM body WHERE id IN ({','.join('?' * n)})" for n in _CHUNKS}
 
-_FEW_ROWS = 64
+_WITHOUT_CRC = "SELECT key FROM kv WHERE key >= ? AND key < ? AND crc IS NULL"
+_BODIES_WITHOUT_CRC = "SELECT id FROM body WHERE id BETWEEN ? AND ? AND crc IS NULL"
+
+_PAGE_ROWS = 2_001
 """Scans with a limit up to this are read when they begin."""
+
+_crc64 = anycrc.Model("CRC64-NVME").calc
+_KEY_TEXT_BYTES = 64
+_SIGN = 2**63
+"""SQLite's integers are signed."""
 
 
 class Rows:
@@ -64,19 +84,39 @@ class Rows:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._cursor = connection.cursor()
-        self._open_scans: list[apsw.Cursor] = []
+        self.open_scans: list[apsw.Cursor] = []
 
     def take_snapshot(self) -> None:
         """SQLite takes its snapshot at the first read."""
         self._cursor.execute(_TAKE_SNAPSHOT).fetchall()
 
     def get(self, key: bytes) -> bytes | None:
-        value: bytes | None
-        if _is_body(key):
-            value = self._cursor.execute(_GET_BODY, (int.from_bytes(key[1:], "big"),)).get
-        else:
-            value = self._cursor.execute(_GET, (key,)).get
+        try:
+            if _is_body(key):
+                number = int.from_bytes(key[1:], "big")
+                row = self._cursor.execute(_GET_BODY, (number,)).get
+                if row is None:
+                    return None
+                value: bytes
+                value, crc = row
+                expected = _crc64(memoryview(value), number) - _SIGN
+            else:
+                row = self._cursor.execute(_GET, (key,)).get
+                if row is None:
+                    return None
+                value, crc = row
+                expected = crc32(key + value)
+        except (TypeError, UnicodeDecodeError) as error:
+            raise self._unreadable(error, key) from error
+        if crc != expected:
+            _check_has_no_crc(key, crc)
         return value
+
+    def _unreadable(self, error: TypeError | UnicodeDecodeError, key: bytes | None = None) -> Damaged:
+        """A statement that has not come to its end would keep SQLite's snapshot."""
+        self._cursor.close()
+        self._cursor = self._connection.cursor()
+        return _unreadable(error, key)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if len(keys) < _FEW_KEYS:
@@ -84,7 +124,10 @@ class Rows:
         found: dict[bytes, bytes] = {}
         plain = [key for key in keys if not _is_body(key)]
         for statement, some in _in_chunks(_GET_MANY, plain, 1):
-            found.update(self._cursor.execute(statement, some))
+            try:
+                found.update(_checked(self._cursor.execute(statement, some).fetchall()))
+            except UnicodeDecodeError as error:
+                raise self._unreadable(error) from error
         return [self.get(key) if _is_body(key) else found.get(key) for key in keys]
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
@@ -99,12 +142,16 @@ class Rows:
         return islice(rows, limit)
 
     def _scan_kv(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
-        if limit is not None and limit <= _FEW_ROWS:
+        if limit is None:
+            return _each_checked(self._cursor_over(_SCANS[reverse], (start, end, -1)))
+        bounds = (start, end, limit)
+        if limit <= _PAGE_ROWS:
             # Read on the present cursor, because a seek should not cost a cursor of its own.
-            return iter(
-                cast(list[Row], self._cursor.execute(_SCANS[reverse], (start, end, limit)).fetchall())
-            )
-        return self._cursor_over(_SCANS[reverse], (start, end, -1 if limit is None else limit))
+            try:
+                return iter(_checked(self._cursor.execute(_SCANS[reverse], bounds).fetchall()))
+            except UnicodeDecodeError as error:
+                raise self._unreadable(error) from error
+        return chain.from_iterable(_checked_in_parts(self._cursor_over(_SCANS[reverse], bounds)))
 
     def _scan_bodies(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         first = _first_id_from(start)
@@ -113,23 +160,30 @@ class Rows:
         rows: Iterator[Any] = iter(())
         if first <= _LAST_ID:
             rows = self._cursor_over(_BODY_SCANS[reverse], bounds)
-        return ((BODY_PREFIX + number.to_bytes(8, "big"), value) for number, value in rows)
+        return _bodies_checked(rows)
 
     def _cursor_over(self, statement: str, bounds: tuple[object, ...]) -> apsw.Cursor:
         cursor = self._connection.execute(statement, bounds)
-        self._open_scans.append(cursor)
+        self.open_scans.append(cursor)
         return cursor
 
     def end_scans(self) -> None:
         """Close scans that a body did not read to the end, since they would keep SQLite's snapshot."""
-        if self._open_scans:
-            for cursor in self._open_scans:
-                cursor.close()
-            self._open_scans.clear()
+        for cursor in self.open_scans:
+            cursor.close()
+        self.open_scans.clear()
+
+    def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
+        rows: list[Any] = self._cursor.execute(_WITHOUT_CRC, (start, end)).fetchall()
+        bodies: list[Any] = []
+        first, last = _first_id_from(start), min(_first_id_from(end) - 1, _LAST_ID)
+        if first <= last:
+            bodies = self._cursor.execute(_BODIES_WITHOUT_CRC, (first, last)).fetchall()
+        return [key for (key,) in rows] + [_body_key(number) for (number,) in bodies]
 
     def apply(self, writes: Mapping[bytes, bytes | None]) -> None:
         """Put or delete (None) every key, in key order, so that neighbours share the path down the tree."""
-        puts: list[bytes] = []
+        puts: list[bytes | int] = []
         deletes: list[bytes] = []
         body_puts: list[int | bytes] = []
         body_deletes: list[int] = []
@@ -140,19 +194,75 @@ class Rows:
                 if value is None:
                     body_deletes.append(number)
                 else:
-                    body_puts += (number, value)
+                    body_puts += (number, value, _crc64(value, number) - _SIGN)
             elif value is None:
                 deletes.append(key)
             else:
-                puts += (key, value)
+                puts += (key, value, crc32(key + value))
         for statements, values, width in (
-            (_PUT, puts, 2),
+            (_PUT, puts, 3),
             (_DELETE, deletes, 1),
-            (_PUT_BODY, body_puts, 2),
+            (_PUT_BODY, body_puts, 3),
             (_DELETE_BODY, body_deletes, 1),
         ):
             for statement, some in _in_chunks(statements, values, width):
                 self._cursor.execute(statement, some)
+
+
+def _checked(rows: Iterable[Any]) -> list[Row]:
+    """Keys and values of the rows. Raises Damaged for the first that is not as it was written."""
+    try:
+        return [
+            (key, value)
+            for key, value, crc in rows
+            if crc == crc32(key + value) or _check_has_no_crc(key, crc)
+        ]
+    except (TypeError, UnicodeDecodeError) as error:
+        raise _unreadable(error) from error
+
+
+def _checked_in_parts(cursor: apsw.Cursor) -> Iterator[list[Row]]:
+    while part := _checked(islice(cursor, STEP_ROWS)):
+        yield part
+
+
+def _each_checked(cursor: apsw.Cursor) -> Iterator[Row]:
+    try:
+        for key, value, crc in cursor:
+            if crc != crc32(key + value):
+                _check_has_no_crc(key, crc)
+            yield key, value
+    except (TypeError, UnicodeDecodeError) as error:
+        raise _unreadable(error) from error
+
+
+def _bodies_checked(rows: Iterable[Any]) -> Iterator[Row]:
+    try:
+        for number, value, crc in rows:
+            key = _body_key(number)
+            if crc != _crc64(memoryview(value), number) - _SIGN:
+                _check_has_no_crc(key, crc)
+            yield key, value
+    except (TypeError, UnicodeDecodeError) as error:
+        raise _unreadable(error) from error
+
+
+def _check_has_no_crc(key: bytes, crc: object) -> bool:
+    if crc is not None:
+        raise Damaged(f"The CRC of the row {_key_text(key)} is wrong.", key)
+    return True
+
+
+def _unreadable(error: TypeError | UnicodeDecodeError, key: bytes | None = None) -> Damaged:
+    return Damaged(f"A row cannot be read: {error}.", key)
+
+
+def _key_text(key: bytes) -> str:
+    return key[:_KEY_TEXT_BYTES].hex() + ("…" if len(key) > _KEY_TEXT_BYTES else "")
+
+
+def _body_key(number: int) -> bytes:
+    return BODY_PREFIX + number.to_bytes(8, "big")
 
 
 def _is_body(key: bytes) -> bool:

@@ -5,6 +5,7 @@ number is one aligned 64-bit word, so it is read and written whole. Only the pro
 *last_instant*, *writer* and *commits*.
 
 *last_instant*: no committed transaction has a later instant. Set before the commit.
+*reserved_until*: instants up to this one are stored as given already, so that not every commit has to store one.
 *failed*: a commit ended with an unknown outcome. All processes refuse writes until the store is opened again.
 *writer*: the process that has the write lock (0: none), and since when on the monotonic clock. A process that dies with
 the lock leaves its id here, although the kernel has freed the lock.
@@ -27,9 +28,18 @@ _FILE = "board"
 """Its name in existing stores."""
 
 _PAGE_BYTES = 4096
-_LAST_INSTANT, _FAILED, _WRITER, _WRITER_SINCE, _SUBSCRIPTIONS, _COMMITS, _CLOCK_BASE, _BOOT, _LOG_LONG = (
-    range(9)
-)
+(
+    _LAST_INSTANT,
+    _FAILED,
+    _WRITER,
+    _WRITER_SINCE,
+    _SUBSCRIPTIONS,
+    _COMMITS,
+    _CLOCK_BASE,
+    _BOOT,
+    _LOG_LONG,
+    _RESERVED,
+) = range(10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +63,15 @@ class SharedState:
             os.close(descriptor)
         self._words = memoryview(self._map).cast("Q")
 
-    def reset(self, last_instant: Instant) -> None:
+    def reset(self, reserved_until: Instant, boot: int) -> None:
+        """Begin anew with the instant that is stored. Only of this start of the machine are the numbers here still
+        true: then they say which of the reserved instants were given."""
         for word in (_FAILED, _WRITER, _WRITER_SINCE, _LOG_LONG):
             self._words[word] = 0
-        self._words[_LAST_INSTANT] = last_instant
+        is_true = boot != 0 and boot == self.boot and self.last_instant <= reserved_until
+        if not is_true:
+            self._words[_LAST_INSTANT] = reserved_until
+        self._words[_RESERVED] = reserved_until
 
     @property
     def last_instant(self) -> Instant:
@@ -64,6 +79,13 @@ class SharedState:
 
     def set_last_instant(self, instant: Instant) -> None:
         self._words[_LAST_INSTANT] = instant
+
+    @property
+    def reserved_until(self) -> Instant:
+        return Instant(self._words[_RESERVED])
+
+    def set_reserved(self, until: Instant) -> None:
+        self._words[_RESERVED] = until
 
     @property
     def failed(self) -> bool:

@@ -13,8 +13,8 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from kyanite.engine.api import EngineError
-from kyanite.extents.api import Extent
-from kyanite.extents.crc64 import crc64
+from kyanite.extents.api import Extent, WrittenExtent
+from kyanite.extents.crc64 import checksums_of
 from kyanite.extents.local.file_system import Buffer, failure
 from kyanite.extents.local.segment import BLOCK, Segment, aligned
 
@@ -41,7 +41,7 @@ class Segments(Protocol):
 
 class _PendingWrite(NamedTuple):
     data: Buffer
-    done: "asyncio.Future[Extent]"
+    done: "asyncio.Future[WrittenExtent]"
     on_written: Callable[[], object] | None
 
 
@@ -57,8 +57,8 @@ class BatchWriter:
         self._room = asyncio.Semaphore(_BATCHES)
         self._threads = ThreadPoolExecutor(_BATCHES, thread_name_prefix="extent-batch-writer")
 
-    async def put(self, data: Buffer, on_written: Callable[[], object] | None = None) -> Extent:
-        done: asyncio.Future[Extent] = asyncio.get_running_loop().create_future()
+    async def put(self, data: Buffer, on_written: Callable[[], object] | None = None) -> WrittenExtent:
+        done: asyncio.Future[WrittenExtent] = asyncio.get_running_loop().create_future()
         self._waiting.append(_PendingWrite(data, done, on_written))
         if self._draining is None:
             self._draining = asyncio.ensure_future(self._drain())
@@ -140,7 +140,7 @@ class BatchWriter:
             self._room.release()
         self._segments.retire(segment)
 
-    def _discard_result(self, done: "asyncio.Future[Extent]") -> None:
+    def _discard_result(self, done: "asyncio.Future[WrittenExtent]") -> None:
         with contextlib.suppress(EngineError):
             self._segments.orphaned(done.result())
 
@@ -154,13 +154,13 @@ def _announce(batch: list[_PendingWrite], written: asyncio.Event) -> None:
 
 def _write_batch(
     segment: Segment, start: int, bodies: list[Buffer], on_written: Callable[[], object]
-) -> list[Extent]:
+) -> list[WrittenExtent]:
     buffers: list[Buffer] = []
     extents = []
     at = start
     for data in bodies:
         length = len(data)
-        extents.append(Extent(segment.id, at, length, crc64(data)))
+        extents.append(WrittenExtent(segment.id, at, length, *checksums_of(data)))
         buffers.append(data)
         if padding := aligned(length) - length:
             buffers.append(_PADDING[:padding])

@@ -10,31 +10,57 @@ Segments and the slot carry the process's id in ``membership``, which the caller
 import asyncio
 import contextlib
 import errno
+import mmap
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from kyanite.engine.api import EngineBusy
-from kyanite.extents.api import EXTENT_MAX, Damaged, Extent, Observer, OpenExtent, Stretch
-from kyanite.extents.crc64 import crc64
+from kyanite.engine.api import Damaged, EngineBusy, EngineError
+from kyanite.extents.api import (
+    BLOCK_BYTES,
+    EXTENT_MAX,
+    SEGMENT_BYTES,
+    Extent,
+    Observer,
+    OpenExtent,
+    Stretch,
+    WrittenExtent,
+)
+from kyanite.extents.crc64 import crc64, encode
 from kyanite.extents.local.batch_writer import BatchWriter
+from kyanite.extents.local.cold_reads import read_cold
 from kyanite.extents.local.descriptor_cache import CachedDescriptor, DescriptorCache
 from kyanite.extents.local.file_system import FileSystem
 from kyanite.extents.local.open_segments import OpenSegments
 from kyanite.extents.local.reader_table import ReaderTable
 from kyanite.extents.local.segment import aligned
-from kyanite.extents.local.upload import LocalUpload
+from kyanite.extents.local.upload import LocalUpload, UploadMemory
 from kyanite.membership.api import OWNER_BYTES, Membership
+from kyanite.slices import next_slice
 
 _THREADS = 8
 _CHUNK_BYTES = 256 * 1024
+_OWNER_NAME = re.compile(f"[0-9a-f]{{{2 * OWNER_BYTES}}}")
+_SEGMENT_NAME = re.compile(f"[0-9a-f]{{{2 * (SEGMENT_BYTES - OWNER_BYTES)}}}")
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
-_scratch = memoryview(bytearray(1024 * 1024))
+
+
+def _page_aligned(length: int) -> memoryview:
+    """A buffer for reading files. A long bytearray begins 16 bytes behind the beginning of a page, and some processors
+    copy pages to such an address at a fifth of their speed."""
+    return memoryview(mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+
+
+_scratch = _page_aligned(1024 * 1024)
 """Cached bytes pass through this buffer: a new one for each read would have to be cleared first, which takes longer
 than the read. Used on the event loop only."""
+
+_BLOCKS_PER_SLICE = 4
+"""How many blocks are checked on the event loop before others are served: about 0.2 ms."""
 
 T = TypeVar("T")
 
@@ -52,6 +78,7 @@ class LocalExtents:
         self._descriptors = DescriptorCache(self._path_of)
         self._open_segments = OpenSegments(membership.id, self._path_of, self._file_system, self._threads)
         self._batch_writer = BatchWriter(self._open_segments)
+        self._upload_memory = UploadMemory()
         self.pin = self._readers.pin
         self.mark = self._readers.mark
         self.passed = self._readers.passed
@@ -61,10 +88,17 @@ class LocalExtents:
 
     def upload(self, *, size_hint: int | None, observers: Sequence[Observer] = ()) -> LocalUpload:
         return LocalUpload(
-            self._open_segments, self._batch_writer, self._threads, size_hint=size_hint, observers=observers
+            self._open_segments,
+            self._batch_writer,
+            self._threads,
+            self._upload_memory,
+            size_hint=size_hint,
+            observers=observers,
         )
 
-    async def put(self, data: bytes | memoryview, on_written: Callable[[], object] | None = None) -> Extent:
+    async def put(
+        self, data: bytes | memoryview, on_written: Callable[[], object] | None = None
+    ) -> WrittenExtent:
         if not 0 < len(data) <= EXTENT_MAX:
             raise ValueError("An extent has between one byte and EXTENT_MAX.")
         return await self._batch_writer.put(data, on_written)
@@ -78,7 +112,7 @@ class LocalExtents:
     async def read(self, extent: Extent, offset: int, length: int) -> bytes:
         data = await self._read(extent, offset, length)
         if length == extent.length and crc64(data) != extent.crc64:
-            raise Damaged(f"The CRC of {_name(extent)} is wrong.")
+            raise Damaged(f"The CRC of {extent} is wrong.")
         return data
 
     async def read_into(self, extent: Extent, offset: int, buffer: memoryview) -> None:
@@ -89,10 +123,12 @@ class LocalExtents:
             count = _read_cached_into(file.fd, start, buffer)
             if count < len(buffer):
                 count += await self._in_thread(_read_fully_into, file.fd, start + count, buffer[count:])
+        except OSError as error:
+            raise _unreadable(extent, error) from error
         finally:
             self._descriptors.release(file)
         if count != len(buffer):
-            raise Damaged(f"Bytes of {_name(extent)} are missing.")
+            raise Damaged(f"Bytes of {extent} are missing.")
 
     async def stream(self, extent: Extent, offset: int, length: int) -> AsyncIterator[bytes]:
         crc, end = 0, offset + length
@@ -102,8 +138,42 @@ class LocalExtents:
             if length == extent.length:
                 crc = crc64(chunk, crc)
                 if offset == end and crc != extent.crc64:
-                    raise Damaged(f"The CRC of {_name(extent)} is wrong.")
+                    raise Damaged(f"The CRC of {extent} is wrong.")
             yield chunk
+
+    async def checksums(self, extent: Extent, first: int, count: int) -> bytes:
+        """On the event loop, some blocks at a time, while these are in the page cache; the rest in a thread."""
+        blocks = _blocks_of(extent, first, count)
+        computed: list[int] = []
+        file = self._acquire(extent)
+        try:
+            while len(computed) < count:
+                few = blocks[len(computed) : len(computed) + _BLOCKS_PER_SLICE]
+                found = _checksums_cached(file.fd, few)
+                computed += found
+                if len(found) < len(few):
+                    computed += await self._in_thread(_checksums, file.fd, blocks[len(computed) :])
+                    break
+                if len(computed) < count:
+                    await next_slice()
+        except OSError as error:
+            raise _unreadable(extent, error) from error
+        finally:
+            self._descriptors.release(file)
+        if len(computed) < count:
+            raise Damaged(f"Bytes of block {first + len(computed)} of {extent} are missing.")
+        return encode(computed)
+
+    async def read_cold(self, extent: Extent, offset: int, length: int) -> bytes:
+        _check_within(extent, offset, length)
+        path = self._path_of(extent.segment)
+        try:
+            data = await self._in_thread(read_cold, path, extent.start + offset, length)
+        except OSError as error:
+            raise _cannot_open(extent, error) from error
+        if len(data) != length:
+            raise Damaged(f"Bytes of {extent} are missing.")
+        return data
 
     def open_extent(self, extent: Extent, offset: int, length: int) -> OpenExtent:
         _check_within(extent, offset, length)
@@ -118,21 +188,19 @@ class LocalExtents:
             data = _read_cached(file.fd, extent.start + offset, length)
             if data is None:
                 data = await self._in_thread(_read_fully, file.fd, extent.start + offset, length)
+        except OSError as error:
+            raise _unreadable(extent, error) from error
         finally:
             self._descriptors.release(file)
         if len(data) != length:
-            raise Damaged(f"Bytes of {_name(extent)} are missing.")
+            raise Damaged(f"Bytes of {extent} are missing.")
         return data
 
     def _acquire(self, extent: Extent) -> CachedDescriptor:
         try:
             return self._descriptors.acquire(extent.segment)
-        except FileNotFoundError:
-            raise Damaged(f"The file of {_name(extent)} is missing.") from None
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                raise EngineBusy(str(error)) from error
-            raise Damaged(str(error)) from error
+            raise _cannot_open(extent, error) from error
 
     # For garbage collection
 
@@ -153,10 +221,11 @@ class LocalExtents:
     def segments_of(self, owner: bytes) -> Iterator[bytes]:
         with contextlib.suppress(FileNotFoundError), os.scandir(self._segments / owner.hex()) as entries:
             for entry in entries:
-                yield owner + bytes.fromhex(entry.name)
+                if _SEGMENT_NAME.fullmatch(entry.name):
+                    yield owner + bytes.fromhex(entry.name)
 
     def segments(self) -> Iterator[tuple[bytes, int]]:
-        for owner in os.listdir(self._segments):
+        for owner in filter(_OWNER_NAME.fullmatch, os.listdir(self._segments)):
             for segment in self.segments_of(bytes.fromhex(owner)):
                 yield segment, self._path_of(segment).stat().st_blocks * 512
 
@@ -221,29 +290,56 @@ def _read_cached_into(fd: int, offset: int, buffer: memoryview) -> int:
         return os.preadv(fd, [buffer], offset, _NOWAIT)
     except OSError as error:
         if error.errno not in (errno.EAGAIN, errno.EOPNOTSUPP):
-            raise Damaged(str(error)) from error
+            raise
     return 0
 
 
 def _read_fully_into(fd: int, offset: int, buffer: memoryview) -> int:
     """Fill the buffer, as far as the file has bytes; how many these are."""
     count = 0
-    try:
-        while count < len(buffer) and (more := os.preadv(fd, [buffer[count:]], offset + count)):
-            count += more
-    except OSError as error:
-        raise Damaged(str(error)) from error
+    while count < len(buffer) and (more := os.preadv(fd, [buffer[count:]], offset + count)):
+        count += more
     return count
 
 
 def _read_fully(fd: int, offset: int, length: int) -> bytes:
-    try:
-        data = os.pread(fd, length, offset)
-        while len(data) < length and (more := os.pread(fd, length - len(data), offset + len(data))):
-            data += more
-    except OSError as error:
-        raise Damaged(str(error)) from error
+    data = os.pread(fd, length, offset)
+    while len(data) < length and (more := os.pread(fd, length - len(data), offset + len(data))):
+        data += more
     return data
+
+
+def _blocks_of(extent: Extent, first: int, count: int) -> list[Stretch]:
+    """Where these blocks are in the file."""
+    last = first + count - 1
+    _check_within(extent, first * BLOCK_BYTES, last * BLOCK_BYTES + 1 - first * BLOCK_BYTES)
+    return [
+        Stretch(extent.start + at, min(BLOCK_BYTES, extent.length - at))
+        for at in range(first * BLOCK_BYTES, (last + 1) * BLOCK_BYTES, BLOCK_BYTES)
+    ]
+
+
+def _checksums_cached(fd: int, blocks: Iterable[Stretch]) -> list[int]:
+    """The checksums of the first blocks, as far as they are in the page cache."""
+    computed = []
+    for start, length in blocks:
+        block = _scratch[:length]
+        if _read_cached_into(fd, start, block) < length:
+            break
+        computed.append(crc64(block))
+    return computed
+
+
+def _checksums(fd: int, blocks: Iterable[Stretch]) -> list[int]:
+    """The checksums of the first blocks, as far as the file has bytes."""
+    computed = []
+    buffer = _page_aligned(BLOCK_BYTES)
+    for start, length in blocks:
+        block = buffer[:length]
+        if _read_fully_into(fd, start, block) < length:
+            break
+        computed.append(crc64(block))
+    return computed
 
 
 def _check_within(extent: Extent, offset: int, length: int) -> None:
@@ -251,5 +347,13 @@ def _check_within(extent: Extent, offset: int, length: int) -> None:
         raise ValueError("Beyond the extent.")
 
 
-def _name(extent: Extent) -> str:
-    return f"extent {extent.segment.hex()}+{extent.start}"
+def _cannot_open(extent: Extent, error: OSError) -> EngineError:
+    if isinstance(error, FileNotFoundError):
+        return Damaged(f"The file of {extent} is missing.")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return EngineBusy(str(error))
+    return _unreadable(extent, error)
+
+
+def _unreadable(extent: Extent, error: OSError) -> Damaged:
+    return Damaged(f"The bytes of {extent} cannot be read: {error.strerror}.")

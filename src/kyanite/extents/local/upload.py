@@ -1,30 +1,52 @@
 """A body while it is received into local files.
 
 Chunks gather to jobs of about a megabyte. While the next job gathers, one thread writes the last one and another passes
-it to the observers, so receiving, hashing and writing overlap and at most two jobs are in memory. Syncs begin early,
-which leaves little to do for the last one. A body that never filled one job goes to the batch writer instead.
+it to the observers, so receiving, hashing and writing overlap. A few jobs may be left to the threads, so that none of
+them waits for the event loop. Syncs begin early, which leaves little to do for the last one. A body that never filled
+one job goes to the batch writer instead.
+
+All uploads of a process share a bound on what they have in memory. Near it jobs are as small as the chunks, so that
+many slow clients cannot fill the memory; at twice the bound uploads fail.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Lock
 
-from kyanite.engine.api import EngineError
-from kyanite.extents.api import EXTENT_MAX, PACK_MAX, Extent, Observer
-from kyanite.extents.crc64 import crc64
+from kyanite.engine.api import EngineBusy
+from kyanite.extents.api import EXTENT_MAX, PACK_MAX, Observer, WrittenExtent
+from kyanite.extents.crc64 import BlockChecksums
 from kyanite.extents.local.batch_writer import BatchWriter, Segments
-from kyanite.extents.local.file_system import Buffer, failure
+from kyanite.extents.local.file_system import Buffer
+from kyanite.extents.local.job_line import JobLine
 from kyanite.extents.local.segment import Segment, aligned
 
 SHARED_MAX = 4 * 1024 * 1024
 """Bodies of a known size up to this share a segment; others get a segment of their own."""
 
 JOB_BYTES = PACK_MAX
+_JOBS_LEFT = 2
+"""How many jobs may be left to the threads when the next one is added."""
+MEMORY_BYTES = 64 * 1024 * 1024
+"""What all uploads of a process should have in memory at most."""
 _SMALL_CHUNK_BYTES = 4096
 _EARLY_SYNC_BYTES = 32 * 1024 * 1024
 
 _ALLOCATE_BYTES = 64 * 1024 * 1024
 """How much space is allocated ahead. Not for the whole body: a client may announce much and send nothing."""
+
+
+class UploadMemory:
+    """How many bytes all uploads of a process have in memory."""
+
+    __slots__ = ("lock", "used_bytes")
+
+    def __init__(self) -> None:
+        self.used_bytes = 0
+        self.lock = Lock()
+        """Threads change the number too."""
 
 
 class LocalUpload:
@@ -33,6 +55,7 @@ class LocalUpload:
         segments: Segments,
         batch_writer: BatchWriter,
         threads: ThreadPoolExecutor,
+        memory: UploadMemory,
         *,
         size_hint: int | None,
         observers: Sequence[Observer],
@@ -40,33 +63,42 @@ class LocalUpload:
         self._segments = segments
         self._batch_writer = batch_writer
         self._threads = threads
+        self._memory = memory
+        self._counted_bytes = 0
+        """What this upload adds to the memory in use."""
         self._size_hint = size_hint
         self._observers = observers
         self._gathered: list[Buffer] = []
         self._gathered_bytes = 0
         self._sent_bytes = 0
+        self._written_bytes = 0
+        self._observed_bytes = 0
         self._segment: Segment | None = None
         self._shares_segment = size_hint is not None and size_hint <= SHARED_MAX
         self._cutter = _Cutter(b"", 0)
         self._start = 0
-        self._jobs: list[asyncio.Future[None]] = []
+        self._writing = JobLine(threads)
+        self._observing = JobLine(threads)
         self._early_sync: asyncio.Future[None] | None = None
         self._early_sync_bytes = 0
 
     async def write(self, chunk: bytes) -> None:
-        if self._gathered_bytes >= JOB_BYTES:
+        if self._memory.used_bytes > MEMORY_BYTES:
+            await self._write_out()
+        elif self._gathered_bytes >= JOB_BYTES:
             await self._send()
         self._gather(chunk)
         if self._size_hint is not None and self._sent_bytes + self._gathered_bytes > self._size_hint:
             raise ValueError("More bytes came than were announced.")
 
-    async def finish(self) -> list[Extent]:
+    async def finish(self) -> list[WrittenExtent]:
         if self._segment is None and self._gathered_bytes <= JOB_BYTES:
             return await self._finish_small()
         segment = await self._send()
-        await _done(self._jobs[:1])
-        self._jobs.append(self._run(segment.sync))
-        await _done(self._jobs)
+        self._writing.add(segment.sync)
+        await self._writing.wait()
+        await self._observing.wait()
+        self._count_nothing()
         extents = self._cutter.finish()
         self._end_writing(segment, extents)
         return extents
@@ -78,6 +110,7 @@ class LocalUpload:
         """Keep the chunk; small ones are joined, so that a job has few buffers."""
         gathered = self._gathered
         self._gathered_bytes += len(chunk)
+        self._count()
         if len(chunk) >= _SMALL_CHUNK_BYTES:
             gathered.append(chunk)
             return
@@ -87,16 +120,26 @@ class LocalUpload:
         else:
             gathered.append(bytearray(chunk))
 
+    async def _write_out(self) -> None:
+        """Keep as little in memory as possible."""
+        if self._gathered:
+            await self._send()
+        await self._writing.wait()
+        await self._observing.wait()
+        if self._memory.used_bytes > 2 * MEMORY_BYTES:
+            raise EngineBusy("uploads use all the memory that they may")
+
     async def _send(self) -> Segment:
-        """Pass the gathered chunks to the threads, once these have finished the job before."""
-        await _done(self._jobs)
+        """Pass the gathered chunks to the threads, once these have finished most of the jobs before."""
+        await self._writing.wait(_JOBS_LEFT)
+        await self._observing.wait(_JOBS_LEFT)
         segment = self._segment or self._open()
         chunks, offset = self._gathered, self._start + self._sent_bytes
         self._sent_bytes += self._gathered_bytes
         self._gathered, self._gathered_bytes = [], 0
-        self._jobs = [self._run(lambda: self._store(segment, chunks, offset))]
+        self._writing.add(lambda: self._store(segment, chunks, offset))
         if self._observers:
-            self._jobs.append(self._run(lambda: _observe(chunks, self._observers)))
+            self._observing.add(lambda: self._observe(chunks))
         self._sync_early(segment)
         return segment
 
@@ -117,6 +160,28 @@ class LocalUpload:
             segment.allocate(min(ahead, self._start + self._size_hint))
         self._cutter.add(chunks)
         segment.write(chunks, offset)
+        self._written_bytes += sum(map(len, chunks))
+        self._count()
+
+    def _observe(self, chunks: Iterable[Buffer]) -> None:
+        for chunk in chunks:
+            for observe in self._observers:
+                observe(chunk)
+            self._observed_bytes += len(chunk)
+        self._count()
+
+    def _count(self) -> None:
+        """Count what is in memory: all chunks that were neither written nor observed yet."""
+        with self._memory.lock:
+            done = min(self._written_bytes, self._observed_bytes) if self._observers else self._written_bytes
+            held = self._sent_bytes + self._gathered_bytes - done
+            self._memory.used_bytes += held - self._counted_bytes
+            self._counted_bytes = held
+
+    def _count_nothing(self) -> None:
+        with self._memory.lock:
+            self._memory.used_bytes -= self._counted_bytes
+            self._counted_bytes = 0
 
     def _sync_early(self, segment: Segment) -> None:
         if self._early_sync is not None and not self._early_sync.done():
@@ -126,36 +191,36 @@ class LocalUpload:
             self._early_sync = self._run(segment.sync)
             self._early_sync.add_done_callback(_ignore_error)
 
-    async def _finish_small(self) -> list[Extent]:
+    async def _finish_small(self) -> list[WrittenExtent]:
         if not self._gathered_bytes:
             return []
         body = self._gathered[0] if len(self._gathered) == 1 else b"".join(self._gathered)
         data = body if isinstance(body, bytes) else bytes(body)
-        if not self._observers:
-            return [await self._batch_writer.put(data)]
-        observing = self._run(lambda: _observe([data], self._observers))
+        if self._observers:
+            self._observing.add(lambda: self._observe([data]))
         extent = await self._batch_writer.put(data)
         try:
-            await observing
+            await self._observing.wait()
         except BaseException:
             self._segments.orphaned(extent)
             raise
+        self._count_nothing()
         return [extent]
 
-    def _end_writing(self, segment: Segment, extents: list[Extent]) -> "asyncio.Future[None] | None":
+    def _end_writing(self, segment: Segment, extents: list[WrittenExtent]) -> "asyncio.Future[None] | None":
         self._segment = None
         segment.written(len(extents))
         return self._segments.retire(segment)
 
     async def _abandon(self) -> None:
         self._gathered, self._gathered_bytes = [], 0
+        for line in (self._writing, self._observing):
+            with suppress(Exception):
+                await line.wait()
+        self._count_nothing()
         segment = self._segment
         if segment is None:
             return
-        if self._jobs:
-            await asyncio.wait(self._jobs)
-            for job in self._jobs:
-                _ignore_error(job)
         if self._early_sync is not None:
             await asyncio.wait([self._early_sync])
         if self._shares_segment:
@@ -168,59 +233,39 @@ class LocalUpload:
 
 
 class _Cutter:
-    """Cuts the written bytes into extents and computes their CRCs. Used by one thread at a time."""
+    """Cuts the written bytes into extents and computes their checksums. Used by one thread at a time."""
 
-    __slots__ = ("_at", "_crc64", "_extents", "_length", "_segment")
+    __slots__ = ("_at", "_computed", "_extents", "_segment")
 
     def __init__(self, segment: bytes, start: int) -> None:
         self._segment = segment
         self._at = start
-        self._length = 0
-        self._crc64 = 0
-        self._extents: list[Extent] = []
+        self._computed = BlockChecksums()
+        self._extents: list[WrittenExtent] = []
 
     def add(self, chunks: Iterable[Buffer]) -> None:
         for chunk in chunks:
-            room = EXTENT_MAX - self._length
+            room = EXTENT_MAX - self._computed.length
             if len(chunk) < room:
-                self._extend(chunk)
+                self._computed.add(chunk)
             else:
                 rest = memoryview(chunk)
                 while len(rest) >= room:
-                    self._extend(rest[:room])
+                    self._computed.add(rest[:room])
                     self._cut()
                     rest, room = rest[room:], EXTENT_MAX
-                self._extend(rest)
+                self._computed.add(rest)
 
-    def finish(self) -> list[Extent]:
-        if self._length:
+    def finish(self) -> list[WrittenExtent]:
+        if self._computed.length:
             self._cut()
         return self._extents
 
-    def _extend(self, chunk: Buffer) -> None:
-        self._crc64 = crc64(chunk, self._crc64)
-        self._length += len(chunk)
-
     def _cut(self) -> None:
-        self._extents.append(Extent(self._segment, self._at, self._length, self._crc64))
-        self._at += self._length
-        self._length = self._crc64 = 0
-
-
-def _observe(chunks: list[Buffer], observers: Sequence[Observer]) -> None:
-    for chunk in chunks:
-        for observe in observers:
-            observe(chunk)
-
-
-async def _done(jobs: "list[asyncio.Future[None]]") -> None:
-    """Wait for all jobs and raise the first error. Cancelling the caller does not stop the jobs."""
-    if not jobs:
-        return
-    await asyncio.wait(jobs)
-    errors = [error for job in jobs if (error := job.exception()) is not None]
-    for error in errors:
-        raise failure(error) if isinstance(error, OSError | EngineError) else error
+        length = self._computed.length
+        self._extents.append(WrittenExtent(self._segment, self._at, length, *self._computed.finish()))
+        self._at += length
+        self._computed = BlockChecksums()
 
 
 def _ignore_error(job: "asyncio.Future[None]") -> None:

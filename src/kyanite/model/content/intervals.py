@@ -102,7 +102,9 @@ def gaps(intervals: Iterable[Interval], start: int, end: int) -> list[tuple[int,
 def lay_out(extents: Sequence[Extent], offset: int, tag: bytes = b"") -> list[Interval]:
     """Whole extents, one after the other."""
     intervals = []
-    for extent in extents:
+    for each in extents:
+        # An extent that was just written has its checksums, too.
+        extent = Extent(each.segment, each.start, each.length, each.crc64)
         intervals.append(Interval(offset, extent.length, 0, extent, 0, tag))
         offset += extent.length
         tag = b""

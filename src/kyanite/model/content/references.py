@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from kyanite.engine.api import Transaction
-from kyanite.extents.api import Extent
+from kyanite.extents.api import Extent, WrittenExtent
 from kyanite.model import keys
 from kyanite.model.content.intervals import Interval
 
@@ -20,9 +20,13 @@ Source = Extent | int
 
 
 class ExtentRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Stored: fields are only ever added at the end."""
+
     length: int
     crc64: int
     references: int
+    checksums: bytes = b""
+    """Of the blocks of an extent that has more than one. Extents that an older version wrote have none."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -33,7 +37,8 @@ _decode_count: Callable[[bytes], int] = msgspec.msgpack.Decoder(int).decode
 def begin(tx: Transaction, extents: Iterable[Extent]) -> None:
     """Count the first reference to each of these extents, which were just written."""
     for extent in extents:
-        row = ExtentRow(extent.length, extent.crc64, 1)
+        checksums = extent.checksums if isinstance(extent, WrittenExtent) else b""
+        row = ExtentRow(extent.length, extent.crc64, 1, checksums)
         tx.put(keys.extent(extent.segment, extent.start), _encode(row))
 
 
@@ -79,7 +84,7 @@ def _change_extent(tx: Transaction, extent: Extent, stored: bytes | None, differ
     references = row.references + difference
     assert references >= 0, "An extent was dropped more often than it was referred to."
     if references:
-        row = ExtentRow(row.length, row.crc64, references)
+        row = ExtentRow(row.length, row.crc64, references, row.checksums)
         tx.put(keys.extent(extent.segment, extent.start), _encode(row))
     else:
         tx.delete(keys.extent(extent.segment, extent.start))

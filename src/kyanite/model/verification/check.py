@@ -11,14 +11,10 @@ from kyanite.extents.api import Extent
 from kyanite.model import keys
 from kyanite.model.content.content import Content
 from kyanite.model.content.intervals import Interval
-from kyanite.model.content.references import decode_extent
+from kyanite.model.content.references import ExtentRow, decode_extent
+from kyanite.model.verification.pages import Row
 
 _LOOKUPS_AT_ONCE = 64
-
-
-class Row(NamedTuple):
-    key: bytes
-    value: bytes
 
 
 class Finding(NamedTuple):
@@ -47,7 +43,9 @@ class Check:
         self.findings: list[Finding] = []
         self.stated: Counter[bytes] = Counter()
         self.counted: Counter[bytes] = Counter()
-        self.extents: list[Extent] = []
+        self.extents: list[tuple[bytes, ExtentRow]] = []
+        self.damaged: list[bytes] = []
+        """Keys of rows that are not there or cannot be decoded, where others need them."""
         self.needed: list[Needed] = []
         self.previous = Row(b"", b"")
 
@@ -117,14 +115,33 @@ class Check:
     def check_needed(self) -> None:
         for first in range(0, len(self.needed), _LOOKUPS_AT_ONCE):
             some = self.needed[first : first + _LOOKUPS_AT_ONCE]
-            for each, value in zip(some, self.snap.get_many([each.key for each in some]), strict=True):
+            for each, value in zip(some, self._load([each.key for each in some]), strict=True):
                 if problem := _problem(each, value):
+                    self.damaged.append(each.key)
                     self.refuse(each.by, f"{{}}, which it refers to, {problem}.", each.key)
 
+    def _load(self, wanted: list[bytes]) -> "Sequence[bytes | Unread | None]":
+        try:
+            return self.snap.get_many(wanted)
+        except Exception:  # Whatever an engine raises on damage within a body.
+            return [self._load_one(key) for key in wanted]
 
-def _problem(needed: Needed, value: bytes | None) -> str | None:
+    def _load_one(self, key: bytes) -> "bytes | Unread | None":
+        try:
+            return self.snap.get(key)
+        except Exception:
+            return Unread()
+
+
+class Unread(NamedTuple):
+    """In place of a value that cannot be read."""
+
+
+def _problem(needed: Needed, value: bytes | Unread | None) -> str | None:
     if value is None:
         return "is not there"
+    if isinstance(value, Unread):
+        return "cannot be read"
     try:
         return needed.check(value)
     except msgspec.DecodeError:

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kyanite.engine.api import Snapshot
-from kyanite.extents.api import SEGMENT_BYTES, Extent
+from kyanite.extents.api import SEGMENT_BYTES
 from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
 from kyanite.model.blobs.container import ContainerRecord
@@ -48,15 +48,15 @@ from kyanite.model.files.security_descriptors import KEY_BYTES
 from kyanite.model.files.share import ShareRecord
 from kyanite.model.queues.message import MessageRecord
 from kyanite.model.queues.queue import QueueRecord
+from kyanite.model.scrub_state import ScrubState
 from kyanite.model.store_format import StoreFormat
 from kyanite.model.tables import stored_entity
 from kyanite.model.tables.table import TableRecord
-from kyanite.model.verification.check import Check, Finding, Row
+from kyanite.model.verification.check import Check, Finding
+from kyanite.model.verification.pages import BEHIND_ALL, Row, Rows, Unreadable, take
 from kyanite.service_properties import ServiceProperties
 
 PAGE_ROWS = 1000
-PAGE_BYTES = 4 * 1024 * 1024
-_BEHIND_ALL = b"\xff" * 16
 _ID = 8
 
 
@@ -65,31 +65,39 @@ class Page(NamedTuple):
 
     rows: int
     findings: list[str]
+    damaged: list[bytes]
+    """Keys of rows that cannot be decoded, or are not there while others need them."""
     stated: Counter[bytes]
     counted: Counter[bytes]
-    extents: list[Extent]
+    extents: list[tuple[bytes, ExtentRow]]
     """The extents among the rows, whose bytes are still to be read."""
     next_key: bytes | None
-    """Where the next page begins; None at the end."""
+    """Where the next page begins; None at the end of the range."""
+    is_cut: bool
+    """Whether the page ends because the next row cannot be read."""
 
 
-def check_page(snap: Snapshot, start: bytes) -> Page:
-    """Check the rows from this key on, up to a bounded number of rows and bytes."""
+def check_page(snap: Snapshot, start: bytes, end: bytes = BEHIND_ALL) -> Page:
+    """Check the rows from one key to another, up to a bounded number of rows and bytes."""
     check = Check(snap)
-    count = size = 0
-    for row in snap.scan(start, _BEHIND_ALL):
-        count += 1
-        size += len(row[1])
+    found = take(snap, start, end, rows_max=PAGE_ROWS)
+    for count, row in enumerate(found.rows, 1):
         _check_row(check, *row)
-        check.previous = Row(*row)
-        if count == PAGE_ROWS or size >= PAGE_BYTES or len(check.needed) >= PAGE_ROWS:
+        check.previous = row
+        if len(check.needed) >= PAGE_ROWS and count < len(found.rows):
+            found = Rows(found.rows[:count], row.key + b"\0")
             break
-    else:
-        check.previous = Row(b"", b"")
     check.check_needed()
-    next_key = check.previous.key + b"\0" if check.previous.key else None
-    findings = [_sentence(finding) for finding in check.findings]
-    return Page(count, findings, check.stated, check.counted, check.extents, next_key)
+    return Page(
+        len(found.rows),
+        [_sentence(finding) for finding in check.findings],
+        check.damaged,
+        check.stated,
+        check.counted,
+        check.extents,
+        found.next_key,
+        found.is_cut,
+    )
 
 
 def _check_row(check: Check, key: bytes, value: bytes) -> None:
@@ -102,12 +110,13 @@ def _check_row(check: Check, key: bytes, value: bytes) -> None:
         try:
             kind.check(check, key, value)
         except Exception as error:  # Whatever a damaged row leads to.
+            check.damaged.append(key)
             check.refuse(key, f"it cannot be decoded: {error or type(error).__name__}.")
 
 
 def describe_difference(subject: bytes, stated: int, counted: int) -> str:
     """A finding, for a subject of which the rows state another number than was counted."""
-    name = _name(subject)
+    name = name_of(subject)
     if len(subject) == len(keys.edge(0, 0)) and subject[:1] == b"e":
         return f"{name}: {stated} edges, but {counted} layers say so."
     if not stated:
@@ -115,6 +124,13 @@ def describe_difference(subject: bytes, stated: int, counted: int) -> str:
     if subject[:1] == b"e":
         return f"{name}: {stated} layers on it by its own count, but {counted} in fact."
     return f"{name}: {stated} references by its own count, but {counted} in fact."
+
+
+def describe_unreadable(unreadable: Unreadable) -> str:
+    """A finding, for rows that cannot be read."""
+    if unreadable.key is not None:
+        return f"{name_of(unreadable.key)}: it cannot be read."
+    return f"Rows from {name_of(unreadable.start)} on, below {_printable(unreadable.end)}, cannot be read."
 
 
 # What each kind of row must be
@@ -176,8 +192,7 @@ def _body_references(check: Check, key: bytes, count: int) -> None:
 
 def _extent(check: Check, key: bytes, row: ExtentRow) -> None:
     check.stated[key] += row.references
-    segment, start = key[1 : 1 + SEGMENT_BYTES], _id_at(key, 1 + SEGMENT_BYTES)
-    check.extents.append(Extent(segment, start, row.length, row.crc64))
+    check.extents.append((key, row))
     if row.references < 1:
         check.refuse(key, "it has no references, so it should be a freed extent.")
 
@@ -367,6 +382,7 @@ KINDS: Mapping[bytes, Kind] = {
     b"D": _fixed("deleted share", _ID, check=_empty),
     b"R": Kind("share that can be restored", 4 + _ID, _record(RetiredShare)),
     b"L": _fixed("unneeded entries of snapshots", _ID, check=_anything),
+    b"2": _fixed("state of the scrub", check=_record(ScrubState)),
     b"f": _fixed("format of the store", check=_record(StoreFormat)),
 }
 """What the keys of each letter are. A new letter of ``keys.py`` is a row here."""
@@ -376,7 +392,7 @@ def _id_at(key: bytes, at: int) -> int:
     return int.from_bytes(key[at : at + _ID], "big")
 
 
-def _name(key: bytes) -> str:
+def name_of(key: bytes) -> str:
     """What a finding calls a row or a subject."""
     letter, rest = key[:1], key[1:]
     if letter == b"x":
@@ -392,8 +408,8 @@ def _name(key: bytes) -> str:
 
 
 def _sentence(finding: Finding) -> str:
-    about = _name(finding.about) if finding.about else ""
-    return f"{_name(finding.key)}: {finding.text.replace('{}', about)}"
+    about = name_of(finding.about) if finding.about else ""
+    return f"{name_of(finding.key)}: {finding.text.replace('{}', about)}"
 
 
 def _printable(key: bytes) -> str:

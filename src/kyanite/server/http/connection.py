@@ -21,7 +21,7 @@ from kyanite.server.http.request_body import IncomingBody
 from kyanite.server.http.request_parser import IncomingRequest, RequestReader
 from kyanite.server.http.response_head import AnswerError, encode_head, has_body, is_chunked
 from kyanite.server.http.response_writer import ResponseWriter
-from kyanite.wire.http import BodyError, Handler, Piece, Request, Response
+from kyanite.wire.http import BodyError, Handler, Piece, Request, Response, Unfinished
 
 CLIENT_WENT_AWAY = 499
 """The status, in logs and metrics, of a request whose client left before the response began."""
@@ -418,7 +418,7 @@ class HttpConnection:
             return
         if self._status:
             self._reset()
-            if not isinstance(error, ConnectionError):
+            if not isinstance(error, ConnectionError | Unfinished):
                 self._host.on_error(request, error)
             return
         try:

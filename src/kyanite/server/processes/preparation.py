@@ -13,6 +13,7 @@ from pathlib import Path
 
 import uvloop
 
+from kyanite.engine.api import EngineError
 from kyanite.server.clock import TestingClock
 from kyanite.server.failures import Failure
 from kyanite.server.processes.child import Child
@@ -39,7 +40,10 @@ class Preparation:
         # The engine is not closed: that would copy its whole log, and every commit is on disk.
         engine = self.factory.open_engine(self.clock)
         testing_clock = self.clock if isinstance(self.clock, TestingClock) else None
-        await prepare(engine, self.location, is_testing=testing_clock is not None)
+        try:
+            await prepare(engine, self.location, is_testing=testing_clock is not None)
+        except EngineError as error:
+            raise Failure(f"The store {self.location} cannot be opened. {error}") from error
         if testing_clock is not None:
             # The store may have seen later times than the wall clock shows. Its clock goes on from there.
             testing_clock.advance_to(await engine.read(lambda snap: snap.now))

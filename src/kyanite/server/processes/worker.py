@@ -84,15 +84,22 @@ class Worker:
             on_completed=observer(dispatcher, meter, log_requests=self.config.log_requests),
         )
         smb = self._smb(served, others, context, meter)
+        scrub = None
+        if context.slot.name == self.maintainer and self.config.scrub_mib_per_second:
+            scrub = maintenance.scrub_of(
+                store, self.config.scrub_mib_per_second, lambda: server.stats.requests_in_flight
+            )
         published = None
         if meter is not None:
             smb_stats = None if smb is None else smb.stats
-            published = PublishedMetrics(context.slot, meter, server.stats, store.counters, smb_stats)
+            figures = None if scrub is None else scrub.figures
+            published = PublishedMetrics(
+                context.slot, meter, server.stats, store.counters, smb_stats, figures
+            )
         background = [asyncio.create_task(context.beat(None if published is None else published.publish))]
         if context.slot.name == self.maintainer:
-            background += [
-                asyncio.create_task(maintenance.repeat(step)) for step in maintenance.steps_of(store)
-            ]
+            steps = maintenance.steps_of(store) + ([] if scrub is None else [scrub.step])
+            background += [asyncio.create_task(maintenance.repeat(step)) for step in steps]
         for name, listener in self.listeners.items():
             if SERVICES[name].load is not None:
                 await server.accept_on(listener, self.tls)
@@ -113,7 +120,8 @@ class Worker:
         await store.close()
 
     def _accounts(self, store: Store) -> dict[str, accounts.Account]:
-        main = accounts.Store(store.engine, store.extents, store.membership)
+        recheck_seconds = self.config.recheck_minutes * 60.0
+        main = accounts.Store(store.engine, store.extents, store.membership, recheck_seconds)
         return {
             account.name: accounts.Account(account.name, account.keys, main)
             for account in self.config.accounts

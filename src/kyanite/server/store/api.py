@@ -10,7 +10,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from kyanite.engine.api import Engine
-from kyanite.extents.api import Extents, Reclaimable
+from kyanite.extents.api import Extents, Inspectable, Reclaimable
 from kyanite.membership.api import Membership
 from kyanite.server.failures import BadUsage
 from kyanite.values import Instant
@@ -40,8 +40,8 @@ def choose_kind(engine: str | None, extents: str | None, *, in_memory: bool) -> 
     return StoreKind.IN_MEMORY if in_memory else StoreKind.EMBEDDED
 
 
-class StoreExtents(Extents, Reclaimable, Protocol):
-    """Extents as a server opens them: for requests and for garbage collection."""
+class StoreExtents(Extents, Inspectable, Reclaimable, Protocol):
+    """Extents as a server opens them: for requests, for checks and for garbage collection."""
 
     def segments(self) -> Iterator[tuple[bytes, int]]:
         """All segments that are there, and the bytes that each occupies, in no order."""
@@ -89,6 +89,10 @@ class StoreFactory(Protocol):
 
     def open(self, clock: Clock) -> Store:
         """The store, on the running loop. Raises a Failure."""
+
+    def problems(self, *, limit: int) -> list[str]:
+        """What the engine finds wrong with its own files, so many findings at most. To be called while the store is
+        not open; takes long for a large one."""
 
     def watch(self) -> StoreWatch | None:
         """None if the store lives and dies with its process."""

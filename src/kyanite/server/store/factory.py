@@ -13,6 +13,7 @@ from pathlib import Path
 from kyanite.engine.api import EngineError
 from kyanite.engine.clock import OwnBase, SteadyClock, ticks_since_boot
 from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.engine.sqlite import integrity
 from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.extents.local.store import LocalExtents
@@ -45,6 +46,9 @@ class EmbeddedFactory:
             return {"batches": engine.commits.batches, "transactions": engine.commits.transactions}
 
         return Store(engine, extents, membership, counters)
+
+    def problems(self, *, limit: int) -> list[str]:
+        return integrity.problems(self.folder / _ENGINE, limit=limit)
 
     def watch(self) -> "EmbeddedWatch":
         folder = self.folder / _ENGINE
@@ -80,6 +84,9 @@ class MemoryFactory:
             membership = LocalMembership(self.folder / _MEMBERSHIP)
             extents = LocalExtents(self.folder / _EXTENTS, membership)
             return Store(self.open_engine(clock), extents, membership, dict)
+
+    def problems(self, *, limit: int) -> list[str]:
+        return []
 
     def watch(self) -> None:
         return None

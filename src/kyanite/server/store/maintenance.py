@@ -6,8 +6,11 @@ One worker does it for all. What it leaves undone when it dies, its successor fi
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 
 from kyanite.engine.api import EngineClosed, EngineError
+from kyanite.model.maintenance.pace import Pace
+from kyanite.model.maintenance.scrub import FoundDamage, Scrub
 from kyanite.model.maintenance.tasks import Step, steps
 from kyanite.server.store.api import Store
 
@@ -17,11 +20,30 @@ BUSY_SECONDS_MIN = 0.02
 """The shortest pause between two steps that found work: by then most readers that had just begun have finished."""
 TROUBLE_SECONDS = 10.0
 
+BUSY_REQUESTS = 8
+"""With so many requests in flight a worker is busy, and the scrub goes more slowly."""
+
 _log = logging.getLogger("kyanite.maintenance")
+_scrub_log = logging.getLogger("kyanite.scrub")
 
 
 def steps_of(store: Store) -> list[Step]:
     return steps(store.engine, store.extents, store.membership)
+
+
+def scrub_of(store: Store, mib_per_second: float, requests_in_flight: Callable[[], int]) -> Scrub:
+    pace = Pace(
+        mib_per_second * 1024 * 1024,
+        clock=time.monotonic,
+        sleep=asyncio.sleep,
+        is_busy=lambda: requests_in_flight() >= BUSY_REQUESTS,
+    )
+    return Scrub(store.engine, store.extents, pace, _report_damage)
+
+
+def _report_damage(found: FoundDamage) -> None:
+    extra = {"damage": found.text, "hurt": found.hurt, "hurt_count": found.hurt_count}
+    _scrub_log.error("damaged", extra=extra)
 
 
 async def repeat(step: Step) -> None:

@@ -1,28 +1,48 @@
 """``kyanite verify``: read everything in a stopped store, and report what is not as it should be.
 
+The engine checks its own files first. Then every row and every extent is read; rows that cannot be read are skipped.
+If anything is damaged, a second reading finds the names of the blobs and files that are hurt.
+
 A store of an older format is upgraded first, as ``kyanite serve`` would do: so there is one set of decoders, and what
 is checked is what would be served. Memory stays bounded whatever the store holds.
 """
 
-from collections.abc import AsyncGenerator
+import json
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import uvloop
 
 from kyanite.engine.api import EngineError, Snapshot
 from kyanite.engine.clock import wall_clock
-from kyanite.extents.api import Damaged, Extent
-from kyanite.model import keys
-from kyanite.model.verification.rows import check_page, describe_difference
+from kyanite.model import keys, store_format
+from kyanite.model.content.references import ExtentRow
+from kyanite.model.verification.damage import Damage
+from kyanite.model.verification.descriptions import descriptions
+from kyanite.model.verification.extent_check import ExtentCheck, Span
+from kyanite.model.verification.pages import Unreadable, pages, range_of
+from kyanite.model.verification.rows import (
+    check_page,
+    describe_difference,
+    describe_unreadable,
+    name_of,
+)
 from kyanite.server.failures import Failure
 from kyanite.server.store.api import Store, StoreKind
 from kyanite.server.store.factory import factory_of
 from kyanite.server.store.format import check_folder, is_store, prepare
 from kyanite.server.store.lock import take_store_lock
 from kyanite.server.store.tally import Tally
+from kyanite.slices import next_slice
+
+_PROBLEMS_MAX = 100
+"""Of what the engine finds wrong with its own files."""
+_NAMED_MAX = 10_000
+"""For so many damaged extents, and as many rows, the names of what they hurt are searched."""
 
 
 @dataclass(slots=True)
@@ -33,79 +53,162 @@ class _Totals:
     extents: int = 0
     bytes: int = 0
     findings: int = 0
+    unreadable: int = 0
+    """Rows, or ranges of rows, that cannot be read."""
+    damaged_bytes: int = 0
 
 
-def verify(location: Path) -> None:
+def verify(location: Path, *, as_json: bool = False) -> None:
     """Print one line for each finding. Raises a Failure if there is any."""
     if not is_store(location):
         raise Failure(f"There is no store in {location}.")
     take_store_lock(location)
     check_folder(location)
-    totals = uvloop.run(_verify(location))
+    verification = _Verification(location, _print_json if as_json else _print_text)
+    uvloop.run(verification.run())
+    totals = verification.totals
+    if as_json:
+        print(json.dumps({"totals": asdict(totals)}))
+    elif not totals.findings:
+        print(f"{_text_of(totals)}, all as they were written.")
+    elif totals.rows:
+        print(f"{_text_of(totals)} were read.{_text_of_damage(totals)}")
     if totals.findings:
         raise Failure(f"Findings in the store {location}: {totals.findings}.")
-    print(
-        f"{totals.rows} rows and {totals.extents} extents with {totals.bytes} bytes, all as they were written."
-    )
 
 
-async def _verify(location: Path) -> _Totals:
-    store = factory_of(StoreKind.EMBEDDED, location).open(wall_clock)
-    totals = _Totals()
-    try:
-        await prepare(store.engine, location, is_testing=None)
-        async with aclosing(_findings(store, totals)) as findings:
+def _text_of(totals: _Totals) -> str:
+    return f"{totals.rows} rows and {totals.extents} extents with {totals.bytes} bytes"
+
+
+def _text_of_damage(totals: _Totals) -> str:
+    if not totals.unreadable and not totals.damaged_bytes:
+        return ""
+    return f" {totals.unreadable} stretches of rows cannot be read, and {totals.damaged_bytes} bytes are damaged."
+
+
+def _print_text(_kind: str, text: str) -> None:
+    print(text)
+
+
+def _print_json(kind: str, text: str) -> None:
+    print(json.dumps({kind: text}, ensure_ascii=False))
+
+
+class _Verification:
+    def __init__(self, location: Path, show: Callable[[str, str], None]) -> None:
+        self._location = location
+        self._show = show
+        self.totals = _Totals()
+        self._extents: dict[bytes, list[Span]] = {}
+        self._rows: dict[bytes, Unreadable] = {}
+
+    async def run(self) -> None:
+        factory = factory_of(StoreKind.EMBEDDED, self._location)
+        for problem in factory.problems(limit=_PROBLEMS_MAX):
+            self._find(f"The engine is damaged: {problem}.")
+        store = factory.open(wall_clock)
+        try:
+            await self._prepare(store)
+            await self._check(store)
+            await self._name_what_is_hurt(store)
+            await self._show_reclaimable(store)
+        except (EngineError, OSError) as error:
+            self._find(f"The store cannot be read: {error}.")
+        finally:
+            await store.close()
+
+    def _find(self, text: str) -> None:
+        self.totals.findings += 1
+        self._show("finding", text)
+
+    async def _prepare(self, store: Store) -> None:
+        """An engine that is damaged is not written to."""
+        try:
+            if self.totals.findings:
+                found = await store.engine.read(store_format.load)
+                if found.format == store_format.FORMAT:
+                    return
+                raise Failure(
+                    f"The store {self._location} is damaged, so it is not upgraded and cannot be verified further."
+                )
+            await prepare(store.engine, self._location, is_testing=None)
+        except (EngineError, msgspec.DecodeError) as error:
+            self._find(f"The format of the store cannot be read: {error}.")
+
+    async def _check(self, store: Store) -> None:
+        tally = Tally()
+        async with aclosing(self._findings(store, tally)) as findings:
             async for finding in findings:
-                totals.findings += 1
-                print(finding)
-        await _print_reclaimable(store)
-    except EngineError as error:
-        totals.findings += 1
-        print(f"The engine cannot be read: {error}.")
-    finally:
-        await store.close()
-    return totals
+                self._find(finding)
+        if self.totals.unreadable:
+            self._show("note", "References are not counted, because rows are missing.")
+        else:
+            for difference in tally.differences():
+                self._find(describe_difference(*difference))
+        tally.close()
+
+    async def _findings(self, store: Store, tally: Tally) -> AsyncGenerator[str, None]:
+        async for page in pages(store.engine, check_page):
+            if isinstance(page, Unreadable):
+                self.totals.unreadable += 1
+                self._add_row(page)
+                yield describe_unreadable(page)
+                continue
+            self.totals.rows += page.rows
+            tally.add(page.stated, page.counted)
+            for key in page.damaged:
+                self._add_row(range_of(key))
+            for finding in page.findings:
+                yield finding
+            for key, row in page.extents:
+                if damage := await self._check_extent(store, key, row):
+                    yield damage
+
+    def _add_row(self, row: Unreadable) -> None:
+        if len(self._rows) < _NAMED_MAX:
+            self._rows.setdefault(row.start, row)
+
+    async def _check_extent(self, store: Store, key: bytes, row: ExtentRow) -> str:
+        check = ExtentCheck(store.extents, key, row)
+        while not check.is_done:
+            self.totals.bytes += await check.read_piece()
+        self.totals.extents += 1
+        if check.damaged:
+            self.totals.damaged_bytes += sum(end - start for start, end in check.damaged)
+            if len(self._extents) < _NAMED_MAX:
+                self._extents[key] = check.damaged
+        return check.problem
+
+    async def _name_what_is_hurt(self, store: Store) -> None:
+        damage = Damage(self._extents, self._rows.values())
+        if not damage:
+            return
+        named = set()
+        async for description in descriptions(store.engine, damage, _next_slice):
+            named.add(description.subject)
+            self._show("hurt", description.text)
+        for key in self._extents.keys() - named:
+            self._show("note", f"{name_of(key)}: no client can read anything that refers to it.")
+        if len(self._extents) == _NAMED_MAX or len(self._rows) == _NAMED_MAX:
+            self._show("note", "There is more damage than names were searched for.")
+
+    async def _show_reclaimable(self, store: Store) -> None:
+        """Segments that no row refers to: left behind by uploads that were never committed, until maintenance runs."""
+        segments = occupied_bytes = 0
+        if self.totals.unreadable:
+            return
+        for segment, size in store.extents.segments():
+            if not await store.engine.read(partial(_has_extents, segment=segment)):
+                segments += 1
+                occupied_bytes += size
+        if segments:
+            text = f"{segments} segments with {occupied_bytes} bytes that no row refers to can be reclaimed."
+            self._show("note", text)
 
 
-async def _findings(store: Store, totals: _Totals) -> AsyncGenerator[str, None]:
-    tally = Tally()
-    key: bytes | None = b""
-    while key is not None:
-        page = await store.engine.read(partial(check_page, start=key))
-        key = page.next_key
-        totals.rows += page.rows
-        tally.add(page.stated, page.counted)
-        for finding in page.findings:
-            yield finding
-        for extent in page.extents:
-            totals.extents += 1
-            totals.bytes += extent.length
-            if damage := await _damage(store, extent):
-                yield damage
-    for difference in tally.differences():
-        yield describe_difference(*difference)
-    tally.close()
-
-
-async def _damage(store: Store, extent: Extent) -> str | None:
-    """Read the extent, which checks its CRC."""
-    try:
-        async for _ in store.extents.stream(extent, 0, extent.length):
-            pass
-    except Damaged as damage:
-        return str(damage)
-    return None
-
-
-async def _print_reclaimable(store: Store) -> None:
-    """Segments that no row refers to: left behind by uploads that were never committed, until maintenance runs."""
-    segments = occupied_bytes = 0
-    for segment, size in store.extents.segments():
-        if not await store.engine.read(partial(_has_extents, segment=segment)):
-            segments += 1
-            occupied_bytes += size
-    if segments:
-        print(f"{segments} segments with {occupied_bytes} bytes that no row refers to can be reclaimed.")
+async def _next_slice(_cost: int) -> None:
+    await next_slice()
 
 
 def _has_extents(snap: Snapshot, segment: bytes) -> bool:

@@ -53,7 +53,7 @@ async def put_blob(context: RequestContext) -> Response:
             may_overwrite=may_overwrite(context.principal),
         )
 
-    received, record = await store(context, length, transaction, md5=md5)
+    received, record = await store(context, length, transaction, md5=md5, wants_md5=True)
     answer = version_headers(record)
     answer += [
         ("Content-MD5", base64_text(received.md5)),

@@ -22,7 +22,7 @@ from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
 from kyanite.slices import encoded
 from kyanite.values import Instant
-from kyanite.wire import http_date, iso_time
+from kyanite.wire import http_date, iso_time, numbers
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_parameter
 from kyanite.wire.xml import escape, name_element, valid_text
@@ -95,9 +95,10 @@ def _start_of(marked: str, parameters: Mapping[str, str]) -> BlobPageStart:
     name, _, text = marked.partition("\0")
     if not text:
         return BlobPageStart(name)
-    if not (text.isascii() and text.isdecimal() and int(text) <= STAGING_AREA):
+    order = numbers.decode(text)
+    if order is None or not 0 <= order <= STAGING_AREA:
         raise bad_parameter("marker", parameters["marker"])
-    return BlobPageStart(name, int(text))
+    return BlobPageStart(name, order)
 
 
 def _name_of(start: BlobPageStart | None) -> str | None:

@@ -9,12 +9,14 @@ from kyanite.services.blob.blob import access_conditions_of, found_key_of, versi
 from kyanite.services.rest.context import RequestContext
 from kyanite.slices import encoded
 from kyanite.values import Instant
-from kyanite.wire import iso_time, ranges, uri, xml
+from kyanite.wire import iso_time, numbers, ranges, uri, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter
 from kyanite.wire.ranges import ByteRange
 
 _RANGES_MAX = 10_000
+_MARKER_MAX = 1 << 62
+"""Beyond the end of every blob."""
 _PREVIOUS_URL = "x-ms-previous-snapshot-url"
 
 
@@ -77,15 +79,17 @@ def _limit_of(parameters: Mapping[str, str]) -> int:
     text = parameters.get("maxresults")
     if not text:
         return _RANGES_MAX
-    if not text.isdecimal() or int(text) == 0:
+    limit = numbers.decode(text)
+    if limit is None or limit <= 0:
         raise bad_parameter("maxresults", text)
-    return min(int(text), _RANGES_MAX)
+    return min(limit, _RANGES_MAX)
 
 
 def _marker_of(parameters: Mapping[str, str]) -> int:
     text = parameters.get("marker")
     if not text:
         return 0
-    if not text.isdecimal():
+    start = numbers.decode(text)
+    if start is None or start < 0:
         raise bad_parameter("marker", text)
-    return int(text)
+    return min(start, _MARKER_MAX)

@@ -32,6 +32,7 @@ from kyanite.services.rest.structured import data_length_of, structured_headers
 from kyanite.services.rest.timeouts import repeated_after_breaks
 from kyanite.services.rest.uploads import check_body_length, hash_headers, store
 from kyanite.values import Instant
+from kyanite.wire import numbers
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header
 
@@ -169,8 +170,8 @@ def property_headers(context: RequestContext, entry: Entry, parent_id: int, now:
 def _length_of(headers: Mapping[str, str]) -> int | None:
     """The length that the request sets. One out of range is another error than one that is not a number."""
     text = headers.get(_LENGTH, "")
-    digits = text.removeprefix("-")
-    if digits.isascii() and digits.isdecimal() and not 0 <= int(text) <= FILE_MAX_BYTES:
+    number = numbers.decode(text)
+    if number is not None and not 0 <= number <= FILE_MAX_BYTES:
         raise Malformed("OutOfRangeInput", HeaderName=_LENGTH, HeaderValue=text)
     return number_of(headers, _LENGTH)
 

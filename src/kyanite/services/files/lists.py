@@ -17,11 +17,12 @@ from kyanite.services.rest.headers import flag_of
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
 from kyanite.slices import encoded
 from kyanite.values import Instant
-from kyanite.wire import http_date, iso_time
+from kyanite.wire import http_date, iso_time, numbers
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_parameter
 from kyanite.wire.xml import escape_attribute, name_element, valid_text
 
+_POSITION_MAX = (1 << 64) - 1
 _SHARE_PARTS = frozenset({"metadata", "snapshots", "deleted"})
 _IDS_SINCE = "2020-10-02"
 _ENTRY_PARTS = frozenset({"timestamps", "etag", "attributes", "permissionkey"})
@@ -46,9 +47,10 @@ async def list_shares(context: RequestContext) -> Response:
 def _start_of(marked: str, parameters: Mapping[str, str]) -> SharePosition:
     """A marker has a name, a zero byte, which no name contains, and a position."""
     name, _, position = marked.partition("\0")
-    if position and not (position.isascii() and position.isdecimal()):
+    number = numbers.decode(position or "0")
+    if number is None or not 0 <= number <= _POSITION_MAX:
         raise bad_parameter("marker", parameters["marker"])
-    return SharePosition(name, int(position or 0))
+    return SharePosition(name, number)
 
 
 def _share_item(now: Instant, with_metadata: bool, item: ShareItem) -> str:

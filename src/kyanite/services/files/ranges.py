@@ -27,7 +27,7 @@ from kyanite.services.rest.structured import data_length_of, is_structured, stru
 from kyanite.services.rest.timeouts import repeated_after_breaks
 from kyanite.services.rest.uploads import ReceivedBody, store
 from kyanite.slices import encoded
-from kyanite.wire import crc64, iso_time, ranges, xml
+from kyanite.wire import crc64, iso_time, numbers, ranges, xml
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import (
     Malformed,
@@ -71,7 +71,7 @@ async def put_range(context: RequestContext) -> Response:
             write = partial(file.write_range, engine, path, request, lease_id)
             return repeated_after_breaks(context, write)
 
-        received, entry = await store(context, length, transaction)
+        received, entry = await store(context, length, transaction, wants_md5=True)
         md5 = ("Content-MD5", base64_text(received.md5))
         hashes = [md5, ("x-ms-content-crc64", crc64.encode(received.crc64)), *structured_headers(context)]
     return Response(201, written_headers(entry) + hashes)
@@ -152,8 +152,9 @@ def _number_of(parameters: Mapping[str, str], name: str, usual: int, *, least: i
     text = parameters.get(name)
     if not text:
         return usual
-    if not (text.isascii() and text.removeprefix("-").isdecimal()):
+    number = numbers.decode(text)
+    if number is None:
         raise bad_parameter(name, text)
-    if int(text) < least:
+    if number < least:
         raise parameter_out_of_range(name, text, least, _TO_THE_END)
-    return int(text)
+    return min(number, _TO_THE_END)

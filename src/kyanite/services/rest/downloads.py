@@ -1,7 +1,8 @@
 """Sending the bytes of a blob or file: the whole or a range, of the version that was there when the request came.
 
 The bytes of a small one are sent with the head. Those of extents follow as they are read, or the kernel sends them from
-the file. The pin keeps them until the client has them all, whatever is written in the meantime.
+the file. The pin keeps them until the client has them all, whatever is written in the meantime. They are checked before
+they are sent: if the first of them are damaged, the response is an error, and later damage cuts it off.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
 
-from kyanite.engine.api import EngineClosed
+from kyanite.engine.api import Damaged, EngineClosed
 from kyanite.extents.api import Pin
 from kyanite.model.accounts import Store
 from kyanite.model.content.content import ExtentPart, PlanPart
@@ -28,13 +29,15 @@ from kyanite.model.content.reading import (
     planned_parts,
     release_pinned,
 )
+from kyanite.services.rest import damage
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, flag_of
 from kyanite.wire import crc64, ranges, structured_message
-from kyanite.wire.http import FileSlice, Piece, Response
+from kyanite.wire.http import FileSlice, Piece, Request, Response, Unfinished
 from kyanite.wire.malformed import bad_header, missing_header
 
 R = TypeVar("R", bound=Readable)
+P = TypeVar("P", bound=Piece)
 
 Headers = list[tuple[str, str]]
 Hashes = list[tuple[str, Callable[[bytes], str]]]
@@ -45,7 +48,7 @@ _MD5 = "x-ms-range-get-content-md5"
 _CRC64 = "x-ms-range-get-content-crc64"
 _HASHED_RANGE_MAX = 4 * 1024 * 1024
 _READ_MAX = 128 * 1024
-"""Parts up to this size are read into memory and checked; the kernel sends longer ones."""
+"""Parts up to this size are read into memory; the kernel sends longer ones."""
 _ZEROS = bytes(64 * 1024)
 
 pin_numbers = count(1)
@@ -90,13 +93,14 @@ async def download(
         opened = await stream.resume(opened, request)
         body = await (stream.gathered() if hashes else stream.read_short())
         response = _answer(opened, request, describe, hashes, body)
+        if body is None:
+            response.body = await begun(context.request, stream.pieces())
+            response.length, response.release = opened.length, stream.release
+            return response
     except BaseException:
         stream.release()
         raise
-    if body is None:
-        response.body, response.length, response.release = stream.pieces(), opened.length, stream.release
-    else:
-        stream.release()
+    stream.release()
     return response
 
 
@@ -110,12 +114,13 @@ async def download_structured(
         if structured_message.segments_of(opened.length) > structured_message.SEGMENTS_MAX:
             raise bad_header("x-ms-structured-body", context.headers["x-ms-structured-body"])
         response = _answer(opened, request, describe, [], None)
+        data = await begun(context.request, stream.data())
     except BaseException:
         stream.release()
         raise
     response.headers.append(("x-ms-structured-body", structured_message.FORM))
     response.headers.append(("x-ms-structured-content-length", str(opened.length)))
-    response.body = structured_message.encode(stream.data(), opened.length)
+    response.body = structured_message.encode(data, opened.length)
     response.length, response.release = structured_message.framed_length(opened.length), stream.release
     return response
 
@@ -128,6 +133,34 @@ async def read_bytes(store: Store, request: Reading[R]) -> bytes:
         return await stream.gathered()
     finally:
         stream.release()
+
+
+async def begun(request: Request, pieces: AsyncGenerator[P, None]) -> AsyncGenerator[P, None]:
+    """The same pieces. The first is there when this returns, so if it is damaged, the response can still say so."""
+    same = _noting_damage(request, pieces)
+    await anext(same, None)
+    return same
+
+
+async def _noting_damage(request: Request, pieces: AsyncGenerator[P, None]) -> AsyncGenerator[P, None]:
+    """The same pieces, and the first one twice: once when it is there, and then for the client.
+
+    Later damage can only cut the response off.
+    """
+    has_begun = False
+    try:
+        async for piece in pieces:
+            if not has_begun:
+                yield piece
+                has_begun = True
+            yield piece
+    except Damaged as damaged:
+        if not has_begun:
+            raise
+        damage.report(request, damaged)
+        raise Unfinished(str(damaged)) from damaged
+    finally:
+        await pieces.aclose()
 
 
 def _answer(
@@ -269,7 +302,7 @@ class Stream(Generic[R]):
         if more or self._pinned_read is not None:
             return None
         if isinstance(part, ExtentPart) and part.length <= _READ_MAX:
-            return await self._store.extents.read(part.extent, part.offset, part.length)
+            return await self._store.reader.read(part.extent, part.offset, part.length)
         return None
 
     async def gathered(self) -> bytes:
@@ -285,16 +318,23 @@ class Stream(Generic[R]):
             async for data in self._bytes_of(part):
                 yield data
 
-    async def pieces(self) -> AsyncIterator[Piece]:
+    async def pieces(self) -> AsyncGenerator[Piece, None]:
         """All bytes. Long parts are spans of files, to be sent by the kernel."""
+        is_first = True
         async for part in self._parts():
             if isinstance(part, ExtentPart) and part.length > _READ_MAX:
-                span = self._store.extents.open_extent(part.extent, part.offset, part.length)
-                self._close_file = span.release
-                yield FileSlice(span.fd, span.offset, span.length)
-                self._close_file = None
-                span.release()
+                extent, offset, length = part
+                while length:
+                    span = await self._store.reader.open_checked(extent, offset, length, is_first=is_first)
+                    is_first = False
+                    offset += span.length
+                    length -= span.length
+                    self._close_file = span.release
+                    yield FileSlice(span.fd, span.offset, span.length)
+                    self._close_file = None
+                    span.release()
             else:
+                is_first = False
                 async for data in self._bytes_of(part):
                     yield data
 
@@ -321,7 +361,7 @@ class Stream(Generic[R]):
         if isinstance(part, bytes):
             yield part
         elif isinstance(part, ExtentPart):
-            async for data in self._store.extents.stream(part.extent, part.offset, part.length):
+            async for data in self._store.reader.stream(part.extent, part.offset, part.length):
                 yield data
         else:
             left = part.length

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from typing import NamedTuple, assert_never
 
-from kyanite.engine.api import EngineBusy, EngineError, EngineFull
+from kyanite.engine.api import Damaged, EngineBusy, EngineError, EngineFull
 from kyanite.rules.refusals import (
     AuthenticationProblem,
     CallerAddress,
@@ -16,6 +16,7 @@ from kyanite.rules.refusals import (
     Refused,
     TotalLength,
 )
+from kyanite.services.rest import damage
 from kyanite.services.rest.context import Resource
 from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.errors import WireError
@@ -28,6 +29,11 @@ from kyanite.wire.malformed import Malformed
 _CHALLENGE = (
     "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize "
     "resource_id=https://storage.azure.com"
+)
+_DAMAGED = WireError(
+    500,
+    "InternalError",
+    "The server cannot return this data because it is damaged on the server's disk.",
 )
 _NONE: Mapping[str, str] = {}
 _log = logging.getLogger(__name__)
@@ -77,6 +83,9 @@ def _formatted(
             return Formatted(codes["ServerBusy"])
         case BodyError():
             return Formatted(codes["ServerBusy" if error.status == 503 else "RequestTimeout"])
+        case Damaged():
+            damage.report(request, error)
+            return Formatted(_DAMAGED)
         case EngineError():
             _log.exception("the engine failed; request %s", request.request_id)
         case _:

@@ -8,7 +8,7 @@ from kyanite.model.records import CopyState
 from kyanite.rules import metadata as metadata_rules
 from kyanite.rules.preconditions import NONE, Conditions
 from kyanite.values import Instant, LeaseId
-from kyanite.wire import crc64, http_date, ranges
+from kyanite.wire import crc64, http_date, numbers, ranges
 from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed, bad_header, missing_header
 from kyanite.wire.ranges import ByteRange
@@ -181,9 +181,10 @@ def number_of(headers: Mapping[str, str], name: str, most: int = 2**63 - 1) -> i
     text = headers.get(name)
     if text is None or not text:
         return None
-    if not (text.isascii() and text.isdecimal()) or int(text) > most:
+    number = numbers.decode(text)
+    if number is None or text[0] == "-" or number > most:
         raise bad_header(name, text)
-    return int(text)
+    return number
 
 
 def required(headers: Mapping[str, str], name: str) -> str:

@@ -41,6 +41,7 @@ class ReceivedBody(msgspec.Struct, frozen=True, gc=False):
     payload: bytes | tuple[Extent, ...]
     length: int
     md5: bytes
+    """Empty unless the client announced it or the caller wants it, because it costs more than everything else."""
     crc64: int
 
 
@@ -122,66 +123,79 @@ def max_length_of(version: str, limits: Sequence[tuple[str, int]]) -> int:
 
 
 def store(
-    context: RequestContext, length: int, transaction: Transaction[T], *, md5: bytes | None = None
+    context: RequestContext,
+    length: int,
+    transaction: Transaction[T],
+    *,
+    md5: bytes | None = None,
+    wants_md5: bool = False,
 ) -> Awaitable[tuple[ReceivedBody, T]]:
     """Store the body of the request, ``length`` bytes of data, and return it with what the transaction returned.
 
     The body must have the hashes that its headers announce. If ``md5`` is given, it takes precedence over Content-MD5.
+    ``wants_md5``: the MD5 is stored or returned even if the client did not announce it.
     """
     request = context.request
     expected = expected_of(request.headers, "content-md5", "x-ms-content-crc64")
     if structured.is_structured(context):
         structured.check_no_hashes(context, expected.md5, expected.crc64)
         body: Body = PiecedBody(structured.data_of(context, length), length)
-        return store_body(context.store, body, length, Expected(md5, None), transaction)
+        return store_body(context.store, body, length, Expected(md5, None), transaction, wants_md5)
     if md5 is not None:
         expected = expected._replace(md5=md5)
-    return store_body(context.store, request.body, length, expected, transaction)
+    return store_body(context.store, request.body, length, expected, transaction, wants_md5)
 
 
 async def store_body(
-    store: Store, body: Body, length: int, expected: Expected, transaction: Transaction[T]
+    store: Store,
+    body: Body,
+    length: int,
+    expected: Expected,
+    transaction: Transaction[T],
+    wants_md5: bool = False,
 ) -> tuple[ReceivedBody, T]:
     """The same with a body from anywhere."""
+    wants_md5 = wants_md5 or expected.md5 is not None
     if length <= INLINE_MAX:
         data = await _whole(body, length)
-        received = ReceivedBody(
-            data, length, hashlib.md5(data, usedforsecurity=False).digest(), crc64.compute(data)
-        )
+        md5 = hashlib.md5(data, usedforsecurity=False).digest() if wants_md5 else b""
+        received = ReceivedBody(data, length, md5, crc64.compute(data))
         _check(received.md5, received.crc64, expected)
         return received, await transaction(received)
     if length <= PACK_MAX and _memory.used_bytes + length <= _MEMORY_MAX_BYTES:
-        received = await _receive_in_memory(store.extents, body, length, expected)
+        received = await _receive_in_memory(store.extents, body, length, expected, wants_md5)
     else:
-        received = await _receive_streaming(store.extents, body, length, expected)
+        received = await _receive_streaming(store.extents, body, length, expected, wants_md5)
     return received, await _commit(store.extents, received, transaction)
 
 
-async def check_pieces(pieces: AsyncIterator[bytes], expected: Expected) -> bytes:
-    """Check bytes that are not to be stored against the hashes; returns their MD5."""
+async def check_pieces(pieces: AsyncIterator[bytes], expected: Expected) -> None:
+    """Check bytes that are not to be stored against the hashes."""
     digest, checksum = hashlib.md5(usedforsecurity=False), crc64.EMPTY
     async for piece in pieces:
-        await asyncio.to_thread(digest.update, piece)
+        if expected.md5 is not None:
+            await asyncio.to_thread(digest.update, piece)
         checksum = crc64.combine(checksum, crc64.compute(piece), len(piece))
     _check(digest.digest(), checksum, expected)
-    return digest.digest()
 
 
 async def store_data(store: Store, data: bytes, transaction: Transaction[T]) -> tuple[ReceivedBody, T]:
     """The same with bytes that are in memory and checked already."""
-    digest, checksum = await _md5(data), crc64.compute(data)
+    checksum = crc64.compute(data)
     if len(data) <= INLINE_MAX:
-        received = ReceivedBody(data, len(data), digest, checksum)
+        received = ReceivedBody(data, len(data), b"", checksum)
         return received, await transaction(received)
-    received = ReceivedBody((await store.extents.put(data),), len(data), digest, checksum)
+    received = ReceivedBody((await store.extents.put(data),), len(data), b"", checksum)
     return received, await _commit(store.extents, received, transaction)
 
 
-async def _receive_in_memory(extents: Extents, body: Body, length: int, expected: Expected) -> ReceivedBody:
+async def _receive_in_memory(
+    extents: Extents, body: Body, length: int, expected: Expected, wants_md5: bool
+) -> ReceivedBody:
     _memory.used_bytes += length
     try:
         data = await _whole(body, length)
-        digest = await _md5(data)
+        digest = await _md5(data) if wants_md5 else b""
         checksum = crc64.compute(data)
         _check(digest, checksum, expected)
         extent = await extents.put(data)
@@ -190,9 +204,11 @@ async def _receive_in_memory(extents: Extents, body: Body, length: int, expected
     return ReceivedBody((extent,), length, digest, checksum)
 
 
-async def _receive_streaming(extents: Extents, body: Body, length: int, expected: Expected) -> ReceivedBody:
-    digest = hashlib.md5(usedforsecurity=False)
-    upload = extents.upload(size_hint=length, observers=(digest.update,))
+async def _receive_streaming(
+    extents: Extents, body: Body, length: int, expected: Expected, wants_md5: bool
+) -> ReceivedBody:
+    hashing = hashlib.md5(usedforsecurity=False)
+    upload = extents.upload(size_hint=length, observers=(hashing.update,) if wants_md5 else ())
     try:
         received = 0
         while piece := await body.read():
@@ -207,12 +223,13 @@ async def _receive_streaming(extents: Extents, body: Body, length: int, expected
     checksum = crc64.EMPTY
     for extent in written:
         checksum = crc64.combine(checksum, extent.crc64, extent.length)
+    md5 = hashing.digest() if wants_md5 else b""
     try:
-        _check(digest.digest(), checksum, expected)
+        _check(md5, checksum, expected)
     except Malformed:
         await extents.discard(written)
         raise
-    return ReceivedBody(written, length, digest.digest(), checksum)
+    return ReceivedBody(written, length, md5, checksum)
 
 
 async def _commit(extents: Extents, received: ReceivedBody, transaction: Transaction[T]) -> T:

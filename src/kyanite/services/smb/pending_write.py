@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kyanite.extents.api import Extent
 from kyanite.model.files.opens.data import HandleWrite, Payload
+from kyanite.rules.refusals import Refused
 
 _log = logging.getLogger(__name__)
 
@@ -102,5 +103,13 @@ class PendingWrites:
         write = self._pending.pop(done)
         error = done.exception()
         if error is not None and write.answered.exception() is None:
-            _log.error("a WRITE that was answered could not be committed", exc_info=error)
+            _log_late(error)
             self.late_error = self.late_error or error
+
+
+def _log_late(error: BaseException) -> None:
+    """A refusal is no fault of the server: the handle was closed by force, or its share deleted."""
+    if isinstance(error, Refused):
+        _log.warning("a WRITE that was answered was refused", extra={"why": error.reason.name})
+    else:
+        _log.error("a WRITE that was answered could not be committed", exc_info=error)

@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 
 from kyanite.engine.api import Snapshot
-from kyanite.extents.api import Extents
+from kyanite.model.content.checked_reads import CheckedReader
 from kyanite.model.content.content import PlanPart, Zeros
 from kyanite.model.files.opens import data
 from kyanite.model.files.opens.data import PlannedRead
@@ -20,8 +20,6 @@ from kyanite.wire.smb2.status import Status
 OFFSET_MAX = (1 << 63) - 1
 _PIECE_BYTES = 2 * 1024 * 1024
 """Other requests are served between two pieces of a long read."""
-_CHECKED_MAX = 128 * 1024
-"""Extents up to this size are checked when they are read whole, as those that REST reads."""
 
 
 async def read(request: Request) -> Answer:
@@ -59,7 +57,7 @@ async def _read(opened: Open, offset: int, length: int) -> Data:
                 if len(planned.parts) == 1 and isinstance(part := planned.parts[0], bytes):
                     return part
                 buffer = memoryview(new_buffer(length))
-            filled += await _fill(store.extents, planned.parts, buffer[filled:])
+            filled += await _fill(store.reader, planned.parts, buffer[filled:])
         finally:
             pin.release()
         if (
@@ -74,7 +72,7 @@ def _plan(snap: Snapshot, opened: Open, offset: int, length: int) -> PlannedRead
     return data.read(snap, opened.tree.load(snap), opened.file_id, opened.handle_id, offset, length)
 
 
-async def _fill(extents: Extents, parts: list[PlanPart], buffer: memoryview) -> int:
+async def _fill(reader: CheckedReader, parts: list[PlanPart], buffer: memoryview) -> int:
     """Put the parts into the buffer, one after the other; how many bytes these are."""
     filled = since_pause = 0
     for part in parts:
@@ -86,10 +84,8 @@ async def _fill(extents: Extents, parts: list[PlanPart], buffer: memoryview) -> 
             piece = buffer[filled : filled + min(_PIECE_BYTES, part.length - at)]
             if isinstance(part, Zeros):
                 piece[:] = bytes(len(piece))
-            elif part.length <= _CHECKED_MAX:
-                piece[:] = await extents.read(part.extent, part.offset, part.length)
             else:
-                await extents.read_into(part.extent, part.offset + at, piece)
+                await reader.read_into(part.extent, part.offset + at, piece)
             filled += len(piece)
             since_pause += len(piece)
             if since_pause >= _PIECE_BYTES:

@@ -1,5 +1,6 @@
 """A client that knows the protocol and breaks it now and then."""
 
+import asyncio
 import random
 import struct
 from collections import Counter
@@ -29,6 +30,8 @@ _PIPE_COMMANDS = (Command.WRITE, Command.READ, Command.IOCTL, Command.CREATE)
 _PIPE_WEIGHTS = [30 if command in _PIPE_COMMANDS else 1 for command in REQUESTS]
 _OPENS_MAX = 50
 _ENCRYPT_DATA = 4
+_TURNS_MAX = 200
+"""How many turns of the loop the answer to a logon may take; when it was changed, there may be none."""
 _LOST_REQUESTS = 5
 """Of a client that is not logged on, or not connected to a share."""
 SMB1_NEGOTIATE = b"\xffSMB\x72" + bytes(27) + b"\0" + struct.pack("<H", 11) + b"\2SMB 2.???\0"
@@ -65,11 +68,13 @@ class FuzzClient:
         self._session_id = 0
         self._signing: SigningKey | None = None
         self._encryption: EncryptionKey | None = None
-        self._decryption: EncryptionKey | None = None
+        self._decryption: dict[int, EncryptionKey] = {}
+        """By the ids of sessions: an earlier one may still be answered."""
         self._signs = False
         self._encrypts = False
         self._nonce = 0
         self._hash = crypto.NO_HASH
+        self._negotiation_hash = crypto.NO_HASH
         self._dialect = 0
         self._cipher = 0
         self._algorithm = 0
@@ -85,9 +90,10 @@ class FuzzClient:
     def send(self, message: Sequence[Data]) -> None:
         data = b"".join(message)
         if data[:4] == transform.MAGIC:
-            if self._decryption is None:
+            head = transform.decode(data)
+            if head.session_id not in self._decryption:
                 raise Unexpected("encrypted without a key")
-            data = self._decryption.decrypt(transform.decode(data), memoryview(data))
+            data = self._decryption[head.session_id].decrypt(head, memoryview(data))
         if data[:4] == b"\xffSMB":
             return
         while data:
@@ -145,17 +151,30 @@ class FuzzClient:
         if found is None or found[0].status != Status.SUCCESS:
             return
         self._read_negotiation(found[1])
+        self._negotiation_hash = self._hash
         self._signs = chance.random() < 0.5
-        await self._send_setup(Command.SESSION_SETUP, session_setup(logon.NEGOTIATE, signs=self._signs))
+        await self._log_on()
+
+    async def _log_on(self, previous: int = 0) -> None:
+        """Set up a session, which ends the previous one if its id is given, and connect to shares."""
+        self._hash = self._negotiation_hash
+        first = session_setup(logon.NEGOTIATE, signs=self._signs, previous=previous)
+        await self._send_setup(Command.SESSION_SETUP, first)
         found = self._last(Command.SESSION_SETUP)
         if found is None or found[0].status != Status.MORE_PROCESSING_REQUIRED:
             return
-        await self._authenticate(found[0].session_id, found[1])
-        for path in (SHARE, SHARE, "IPC$")[: chance.randint(1, 3)]:
+        await self._authenticate(found[0].session_id, found[1], previous)
+        found = self._last(Command.SESSION_SETUP)
+        if (
+            found is None or found[0].status != Status.SUCCESS
+        ):  # The end of the previous session may take long.
+            return
+        for path in (SHARE, SHARE, "IPC$")[: self._chance.randint(1, 3)]:
             await self._send([(Command.TREE_CONNECT, tree_connect(f"\\\\host\\{path}"), 0)])
             found = self._last(Command.TREE_CONNECT)
             if found is not None and found[0].status == Status.SUCCESS:
-                self._known[found[0].tree_id] = Known(is_pipe=path == "IPC$", validation=self._validation)
+                validation = b"" if self._dialect == 0x0311 else self._validation
+                self._known[found[0].tree_id] = Known(is_pipe=path == "IPC$", validation=validation)
 
     def _read_negotiation(self, body: bytes) -> None:
         self._dialect = struct.unpack_from("<H", body, 4)[0]
@@ -173,10 +192,11 @@ class FuzzClient:
                 self._algorithm = struct.unpack_from("<H", body, at + 10)[0]
             at += 8 + length
 
-    async def _authenticate(self, session_id: int, body: bytes) -> None:
+    async def _authenticate(self, session_id: int, body: bytes, previous: int) -> None:
         self._session_id = session_id
-        token, session_key = logon.authenticate(body[8:], self._user, self._keys[0])
-        await self._send_setup(Command.SESSION_SETUP, session_setup(token, signs=self._signs), session_key)
+        token, session_key = logon.authenticate(body[8:], self._user, self._chance.choice(self._keys))
+        last = session_setup(token, signs=self._signs, previous=previous)
+        await self._send_setup(Command.SESSION_SETUP, last, session_key)
         found = self._last(Command.SESSION_SETUP)
         if found is not None and found[0].status == Status.SUCCESS and found[1][2] & _ENCRYPT_DATA:
             self._encrypts = True
@@ -186,7 +206,7 @@ class FuzzClient:
         self._signing = SigningKey(self._algorithm, keys.signing)
         if self._cipher and keys.client_to_server:
             self._encryption = EncryptionKey(self._cipher, keys.client_to_server)
-            self._decryption = EncryptionKey(self._cipher, keys.server_to_client)
+            self._decryption[self._session_id] = EncryptionKey(self._cipher, keys.server_to_client)
             self._encrypts = self._chance.random() < 0.3
 
     def _last(self, command: int) -> tuple[Header, bytes] | None:
@@ -204,6 +224,7 @@ class FuzzClient:
             self._use_keys(session_key)
         self._responses = []
         await self._pass_on(message)
+        await self._until_answered()
         for header, answer in self._responses:
             if session_key is None:
                 sent = struct.pack(
@@ -247,22 +268,37 @@ class FuzzClient:
         await self._send(parts)
 
     async def _log_on_again(self) -> None:
-        """The same session proves who it is, or a second one begins that ends the first."""
+        """The same session proves who it is, or a second one begins, which may end the first."""
         chance = self._chance
-        first = session_setup(
-            logon.NEGOTIATE, signs=self._signs, previous=chance.choice((0, self._session_id))
-        )
+        if chance.random() < 0.3:
+            previous = chance.choice((0, self._session_id))
+            self._session_id = 0
+            self._known = {}
+            await self._log_on(previous)
+            self._has_logged_off = not self._known
+            return
+        first = session_setup(logon.NEGOTIATE, signs=self._signs)
         if chance.random() < 0.2:
             first = first[:2] + b"\1" + first[3:]  # Binding.
-        if chance.random() < 0.3:
-            self._session_id = 0
-        await self._send([(Command.SESSION_SETUP, first, 0)])
+        await self._send_again(first)
         found = self._last(Command.SESSION_SETUP)
         if found is None or found[0].status != Status.MORE_PROCESSING_REQUIRED:
             return
-        self._session_id = found[0].session_id
         token, _ = logon.authenticate(found[1][8:], self._user, chance.choice(self._keys))
-        await self._send([(Command.SESSION_SETUP, session_setup(token, signs=self._signs), 0)])
+        await self._send_again(session_setup(token, signs=self._signs))
+        found = self._last(Command.SESSION_SETUP)
+        self._has_logged_off = found is None or found[0].status != Status.SUCCESS
+
+    async def _send_again(self, body: bytes) -> None:
+        self._responses = []
+        await self._send([(Command.SESSION_SETUP, body, 0)])
+        await self._until_answered()
+
+    async def _until_answered(self) -> None:
+        for _ in range(_TURNS_MAX):
+            if self.is_closed or self._last(Command.SESSION_SETUP) or self._last(Command.NEGOTIATE):
+                return
+            await asyncio.sleep(0)
 
     # Messages
 

@@ -32,7 +32,7 @@ class Known:
     resume_keys: list[bytes] = field(default_factory=list)
     is_pipe: bool = False
     validation: bytes = b""
-    """What FSCTL_VALIDATE_NEGOTIATE_INFO repeats of the negotiation."""
+    """What FSCTL_VALIDATE_NEGOTIATE_INFO repeats of the negotiation; empty in 3.1.1, where no client sends it."""
 
 
 Chance = random.Random
@@ -242,7 +242,7 @@ def ioctl(chance: Chance, known: Known) -> bytes:
     )
     if known.is_pipe and chance.random() < 0.7:
         code, data = 0x0011C017, rpc(chance, known)
-    if code == 0x00140204 and chance.random() < 0.9:  # It closes the connection when it is wrong.
+    if code == 0x00140204 and not data:  # In 3.1.1 it closes the connection.
         code = 0x00140078
     file_id = (_ALL_ONES, _ALL_ONES) if code in (0x00060194, 0x001401FC, 0x00140204) else first
     fixed = struct.pack(

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from kyanite.engine.api import EngineBusy, EngineError, EngineFull
+from kyanite.engine.api import Damaged, EngineBusy, EngineError, EngineFull
+from kyanite.model import damage
 from kyanite.model.files.opens import owners
 from kyanite.rules.refusals import Refused
 from kyanite.services.smb.connections.credits import CreditWindow
@@ -160,7 +161,7 @@ class Chain:
                 return await self._handler(request)(request)
         except Exception as again:
             failure = again
-        return _failed(failure, request.header.command)
+        return _failed(failure, request)
 
     async def _deliver_breaks(self) -> None:
         """Clients learn of a break before anyone can know what has caused it."""
@@ -271,7 +272,7 @@ def _completed(request: PartRequest, status: Status, seconds: float) -> Complete
     )
 
 
-def _failed(failure: Exception, command: int) -> tuple[bytes, Status]:
+def _failed(failure: Exception, request: PartRequest) -> tuple[bytes, Status]:
     """The body and the status of a response to a request that failed."""
     if isinstance(failure, Failed):
         return failure.body, failure.status
@@ -283,5 +284,10 @@ def _failed(failure: Exception, command: int) -> tuple[bytes, Status]:
         return error.EMPTY, Status.DISK_FULL
     if isinstance(failure, EngineBusy):
         return error.EMPTY, Status.INSUFFICIENT_RESOURCES
+    command = request.header.command
+    if isinstance(failure, Damaged):
+        account = "" if request.found_session is None else request.found_session.account.name
+        damage.reports.add(failure, command=command, account=account, peer=request.client.state.address)
+        return error.EMPTY, Status.DATA_ERROR
     _log.error("a request failed", exc_info=failure, extra={"command": command})
     return error.EMPTY, Status.UNSUCCESSFUL if isinstance(failure, EngineError) else Status.INTERNAL_ERROR

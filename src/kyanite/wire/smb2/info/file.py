@@ -1,12 +1,11 @@
 """Information about files, as QUERY_INFO answers it (MS-FSCC §2.4)."""
 
 import struct
-from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
-from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2.filetime import FileTimes
+from kyanite.wire.smb2.info.layouts import Layout, Layouts
 
 
 class FileClass(IntEnum):
@@ -168,43 +167,25 @@ def _id(info: FileInformation) -> bytes:
     return _ID.pack(info.volume_id, info.file_id)
 
 
-class _Layout(NamedTuple):
-    fixed_bytes: int
-    """What the client's buffer must hold at least."""
-    encode: Callable[[FileInformation], bytes]
-
-
-_LAYOUTS: dict[int, _Layout] = {
-    FileClass.BASIC: _Layout(40, _basic),
-    FileClass.STANDARD: _Layout(24, _standard),
-    FileClass.INTERNAL: _Layout(8, _internal),
-    FileClass.EA: _Layout(4, _ea),
-    FileClass.ACCESS: _Layout(4, _access),
-    FileClass.POSITION: _Layout(8, _position),
-    FileClass.MODE: _Layout(4, _mode),
-    FileClass.ALIGNMENT: _Layout(4, _alignment),
-    FileClass.ALL: _Layout(104, _all),
-    FileClass.ALTERNATE_NAME: _Layout(8, _alternate_name),
-    FileClass.STREAM: _Layout(32, _streams),
-    FileClass.COMPRESSION: _Layout(16, _compression),
-    FileClass.NETWORK_OPEN: _Layout(56, _network_open),
-    FileClass.ATTRIBUTE_TAG: _Layout(8, _attribute_tag),
-    FileClass.NORMALIZED_NAME: _Layout(8, _normalized_name),
-    FileClass.ID: _Layout(24, _id),
-}
-
-
-def fixed_bytes_of(information_class: int) -> int:
-    """The least size of the client's buffer. A class that cannot be queried is INVALID_INFO_CLASS."""
-    return _layout_of(information_class).fixed_bytes
-
-
-def encode(information_class: int, info: FileInformation) -> bytes:
-    return _layout_of(information_class).encode(info)
-
-
-def _layout_of(information_class: int) -> _Layout:
-    try:
-        return _LAYOUTS[information_class]
-    except KeyError:
-        raise Malformed("INVALID_INFO_CLASS") from None
+_LAYOUTS: Layouts[FileInformation] = Layouts(
+    {
+        FileClass.BASIC: Layout(40, _basic),
+        FileClass.STANDARD: Layout(24, _standard),
+        FileClass.INTERNAL: Layout(8, _internal),
+        FileClass.EA: Layout(4, _ea),
+        FileClass.ACCESS: Layout(4, _access),
+        FileClass.POSITION: Layout(8, _position),
+        FileClass.MODE: Layout(4, _mode),
+        FileClass.ALIGNMENT: Layout(4, _alignment),
+        FileClass.ALL: Layout(104, _all),
+        FileClass.ALTERNATE_NAME: Layout(8, _alternate_name),
+        FileClass.STREAM: Layout(32, _streams),
+        FileClass.COMPRESSION: Layout(16, _compression),
+        FileClass.NETWORK_OPEN: Layout(56, _network_open),
+        FileClass.ATTRIBUTE_TAG: Layout(8, _attribute_tag),
+        FileClass.NORMALIZED_NAME: Layout(8, _normalized_name),
+        FileClass.ID: Layout(24, _id),
+    }
+)
+fixed_bytes_of = _LAYOUTS.fixed_bytes_of
+encode = _LAYOUTS.encode

@@ -1,11 +1,10 @@
 """Information about the file system that a share is (MS-FSCC §2.5)."""
 
 import struct
-from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
-from kyanite.wire.malformed import Malformed
+from kyanite.wire.smb2.info.layouts import Layout, Layouts
 
 SECTOR_BYTES = 512
 SECTORS_PER_UNIT = 8
@@ -85,32 +84,15 @@ def _sector_size(_: FileSystemInformation) -> bytes:
     )
 
 
-class _Layout(NamedTuple):
-    fixed_bytes: int
-    encode: Callable[[FileSystemInformation], bytes]
-
-
-_LAYOUTS: dict[int, _Layout] = {
-    FileSystemClass.VOLUME: _Layout(24, _volume),
-    FileSystemClass.SIZE: _Layout(24, _size),
-    FileSystemClass.DEVICE: _Layout(8, _device),
-    FileSystemClass.ATTRIBUTE: _Layout(16, _attribute),
-    FileSystemClass.FULL_SIZE: _Layout(32, _full_size),
-    FileSystemClass.SECTOR_SIZE: _Layout(28, _sector_size),
-}
-
-
-def fixed_bytes_of(information_class: int) -> int:
-    """The least size of the client's buffer. A class that is not answered is INVALID_INFO_CLASS."""
-    return _layout_of(information_class).fixed_bytes
-
-
-def encode(information_class: int, info: FileSystemInformation) -> bytes:
-    return _layout_of(information_class).encode(info)
-
-
-def _layout_of(information_class: int) -> _Layout:
-    try:
-        return _LAYOUTS[information_class]
-    except KeyError:
-        raise Malformed("INVALID_INFO_CLASS") from None
+_LAYOUTS: Layouts[FileSystemInformation] = Layouts(
+    {
+        FileSystemClass.VOLUME: Layout(24, _volume),
+        FileSystemClass.SIZE: Layout(24, _size),
+        FileSystemClass.DEVICE: Layout(8, _device),
+        FileSystemClass.ATTRIBUTE: Layout(16, _attribute),
+        FileSystemClass.FULL_SIZE: Layout(32, _full_size),
+        FileSystemClass.SECTOR_SIZE: Layout(28, _sector_size),
+    }
+)
+fixed_bytes_of = _LAYOUTS.fixed_bytes_of
+encode = _LAYOUTS.encode

@@ -1,0 +1,23 @@
+"""Letting SQLite check its own file: the pages of the database and the order of its rows, not what the rows contain."""
+
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+
+from kyanite.engine.sqlite.database import DATABASE_FILE, connect
+
+
+def problems(folder: Path, *, limit: int) -> list[str]:
+    """What SQLite finds wrong, so many findings at most. To be called while no engine has the store open."""
+    if not (folder / DATABASE_FILE).exists():
+        return [f"the file {DATABASE_FILE} is missing"]
+    try:
+        with closing(connect(folder, read_only=True)) as connection:
+            # A file that is damaged is left as it is.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            rows = connection.execute(f"PRAGMA integrity_check({limit})").fetchall()
+    except apsw.Error as error:
+        return [str(error)]
+    found = [" ".join(str(text).split()) for (text,) in rows]
+    return [] if found == ["ok"] else found[:limit]

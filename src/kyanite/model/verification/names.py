@@ -1,0 +1,201 @@
+"""What clients call a row: blobs, snapshots, staged blocks, messages, entities, files, and what they are in.
+
+Keys have ids of containers, queues, tables, shares and directories. Their names are in rows of their own, so these are
+read once for as many keys as are named together. What no client can reach any more has no name: rows of a deleted
+container, for instance, which wait to be purged.
+"""
+
+import base64
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from kyanite.edm import text_of_ordinal
+from kyanite.engine.api import Engine
+from kyanite.model import keys
+from kyanite.model.blobs.container import decode_container
+from kyanite.model.blobs.rows import NAME_AT, decode_staging
+from kyanite.model.files import deleted_shares
+from kyanite.model.files.share import decode_share
+from kyanite.model.queues.message import decode_message
+from kyanite.model.queues.queue import decode_queue
+from kyanite.model.tables.table import decode_table
+from kyanite.model.verification.hurt import ROW_COST_BYTES, Spend
+from kyanite.model.verification.pages import Row, Unreadable, pages, read_if_possible, take
+from kyanite.model.verification.paths import FileName, file_names
+from kyanite.values import Instant, iso_text
+
+_INSTANT_BYTES = 8
+
+
+async def names_of(engine: Engine, rows: Collection[bytes], spend: Spend) -> dict[bytes, list[str]]:
+    """The names of these rows, by their keys. Only a file with several names has more than one."""
+    namer = _Namer(engine, spend)
+    await namer.find_parents(rows)
+    return {key: await namer.names(key) for key in rows}
+
+
+class _Kind(NamedTuple):
+    """Rows that contain others, by their ids."""
+
+    word: str
+    id_of: Callable[[bytes], int]
+    """Decodes a row."""
+    deleted: Callable[[int], bytes]
+    """The mark of a deleted one."""
+
+
+_PARENTS: Mapping[bytes, _Kind] = {
+    b"c": _Kind("container", lambda value: decode_container(value).id, keys.deleted_container),
+    b"q": _Kind("queue", lambda value: decode_queue(value).message_set_id, keys.discarded_messages),
+    b"t": _Kind("table", lambda value: decode_table(value).id, keys.deleted_table),
+    b"F": _Kind("share", lambda value: decode_share(value).id, keys.deleted_share),
+    b"R": _Kind("deleted share", lambda value: deleted_shares.decode(value).record.id, keys.deleted_share),
+    b"i": _Kind("staging area", lambda value: decode_staging(value).id, keys.abandoned_staging),
+}
+
+_PARENT_OF = {
+    b"n": b"c",
+    b"v": b"c",
+    b"i": b"c",
+    b"j": b"i",
+    b"m": b"q",
+    b"w": b"t",
+    b"N": b"F",
+    b"V": b"F",
+    b"S": b"F",
+    b"P": b"F",
+}
+"""By the letter of a row, that of the row which the id in its key is of."""
+
+
+class _Namer:
+    def __init__(self, engine: Engine, spend: Spend) -> None:
+        self._engine = engine
+        self._spend = spend
+        self._parents: dict[tuple[bytes, int], bytes] = {}
+        """The keys of parents, by their letters and ids."""
+        self._files: dict[bytes, list[FileName]] = {}
+
+    async def find_parents(self, rows: Collection[bytes]) -> None:
+        """Find the rows that the ids in these keys are of."""
+        wanted: defaultdict[bytes, set[int]] = defaultdict(set)
+        for key in rows:
+            if (letter := _PARENT_OF.get(key[:1])) is not None:
+                wanted[letter].add(keys.id_of(key))
+        await self._find(b"i", wanted.pop(b"i", set()))
+        wanted[b"c"].update(map(keys.id_of, self._parents.values()))
+        for letter, ids in list(wanted.items()):
+            await self._find(letter, ids)
+        await self._find(b"R", {each for each in wanted[b"F"] if (b"F", each) not in self._parents})
+        files = [key for key in rows if key[:1] in (b"N", b"V")]
+        self._files = await file_names(self._engine, files, self._spend)
+
+    async def _find(self, letter: bytes, ids: set[int]) -> None:
+        if not ids:
+            return
+        async for page in pages(self._engine, take, letter, keys.after(letter)):
+            if isinstance(page, Unreadable):
+                continue
+            for row in page.rows:
+                parent_id = _id_of(letter, row)
+                if parent_id in ids:
+                    self._parents[letter, parent_id] = row.key
+            await self._spend(len(page.rows) * ROW_COST_BYTES)
+
+    async def names(self, key: bytes) -> list[str]:
+        letter = key[:1]
+        if letter in (b"c", b"q", b"t", b"F"):
+            return [f"{_PARENTS[letter].word} {_account_and_name(key)}"]
+        if letter == b"s":
+            return [f"service properties {_account_and_name(key)}"]
+        if letter not in _PARENT_OF:
+            return []
+        parent = await self._parent(_PARENT_OF[letter], keys.id_of(key))
+        if parent is None:
+            return []
+        return await self._within(parent, key)
+
+    async def _parent(self, letter: bytes, parent_id: int) -> str | None:
+        """The account and name of a parent; None if it was deleted."""
+        if letter == b"i":
+            area = self._parents.get((letter, parent_id))
+            return None if area is None else await self._blob_of(area)
+        if (key := self._parents.get((letter, parent_id))) is not None:
+            return _account_and_name(key)
+        if letter == b"F" and (key := self._parents.get((b"R", parent_id))) is not None:
+            return _account_and_name(key[: -_INSTANT_BYTES - 1]) + " (deleted)"
+        kind = _PARENTS[letter]
+        is_deleted = await self._read(kind.deleted(parent_id)) is not None
+        return None if is_deleted else f"({kind.word} {parent_id}, whose name cannot be read)"
+
+    async def _blob_of(self, area: bytes) -> str | None:
+        container = await self._parent(b"c", keys.id_of(area))
+        return None if container is None else f"{container}/{_text(area[NAME_AT:])}"
+
+    async def _within(self, parent: str, key: bytes) -> list[str]:
+        """The names of a row, given that of what it is in."""
+        letter, rest = key[:1], key[NAME_AT:]
+        if letter in (b"N", b"V"):
+            return [f"{each.kind} {parent}/{each.path}" for each in self._files[key]]
+        if letter == b"n":
+            return [f"blob {parent}/{_text(rest)}"]
+        if letter == b"v":
+            return await self._snapshot(parent, key)
+        if letter == b"i":
+            return [f"staged blocks of blob {parent}/{_text(rest)}"]
+        if letter == b"j":
+            return [f"staged block {base64.b64encode(rest).decode()} of blob {parent}"]
+        if letter == b"m":
+            return [f"message {parent}/{await self._message_id(key)}"]
+        if letter == b"w":
+            partition_key, _, row_key = rest.partition(b"\0")
+            return [f"entity {parent}({_ordinal(partition_key)!r}, {_ordinal(row_key)!r})"]
+        if letter == b"S":
+            return [f"share {parent}, snapshot {_instant(rest)}"]
+        return [f"security descriptor {rest.hex()} of share {parent}"]
+
+    async def _snapshot(self, container: str, key: bytes) -> list[str]:
+        blob, instant = key[: -_INSTANT_BYTES - 1], key[-_INSTANT_BYTES:]
+        mark = await self._read(keys.DELETED_SNAPSHOTS + blob[1:])
+        if mark is not None and instant <= mark:
+            return []
+        return [f"blob {container}/{_text(blob[NAME_AT:])}, snapshot {_instant(instant)}"]
+
+    async def _message_id(self, key: bytes) -> str:
+        value = await self._read(key)
+        try:
+            return decode_message(value or b"").id
+        except msgspec.DecodeError:
+            return f"(put at {_instant(key[-_INSTANT_BYTES:])})"
+
+    async def _read(self, key: bytes) -> bytes | None:
+        return await read_if_possible(self._engine, lambda snap: snap.get(key))
+
+
+def _id_of(letter: bytes, row: Row) -> int:
+    try:
+        return _PARENTS[letter].id_of(row.value)
+    except msgspec.DecodeError:
+        return -1
+
+
+def _account_and_name(key: bytes) -> str:
+    return _text(key[1:].replace(b"\0", b"/", 1))
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")
+
+
+def _ordinal(name: bytes) -> str:
+    try:
+        return text_of_ordinal(name)
+    except UnicodeError:
+        return _text(name)
+
+
+def _instant(key_part: bytes) -> str:
+    return iso_text(Instant(int.from_bytes(key_part, "big")))

@@ -1,0 +1,58 @@
+"""Runs many requests: ``python -m tests.services.fuzzing --requests 1000000 --service blob``.
+
+A failure is printed as soon as it is found. ``--shrink`` finds out which of the requests before it are needed.
+"""
+
+import argparse
+import asyncio
+import time
+
+import uvloop
+
+from tests.services.fuzzing.report import Failure, Report
+from tests.services.fuzzing.run import SERVICES, Sent, run
+from tests.services.fuzzing.shrinking import shrink
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--service", action="append", choices=list(SERVICES))
+    parser.add_argument("--world", type=int, default=0, help="the first world to run")
+    parser.add_argument("--failures", type=int, default=1, help="stop after so many")
+    parser.add_argument("--shrink", action="store_true")
+    options = parser.parse_args()
+    began = time.monotonic()
+    found: list[tuple[Failure, list[Sent]]] = []
+
+    def on_failure(failure: Failure, sent: list[Sent]) -> None:
+        print(failure.recipe(), flush=True)
+        found.append((failure, sent))
+
+    report = uvloop.run(
+        run(
+            options.seed,
+            options.requests,
+            options.service or tuple(SERVICES),
+            first_world=options.world,
+            failures_max=options.failures,
+            on_failure=on_failure,
+        )
+    )
+    _print(report, time.monotonic() - began)
+    if options.shrink:
+        for failure, sent in found:
+            print(f"the requests that are needed for: {failure.problem.splitlines()[0]}")
+            for each in asyncio.run(shrink(sent, failure.problem)):
+                print(f"  {each.octets[:2000]!r}")
+
+
+def _print(report: Report, seconds: float) -> None:
+    for line in report.lines():
+        print(line)
+    print(f"{report.requests} requests in {seconds:.0f} s, {len(report.failures)} failures")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What the official clients can do, each operation once, to record the requests that they send."""
