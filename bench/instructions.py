@@ -26,7 +26,7 @@ from bench.costs import Clock
 from bench.lane import Request, expecting
 from bench.queue_rows import cycles
 from bench.site import Site, storage_site
-from bench.table_rows import PARTITION, Tables, batch, entity, groups, inserts, points
+from bench.table_rows import PARTITION, batch, entity, groups, inserts, points
 from bench.works import Content, gets, lists, put_blob, puts
 
 _PORTS = {"blob": 10000, "queue": 10001, "table": 10002, "file": 10003}

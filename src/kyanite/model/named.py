@@ -3,14 +3,13 @@
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-import msgspec
-
 from kyanite.engine.api import Engine, Snapshot
+from kyanite.model.records import Value
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
 
 
-class NamedKey(msgspec.Struct, frozen=True, gc=False):
+class NamedKey(Value, frozen=True):
     account: str
     name: str
 
@@ -19,7 +18,7 @@ K = TypeVar("K", bound=NamedKey)
 R = TypeVar("R")
 
 
-class AtInstant(msgspec.Struct, Generic[R], frozen=True, gc=False):
+class AtInstant(Value, Generic[R], frozen=True):
     """A record and the instant at which it was read: lease states depend on the time."""
 
     record: R

@@ -17,7 +17,7 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.engine.clock import wall_clock
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import keys
-from kyanite.model.blobs.rows import BLOCK_BLOB, BlobRecord, decode_blob
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, decode_blob
 from kyanite.model.content.content import Content
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layers import Head, decode_head

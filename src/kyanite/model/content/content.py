@@ -19,6 +19,7 @@ from kyanite.model import keys
 from kyanite.model.content import interval_rows, layers, references
 from kyanite.model.content.intervals import ENDLESS, Interval, clip, cut, lay_out
 from kyanite.model.content.layer_view import LayerView
+from kyanite.model.content.records import NO_CONTENT, Content
 from kyanite.model.content.references import Source
 
 __all__ = [
@@ -56,21 +57,6 @@ _PLAN_PARTS = 300
 _PLAN_INLINE_BYTES = 1024 * 1024
 _PLAN_INTERVALS = 1_000
 """A plan ends after this many intervals, holes included."""
-
-
-class Content(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Where the bytes of one blob or file are. Stored: fields are only ever added at the end.
-
-    At most one field is set. If none is, all bytes are zeros.
-    """
-
-    body: int = 0
-    """The number of an inline body that nothing else refers to, and that begins at offset 0."""
-    intervals: tuple[Interval, ...] = ()
-    layer: int = 0
-
-
-NO_CONTENT = Content()
 
 
 class Zeros(NamedTuple):

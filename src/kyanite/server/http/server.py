@@ -9,9 +9,8 @@ import asyncio
 import logging
 import socket
 from ssl import SSLContext
-from typing import cast
 
-from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError
+from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError, new_connection
 from kyanite.server.http.limits import Limits, Stats
 from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError, Handler, Request, Response
@@ -61,7 +60,7 @@ class HttpServer:
         name = listener.getsockname()
         local_port = name[1] if isinstance(name, tuple) else 0
         server = await self._loop.create_server(
-            lambda: cast(asyncio.Protocol, HttpConnection(self, self._loop, local_port)),
+            lambda: new_connection(self, self._loop, local_port),
             sock=listener,
             ssl=ssl,
             ssl_handshake_timeout=None if ssl is None else self.limits.head_seconds,
