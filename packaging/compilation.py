@@ -1,4 +1,4 @@
-"""Compiles the modules of ``compiled.toml`` with mypyc: ``python packaging/compile.py SOURCE TARGET``.
+"""Compiles the modules of ``compiled.toml`` with mypyc: ``python packaging/compilation.py SOURCE TARGET``.
 
 SOURCE is a folder with the package ``kyanite``. TARGET gets the extension modules, each at the place of its module, and
 one more beside the package, which has the code of all. The work is done in a temporary copy, so SOURCE never has
