@@ -86,14 +86,16 @@ class Crew:
     A fork, because works are closures over whatever a row has prepared.
     """
 
-    def __init__(self, site: Site, lane_work: LaneWork, numbers: Sequence[int]) -> None:
+    def __init__(
+        self, site: Site, lane_work: LaneWork, numbers: Sequence[int], lane: type[Lane] = Lane
+    ) -> None:
         order_read, order_write = os.pipe()
         news_read, news_write = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
             os.close(order_write)
             os.close(news_read)
-            _serve(site, lane_work, numbers, order_read, news_write)
+            _serve(site, lane_work, numbers, order_read, news_write, lane)
         os.close(order_read)
         os.close(news_write)
         self._orders = os.fdopen(order_write, "wb", 0)
@@ -119,13 +121,15 @@ class Crew:
         os.waitpid(self._pid, 0)
 
 
-def _serve(site: Site, lane_work: LaneWork, numbers: Sequence[int], orders: int, news: int) -> None:
+def _serve(
+    site: Site, lane_work: LaneWork, numbers: Sequence[int], orders: int, news: int, lane: type[Lane]
+) -> None:
     """The program of a forked process: connect, report that, wait for the order, drive, report, and end."""
     result: object = None
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        lanes = [Lane(site.host, site.port, lane_work(number)) for number in numbers]
+        lanes = [lane(site.host, site.port, lane_work(number)) for number in numbers]
         gc.collect()
         gc.freeze()
         gc.disable()

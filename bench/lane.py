@@ -133,7 +133,7 @@ class Lane:
         self.latencies.append(self.answered_at - self.began_at)
         answer, self.start, self._chunks = self.start, b"", None
         self.answered += 1
-        if not answer.startswith(self.due.expected):
+        if not self.is_expected(answer):
             self.errors.append(_described(answer))
             return False
         try:
@@ -141,6 +141,9 @@ class Lane:
         except StopIteration:
             return False
         return True
+
+    def is_expected(self, answer: bytes) -> bool:
+        return answer.startswith(self.due.expected)
 
     def _drop(self) -> int:
         dropped = self.socket.recv_into(_DISCARD, min(self.missing, len(_DISCARD)), socket.MSG_TRUNC)

@@ -1,108 +1,89 @@
 """``python -m bench.polite``: what a polite client waits while others ask for as much as they can.
 
-One client reads a small blob, one request at a time. Beside it run so many others: polite ones first, which gives the
-figure to compare with, then hostile ones of each kind. The table has the p50 and p99 of the one client's waits, and its
-p99 as a multiple of the p99 beside as many polite clients.
+One client reads a small blob, one request at a time; beside loads over SMB another one reads 4 KiB of a file. Beside it
+run so many others: polite ones first, which gives the figure to compare with, then hostile ones of each kind. The table
+has the p50 and p99 of the one client's waits, and its p99 as a multiple of the p99 beside as many polite clients.
 """
 
 import argparse
 import sys
 import tempfile
-from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.client import Crew, Tally, drive, load
-from bench.lane import Lane, Request, Work, expecting
+from bench.hostile import rest, smb
+from bench.hostile.crowd import Crowd
+from bench.hostile.load import CONTAINER, SHARE, Load, Sites, Sizes, get, put
+from bench.hostile.smb_lane import SmbLane
+from bench.lane import Lane, Request, Work
 from bench.peers import Kyanite
-from bench.site import Site
+from bench.single_request import send_request
 
-CONTAINER = "polite"
-LISTED_BLOBS, COMMITTED_BLOCKS, STAGED_BLOCKS = 5_000, 49_900, 100_000
-_BODY = bytes(1024)
-_BLOB = "x-ms-blob-type: BlockBlob\r\n"
+LOADS = (*rest.LOADS, *smb.LOADS)
+_MIB = 1024 * 1024
 
 
-class Load(NamedTuple):
-    name: str
-    lanes: int
-    work: Callable[[Site, int], Work]
-
-
-def put(site: Site, path: str, query: str = "", headers: str = "", body: bytes = b"") -> Request:
-    head = site.head("PUT", path, query, f"{headers}Content-Length: {len(body)}\r\n")
-    return Request(head + body, expecting(201))
-
-
-def get(site: Site, path: str, query: str = "", status: int = 200) -> Request:
-    return Request(site.head("GET", path, query), expecting(status))
-
-
-def polite(site: Site, number: int) -> Work:
+def polite(sites: Sites, sizes: Sizes, number: int) -> Work:
     while True:
-        yield get(site, f"/{CONTAINER}/small")
+        yield get(sites["blob"], f"/{CONTAINER}/small")
 
 
-def listing(site: Site, number: int) -> Work:
-    while True:
-        yield get(site, f"/{CONTAINER}", "restype=container&comp=list&prefix=listed")
+POLITE = {
+    "HTTP": Load("polite clients", 1, polite),
+    "SMB": Load("polite clients", 1, smb.polite, service="smb", lane=SmbLane),
+}
 
 
-def unknown_ids(site: Site, number: int) -> Work:
-    request = put(
-        site, f"/{CONTAINER}/unknown-{number}", "comp=blocklist", body=block_list(50_000, b"unknown")
-    )
-    while True:
-        yield request._replace(expected=expecting(400))
+def protocols_of(kind: Load) -> tuple[str, ...]:
+    """Of the polite clients beside a load."""
+    return ("HTTP", "SMB") if kind.service == "smb" else ("HTTP",)
 
 
-def put_long_list(site: Site, number: int) -> Work:
-    """Commits the same blocks again and again: they are committed already."""
-    request = put(site, f"/{CONTAINER}/long-{number}", "comp=blocklist", body=block_list(COMMITTED_BLOCKS))
-    while True:
-        yield request
+# What must be there
 
 
-def get_long_list(site: Site, number: int) -> Work:
-    while True:
-        yield get(site, f"/{CONTAINER}/staged", "comp=blocklist&blocklisttype=all")
+def prepare(sites: Sites, sizes: Sizes) -> None:
+    """What every load uses."""
+    none = "Content-Length: 0\r\n"
+    blob, file, queue, table = (sites[name] for name in ("blob", "file", "queue", "table"))
+    send_request(blob, blob.head("PUT", f"/{CONTAINER}", "restype=container", none), 201)
+    send_request(file, file.head("PUT", f"/{SHARE}", "restype=share", none), 201)
+    send_request(file, file.head("PUT", f"/{SHARE}/many", "restype=directory", none), 201)
+    send_request(queue, queue.head("PUT", "/polite", "", none), 201)
+    named = b'{"TableName":"polite"}'
+    headers = f"Content-Type: application/json\r\nContent-Length: {len(named)}\r\n"
+    send_request(table, table.head("POST", "/Tables", "", headers) + named, 201)
+    send_all(sites, list(_things(sites, sizes)))
+    for first in range(0, 4 * _MIB, _MIB):
+        write = f"x-ms-write: update\r\nx-ms-range: bytes={first}-{first + _MIB - 1}\r\n"
+        data = put(file, f"/{SHARE}/large", "comp=range", write, bytes(_MIB))
+        send_request(file, data.data, 201)
 
 
-LOADS = (
-    Load("list 5,000 blobs", 4, listing),
-    Load("list 5,000 blobs", 24, listing),
-    Load("Put Block List, 50,000 unknown ids", 4, unknown_ids),
-    Load("Put Block List, 49,900 blocks", 4, put_long_list),
-    Load("Get Block List, 100,000 staged", 4, get_long_list),
-)
+def _things(sites: Sites, sizes: Sizes) -> Iterator[tuple[str, Request]]:
+    pages = f"x-ms-blob-type: PageBlob\r\nx-ms-blob-content-length: {sizes.ranges * 1024}\r\n"
+    yield "blob", put(sites["blob"], f"/{CONTAINER}/small", headers=rest.BLOB, body=bytes(1024))
+    yield "blob", put(sites["blob"], f"/{CONTAINER}/pages", headers=pages)
+    for name, length in (("small", 4096), ("shared", 10), ("locked", 10), ("large", 4 * _MIB)):
+        headers = f"x-ms-type: file\r\nx-ms-content-length: {length}\r\n"
+        yield "file", put(sites["file"], f"/{SHARE}/{name}", headers=headers)
 
 
-def block_id(number: int, word: bytes = b"block") -> bytes:
-    return b64encode(word + b"-%08d" % number)
+def fill(sites: Sites, sizes: Sizes, loads: Sequence[Load]) -> None:
+    for each in dict.fromkeys(kind.fill for kind in loads if kind.fill is not None):
+        send_all(sites, list(each(sites, sizes)))
 
 
-def block_list(length: int, word: bytes = b"block") -> bytes:
-    items = b"".join(b"<Latest>%b</Latest>" % block_id(number, word) for number in range(length))
-    return b'<?xml version="1.0" encoding="utf-8"?><BlockList>%b</BlockList>' % items
-
-
-def fill(site: Site) -> None:
-    def requests() -> Iterator[Request]:
-        yield put(site, f"/{CONTAINER}/small", headers=_BLOB, body=_BODY)
-        for number in range(LISTED_BLOBS):
-            yield put(site, f"/{CONTAINER}/listed-{number:08d}", headers=_BLOB)
-        for number in range(STAGED_BLOCKS):
-            staged = block_id(number).decode().replace("=", "%3D")
-            yield put(site, f"/{CONTAINER}/staged", f"comp=block&blockid={staged}", body=b"1")
-            if number < COMMITTED_BLOCKS:
-                for name in ("long-0", "long-1", "long-2", "long-3"):
-                    yield put(site, f"/{CONTAINER}/{name}", f"comp=block&blockid={staged}", body=b"1")
-
-    every = list(requests())
-    tally = load(site, lambda number: iterated(every[number::64]), lanes=64, seconds=None)
-    if tally.errors:
-        sys.exit(f"The store could not be filled: {tally.errors[0]}")
+def send_all(sites: Sites, requests: Sequence[tuple[str, Request]]) -> None:
+    for service in dict.fromkeys(service for service, _ in requests):
+        every = [request for of, request in requests if of == service]
+        lanes = min(64, len(every))
+        tally = load(sites[service], lambda number: iterated(every[number::lanes]), lanes=lanes, seconds=None)  # noqa: B023
+        if tally.errors:
+            sys.exit(f"The store could not be filled: {tally.errors[0]}")
 
 
 def iterated(requests: list[Request]) -> Work:
@@ -110,38 +91,114 @@ def iterated(requests: list[Request]) -> Work:
         yield request
 
 
-def measured(site: Site, kind: Load, seconds: float) -> tuple[Tally, Tally]:
-    """What the one client got, and what the others got."""
-    others = Crew(site, lambda number: kind.work(site, number), range(kind.lanes))
+# Measuring
+
+
+class Beside(NamedTuple):
+    """What one polite client got beside a load, and what the others got."""
+
+    own: Tally
+    others: Tally
+
+
+@contextmanager
+def under(sites: Sites, sizes: Sizes, kind: Load, seconds: float) -> Iterator[Sequence[Crew]]:
+    """While the load is there; its lanes, if it has any."""
+    if kind.crowd is not None:
+        gather = kind.crowd
+        crowd = Crowd(lambda: gather(sites, sizes))
+        try:
+            yield ()
+        finally:
+            crowd.end()
+        return
+    work = kind.work
+    assert work is not None
+    crew = Crew(sites[kind.service], lambda number: work(sites, sizes, number), range(kind.lanes), kind.lane)
     try:
-        others.wait_until_connected()
-        others.go(seconds + 1, 1)
-        own = drive([Lane(site.host, site.port, polite(site, 0))], seconds, 1)
-        return own, others.result()
+        crew.wait_until_connected()
+        crew.go(seconds, 1)
+        yield (crew,)
     finally:
-        others.end()
+        crew.end()
 
 
-def report(site: Site, loads: Sequence[Load], seconds: float) -> None:
-    print(f"{'beside':<45} {'lanes':>5} {'p50 ms':>8} {'p99 ms':>8} {'times':>6}   the others /s")
-    usual: dict[int, float] = {}
+def measured(sites: Sites, sizes: Sizes, kind: Load, protocol: str, seconds: float) -> Beside:
+    with under(sites, sizes, kind, seconds + 1) as crews:
+        own = polite_client(sites, sizes, protocol, seconds)
+        return Beside(own, crews[0].result() if crews else Tally())
+
+
+def polite_client(sites: Sites, sizes: Sizes, protocol: str, seconds: float) -> Tally:
+    one = POLITE[protocol]
+    assert one.work is not None
+    site = sites[one.service]
+    lane: Lane = one.lane(site.host, site.port, one.work(sites, sizes, 0))
+    return drive([lane], seconds, 1)
+
+
+class Figure(NamedTuple):
+    """A line of the table."""
+
+    name: str
+    lanes: int
+    protocol: str
+    p50_ms: float
+    p99_ms: float
+    times: float | None
+    """The p99 as a multiple of that beside as many polite clients."""
+    others_rate: float
+    errors: Sequence[str]
+
+
+def figures(sites: Sites, sizes: Sizes, loads: Sequence[Load], seconds: float) -> Iterator[Figure]:
+    usual: dict[tuple[str, int], float] = {}
     for kind in loads:
-        if kind.lanes not in usual:
-            usual[kind.lanes] = line(site, Load("polite clients", kind.lanes, polite), seconds, None)
-        line(site, kind, seconds, usual[kind.lanes])
+        for protocol in protocols_of(kind):
+            base = (protocol, kind.lanes)
+            if base not in usual:
+                politely = POLITE[protocol]._replace(lanes=kind.lanes)
+                first = figure(sites, sizes, politely, protocol, seconds, None)
+                usual[base] = first.p99_ms
+                yield first
+            yield figure(sites, sizes, kind, protocol, seconds, usual[base])
 
 
-def line(site: Site, kind: Load, seconds: float, usual: float | None) -> float:
-    own, others = measured(site, kind, seconds)
+def figure(
+    sites: Sites, sizes: Sizes, kind: Load, protocol: str, seconds: float, usual: float | None
+) -> Figure:
+    own, others = measured(sites, sizes, kind, protocol, seconds)
     p99 = own.percentile_ms(0.99)
-    times = "" if usual is None else f"{p99 / usual:.1f}"
-    errors = f"   errors: {others.errors[0][:60]}" if others.errors else ""
-    print(
-        f"{kind.name:<45} {kind.lanes:>5} {own.percentile_ms(0.5):>8.2f} {p99:>8.2f} {times:>6}"
-        f"   {others.rate:.1f}{errors}",
-        flush=True,
+    times = None if usual is None else p99 / usual
+    errors = [*own.errors, *others.errors]
+    return Figure(kind.name, kind.lanes, protocol, own.percentile_ms(0.5), p99, times, others.rate, errors)
+
+
+HEADINGS = (
+    f"{'beside':<40} {'lanes':>5} {'client':>6} {'p50 ms':>8} {'p99 ms':>8} {'times':>6}   the others /s"
+)
+
+
+def line(found: Figure) -> str:
+    times = "" if found.times is None else f"{found.times:.1f}"
+    errors = f"   errors: {found.errors[0][:60]}" if found.errors else ""
+    return (
+        f"{found.name:<40} {found.lanes:>5} {found.protocol:>6} {found.p50_ms:>8.2f} {found.p99_ms:>8.2f}"
+        f" {times:>6}   {found.others_rate:.1f}{errors}"
     )
-    return p99
+
+
+@contextmanager
+def prepared(folder: Path, sizes: Sizes, loads: Sequence[Load]) -> Iterator[Kyanite]:
+    """A server with everything that the loads need."""
+    server = Kyanite(folder / "store")
+    try:
+        server.start()
+        prepare(server.sites, sizes)
+        fill(server.sites, sizes, loads)
+        yield server
+    finally:
+        server.stop()
 
 
 def main() -> None:
@@ -149,15 +206,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--only", default="", help="loads whose name contains this")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="kyanite-polite-") as folder:
-        server = Kyanite(Path(folder) / "store")
-        try:
-            server.start()
-            server.create_container(CONTAINER)
-            fill(server.site)
-            report(server.site, [kind for kind in LOADS if options.only in kind.name], options.seconds)
-        finally:
-            server.stop()
+    loads = [kind for kind in LOADS if options.only in kind.name]
+    sizes = Sizes()
+    with (
+        tempfile.TemporaryDirectory(prefix="kyanite-polite-") as folder,
+        prepared(Path(folder), sizes, loads) as server,
+    ):
+        print(HEADINGS)
+        for found in figures(server.sites, sizes, loads, options.seconds):
+            print(line(found), flush=True)
 
 
 if __name__ == "__main__":

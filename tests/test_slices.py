@@ -6,7 +6,16 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from kyanite.slices import ITEMS_PER_SLICE, Sliced, encoded, in_slices, in_thread, mapped, next_slice
+from kyanite.slices import (
+    ITEMS_PER_SLICE,
+    Sliced,
+    encoded,
+    first_slice,
+    in_slices,
+    in_thread,
+    mapped,
+    next_slice,
+)
 
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
 
@@ -105,3 +114,32 @@ async def test_what_cannot_be_cut_runs_in_a_thread() -> None:
     assert await in_thread(str, 5) == "5"
     with pytest.raises(ValueError, match="invalid literal"):
         await in_thread(int, "x")
+
+
+@pytest.mark.parametrize("loop_of", LOOPS)
+def test_only_one_first_slice_begins_in_an_iteration(
+    loop_of: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    order: list[str] = []
+
+    async def work(name: str) -> None:
+        await first_slice()
+        order.append(name)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        works = asyncio.gather(*map(work, "abcd"))
+
+        def tick() -> None:
+            order.append("|")
+            if not works.done():
+                loop.call_soon(tick)
+
+        loop.call_soon(tick)
+        await works
+
+    with asyncio.Runner(loop_factory=loop_of) as runner:
+        runner.run(main())
+    text = "".join(order)
+    assert text.replace("|", "") == "abcd"
+    assert all(len(part) <= 1 for part in text.split("|"))

@@ -29,11 +29,24 @@ _FREED_PER_SLICE = 2_500
 class _Waiting:
     """The work of one loop that waits for its next slice."""
 
-    __slots__ = ("_futures", "_is_scheduled")
+    __slots__ = ("_futures", "_has_begun", "_is_scheduled")
 
     def __init__(self) -> None:
         self._futures: deque[asyncio.Future[None]] = deque()
         self._is_scheduled = False
+        self._has_begun = False
+        """Whether a slice was begun in this iteration without waiting."""
+
+    def take(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Begin a slice now, unless another one has or waits."""
+        if self._has_begun or self._futures:
+            return False
+        self._has_begun = True
+        loop.call_soon(self._end_iteration)
+        return True
+
+    def _end_iteration(self) -> None:
+        self._has_begun = False
 
     def add(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[None]":
         future = loop.create_future()
@@ -63,10 +76,23 @@ _waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waiting] = WeakKeyDictio
 def next_slice() -> "asyncio.Future[None]":
     """Await this before every slice but the first."""
     loop = asyncio.get_running_loop()
+    return _of(loop).add(loop)
+
+
+async def first_slice() -> None:
+    """Await this before a slice that clients can request very often. It waits only if another slice has begun in the
+    same iteration of the loop."""
+    loop = asyncio.get_running_loop()
+    waiting = _of(loop)
+    if not waiting.take(loop):
+        await waiting.add(loop)
+
+
+def _of(loop: asyncio.AbstractEventLoop) -> _Waiting:
     waiting = _waiting.get(loop)
     if waiting is None:
         waiting = _waiting[loop] = _Waiting()
-    return waiting.add(loop)
+    return waiting
 
 
 async def in_slices(work: Sliced[T]) -> T:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from itertools import product
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -314,3 +314,28 @@ def test_unlocking(
 ) -> None:
     unlocked = unlock([Lock(*each, MINE) for each in own], [Range(*each) for each in ranges])
     assert unlocked == (tuple(Lock(*each, MINE) for each in left), count)
+
+
+_LOCKS = st.lists(st.builds(Lock, st.integers(0, 12), st.integers(0, 4), st.booleans(), st.just(MINE)))
+
+
+def _taken_one_by_one(present: list[Lock], new: list[Lock]) -> bool:
+    granted = list(present)
+    for lock in new:
+        if lock_conflict(granted, lock) is not None:
+            return False
+        granted.append(lock)
+    return True
+
+
+@given(_LOCKS, _LOCKS, st.lists(st.sampled_from([MINE, OTHER])))
+def test_many_locks_at_once_are_taken_as_one_by_one(
+    present: list[Lock], new: list[Lock], owners: list[int]
+) -> None:
+    present = [lock._replace(handle=owner) for lock, owner in zip(present, owners, strict=False)]
+    try:
+        lock_all(present, new)
+        is_taken = True
+    except Refused:
+        is_taken = False
+    assert is_taken == _taken_one_by_one(present, new)

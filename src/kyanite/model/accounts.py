@@ -1,6 +1,6 @@
 """Storage accounts: their names, their keys, and the store that each lives in."""
 
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass
 
 from kyanite.engine.api import Engine
 from kyanite.extents.api import Extents
@@ -8,7 +8,6 @@ from kyanite.membership.api import Membership
 from kyanite.model.content.checked_reads import RECHECK_SECONDS, CheckedReader
 
 
-@dataclass(frozen=True, slots=True)
 class Store:
     """Where the data of an account is: rows in an engine, bulk bytes in extents. No transaction spans two stores.
 
@@ -16,14 +15,19 @@ class Store:
     read through ``reader``, which checks them.
     """
 
-    engine: Engine
-    extents: Extents
-    membership: Membership
-    recheck_seconds: InitVar[float] = RECHECK_SECONDS
-    reader: CheckedReader = field(init=False)
+    __slots__ = ("engine", "extents", "membership", "reader")
 
-    def __post_init__(self, recheck_seconds: float) -> None:
-        object.__setattr__(self, "reader", CheckedReader(self.engine, self.extents, recheck_seconds))
+    def __init__(
+        self,
+        engine: Engine,
+        extents: Extents,
+        membership: Membership,
+        recheck_seconds: float = RECHECK_SECONDS,
+    ) -> None:
+        self.engine = engine
+        self.extents = extents
+        self.membership = membership
+        self.reader = CheckedReader(engine, extents, recheck_seconds)
 
 
 @dataclass(frozen=True, slots=True)

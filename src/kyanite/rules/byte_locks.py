@@ -4,8 +4,11 @@ A lock belongs to the handle that took it. A range without bytes lies between tw
 have bytes on both sides of it, and with no other range without bytes (MS-FSA 2.1.4.10).
 """
 
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Sequence
 from enum import IntFlag
+from itertools import accumulate
 from typing import NamedTuple
 
 from kyanite.rules.refusals import Reason, Refused
@@ -114,14 +117,51 @@ def lock_conflict(locks: Iterable[Lock], new: Lock) -> Lock | None:
 
 
 def lock_all(locks: Iterable[Lock], new: Sequence[Lock]) -> None:
-    """Check that all the new locks of a request can be taken, one after the other; otherwise it takes none."""
-    granted = list(locks)
-    for lock in new:
+    """Check that all the new locks of a request, which are of one handle, can be taken, one after the other;
+    otherwise it takes none."""
+    present = list(locks) if len(new) <= 1 else _Sorted(locks, new[0].handle)
+    for count, lock in enumerate(new):
         if lock.length and lock.start + lock.length > RANGE_END_MAX:
             raise Refused(Reason.INVALID_LOCK_RANGE)
-        if lock_conflict(granted, lock) is not None:
+        before = (
+            new[:count] if lock.is_exclusive else ()
+        )  # A handle's own locks forbid it exclusive ones only.
+        if lock_conflict(before, lock) is not None or _conflicts(present, lock):
             raise Refused(Reason.LOCK_NOT_GRANTED)
-        granted.append(lock)
+
+
+def _conflicts(present: "list[Lock] | _Sorted", new: Lock) -> bool:
+    if isinstance(present, list):
+        return lock_conflict(present, new) is not None
+    return present.conflicts(new)
+
+
+class _Ends:
+    """Ranges by their starts, and the greatest end up to each of them: whether one overlaps takes one search."""
+
+    def __init__(self, locks: Iterable[Lock]) -> None:
+        ordered = sorted(locks)
+        self._starts = [lock.start for lock in ordered]
+        self._ends = list(accumulate((lock.start + lock.length for lock in ordered), max))
+
+    def overlap(self, start: int, end: int) -> bool:
+        before = bisect_left(self._starts, end)
+        return before > 0 and self._ends[before - 1] > start
+
+
+class _Sorted:
+    """The locks of a file, for a request with many new ones of one handle."""
+
+    def __init__(self, locks: Iterable[Lock], handle: int) -> None:
+        every = list(locks)
+        self._all = _Ends(every)
+        self._exclusive_of_others = _Ends(
+            lock for lock in every if lock.is_exclusive and lock.handle != handle
+        )
+
+    def conflicts(self, new: Lock) -> bool:
+        forbidding = self._all if new.is_exclusive else self._exclusive_of_others
+        return forbidding.overlap(new.start, new.start + new.length)
 
 
 def unlock(own: Sequence[Lock], ranges: Sequence[Range]) -> Unlocked:
@@ -129,10 +169,14 @@ def unlock(own: Sequence[Lock], ranges: Sequence[Range]) -> Unlocked:
 
     The first range that is not locked ends it; what was unlocked before stays unlocked.
     """
-    left = list(own)
-    for count, wanted in enumerate(ranges):
-        equal = [lock for lock in left if lock[:2] == wanted]
+    positions: dict[tuple[int, int], deque[int]] = {}
+    for position, lock in sorted(enumerate(own), key=lambda each: not each[1].is_exclusive):
+        positions.setdefault(lock[:2], deque()).append(position)
+    gone: set[int] = set()
+    for wanted in ranges:
+        equal = positions.get(wanted)
         if not equal:
-            return Unlocked(tuple(left), count)
-        left.remove(next((lock for lock in equal if lock.is_exclusive), equal[0]))
-    return Unlocked(tuple(left), len(ranges))
+            break
+        gone.add(equal.popleft())
+    left = tuple(lock for position, lock in enumerate(own) if position not in gone)
+    return Unlocked(left, len(gone))

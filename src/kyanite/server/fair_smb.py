@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 from kyanite.server.fair_accept import FairAccept
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.server.processes.process_table import Slot
 from kyanite.server.smb.limits import Limits
 from kyanite.server.smb.server import SmbServer
@@ -12,8 +13,10 @@ from kyanite.wire.smb2.transport import Connect
 
 
 class FairSmbServer(SmbServer):
-    def __init__(self, connect: Connect, *, limits: Limits, own: Slot, others: Sequence[Slot]) -> None:
-        super().__init__(connect, limits=limits, on_count=self._publish_count)
+    def __init__(
+        self, connect: Connect, *, limits: Limits, budget: MemoryBudget, own: Slot, others: Sequence[Slot]
+    ) -> None:
+        super().__init__(connect, limits=limits, budget=budget, on_count=self._publish_count)
         self._own = own
         self._others = others
         self._accepting: list[FairAccept] = []

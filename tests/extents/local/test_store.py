@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from kyanite.engine.api import Damaged, EngineBusy, EngineError, EngineFull
-from kyanite.extents.api import EXTENT_MAX, Extent, Extents, Stretch, WrittenExtent
+from kyanite.extents.api import BLOCK_BYTES, EXTENT_MAX, Extent, Extents, Stretch, WrittenExtent
 from kyanite.extents.crc64 import checksums_of, crc64
+from kyanite.extents.local import store
 from kyanite.extents.local import upload as upload_module
 from kyanite.extents.local.file_system import Buffer, FileSystem
 from kyanite.extents.local.store import LocalExtents
@@ -130,6 +131,53 @@ def test_a_long_body_is_cut_into_extents(tmp_path: Path) -> None:
         streamed = [part async for part in extents.stream(second, 0, second.length)]
         assert b"".join(streamed) == whole[EXTENT_MAX:]
         extents.commit([first, second])
+
+    run(tmp_path, body)
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_checksums_are_computed_from_the_stored_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cached: bool
+) -> None:
+    if not is_cached:
+        monkeypatch.setattr(store, "_NOWAIT", 0)
+    data = noise(9 * BLOCK_BYTES + 17)
+    all_of_them = checksums_of(data)[1]
+
+    async def body(extents: LocalExtents) -> None:
+        await extents.put(noise(5000))  # So that the extent does not begin with the file.
+        stored = await extents.put(data)
+        for first, count in [(0, 1), (3, 2), (0, 4), (1, 8), (9, 1), (0, 10)]:
+            assert (
+                await extents.checksums(stored, first, count) == all_of_them[8 * first : 8 * (first + count)]
+            )
+        for first, count in [(-1, 2), (9, 2), (10, 1)]:
+            with pytest.raises(ValueError, match="Beyond"):
+                await extents.checksums(stored, first, count)
+        (path,) = segment_files(tmp_path)
+        os.truncate(path, stored.start + 7 * BLOCK_BYTES + 5)
+        assert await extents.checksums(stored, 0, 7) == all_of_them[: 8 * 7]
+        for first, count in [(7, 1), (6, 4), (0, 10)]:
+            with pytest.raises(Damaged, match="block 7 of extent"):
+                await extents.checksums(stored, first, count)
+
+    run(tmp_path, body)
+
+
+def test_bytes_that_the_disk_cannot_read_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_arguments: object) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def body(extents: LocalExtents) -> None:
+        stored = await extents.put(noise(MIB))
+        monkeypatch.setattr(os, "preadv", fail)
+        for reading in (
+            extents.checksums(stored, 0, 1),
+            extents.read(stored, 0, 100),
+            extents.read_into(stored, 0, memoryview(bytearray(100))),
+        ):
+            with pytest.raises(Damaged, match="cannot be read: Input/output error"):
+                await reading
 
     run(tmp_path, body)
 

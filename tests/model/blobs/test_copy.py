@@ -60,6 +60,21 @@ def test_a_copy_of_a_small_blob_has_a_body_of_its_own(store: BlobStore) -> None:
     store.check_nothing_leaks()
 
 
+def test_a_block_blob_of_pages_reaches_its_end(store: BlobStore) -> None:
+    """Verification takes a block blob whose content ends too early for a damaged one."""
+    store.put_pages("a", 4096)
+    for written in ((), (512,), (512, 2048, 3072)):
+        for offset in written:
+            store.write("a", offset, b"x" * 512)
+        request = PutFromRequest(blob("a"), NONE, HttpHeaders(), False, {})
+        made = run(copy.put_from(store.engine, blob("b"), request, UNCONDITIONAL, may_overwrite=True))
+        assert (made.kind, made.length, made.content.intervals[-1].end) == (BLOCK_BLOB, 4096, 4096)
+        assert store.read("b") == store.read("a")
+    store.delete("b")
+    store.delete("a")
+    store.check_nothing_leaks()
+
+
 def test_a_copy_of_a_snapshot_onto_its_blob(store: BlobStore) -> None:
     store.put_pages("a", 1024)
     store.write("a", 0, b"x" * 512)

@@ -40,7 +40,8 @@ def test_a_small_body_is_one_row(world: World) -> None:
     assert list(world.rows()) == [b"b" + stored.body.to_bytes(8, "big")]
     assert plan(world, stored, 0, 5) == ReadPlan([b"hello"], 5)
     assert plan(world, stored, 1, 3) == ReadPlan([b"ell"], 4)
-    assert plan(world, stored, 3, 4) == ReadPlan([b"lo\0\0"], 7)
+    assert plan(world, stored, 3, 4) == ReadPlan([b"lo", Zeros(2)], 7)
+    assert plan(world, stored, 9, 1 << 40) == ReadPlan([Zeros(1 << 40)], 9 + (1 << 40))
     _, rows = counting(world, lambda tx: content.drop(tx, stored))
     assert rows == 1
     assert world.rows() == {}

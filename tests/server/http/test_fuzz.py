@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from kyanite.server.http.limits import Limits
-from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.server.http.request_parser import IncomingRequest, RequestReader
+from kyanite.server.memory_budget import MemoryBudget
 from tests.profiles import examples
 from tests.server.http.blocking_client import statuses
 from tests.server.http.flow import StillFlow

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from kyanite.server.http.limits import Limits
-from kyanite.server.http.memory_budget import MemoryBudget
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import Request, Response
 from tests.server.http.blocking_client import read_some, statuses, until
 from tests.server.http.live_server import LiveHttp

@@ -3,8 +3,8 @@
 import pytest
 
 from kyanite.server.http.limits import Limits
-from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.server.http.request_parser import SLICE_BYTES, RequestReader
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError
 from tests.server.http.flow import StillFlow
 

@@ -5,14 +5,18 @@ import random
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 
 from kyanite.server.smb import server as front_end
+from kyanite.server.smb.connection import MESSAGES_AT_ONCE
 from kyanite.server.smb.limits import Limits
 from kyanite.server.smb.server import SmbServer
 from kyanite.wire.smb2.frame import frame
 from kyanite.wire.smb2.transport import Transport
+
+MIB = 1024 * 1024
 
 
 class Client:
@@ -323,3 +327,90 @@ def test_counts_are_published() -> None:
     found = asyncio.run(counts())
     assert max(found) == 1
     assert found[-1] == 0
+
+
+# Turns and memory
+
+
+async def test_a_client_with_many_messages_does_not_keep_others_waiting() -> None:
+    """A few of its messages are passed on in each iteration of the loop."""
+    async with serving() as front:
+        client, connected = await front.connect()
+        assert client is not None
+        await send(connected, framed(b"x") * 1000)
+        seen = [0]
+        async with asyncio.timeout(20):
+            while seen[-1] < 1000:
+                await asyncio.sleep(0)
+                seen.append(len(client.received_messages))
+        assert max(later - before for before, later in pairwise(seen)) <= 2 * MESSAGES_AT_ONCE
+        connected.close()
+
+
+async def test_a_client_that_has_to_wait_gets_nothing_more_of_what_it_sent() -> None:
+    async with serving() as front:
+        client, connected = await front.connect()
+        assert client is not None
+        await send(connected, framed(*(b"%d" % number for number in range(100))))
+        await client.messages(1)
+        client.transport.pause()
+        count = len(client.received_messages)
+        for _ in range(10):
+            await asyncio.sleep(0.001)
+        assert len(client.received_messages) == count < 100
+        client.transport.resume()
+        assert await client.messages(100) == [b"%d" % number for number in range(100)]
+        connected.close()
+
+
+async def test_long_messages_wait_for_memory() -> None:
+    """Short ones do not."""
+    async with serving(memory_bytes=4 * MIB, tick_seconds=0.02) as front:
+        front.settings["longest_message"] = 2 * MIB
+        ends = [await front.connect() for _ in range(3)]
+        message = framed(b"x" * (2 * MIB))
+        for _, connected in ends:
+            await send(connected, message[:300_000])
+        budget = front.server.budget
+        assert budget.used_bytes <= 2 * MIB
+        short, short_end = await front.connect()
+        assert short is not None
+        await send(short_end, framed(b"short" * 100))
+        assert await short.messages(1) == [b"short" * 100]
+        for client, connected in ends:
+            assert client is not None
+            await send(connected, message[300_000:])
+            assert await client.messages(1) == [message[4:]]
+        assert budget.used_bytes == 0
+        for connected in (short_end, *(connected for _, connected in ends)):
+            connected.close()
+
+
+async def test_a_long_message_that_comes_slowly_keeps_no_memory_from_others() -> None:
+    limits = {"memory_bytes": 3 * MIB, "tick_seconds": 0.02, "tight_seconds": 0.1}
+    async with serving(**limits) as front:
+        front.settings["longest_message"] = 2 * MIB
+        slow, slow_end = await front.connect()
+        other, other_end = await front.connect()
+        assert slow is not None
+        assert other is not None
+        await send(slow_end, framed(b"x" * (2 * MIB))[:1000])
+        await asyncio.sleep(0.01)
+        await send(other_end, framed(b"y" * (2 * MIB)))
+        assert await other.messages(1) == [b"y" * (2 * MIB)]
+        async with asyncio.timeout(20):
+            await slow.is_lost.wait()
+        slow_end.close()
+        other_end.close()
+
+
+async def test_what_clients_do_not_read_counts_as_memory() -> None:
+    async with serving(memory_bytes=64 * MIB) as front:
+        client, connected = await front.connect()
+        assert client is not None
+        client.transport.send([bytes(8 * MIB)])
+        assert 0 < front.server.budget.used_bytes <= 8 * MIB + 4
+        connected.close()
+        async with asyncio.timeout(20):
+            await client.is_lost.wait()
+        assert front.server.budget.used_bytes == 0

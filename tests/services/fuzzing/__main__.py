@@ -1,6 +1,7 @@
 """Runs many requests: ``python -m tests.services.fuzzing --requests 1000000 --service blob``.
 
 A failure is printed as soon as it is found. ``--shrink`` finds out which of the requests before it are needed.
+``--workers 2`` takes a server of its own with two workers, and several clients at once.
 """
 
 import argparse
@@ -9,8 +10,10 @@ import time
 
 import uvloop
 
+from tests.services.fuzzing.remote import run_remote
 from tests.services.fuzzing.report import Failure, Report
-from tests.services.fuzzing.run import SERVICES, Sent, run
+from tests.services.fuzzing.requests import SERVICES
+from tests.services.fuzzing.run import Sent, run
 from tests.services.fuzzing.shrinking import shrink
 
 
@@ -22,8 +25,17 @@ def main() -> None:
     parser.add_argument("--world", type=int, default=0, help="the first world to run")
     parser.add_argument("--failures", type=int, default=1, help="stop after so many")
     parser.add_argument("--shrink", action="store_true")
+    parser.add_argument(
+        "--workers", type=int, default=0, help="of a real server, instead of one in this process"
+    )
     options = parser.parse_args()
     began = time.monotonic()
+    services = options.service or tuple(SERVICES)
+    if options.workers:
+        report = run_remote(options.seed, options.requests, services, workers=options.workers)
+        _print(report, time.monotonic() - began)
+        print("\n".join(failure.recipe() for failure in report.failures))
+        return
     found: list[tuple[Failure, list[Sent]]] = []
 
     def on_failure(failure: Failure, sent: list[Sent]) -> None:
@@ -34,7 +46,7 @@ def main() -> None:
         run(
             options.seed,
             options.requests,
-            options.service or tuple(SERVICES),
+            services,
             first_world=options.world,
             failures_max=options.failures,
             on_failure=on_failure,

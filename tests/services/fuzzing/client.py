@@ -9,6 +9,8 @@ import h11
 from tests.services.fuzzing.request import Framing
 
 ANSWERED_SECONDS = 30.0
+_BODY_MAX_BYTES = 1 << 24
+"""A longer body is not read: a file may have terabytes of zeros."""
 _KNOWN_METHODS = frozenset((b"GET", b"HEAD", b"PUT", b"POST", b"DELETE", b"OPTIONS", b"PATCH", b"MERGE"))
 
 
@@ -101,6 +103,8 @@ class FuzzConnection:
                 informed.append(event.status_code)
             elif isinstance(event, h11.Response):
                 response = event
+                if known != b"HEAD" and _length_of(response) > _BODY_MAX_BYTES:
+                    return _answer(response, b"", informed, closes=True)
             elif isinstance(event, h11.Data):
                 pieces.append(bytes(event.data))
             else:
@@ -116,6 +120,10 @@ class FuzzConnection:
             writer.close()
             with suppress(ConnectionError):
                 await writer.wait_closed()
+
+
+def _length_of(response: h11.Response) -> int:
+    return next((int(value) for name, value in response.headers if name == b"content-length"), 0)
 
 
 def _answer(response: h11.Response, body: bytes, informed: list[int], *, closes: bool) -> Answer:

@@ -50,8 +50,8 @@ class LocalServer:
     def __init__(self, folder: Path) -> None:
         self.clock = Clock()
         self.engine = MemoryEngine(clock=self.clock)
-        self._membership = LocalMembership(folder / "owners")
-        self.extents = LocalExtents(folder, self._membership)
+        self.membership = LocalMembership(folder / "owners")
+        self.extents = LocalExtents(folder, self.membership)
         self._server: HttpServer | None = None
         self.ports: dict[str, int] = {}
         self.failures = Failures()
@@ -63,7 +63,7 @@ class LocalServer:
         sockets = {word: socket.create_server(("127.0.0.1", 0)) for word in WORDS}
         self.ports = {word: each.getsockname()[1] for word, each in sockets.items()}
         by_port = {port: word for word, port in self.ports.items()}
-        store = Store(self.engine, self.extents, self._membership)
+        store = Store(self.engine, self.extents, self.membership)
         environment = Environment(
             accounts={each.name: Account(each.name, each.keys, store) for each in (ACCOUNT, OTHER)},
             clock=self.clock,
@@ -90,10 +90,10 @@ class LocalServer:
             await self._server.stop(1.0)
         await self.engine.close()
         await self.extents.close()
-        self._membership.close()
+        self.membership.close()
 
     async def findings(self) -> list[str]:
-        """What verification finds in the store."""
+        """What verification finds in the rows of the store."""
         found: list[str] = []
         stated: Counter[bytes] = Counter()
         counted: Counter[bytes] = Counter()

@@ -13,6 +13,7 @@ import errno
 import mmap
 import os
 import re
+import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -40,7 +41,6 @@ from kyanite.extents.local.reader_table import ReaderTable
 from kyanite.extents.local.segment import aligned
 from kyanite.extents.local.upload import LocalUpload, UploadMemory
 from kyanite.membership.api import OWNER_BYTES, Membership
-from kyanite.slices import next_slice
 
 _THREADS = 8
 _CHUNK_BYTES = 256 * 1024
@@ -59,8 +59,11 @@ _scratch = _page_aligned(1024 * 1024)
 """Cached bytes pass through this buffer: a new one for each read would have to be cleared first, which takes longer
 than the read. Used on the event loop only."""
 
-_BLOCKS_PER_SLICE = 4
-"""How many blocks are checked on the event loop before others are served: about 0.2 ms."""
+_thread = threading.local()
+"""A buffer for each thread."""
+
+_CACHED_BLOCKS_MAX = 4
+"""Up to so many blocks are checked on the event loop, in about 0.2 ms."""
 
 T = TypeVar("T")
 
@@ -142,20 +145,13 @@ class LocalExtents:
             yield chunk
 
     async def checksums(self, extent: Extent, first: int, count: int) -> bytes:
-        """On the event loop, some blocks at a time, while these are in the page cache; the rest in a thread."""
+        """Of a few blocks on the event loop, if these are in the page cache, else in a thread."""
         blocks = _blocks_of(extent, first, count)
-        computed: list[int] = []
         file = self._acquire(extent)
         try:
-            while len(computed) < count:
-                few = blocks[len(computed) : len(computed) + _BLOCKS_PER_SLICE]
-                found = _checksums_cached(file.fd, few)
-                computed += found
-                if len(found) < len(few):
-                    computed += await self._in_thread(_checksums, file.fd, blocks[len(computed) :])
-                    break
-                if len(computed) < count:
-                    await next_slice()
+            computed = _checksums_cached(file.fd, blocks) if count <= _CACHED_BLOCKS_MAX else []
+            if len(computed) < count:
+                computed += await self._in_thread(_checksums, file.fd, blocks[len(computed) :])
         except OSError as error:
             raise _unreadable(extent, error) from error
         finally:
@@ -333,7 +329,8 @@ def _checksums_cached(fd: int, blocks: Iterable[Stretch]) -> list[int]:
 def _checksums(fd: int, blocks: Iterable[Stretch]) -> list[int]:
     """The checksums of the first blocks, as far as the file has bytes."""
     computed = []
-    buffer = _page_aligned(BLOCK_BYTES)
+    buffer: memoryview = getattr(_thread, "buffer", None) or _page_aligned(BLOCK_BYTES)
+    _thread.buffer = buffer
     for start, length in blocks:
         block = buffer[:length]
         if _read_fully_into(fd, start, block) < length:

@@ -90,11 +90,14 @@ def copy(
             check_lease=check_lease,
         )
         now = tx.now
+        is_block_blob = source.kind == BLOCK_BLOB
         shared = replace(
             source,
             modified_at=now,
             created_at=target.created_at,
-            content=content.share(tx, source.content),
+            content=content.share_to_end(tx, source.content, source.length)
+            if is_block_blob
+            else content.share(tx, source.content),
             metadata=request.metadata or source.metadata,
             lease=target.lease,
             copy=CopyState(request.copy_id, request.source_url, now, source.length),
@@ -127,7 +130,7 @@ def put_from(
             created_at=target.created_at,
             kind=BLOCK_BLOB,
             length=source.length,
-            content=content.share(tx, source.content),
+            content=content.share_to_end(tx, source.content, source.length),
             http=headers_of_copy(request, source),
             metadata=request.metadata or source.metadata,
             lease=target.lease,

@@ -66,6 +66,7 @@ class CheckedReader:
         self._clock = clock
         self._known: OrderedDict[Extent, _Checked] = OrderedDict()
         self._used_bytes = 0
+        self._background: set[asyncio.Future[None]] = set()
         self._waiting: dict[Extent, list[asyncio.Future[None]]] = {}
         """The extents that are being checked, and who waits for that: requests for the same bytes check them once."""
 
@@ -95,13 +96,30 @@ class CheckedReader:
             yield chunk
 
     async def open_checked(self, extent: Extent, offset: int, length: int, *, is_first: bool) -> OpenExtent:
-        """The beginning of the range in an open file, for the kernel to send: one piece, which was checked."""
-        length = min(length, _PIECE_BYTES - offset % BLOCK_BYTES)
-        if not self._is_checked(extent, offset, length):
+        """The beginning of the range in an open file, for the kernel to send: one piece, which was checked.
+
+        The next piece is checked while the caller sends this one.
+        """
+        piece = min(length, _PIECE_BYTES - offset % BLOCK_BYTES)
+        if not self._is_checked(extent, offset, piece):
             if is_first:
-                length = min(length, _FIRST_PIECE_BYTES - offset % BLOCK_BYTES)
-            await self._check(extent, offset, length)
-        return self._extents.open_extent(extent, offset, length)
+                piece = min(piece, _FIRST_PIECE_BYTES - offset % BLOCK_BYTES)
+            await self._check(extent, offset, piece)
+        if length > piece:
+            self._begin_check(extent, offset + piece, min(length - piece, _PIECE_BYTES))
+        return self._extents.open_extent(extent, offset, piece)
+
+    def _begin_check(self, extent: Extent, offset: int, length: int) -> None:
+        """Check these bytes in the background. Damage is found again when they are wanted."""
+        if self._recheck_seconds and not self._is_checked(extent, offset, length):
+            checking = asyncio.ensure_future(self._check(extent, offset, length))
+            self._background.add(checking)
+            checking.add_done_callback(self._ended)
+
+    def _ended(self, checking: "asyncio.Future[None]") -> None:
+        self._background.discard(checking)
+        if not checking.cancelled():
+            checking.exception()  # Marked as retrieved.
 
     async def _check(self, extent: Extent, offset: int, length: int) -> None:
         """Check the blocks of the range, unless another request has just done so. Raises Damaged."""
@@ -132,8 +150,10 @@ class CheckedReader:
         began_at = self._clock()
         known = self._known.get(extent) or self._remember(extent)
         checked_at = known.checked_at
-        while end - first > 1 and began_at - checked_at[first] < self._recheck_seconds:
+        while first < end and began_at - checked_at[first] < self._recheck_seconds:
             first += 1
+        if first == end:
+            return
         expected = known.checksums or await self._load_checksums(extent)
         if not expected:
             first, end = 0, len(checked_at)

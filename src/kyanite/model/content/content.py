@@ -39,6 +39,7 @@ __all__ = [
     "drop",
     "read_plan",
     "share",
+    "share_to_end",
     "truncate",
     "visible",
     "write",
@@ -112,6 +113,19 @@ def share(tx: Transaction, content: Content) -> Content:
     else:
         references.add(tx, content.intervals)
     return content
+
+
+def share_to_end(tx: Transaction, content: Content, length: int) -> Content:
+    """The same for a record whose content ends where it ends: a block blob. Zeros at the end become a hole.
+
+    The content of a page blob or file may end before, because nothing was written there.
+    """
+    shared = share(tx, content)
+    if shared.layer:
+        return shared
+    intervals = short_list(tx, shared)
+    end = intervals[-1].end if intervals else 0
+    return shared if end >= length else listed(tx, [*intervals, Interval(end, length - end)])
 
 
 def drop(tx: Transaction, content: Content) -> None:
@@ -270,9 +284,7 @@ def read_plan(snapshot: Snapshot, content: Content, offset: int, length: int) ->
     pinned, because it may change: see ``reading.py``.
     """
     if content.body:
-        return ReadPlan(
-            [_body_range(snapshot, content.body, offset, length)] if length else [], offset + length
-        )
+        return ReadPlan(_body_parts(snapshot, content.body, offset, length), offset + length)
     parts: list[PlanPart] = []
     at, end, inline_bytes = offset, offset + length, 0
     for count, interval in enumerate(covered(snapshot, content, offset, end)):
@@ -319,8 +331,17 @@ def _load_body(snapshot: Snapshot, number: int) -> bytes:
     return data
 
 
+def _body_parts(snapshot: Snapshot, number: int, offset: int, length: int) -> list[PlanPart]:
+    """A range of a content that is one body. What is behind the body may be very long, so it is no bytes here."""
+    data = _body_range(snapshot, number, offset, length)
+    parts: list[PlanPart] = [data] if data else []
+    if len(data) < length:
+        parts.append(Zeros(length - len(data)))
+    return parts
+
+
 def _body_range(snapshot: Snapshot, number: int, offset: int, length: int) -> bytes:
     data = _load_body(snapshot, number)
     if offset == 0 and length == len(data):
         return data
-    return data[offset : offset + length].ljust(length, b"\0")
+    return data[offset : offset + length]

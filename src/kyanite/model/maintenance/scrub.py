@@ -119,19 +119,28 @@ class Scrub:
             if isinstance(page, Unreadable):
                 self._add_damage(page.subject, describe_unreadable(page), rows=[page])
                 continue
-            self._state = replace(self._state, position=page.start)
-            await self._report_if_due()
-            if self._pace.clock() - self._saved_at >= SAVE_EVERY_SECONDS and not self._pending_texts:
-                await self._save()
+            await self._come_to(page.start)
             self.figures.bytes += page.size_bytes
             await self._pace.spend(page.size_bytes + page.row_count * ROW_COST_BYTES)
             await self._add_row_checksums(page.without_checksum)
             for row in page.extents:
                 await self._check_extent(row)
+                await self._come_to(row.key + b"\0")
         await self._report_pending()
         self.figures.passes += 1
         self._state = replace(self._state, is_complete=True, position=b"", damaged_before=())
         await self._save()
+
+    async def _come_to(self, position: bytes) -> None:
+        """Everything before this key was read."""
+        self._state = replace(self._state, position=position)
+        now = self._pace.clock()
+        if self._pending_texts:
+            is_due = now - self._pending_since >= REPORT_AFTER_SECONDS
+            if is_due or len(self._pending_texts) >= REPORT_MAX:
+                await self._report_pending()
+        elif now - self._saved_at >= SAVE_EVERY_SECONDS:
+            await self._save()
 
     # Extents
 
@@ -176,11 +185,6 @@ class Scrub:
         self._pending_rows += rows
         if spans:
             self._pending_extents[subject] = spans
-
-    async def _report_if_due(self) -> None:
-        is_long = self._pace.clock() - self._pending_since >= REPORT_AFTER_SECONDS
-        if self._pending_texts and (is_long or len(self._pending_texts) >= REPORT_MAX):
-            await self._report_pending()
 
     async def _report_pending(self) -> None:
         """Name what is hurt, and only then store that the pass has come beyond it."""

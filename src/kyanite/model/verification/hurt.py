@@ -34,8 +34,8 @@ ROW_COST_BYTES = 4 * 1024
 _RECORDS_AT_ONCE = 200
 _INTERVAL_ROWS_AT_ONCE = 32
 _INTERVALS_PER_STEP = 200
-_SPANS_MAX = 64
-"""Of one record or layer. If there are more, they count as one from the first to the last."""
+SPANS_MAX = 64
+"""Of one record or layer."""
 
 Spend = Callable[[int], Awaitable[None]]
 """Called after each page with the bytes that it counts for. It may wait."""
@@ -157,9 +157,12 @@ def _add_layer(found: dict[int, list[Span]], damage: Damage, layer_id: int, valu
 
 
 def few(spans: Iterable[Span]) -> list[Span]:
-    """The same bytes in a bounded number of spans, with others in between if there are too many."""
+    """The same bytes in a bounded number of spans: if there are too many, those closest to one another are joined."""
     found = joined(spans)
-    return found if len(found) <= _SPANS_MAX else [Span(found[0].start, found[-1].end)]
+    while len(found) > SPANS_MAX:
+        at = min(range(1, len(found)), key=lambda index: found[index].start - found[index - 1].end)
+        found[at - 1 : at + 1] = [Span(found[at - 1].start, found[at].end)]
+    return found
 
 
 # Records

@@ -140,12 +140,13 @@ class _ShareTree:
 
     def _names_of(self, key: bytes, entry: Entry | None) -> Iterator[FileName]:
         """By the share itself or the latest snapshot that contains it; how many other snapshots do is added."""
-        kind = "directory" if entry is not None and entry.is_directory else "file"
+        kind = "file or directory" if entry is None else "directory" if entry.is_directory else "file"
         containing = self._containing(key, entry)
         for at in containing[-1:]:
             suffix = "" if at is None else f", share snapshot {iso_text(at)}"
             if others := len(containing) - 1:
-                suffix += f" (and in {others} other snapshot{'s' if others > 1 else ''})"
+                snapshots = "snapshot" if others == 1 else "snapshots"
+                suffix += f" (and in {others} {snapshots if at is None else f'other {snapshots}'})"
             for path in self._paths(key, entry, at):
                 yield FileName(kind, path + suffix)
 

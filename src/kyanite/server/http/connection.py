@@ -16,11 +16,11 @@ from typing import Protocol, cast
 
 from kyanite import eager
 from kyanite.server.http.limits import Limits, Stats
-from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.server.http.request_body import IncomingBody
 from kyanite.server.http.request_parser import IncomingRequest, RequestReader
 from kyanite.server.http.response_head import AnswerError, encode_head, has_body, is_chunked
 from kyanite.server.http.response_writer import ResponseWriter
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError, Handler, Piece, Request, Response, Unfinished
 
 CLIENT_WENT_AWAY = 499

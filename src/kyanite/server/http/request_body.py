@@ -10,7 +10,7 @@ from collections import deque
 from typing import Protocol
 
 from kyanite.server.http.limits import Limits, Progress
-from kyanite.server.http.memory_budget import MemoryBudget
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError
 
 _TIGHT_BYTES = 64 * 1024

@@ -14,8 +14,8 @@ from collections import deque
 import httptools
 
 from kyanite.server.http.limits import Limits
-from kyanite.server.http.memory_budget import MemoryBudget
 from kyanite.server.http.request_body import NO_BODY, Flow, IncomingBody
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import Body, BodyError, Request
 
 SLICE_BYTES = 8 * 1024

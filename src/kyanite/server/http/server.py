@@ -12,7 +12,7 @@ from ssl import SSLContext
 
 from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError, new_connection
 from kyanite.server.http.limits import Limits, Stats
-from kyanite.server.http.memory_budget import MemoryBudget
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError, Handler, Request, Response
 
 _BACKLOG = 1024

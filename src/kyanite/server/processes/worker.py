@@ -22,6 +22,7 @@ from kyanite.server.fair_smb import FairSmbServer
 from kyanite.server.guids import FreshGuids
 from kyanite.server.http import response_head
 from kyanite.server.http.limits import Limits
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.server.observability.metrics import RequestMeter
 from kyanite.server.observability.observer import observer
 from kyanite.server.observability.published_metrics import PublishedMetrics
@@ -83,7 +84,7 @@ class Worker:
             others=others,
             on_completed=observer(dispatcher, meter, log_requests=self.config.log_requests),
         )
-        smb = self._smb(served, others, context, meter)
+        smb = self._smb(served, others, context, meter, server.budget)
         scrub = None
         if context.slot.name == self.maintainer and self.config.scrub_mib_per_second:
             scrub = maintenance.scrub_of(
@@ -133,6 +134,7 @@ class Worker:
         others: Sequence[Slot],
         context: ProcessContext,
         meter: RequestMeter | None,
+        budget: MemoryBudget,
     ) -> FairSmbServer | None:
         for name in self.listeners:
             if (load := SERVICES[name].load_smb) is not None:
@@ -144,9 +146,12 @@ class Worker:
                     requires_encryption=self.config.smb_requires_encryption,
                     is_durable=self.config.smb_is_durable,
                     on_completed=smb_observer(meter, log_requests=self.config.log_requests),
+                    memory=budget,
                 )
                 limits = SmbLimits(connections=connections_max())
-                return FairSmbServer(load()(environment), limits=limits, own=context.slot, others=others)
+                return FairSmbServer(
+                    load()(environment), limits=limits, budget=budget, own=context.slot, others=others
+                )
         return None
 
     def _handlers(

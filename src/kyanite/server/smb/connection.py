@@ -12,6 +12,7 @@ import socket
 from collections.abc import Sequence
 from typing import Protocol, cast
 
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.server.smb.limits import Limits, Stats
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import frame
@@ -22,6 +23,9 @@ from kyanite.wire.smb2.transport import ClientConnection, Connect
 
 _JOINED_BYTES = 16 * 1024
 """Up to here it is faster to copy a message into one piece than to send its pieces."""
+MESSAGES_AT_ONCE = 8
+"""How many messages of one client are passed on before other connections are served."""
+_NOTHING = memoryview(b"")
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
 """A client that vanished is found out after two minutes, and then what it has open is closed."""
 
@@ -32,6 +36,7 @@ class Host(Protocol):
     connect: Connect
     limits: Limits
     stats: Stats
+    budget: MemoryBudget
     shared_buffer: memoryview
 
     def opened(self, connection: "SmbConnection") -> bool:
@@ -39,22 +44,35 @@ class Host(Protocol):
 
     def closed(self, connection: "SmbConnection", client: ClientConnection | None) -> None: ...
 
+    def wait_for_room(self, connection: "SmbConnection") -> None:
+        """Call ``go_on_with_room`` when memory is free again."""
+
+    def released(self) -> None:
+        """Some memory is free again."""
+
 
 class SmbConnection(asyncio.BufferedProtocol):
     __slots__ = (
         "_client",
         "_host",
         "_is_closing",
+        "_is_held",
         "_is_paused",
+        "_is_scheduled",
         "_is_unread",
+        "_is_without_room",
         "_message",
         "_moved_bytes",
         "_partial",
+        "_received_at_tick",
         "_received_bytes",
+        "_rest",
         "_slow_seconds",
         "_stranger_seconds",
+        "_tight_seconds",
         "_transport",
         "_unsent_at_tick",
+        "_unsent_bytes",
         "address",
     )
 
@@ -69,15 +87,27 @@ class SmbConnection(asyncio.BufferedProtocol):
         self._message: bytearray | None = None
         """The message that is being received into a buffer of its own."""
         self._received_bytes = 0
+        self._rest = _NOTHING
+        """What was received and is not passed on yet: the client has to wait."""
+        self._is_scheduled = False
+        """Whether its turn comes in the next iteration of the loop."""
+        self._is_without_room = False
+        """Whether the next message is too long for the memory that is left."""
         self._is_paused = False
         self._is_unread = False
         """Whether the client has too much to read."""
+        self._is_held = False
+        """The same while memory is tight."""
         self._is_closing = False
+        self._unsent_bytes = 0
+        """What the budget counts of the responses that the client has not read."""
         # Since the last tick at which the client was quick enough, or nothing was expected of it.
         self._moved_bytes = 0
         self._unsent_at_tick = 0
         self._slow_seconds = 0.0
         self._stranger_seconds = 0.0
+        self._received_at_tick = 0
+        self._tight_seconds = 0.0
 
     # Called by the loop.
 
@@ -105,19 +135,19 @@ class SmbConnection(asyncio.BufferedProtocol):
             return
         try:
             if self._message is None:
-                self._divide(count)
+                self._receive(self._host.shared_buffer[:count])
             else:
                 self._received_bytes += count
                 self._pass_on_if_complete(self._message)
         except Malformed:
-            self._host.stats.malformed_total += 1
-            self.close()
+            self._refuse()
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_closing = True
+        self._release_memory()
         client, self._client = self._client, None
         if client is not None:
             client.lost()
@@ -129,39 +159,82 @@ class SmbConnection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._is_unread = False
+        self._count_unsent()
         self._update_reading()
 
     # Receiving
 
-    def _divide(self, count: int) -> None:
-        """Pass on the messages in the shared buffer, and keep the one that does not end there."""
-        data = self._host.shared_buffer[:count]
+    def _receive(self, data: memoryview) -> None:
         if self._partial:
             data = memoryview(self._partial + bytes(data))
             self._partial = b""
-        at = 0
+        if rest := self._divide(data):
+            self._rest = memoryview(bytes(rest))  # The buffer is shared.
+            self._update_reading()
+
+    def _divide(self, data: memoryview) -> memoryview:
+        """Pass on some messages, and begin to receive the one that does not end here. What has to wait is returned."""
+        at = passed = 0
         client = self._client
         assert client is not None
         while at < len(data) and not self._is_closing:
+            if passed == MESSAGES_AT_ONCE or self._must_wait:
+                return data[at:]
             length = frame.decode_prefix(data, client.longest_message, at)
             if length is None:
                 self._partial = bytes(data[at:])
-                return
-            at += PREFIX_BYTES
-            if at + length > len(data):
-                self._begin(length, data[at:])
-                return
-            self._pass_on(bytearray(data[at : at + length]))
-            at += length
+                break
+            start = at + PREFIX_BYTES
+            if start + length > len(data):
+                if not self._has_room(length):
+                    return data[at:]
+                self._begin(length, data[start:])
+                break
+            at = start + length
+            passed += 1
+            self._pass_on(bytearray(data[start:at]))
+        return _NOTHING
+
+    @property
+    def _must_wait(self) -> bool:
+        return self._is_paused or self._is_unread or self._is_held
+
+    def _take_turn(self) -> None:
+        """Go on with what has waited."""
+        self._is_scheduled = False
+        if self._is_closing or self._must_wait:
+            return
+        data, self._rest = self._rest, _NOTHING
+        try:
+            self._rest = self._divide(data)
+        except Malformed:
+            self._refuse()
+        self._update_reading()
+
+    def _refuse(self) -> None:
+        self._host.stats.malformed_total += 1
+        self.close()
+
+    def _has_room(self, length: int) -> bool:
+        """Whether there is memory for a message; if not, the connection goes on later."""
+        budget = self._host.budget
+        if budget.used_bytes + length <= budget.limit_for(length) or not budget.used_bytes:
+            return True
+        self._is_without_room = True
+        self._host.wait_for_room(self)
+        return False
 
     def _begin(self, length: int, data: memoryview) -> None:
         message = new_buffer(length)
         message[: len(data)] = data
         self._message, self._received_bytes = message, len(data)
+        self._received_at_tick, self._tight_seconds = len(data), 0.0
+        self._host.budget.used_bytes += length
 
     def _pass_on_if_complete(self, message: bytearray) -> None:
         if self._received_bytes == len(message):
             self._message = None
+            self._host.budget.used_bytes -= len(message)
             self._pass_on(message)
 
     def _pass_on(self, message: bytearray) -> None:
@@ -173,10 +246,32 @@ class SmbConnection(asyncio.BufferedProtocol):
     def _update_reading(self) -> None:
         if self._is_closing:
             return
-        if self._is_paused or self._is_unread:
+        if self._must_wait or self._rest:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
+        if self._rest and not (self._must_wait or self._is_without_room or self._is_scheduled):
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _count_unsent(self) -> None:
+        """Let the budget know what the client has not read."""
+        host, unsent = self._host, self._transport.get_write_buffer_size()
+        if unsent == self._unsent_bytes:
+            return
+        host.budget.used_bytes += unsent - self._unsent_bytes
+        self._unsent_bytes = unsent
+        is_held = unsent > host.limits.tight_unsent_bytes and host.budget.is_tight
+        if is_held != self._is_held:
+            self._is_held = is_held
+            self._update_reading()
+
+    def _release_memory(self) -> None:
+        released = self._unsent_bytes + (0 if self._message is None else len(self._message))
+        self._unsent_bytes, self._message, self._rest = 0, None, _NOTHING
+        if released:
+            self._host.budget.used_bytes -= released
+            self._host.released()
 
     # Called by the client's connection: wire.smb2.transport.Transport.
 
@@ -190,6 +285,7 @@ class SmbConnection(asyncio.BufferedProtocol):
             self._transport.write(b"".join(framed))
         else:
             self._transport.writelines(framed)
+            self._count_unsent()
 
     def close(self) -> None:
         self._is_closing = True
@@ -209,9 +305,17 @@ class SmbConnection(asyncio.BufferedProtocol):
         self._is_closing = True
         self._transport.abort()
 
+    def go_on_with_room(self) -> bool:
+        """Memory is free again; whether it is enough for the next message."""
+        self._is_without_room = False
+        if self._rest:
+            self._take_turn()
+        return not self._is_without_room
+
     def tick(self, elapsed_seconds: float) -> None:
         limits = self._host.limits
-        if self._is_stalled(elapsed_seconds):
+        self._count_unsent()
+        if self._is_stalled(elapsed_seconds) or self._is_too_slow(elapsed_seconds):
             self._host.stats.stalls_total += 1
             self.abort()
         client = self._client
@@ -225,9 +329,7 @@ class SmbConnection(asyncio.BufferedProtocol):
     def _is_stalled(self, elapsed_seconds: float) -> bool:
         """Whether the rest of a message, or the client's reading, is waited for and has not moved for too long."""
         unsent = self._transport.get_write_buffer_size()
-        is_received = (self._message is not None or bool(self._partial)) and not (
-            self._is_paused or self._is_unread
-        )
+        is_received = (self._message is not None or bool(self._partial)) and not self._must_wait
         limits = self._host.limits
         moved = self._moved_bytes + max(self._unsent_at_tick - unsent, 0)
         if moved >= limits.stall_bytes or not (is_received or unsent):
@@ -235,6 +337,16 @@ class SmbConnection(asyncio.BufferedProtocol):
             return False
         self._slow_seconds += elapsed_seconds
         return self._slow_seconds > limits.stall_seconds
+
+    def _is_too_slow(self, elapsed_seconds: float) -> bool:
+        """Whether a long message comes too slowly for the memory that it takes."""
+        limits = self._host.limits
+        moved = self._received_bytes - self._received_at_tick
+        if self._message is None or not self._host.budget.is_tight or moved >= limits.tight_bytes:
+            self._received_at_tick, self._tight_seconds = self._received_bytes, 0.0
+            return False
+        self._tight_seconds += elapsed_seconds
+        return self._tight_seconds > limits.tight_seconds
 
 
 def _keep_alive(connected: socket.socket | None) -> None:

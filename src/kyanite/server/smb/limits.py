@@ -5,18 +5,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on space and time. Every one of them holds for a single connection, except ``connections``."""
+    """Bounds on space and time. They hold for a single connection, except ``connections`` and ``memory_bytes``."""
 
     connections: int = 10_000
     address_part: float = 0.5
     """How much of ``connections`` one address may have."""
     unsent_bytes: int = 16 * 1024 * 1024
     """When the client has so much to read, nothing more is received from it."""
+    tight_unsent_bytes: int = 256 * 1024
+    """The same while memory is tight."""
+    memory_bytes: int = 256 * 1024 * 1024
+    """All messages of all connections that are in memory at a time, unless they share the budget of HTTP."""
     logon_seconds: float = 45.0
     """How long a client may be connected without being logged on."""
     stall_seconds: float = 60.0
     stall_bytes: int = 1024
     """A message that has begun, or a response, must move by this much in ``stall_seconds``."""
+    tight_seconds: float = 5.0
+    tight_bytes: int = 64 * 1024
+    """The same for a long message while memory is tight: one that comes slowly must not keep it from others."""
     tick_seconds: float = 1.0
     """How often these are checked: one timer for the process, none per connection."""
 

@@ -9,20 +9,31 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 
+from kyanite.server.memory_budget import MemoryBudget
 from kyanite.server.smb.connection import SmbConnection
 from kyanite.server.smb.limits import Limits, Stats
 from kyanite.wire.smb2.transport import ClientConnection, Connect
 
-_SHARED_BUFFER_BYTES = 256 * 1024
+_SHARED_BUFFER_BYTES = 64 * 1024
+_ROOM_SECONDS = 0.05
+"""How soon a message that was too long for the memory is tried again: not everything that ends is reported."""
 _log = logging.getLogger(__name__)
 
 
 class SmbServer:
     def __init__(
-        self, connect: Connect, *, limits: Limits, on_count: Callable[[], None] = lambda: None
+        self,
+        connect: Connect,
+        *,
+        limits: Limits,
+        budget: MemoryBudget | None = None,
+        on_count: Callable[[], None] = lambda: None,
     ) -> None:
         self.connect = connect
         self.limits = limits
+        self.budget = MemoryBudget(limits.memory_bytes) if budget is None else budget
+        self._without_room: dict[SmbConnection, None] = {}
+        """Those whose next message is too long for the memory that is left, in their order."""
         self._on_count = on_count
         self.stats = Stats()
         self.shared_buffer = memoryview(bytearray(_SHARED_BUFFER_BYTES))
@@ -90,8 +101,27 @@ class SmbServer:
         self.stats.connections_refused += 1
         return False
 
+    def wait_for_room(self, connection: SmbConnection) -> None:
+        """Let the connection go on when other messages have ended."""
+        if not self._without_room:
+            self._loop.call_later(_ROOM_SECONDS, self._try_again)
+        self._without_room[connection] = None
+
+    def _try_again(self) -> None:
+        self.released()
+        if self._without_room:
+            self._loop.call_later(_ROOM_SECONDS, self._try_again)
+
+    def released(self) -> None:
+        """Some memory is free again."""
+        for connection in list(self._without_room):
+            if not connection.go_on_with_room():
+                break
+            del self._without_room[connection]
+
     def closed(self, connection: SmbConnection, client: ClientConnection | None) -> None:
         self._connections.discard(connection)
+        self._without_room.pop(connection, None)
         self._by_address[connection.address] -= 1
         if not self._by_address[connection.address]:
             del self._by_address[connection.address]

@@ -5,7 +5,7 @@ notifications may be lost.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from weakref import WeakSet
 
@@ -14,9 +14,12 @@ from kyanite.model.files.opens import handles, watches
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import Tree
 from kyanite.services.smb.watch import Watch
+from kyanite.slices import Sliced, in_slices
 from kyanite.wire.smb2.status import Status
 
 _AGAIN_SECONDS = 1.0
+_REPORTS_PER_SLICE = 50
+"""Each may answer a client."""
 
 
 class ChangeFeeds:
@@ -64,6 +67,8 @@ class _ShareFeed:
         self._number = 0
         """The number of the first change that has not been read."""
         self._by_directory: dict[int, WeakSet[Watch]] = {}
+        self._lock = asyncio.Lock()
+        """Changes are reported in their order, a few in each slice."""
 
     def add(self, watch: Watch) -> None:
         if not self._by_directory:
@@ -91,19 +96,18 @@ class _ShareFeed:
                 check(snap)
             return watches.read(snap, self.share_id, self._number)
 
-        self._deliver(await self.engine.read(body))
+        async with self._lock:
+            await in_slices(self._deliver(await self.engine.read(body)))
 
-    def _deliver(self, changes: watches.Changes) -> None:
-        if changes.next_number < self._number:  # Another call has read more.
-            return
+    def _deliver(self, changes: watches.Changes) -> Sliced[None]:
         oldest = changes.items[0].number if changes.items else changes.next_number
         if changes.has_gap and oldest > self._number:
-            for watch in self._watches():
+            for number, watch in enumerate(self._watches(), 1):
                 if watch.first_number < oldest:
                     watch.lose_changes()
-        for change in changes.items:
-            if change.number >= self._number:
-                self._report(change)
+                if not number % _REPORTS_PER_SLICE:
+                    yield
+        yield from self._report(changes.items)
         self._number = changes.next_number
         if changes.ended_at is not None:
             for watch in self._watches():
@@ -111,18 +115,22 @@ class _ShareFeed:
                     watch.end_calls(Status.NOTIFY_CLEANUP)
                     self._by_directory[watch.directory_id].discard(watch)
 
-    def _report(self, change: watches.Change) -> None:
-        if not change.above:
-            for watch in self._watches():
+    def _report(self, changes: Sequence[watches.Change]) -> Sliced[None]:
+        reports = 0
+        for change in changes:
+            for watch in self._watches(change.above):
                 watch.report(change)
-        for directory_id in change.above:
-            for watch in tuple(self._by_directory.get(directory_id, ())):
-                watch.report(change)
+                reports += 1
+                if not reports % _REPORTS_PER_SLICE:
+                    yield
+            self._number = change.number + 1
 
     def _has_watches(self) -> bool:
         for directory_id in [each for each, found in self._by_directory.items() if not found]:
             del self._by_directory[directory_id]
         return bool(self._by_directory)
 
-    def _watches(self) -> list[Watch]:
-        return [watch for found in self._by_directory.values() for watch in found]
+    def _watches(self, directories: Sequence[int] = ()) -> list[Watch]:
+        """Of these directories, or all."""
+        sets = map(self._by_directory.get, directories) if directories else self._by_directory.values()
+        return [watch for found in sets if found for watch in found]

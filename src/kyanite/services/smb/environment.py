@@ -11,6 +11,7 @@ from kyanite.services.smb.change_feeds import ChangeFeeds
 from kyanite.services.smb.sessions.sealed_keys import SECRET_BYTES
 from kyanite.services.smb.write_queue import WriteQueues
 from kyanite.values import Instant
+from kyanite.wire.smb2.transport import Memory, OwnMemory
 
 
 class CompletedRequest(NamedTuple):
@@ -42,6 +43,7 @@ class SmbEnvironment:
     """Known to all workers of this server, and in memory only."""
     on_completed: OnCompleted | None = None
     """Called after each request, if anyone wants to know."""
+    memory: Memory = field(default_factory=OwnMemory)
     change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)
     write_queues: WriteQueues = field(default_factory=WriteQueues)
     breaks: BreakDelivery = field(default_factory=BreakDelivery)

@@ -14,7 +14,7 @@ from kyanite.wire.smb2.transport import Connect, Transport
 def smb_service(environment: SmbEnvironment) -> Connect:
     """What the front end calls for each client that connects."""
     registry = SessionRegistry(SealedKeys(environment.secret, environment.random_bytes))
-    in_flight = InFlight()
+    in_flight = InFlight(environment.memory)
     delays = LogonDelays(asyncio.get_running_loop().time)
 
     def connect(transport: Transport, address: str, port: int) -> Connection:

@@ -3,6 +3,7 @@
 import struct
 from typing import NamedTuple
 
+from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2.body import HEADER_BYTES, FileId, invalid, unpack
 
 SHARED = 0x01
@@ -14,6 +15,10 @@ _REQUEST = struct.Struct("<HHIQQ")
 _SIZE = 48
 _ELEMENT = struct.Struct("<QQII")
 _ELEMENTS_AT = HEADER_BYTES + _REQUEST.size
+
+
+ELEMENTS_MAX = 256
+"""Of one request; Linux sends up to 170."""
 
 
 class LockElement(NamedTuple):
@@ -36,6 +41,8 @@ def decode(message: memoryview) -> LockRequest:
     end = _ELEMENTS_AT + count * _ELEMENT.size
     if not count or end > len(message):
         raise invalid()
+    if count > ELEMENTS_MAX:
+        raise Malformed("INSUFFICIENT_RESOURCES")
     listed = _ELEMENT.iter_unpack(message[_ELEMENTS_AT:end])
     elements = tuple(LockElement(offset, length, flags) for offset, length, flags, _ in listed)
     return LockRequest(sequence & 0xF, sequence >> 4, FileId(persistent, volatile), elements)

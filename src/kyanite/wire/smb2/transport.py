@@ -24,6 +24,21 @@ class Transport(Protocol):
     def resume(self) -> None: ...
 
 
+class Memory(Protocol):
+    """What all connections of a process share. Those that take some of it add to ``used_bytes`` and subtract again."""
+
+    used_bytes: int
+    limit_bytes: int
+
+
+class OwnMemory:
+    """For a service that shares it with no front end."""
+
+    def __init__(self, limit_bytes: int = 512 * 1024 * 1024) -> None:
+        self.used_bytes = 0
+        self.limit_bytes = limit_bytes
+
+
 class ClientConnection(Protocol):
     """One client, as the front end knows it."""
 

@@ -440,7 +440,7 @@ async def test_what_all_clients_have_in_flight_is_bounded(
     smb: SmbService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then each of them has one request in progress at a time."""
-    monkeypatch.setattr(in_flight, "TOTAL_BYTES_MAX", 2 * 64 * 1024)
+    smb.environment.memory.limit_bytes = 4 * 64 * 1024
     released = asyncio.get_running_loop().create_future()
 
     async def slow(_request: PartRequest) -> Answer:

@@ -22,6 +22,9 @@ from kyanite.rules.refusals import Reason, Refused
 LOCKS_MAX = 1000
 """Of one handle, since its row contains them."""
 
+LOCKS_OF_FILE_MAX = 4000
+"""Of all handles of a file: every READ and WRITE compares its range with all of them."""
+
 
 class LockSequence(NamedTuple):
     """Tells a request that is repeated from a new one."""
@@ -81,7 +84,10 @@ def take(tx: Transaction, file: LockedFile, new: Sequence[Lock]) -> None:
         raise Refused(Reason.LOCK_LIMIT_REACHED)
     present = open_files.load(tx, file.share_id, file.file_id)
     assert present is not None, "A handle has no open file."
-    byte_locks.lock_all([each for one in present[1] for each in one.locks], new)
+    locks = [each for one in present[1] for each in one.locks]
+    if len(locks) + len(new) > LOCKS_OF_FILE_MAX:
+        raise Refused(Reason.LOCK_LIMIT_REACHED)
+    byte_locks.lock_all(locks, new)
     tx.put(keys.handle(*file), encode(replace(handle, locks=(*handle.locks, *new))))
 
 

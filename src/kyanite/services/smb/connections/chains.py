@@ -17,6 +17,7 @@ from kyanite.services.smb.request import Failed
 from kyanite.services.smb.sessions.security import SessionSecurity
 from kyanite.services.smb.state import Session
 from kyanite.services.smb.statuses import STATUSES
+from kyanite.slices import next_slice
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import compound, error
 from kyanite.wire.smb2.body import Data
@@ -27,6 +28,8 @@ from kyanite.wire.smb2.status import Status
 WAITING_MAX = 512
 """Requests of one connection that wait."""
 
+_PARTS_AT_ONCE = 8
+"""How many requests of a chain are answered before other connections are served."""
 _REPEATED_FLAGS = RELATED | PRIORITY_MASK
 _log = logging.getLogger(__name__)
 
@@ -97,6 +100,7 @@ class Chain:
         "_state",
         "cost_bytes",
         "is_counted",
+        "is_refused",
     )
 
     def __init__(
@@ -120,11 +124,18 @@ class Chain:
         self.cost_bytes = cost_bytes
         """The bytes that the requests and their responses may take."""
         self.is_counted = False
+        self.is_refused = False
+        """Whether there was no memory for it."""
 
     @property
     def request(self) -> PartRequest | None:
         """The one that is being answered."""
         return self._request
+
+    @property
+    def message_ids(self) -> list[int]:
+        """Of the requests that have one of their own: a CANCEL has that of another."""
+        return [each.message_id for each, _ in self._parts if each.command != Command.CANCEL]
 
     async def run(self) -> None:
         on_completed = self._environment.on_completed
@@ -133,6 +144,8 @@ class Chain:
         for number, (header, message) in enumerate(self._parts):
             if number and not self._host.is_alive():
                 break  # What the client still wanted does not begin: it could wait, and no one would end that.
+            if number and not number % _PARTS_AT_ONCE:
+                await next_slice()
             self._is_last = number == last
             request = PartRequest(self._environment, self._host, self, header, message, self._encrypted_by)
             self._request = request
@@ -186,6 +199,8 @@ class Chain:
 
     def _handler(self, request: PartRequest) -> Handler:
         row = check(request, self._state)
+        if self.is_refused:
+            raise Failed(Status.INSUFFICIENT_RESOURCES)
         command = request.header.command
         if command == Command.CLOSE:
             for waiting in list(request.open.waiting):

@@ -12,7 +12,7 @@ from kyanite import eager
 from kyanite.services.smb.close import close_opens
 from kyanite.services.smb.connections.chains import Chain
 from kyanite.services.smb.connections.credits import CreditWindow
-from kyanite.services.smb.connections.in_flight import InFlight
+from kyanite.services.smb.connections.in_flight import ROOM_AGAIN_SECONDS, ROOM_SECONDS, InFlight
 from kyanite.services.smb.connections.part_request import PartRequest
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.services.smb.sessions import negotiation
@@ -56,6 +56,8 @@ class Connection:
         self.waiting: dict[int, PartRequest] = {}
         self._chains: dict[Chain, asyncio.Task[None]] = {}
         """Those that had to wait for anything."""
+        self._chains_by_id: dict[int, Chain] = {}
+        """The same by the message ids of their requests, for CANCEL."""
         self._in_flight = in_flight
         self._in_flight_bytes = 0
         """Of this connection."""
@@ -149,16 +151,33 @@ class Connection:
 
     def _start(self, parts: Sequence[Part], encrypted_by: Session | None, cost_bytes: int) -> None:
         chain = Chain(self, self._environment, parts, encrypted_by, cost_bytes)
-        task = eager.start(chain.run(), self._loop)
+        has_room = self._in_flight.has_room(cost_bytes)
+        task = eager.start(chain.run() if has_room else self._run_with_room(chain), self._loop)
         if task is None:
             return
         self._chains[chain] = task
+        for each in chain.message_ids:
+            self._chains_by_id[each] = chain
         task.add_done_callback(partial(self._ended, chain))
-        if chain.request is None or not chain.request.async_id:
+        if has_room and (chain.request is None or not chain.request.async_id):
             self._count(chain)
+
+    async def _run_with_room(self, chain: Chain) -> None:
+        """Wait until others need less memory. A client that is gone, or waits too long, is refused."""
+        ends_at = self._loop.time() + ROOM_SECONDS
+        self._set_paused(True)
+        while not self._in_flight.has_room(chain.cost_bytes) and not chain.is_refused:
+            await asyncio.sleep(ROOM_AGAIN_SECONDS)
+            chain.is_refused = self._is_lost or self._loop.time() > ends_at
+        self._set_paused(False)
+        if not chain.is_refused:
+            self._count(chain)
+        await chain.run()
 
     def _ended(self, chain: Chain, task: "asyncio.Task[None]") -> None:
         del self._chains[chain]
+        for each in chain.message_ids:
+            del self._chains_by_id[each]
         self._discount(chain)
         if not task.cancelled():
             task.result()
@@ -168,19 +187,26 @@ class Connection:
             return
         chain.is_counted = True
         self._in_flight_bytes += chain.cost_bytes
-        self._in_flight.total_bytes += chain.cost_bytes
-        if self._in_flight_bytes > self._in_flight.limit_bytes and not self._is_paused:
-            self._is_paused = True
-            self._transport.pause()
+        self._in_flight.add(chain.cost_bytes)
+        if self._in_flight_bytes > self._in_flight.limit_bytes:
+            self._set_paused(True)
 
     def _discount(self, chain: Chain) -> None:
         if not chain.is_counted:
             return
         chain.is_counted = False
         self._in_flight_bytes -= chain.cost_bytes
-        self._in_flight.total_bytes -= chain.cost_bytes
-        if self._is_paused and self._in_flight_bytes <= self._in_flight.limit_bytes // 2:
-            self._is_paused = False
+        self._in_flight.subtract(chain.cost_bytes)
+        if self._in_flight_bytes <= self._in_flight.limit_bytes // 2:
+            self._set_paused(False)
+
+    def _set_paused(self, is_paused: bool) -> None:
+        if self._is_paused == is_paused:
+            return
+        self._is_paused = is_paused
+        if is_paused:
+            self._transport.pause()
+        else:
             self._transport.resume()
 
     # Called by chains and requests.
@@ -200,11 +226,9 @@ class Connection:
 
     def running(self, message_id: int) -> PartRequest | None:
         """The request in progress that has this message id."""
-        for chain in self._chains:
-            request = chain.request
-            if request is not None and request.header.message_id == message_id:
-                return request
-        return None
+        chain = self._chains_by_id.get(message_id)
+        request = None if chain is None else chain.request
+        return request if request is not None and request.header.message_id == message_id else None
 
     def transmit(self, buffers: Sequence[Data]) -> None:
         if not self._is_lost:

@@ -4,18 +4,37 @@ A request takes as many bytes as its credits pay for: its payload or that of its
 progress is not received from until some of it is done. What waits for other clients does not count.
 """
 
+from kyanite.wire.smb2.transport import Memory
+
 CLIENT_BYTES_MAX = 32 * 1024 * 1024
-TOTAL_BYTES_MAX = 512 * 1024 * 1024
-"""When all clients together have more in progress, each may have one request."""
+SHORT_BYTES = 128 * 1024
+"""Requests up to this size never wait for memory."""
+ROOM_SECONDS = 10.0
+"""How long a request waits for memory before it is refused."""
+ROOM_AGAIN_SECONDS = 0.02
+"""How soon it tries again."""
 
 
 class InFlight:
-    __slots__ = ("total_bytes",)
+    """Requests in progress end by themselves, so their memory becomes free."""
 
-    def __init__(self) -> None:
-        self.total_bytes = 0
+    __slots__ = ("_memory",)
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
 
     @property
     def limit_bytes(self) -> int:
-        """For one client."""
-        return CLIENT_BYTES_MAX if self.total_bytes <= TOTAL_BYTES_MAX else 0
+        """For one client. When half of the memory is used, each may have one request."""
+        memory = self._memory
+        return CLIENT_BYTES_MAX if memory.used_bytes * 2 <= memory.limit_bytes else 0
+
+    def add(self, size: int) -> None:
+        self._memory.used_bytes += size
+
+    def subtract(self, size: int) -> None:
+        self._memory.used_bytes -= size
+
+    def has_room(self, size: int) -> bool:
+        memory = self._memory
+        return size <= SHORT_BYTES or memory.used_bytes + size <= memory.limit_bytes or not memory.used_bytes

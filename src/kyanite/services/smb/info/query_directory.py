@@ -20,6 +20,7 @@ from kyanite.services.smb.handler_checks import check_access, check_size
 from kyanite.services.smb.info.entry import NORMAL, file_id_of, times_of
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.services.smb.state import Open, Scan
+from kyanite.slices import first_slice
 from kyanite.wire.smb2 import query_directory as codec
 from kyanite.wire.smb2.body import encode_output
 from kyanite.wire.smb2.filetime import TICKS_TO_1601
@@ -81,6 +82,7 @@ def _begin(opened: Open, query: QueryDirectoryRequest) -> Scan:
 async def _advance(opened: Open, state: Scan, layout: EntryLayout, query: QueryDirectoryRequest) -> Packed:
     """Pack the next buffer. A scan that finds nothing in many rows goes on in another snapshot."""
     while state.first is not None:
+        await first_slice()
         packed, dots, first = await opened.tree.account.store.engine.read(
             lambda snap: _pack(snap, opened, state, layout, query)
         )

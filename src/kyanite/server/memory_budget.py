@@ -1,7 +1,8 @@
 """The memory that bodies take in a process: those of requests that were received, and of responses that were not sent.
 
-All connections share one budget. A body that does not fit is refused with 503, so that no number of clients can
-exhaust the memory. A quarter is kept for short bodies: clients with long ones cannot keep the others out.
+All connections share one budget, those of HTTP and of SMB. A body that does not fit is refused with 503, and a long
+message of SMB waits, so that no number of clients can exhaust the memory. A quarter is kept for short bodies: clients
+with long ones cannot keep the others out.
 """
 
 import ctypes
