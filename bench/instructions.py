@@ -11,6 +11,7 @@ import asyncio
 import gc
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -165,8 +166,8 @@ async def _fill(clients: Mapping[str, Client], sites: Mapping[str, Site]) -> Non
         await clients["table"].send(Request(batch(table, "things", some), expecting(202)))
 
 
-def count(python: str, source: Path | None) -> dict[str, int]:
-    """The instructions of one operation each, by name."""
+def count(python: str, source: Path | None, kept: Path | None = None) -> dict[str, int]:
+    """The instructions of one operation each, by name. ``kept`` gets what Valgrind wrote, for callgrind_annotate."""
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     if source is not None:
         environment["PYTHONPATH"] = str(source.resolve())
@@ -181,6 +182,9 @@ def count(python: str, source: Path | None) -> dict[str, int]:
             raise SystemExit(ended.stderr[-3000:])
         parts = sorted(Path(folder).glob("counts.*"), key=lambda part: int(part.suffix[1:]))
         counts = [sum(map(int, _SUMMARY.findall(part.read_text())[-1:])) for part in parts]
+        for operation, part in zip(OPERATIONS, parts[1::2], strict=False):
+            if kept is not None:
+                shutil.copy(part, kept / f"{operation.name.replace(' ', '-').replace(',', '')}.callgrind")
     # One part ends where the warm rounds of an operation end, the next where its measured rounds end.
     return {
         operation.name: counts[2 * index + 1] // operation.rounds
@@ -194,13 +198,14 @@ def main() -> None:
     parser.add_argument(
         "--source", type=Path, help="a source folder that goes before what that Python has installed"
     )
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the profiles in this folder")
     parser.add_argument("--counted", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--unmarked", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.counted or options.unmarked:
         uvloop.run(_serve(marked=options.counted))
         return
-    for name, instructions in count(options.python, options.source).items():
+    for name, instructions in count(options.python, options.source, options.keep).items():
         print(f"{name:20}{instructions:14,}")
 
 

@@ -56,6 +56,7 @@ def test_compiled_classes_lose_no_keyword_and_records_no_annotation() -> None:
             if isinstance(node, ast.ClassDef):
                 bases = {ast.unparse(base) for base in node.bases}
                 assert not bases & {"msgspec.Struct", "Struct", "Record"}, f"{module}: {node.name}"
+                assert "Value" not in bases or len(bases) == 1, f"{module}: {node.name} loses its other base"
                 assert {keyword.arg for keyword in node.keywords} <= {"frozen"}, f"{module}: {node.name}"
 
 

@@ -1,12 +1,11 @@
 """What an account holds by name: containers, queues, tables and shares. How they are keyed, loaded and found."""
 
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from kyanite.engine.api import Engine, Snapshot
 from kyanite.model.records import Value
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.values import Instant
 
 
 class NamedKey(Value, frozen=True):
@@ -16,13 +15,6 @@ class NamedKey(Value, frozen=True):
 
 K = TypeVar("K", bound=NamedKey)
 R = TypeVar("R")
-
-
-class AtInstant(Value, Generic[R], frozen=True):
-    """A record and the instant at which it was read: lease states depend on the time."""
-
-    record: R
-    at: Instant
 
 
 def loader(

@@ -7,14 +7,24 @@ that rewrites the rows concerned before the store is served (``server/store/upgr
 """
 
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 import msgspec
 
 from kyanite.values import Instant
 
+R = TypeVar("R")
+
 
 class Value(msgspec.Struct, frozen=True, gc=False):
     """The base of values that are passed on and never stored: cheap to make, and immutable."""
+
+
+class AtInstant(Value, Generic[R], frozen=True):
+    """A record and the instant at which it was read: lease states depend on the time."""
+
+    record: R
+    at: Instant
 
 
 class Record(msgspec.Struct, array_like=True, frozen=True, gc=False):
