@@ -24,12 +24,32 @@ COMPILED = {
     for folder, names in TABLE["compiled"].items()
     for name in names
 }
+CONSUMERS = {
+    "all",
+    "any",
+    "bytes",
+    "dict",
+    "frozenset",
+    "list",
+    "max",
+    "min",
+    "next",
+    "set",
+    "sorted",
+    "sum",
+    "tuple",
+}
 INTERPRETED: dict[str, str] = TABLE["interpreted"]
 
 
 def modules() -> list[str]:
     files = (file for file in SOURCE.rglob("*.py") if file.name != "__init__.py")
     return sorted(str(file.relative_to(SOURCE).with_suffix("")) for file in files)
+
+
+def import_all() -> None:
+    for module in pkgutil.walk_packages(kyanite.__path__, "kyanite."):
+        importlib.import_module(module.name)
 
 
 def test_every_module_is_compiled_or_has_a_reason_not_to_be() -> None:
@@ -60,6 +80,26 @@ def test_compiled_classes_lose_no_keyword_and_records_no_annotation() -> None:
                 assert {keyword.arg for keyword in node.keywords} <= {"frozen"}, f"{module}: {node.name}"
 
 
+def test_compiled_generator_expressions_are_consumed_where_they_are() -> None:
+    """mypyc makes lists of them, so one that is returned or passed on would no longer be read step by step."""
+    for module in COMPILED:
+        tree = ast.parse((SOURCE / f"{module}.py").read_text())
+        expressions = {node for node in ast.walk(tree) if isinstance(node, ast.GeneratorExp)}
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(func=ast.Name(id=name)) if name in CONSUMERS:
+                    expressions -= {each for each in node.args if isinstance(each, ast.GeneratorExp)}
+                case ast.Call(func=ast.Attribute(attr="join" | "update" | "extend" | "union")):
+                    expressions -= {each for each in node.args if isinstance(each, ast.GeneratorExp)}
+                case ast.Starred(value=ast.GeneratorExp() as each):
+                    expressions.discard(each)
+                case ast.Assign(targets=[ast.Tuple()], value=ast.GeneratorExp() as each):
+                    expressions.discard(each)
+                case _:
+                    pass
+        assert not [f"{module}:{each.lineno}" for each in expressions]
+
+
 def test_no_stored_type_is_compiled() -> None:
     for stored in _stored_types():
         module = stored.__module__.removeprefix("kyanite.").replace(".", "/")
@@ -68,8 +108,7 @@ def test_no_stored_type_is_compiled() -> None:
 
 def _stored_types() -> set[type]:
     """Records, and everything that a field of one may be."""
-    for module in pkgutil.walk_packages(kyanite.__path__, "kyanite."):
-        importlib.import_module(module.name)
+    import_all()
     found: set[type] = set()
     for struct in _subclasses(msgspec.Struct):
         if struct.__module__.startswith("kyanite.") and struct.__struct_config__.array_like:
@@ -104,3 +143,14 @@ def test_git_would_show_a_compiled_module_in_the_sources() -> None:
     for suffix in (*EXTENSION_SUFFIXES, ".c"):
         command = ["git", "check-ignore", "--quiet", "--no-index", f"src/kyanite/values{suffix}"]
         assert subprocess.run(command, cwd=ROOT, check=False).returncode == 1, suffix
+
+
+def test_no_interpreted_class_has_a_compiled_base() -> None:
+    """A compiled function that expects the base refuses objects of a subclass that it has not seen."""
+    import_all()
+    compiled = {f"kyanite.{module.replace('/', '.')}" for module in COMPILED}
+    for name in compiled:
+        for value in vars(importlib.import_module(name)).values():
+            if isinstance(value, type) and value.__module__ == name and not issubclass(value, Exception):
+                subclasses = {each.__module__ for each in _subclasses(value)}
+                assert {each for each in subclasses if each.startswith("kyanite.")} <= compiled, value

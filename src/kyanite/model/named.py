@@ -4,14 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from kyanite.engine.api import Engine, Snapshot
-from kyanite.model.records import Value
+from kyanite.model.records import NamedKey
 from kyanite.rules.refusals import Reason, Refused
-
-
-class NamedKey(Value, frozen=True):
-    account: str
-    name: str
-
 
 K = TypeVar("K", bound=NamedKey)
 R = TypeVar("R")

@@ -20,6 +20,13 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     """The base of values that are passed on and never stored: cheap to make, and immutable."""
 
 
+class NamedKey(Value, frozen=True):
+    """The base of the keys of what an account holds by name."""
+
+    account: str
+    name: str
+
+
 class AtInstant(Value, Generic[R], frozen=True):
     """A record and the instant at which it was read: lease states depend on the time."""
 

@@ -15,9 +15,9 @@ from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
 from kyanite.model import keys
 from kyanite.model.blobs.records import ContainerRecord, decode_container
 from kyanite.model.lease import LeaseRequest, Outcome, act
-from kyanite.model.named import NamedKey, finder, loader
+from kyanite.model.named import finder, loader
 from kyanite.model.page import Page, page_by_name
-from kyanite.model.records import AtInstant, Policy, encode
+from kyanite.model.records import AtInstant, NamedKey, Policy, encode
 from kyanite.rules import leases, preconditions
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused

@@ -9,6 +9,8 @@ used again. ``docs/decisions/0002-content-in-extents-and-layers.md`` says why it
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import filterfalse
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -58,6 +60,8 @@ _PLAN_PARTS = 300
 _PLAN_INLINE_BYTES = 1024 * 1024
 _PLAN_INTERVALS = 1_000
 """A plan ends after this many intervals, holes included."""
+
+_is_hole = attrgetter("is_hole")
 
 
 class Zeros(NamedTuple):
@@ -274,7 +278,7 @@ def covered(snapshot: Snapshot, content: Content, start: int, end: int) -> Itera
 
 def visible(snapshot: Snapshot, content: Content, start: int, end: int) -> Iterator[Interval]:
     """The data in the range, clipped to it and in order. The gaps between are zeros."""
-    return (interval for interval in covered(snapshot, content, start, end) if not interval.is_hole)
+    return filterfalse(_is_hole, covered(snapshot, content, start, end))
 
 
 def read_plan(snapshot: Snapshot, content: Content, offset: int, length: int) -> ReadPlan:
