@@ -37,9 +37,9 @@ def missing() -> str:
     """What a machine lacks for compiling; empty when it has all."""
     compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
-        return f"a C compiler ({compiler})"
+        return f"C compiler ({compiler})"
     if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
-        return "the headers of Python (Debian: python3-dev)"
+        return "Python.h (Debian: python3-dev)"
     return ""
 
 

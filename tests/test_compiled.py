@@ -100,6 +100,27 @@ def test_compiled_generator_expressions_are_consumed_where_they_are() -> None:
         assert not [f"{module}:{each.lineno}" for each in expressions]
 
 
+def test_no_compiled_coroutine_can_end_by_a_stop_iteration() -> None:
+    """In a compiled generator or coroutine it is a return, where the interpreter makes an error of it."""
+    for module in COMPILED - {"slices"}:  # Which handles it.
+        for function in ast.walk(ast.parse((SOURCE / f"{module}.py").read_text())):
+            match function:
+                case ast.AsyncFunctionDef():
+                    is_suspended = True
+                case ast.FunctionDef():
+                    is_suspended = any(
+                        isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(function)
+                    )
+                case _:
+                    continue
+            for node in ast.walk(function) if is_suspended else ():
+                match node:
+                    case ast.Call(func=ast.Name(id="next"), args=[_]):
+                        raise AssertionError(f"{module}:{node.lineno}: next needs a default")
+                    case _:
+                        pass
+
+
 def test_no_stored_type_is_compiled() -> None:
     for stored in _stored_types():
         module = stored.__module__.removeprefix("kyanite.").replace(".", "/")

@@ -392,6 +392,7 @@ def test_a_mark_that_should_be_empty(sound: Rows) -> None:
     assert "should be empty" in finding
 
 
+@pytest.mark.interpreted("a compiled module has no docstring")
 def test_every_letter_of_the_layout_is_known() -> None:
     documented = {
         line[4:5].encode()
