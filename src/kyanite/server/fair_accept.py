@@ -15,7 +15,7 @@ from functools import partial
 from operator import attrgetter
 from ssl import SSLContext
 
-from kyanite.server.http.connection import HttpConnection, OnCompleted
+from kyanite.server.http.connection import HttpConnection, OnCompleted, new_connection
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import HttpServer
 from kyanite.server.processes.process_table import Slot, State
@@ -142,7 +142,7 @@ class FairServer(HttpServer):
     def _open(self, port: int, ssl: SSLContext | None, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         opening = loop.connect_accepted_socket(
-            lambda: HttpConnection(self, loop, port),
+            lambda: new_connection(self, loop, port),
             connection,
             ssl=ssl,
             ssl_handshake_timeout=None if ssl is None else self.limits.head_seconds,
