@@ -83,7 +83,7 @@ def test_bytes_that_have_changed(store: Path) -> None:
     assert lines[1] == f"{name}: 100000 bytes from 0 are damaged ({extent})."
     assert lines[2:] == [
         "8 rows and 2 extents with 300000 bytes were read. "
-        "0 stretches of rows cannot be read, and 100000 bytes are damaged."
+        "Stretches of rows that cannot be read: 0; damaged bytes: 100000."
     ]
     assert err == f"kyanite: Findings in the store {store}: 1.\n"
 
@@ -223,7 +223,7 @@ def test_bodies_messages_and_entities_that_have_changed(rich: Path) -> None:
     )
     assert "entity devstoreaccount1/people('p', 'r'): its record is damaged." in lines
     assert "References are not counted, because rows are missing." in lines
-    assert "3 stretches of rows cannot be read" in lines[-1]
+    assert "Stretches of rows that cannot be read: 3;" in lines[-1]
 
 
 def test_a_malformed_page(rich: Path) -> None:

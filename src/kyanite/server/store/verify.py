@@ -84,7 +84,7 @@ def _text_of(totals: _Totals) -> str:
 def _text_of_damage(totals: _Totals) -> str:
     if not totals.unreadable and not totals.damaged_bytes:
         return ""
-    return f" {totals.unreadable} stretches of rows cannot be read, and {totals.damaged_bytes} bytes are damaged."
+    return f" Stretches of rows that cannot be read: {totals.unreadable}; damaged bytes: {totals.damaged_bytes}."
 
 
 def _print_text(_kind: str, text: str) -> None:
