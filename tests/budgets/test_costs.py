@@ -1,7 +1,7 @@
 """What a hot operation may cost, in counts that are the same on every machine.
 
 The ceilings are what was reached, and two calls more. Who makes an operation cheaper lowers its ceiling. One that
-becomes dearer needs a reason as good as the feature it pays for; ``python -m bench.costs --functions "Put Blob, 1 KiB"``
+becomes dearer needs a reason as good as the feature it pays for; ``python -m bench.costs --functions "Put Message"``
 shows where its calls go, and its statements.
 """
 
