@@ -1,10 +1,11 @@
 # `make run` serves, `make test` tests. Both install what is missing.
 PYTHON ?= $(shell scripts/python)
 VENV   ?= .venv
+BUILT  ?= .venv-compiled
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: run test test-long lint check bench clients smb-torture samba wrk clean
+.PHONY: run test test-long test-compiled lint check bench clients smb-torture samba wrk clean
 
 # What a run needs.
 $(VENV)/.run: pyproject.toml
@@ -36,6 +37,10 @@ test: $(VENV)/.dev samba wrk
 test-long: $(VENV)/.dev samba wrk
 	$(BIN)/pytest -n auto --dist worksteal --hypothesis-profile long --timeout 3600 $(ARGS)
 
+# The compiled wheel, in a virtual environment of its own, and the tests of what is compiled against it.
+test-compiled:
+	@scripts/compiled $(PYTHON) $(BUILT) $(ARGS)
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -57,4 +62,4 @@ smb-torture: $(VENV)/.dev samba
 	$(BIN)/python -m tests.smb.torture $(ARGS)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .clients .torture
+	rm -rf $(VENV) $(BUILT) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .bench .clients .torture

@@ -1,11 +1,13 @@
 """Kyanite's services in this process, without a server: a request goes straight to the service that it is for."""
 
 import os
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from email.utils import formatdate
 from pathlib import Path
 from uuid import UUID
 
+from bench.load import site
 from bench.signing import authorization
 from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.extents.local.store import LocalExtents
@@ -45,7 +47,9 @@ class Body:
 class InProcess:
     """The services over a store of their own, in SQLite and local extents. Opened on the loop that will use it."""
 
-    def __init__(self, folder: Path, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, folder: Path, clock: Callable[[], int], account: str = ACCOUNT, key: bytes = KEY
+    ) -> None:
         def now() -> Instant:
             return Instant(clock())
 
@@ -57,7 +61,7 @@ class InProcess:
         self._extents = LocalExtents(folder / "extents", self._membership)
         store = Store(self._engine, self._extents, self._membership)
         environment = Environment(
-            accounts={ACCOUNT: Account(ACCOUNT, (KEY,), store)},
+            accounts={account: Account(account, (key,), store)},
             clock=now,
             wall_clock=now,
             fresh_guid=lambda: str(UUID(bytes=os.urandom(16), version=4)),
@@ -68,7 +72,12 @@ class InProcess:
             "table": table_service,
             "file": file_service,
         }
-        self._services = {name: build(environment) for name, build in builders.items()}
+        self.handlers = {name: build(environment) for name, build in builders.items()}
+
+    @classmethod
+    def for_sites(cls, folder: Path, clock: Callable[[], int]) -> "InProcess":
+        """With the account whose token the sites of the benchmark have."""
+        return cls(folder, clock, site.ACCOUNT, b64decode(site.KEY))
 
     def request(
         self, service: str, method: str, target: str, headers: Mapping[str, str], body: bytes
@@ -92,7 +101,7 @@ class InProcess:
 
     async def send(self, service: str, request: Request) -> tuple[int, dict[str, str], bytes]:
         """Status, headers by lower-case name, and body of the answer, but for bytes that the kernel would send."""
-        response = await self._services[service](request)
+        response = await self.handlers[service](request)
         try:
             body = response.body
             if not isinstance(body, bytes):

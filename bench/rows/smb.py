@@ -31,7 +31,7 @@ FULL = Local(
     {"small": (1000, KIB), "few": (250, KIB), "listed": (10_000, 0)},
 )
 QUICK = Local(
-    {"large": 64 * MIB, "middling": 8 * MIB}, {"small": (200, KIB), "few": (100, KIB), "listed": (2_000, 0)}
+    {"large": 64 * MIB, "middling": 16 * MIB}, {"small": (200, KIB), "few": (100, KIB), "listed": (2_000, 0)}
 )
 
 Sessions = list[list[str]]

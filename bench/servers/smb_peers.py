@@ -16,7 +16,7 @@ from bench.servers.peers import Kyanite
 
 SHARE = "bench"
 LIMIT_SECONDS = 600.0
-IDLE_ROUNDS = 5
+IDLE_ROUNDS = 3
 
 
 class SmbPeer:

@@ -38,7 +38,7 @@ def ordinal(text: str) -> bytes:
     if text.isascii() or max(octets) < _BEYOND_BASIC_PLANE:
         return octets
     units = text.encode("utf-16-be")
-    pairs = (chr(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2))
+    pairs = [chr(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2)]
     return "".join(pairs).encode("utf-8", "surrogatepass")
 
 

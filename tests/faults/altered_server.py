@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 from kyanite.engine import clock
 from kyanite.server.cli import main
-from kyanite.services.rest import downloads
+from kyanite.services.rest import streams
 
 PROGRAM = (sys.executable, "-P", __file__, "serve")
 
@@ -27,5 +27,5 @@ if __name__ == "__main__":
     if "ALTERED_CLOCK" in os.environ:
         _alter_clock(Path(os.environ["ALTERED_CLOCK"]))
     if "ALTERED_SLOW_SECONDS" in os.environ:
-        downloads.SLOW_SECONDS = float(os.environ["ALTERED_SLOW_SECONDS"])
+        streams.SLOW_SECONDS = float(os.environ["ALTERED_SLOW_SECONDS"])
     main()

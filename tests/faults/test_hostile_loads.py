@@ -2,7 +2,7 @@
 memory of the workers stays bounded.
 
 The short test counts answers, which do not depend on how fast the machine is. The long one prints how long the polite
-client waits (``docs/security.md`` has the table); it is not measured beside other tests, so it judges nothing.
+client waits (``docs/decisions/0008`` has the table); it is not measured beside other tests, so it judges nothing.
 """
 
 from collections.abc import Iterator

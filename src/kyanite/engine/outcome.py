@@ -24,6 +24,8 @@ class Failed:
     __slots__ = ("_error",)
 
     def __init__(self, error: Exception) -> None:
+        if isinstance(error, StopIteration):  # Raised while it is awaited, it would mean that all is well.
+            error = RuntimeError("the body raised StopIteration")
         self._error = error
 
     def __await__(self) -> Generator[Any, None, NoReturn]:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from kyanite.engine.api import Snapshot
 from kyanite.model.blobs import blob, rows
-from kyanite.model.blobs.rows import BLOCK_BLOB, BlobKey, BlobRecord
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content.intervals import ENDLESS
 from kyanite.model.files import file
 from kyanite.model.files.entry import Entry

@@ -1,29 +1,14 @@
 """What an account holds by name: containers, queues, tables and shares. How they are keyed, loaded and found."""
 
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
-
-import msgspec
+from typing import TypeVar
 
 from kyanite.engine.api import Engine, Snapshot
+from kyanite.model.records import NamedKey
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.values import Instant
-
-
-class NamedKey(msgspec.Struct, frozen=True, gc=False):
-    account: str
-    name: str
-
 
 K = TypeVar("K", bound=NamedKey)
 R = TypeVar("R")
-
-
-class AtInstant(msgspec.Struct, Generic[R], frozen=True, gc=False):
-    """A record and the instant at which it was read: lease states depend on the time."""
-
-    record: R
-    at: Instant
 
 
 def loader(

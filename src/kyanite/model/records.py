@@ -7,13 +7,38 @@ that rewrites the rows concerned before the store is served (``server/store/upgr
 """
 
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 import msgspec
 
 from kyanite.values import Instant
 
+R = TypeVar("R")
 
-class Policy(msgspec.Struct, array_like=True, frozen=True, gc=False):
+
+class Value(msgspec.Struct, frozen=True, gc=False):
+    """The base of values that are passed on and never stored: cheap to make, and immutable."""
+
+
+class NamedKey(Value, frozen=True):
+    """The base of the keys of what an account holds by name."""
+
+    account: str
+    name: str
+
+
+class AtInstant(Value, Generic[R], frozen=True):
+    """A record and the instant at which it was read: lease states depend on the time."""
+
+    record: R
+    at: Instant
+
+
+class Record(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The base of what is stored. Fields are only ever added at the end, with a default."""
+
+
+class Policy(Record, frozen=True):
     """A stored access policy. What is None is left to the token; times are kept as the instants they name."""
 
     id: str
@@ -22,7 +47,7 @@ class Policy(msgspec.Struct, array_like=True, frozen=True, gc=False):
     permissions: str | None = None
 
 
-class HttpHeaders(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class HttpHeaders(Record, frozen=True):
     """The headers a client stores with a blob and gets back with it. Empty means unset."""
 
     content_type: str = ""
@@ -33,7 +58,7 @@ class HttpHeaders(msgspec.Struct, array_like=True, frozen=True, gc=False):
     content_md5: bytes = b""
 
 
-class CopyState(msgspec.Struct, array_like=True, frozen=True, gc=False):
+class CopyState(Record, frozen=True):
     """Where a blob was copied from. A copy is complete from the beginning, so this never changes."""
 
     id: str

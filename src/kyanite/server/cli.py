@@ -66,8 +66,25 @@ def _location_option(command: _Command) -> _Command:
     )(command)
 
 
+def _print_version(context: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted and not context.resilient_parsing:
+        from importlib.metadata import version
+
+        from kyanite.server.form import form
+
+        click.echo(f"kyanite, version {version('kyanite')} ({form()})")
+        context.exit()
+
+
 @click.group(help="A self-hosted storage server that speaks Azure Storage's own protocols.")
-@click.version_option(package_name="kyanite", prog_name="kyanite")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version.",
+)
 def kyanite() -> None:
     pass
 

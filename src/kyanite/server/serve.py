@@ -19,6 +19,7 @@ from pathlib import Path
 from kyanite.engine.clock import wall_clock
 from kyanite.server.clock import TestingClock
 from kyanite.server.config import Config
+from kyanite.server.form import form
 from kyanite.server.observability import logs
 from kyanite.server.processes.admin_process import AdminProcess
 from kyanite.server.processes.descriptor_limit import raise_files_limit
@@ -158,7 +159,7 @@ def _endpoints(
 
 
 def _announce(endpoints: dict[str, str]) -> None:
-    _log.info("serving", extra={"endpoints": endpoints})
+    _log.info("serving", extra={"form": form(), "endpoints": endpoints})
     # Standard output may be closed; that is no reason not to serve.
     with suppress(OSError):
         print("ready", json.dumps(endpoints), flush=True)

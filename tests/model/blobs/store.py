@@ -30,7 +30,8 @@ from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.long_block_list import Pin
 from kyanite.model.blobs.page_blob import PageWrite
 from kyanite.model.blobs.put import NewBlob
-from kyanite.model.blobs.rows import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobKey, BlobRecord
+from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.blobs.staged_blocks import NewBlock
 from kyanite.model.content.content import ExtentPart, Zeros, read_plan
 from kyanite.model.content.reading import Reading, open_content

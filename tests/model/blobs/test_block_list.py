@@ -7,7 +7,7 @@ import pytest
 from kyanite.model.blobs import long_block_list
 from kyanite.model.blobs.blob import UNCONDITIONAL
 from kyanite.model.blobs.block_list import From, NewBlockList
-from kyanite.model.blobs.rows import BlobRecord
+from kyanite.model.blobs.records import BlobRecord
 from kyanite.rules.refusals import Reason
 from tests.model.blobs.store import HTTP, PIN, BlobStore, blob, refused, run
 

@@ -9,7 +9,8 @@ from kyanite.model.blobs import blob as blobs
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.copy import CopyRequest, PutFromRequest
 from kyanite.model.blobs.delete import Snapshots
-from kyanite.model.blobs.rows import BLOCK_BLOB, PAGE_BLOB, SNAPSHOTS_INLINE_MAX, BlobRecord
+from kyanite.model.blobs.records import BLOCK_BLOB, PAGE_BLOB, BlobRecord
+from kyanite.model.blobs.rows import SNAPSHOTS_INLINE_MAX
 from kyanite.model.lease import Action, LeaseRequest
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.preconditions import NONE, Conditions

@@ -10,7 +10,7 @@ from kyanite.model.blobs import block_list, long_block_list
 from kyanite.model.blobs.blob import UNCONDITIONAL
 from kyanite.model.blobs.block_list import ENTRIES_AT_ONCE, From, NewBlockList
 from kyanite.model.blobs.long_block_list import Pin
-from kyanite.model.blobs.rows import BlobRecord
+from kyanite.model.blobs.records import BlobRecord
 from kyanite.rules.refusals import Reason
 from tests.model.blobs.store import HTTP, PIN, BlobStore, blob, refused, run
 

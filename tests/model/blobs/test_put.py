@@ -4,7 +4,7 @@ import pytest
 
 from kyanite.model.blobs import blob as blobs
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
-from kyanite.model.blobs.rows import APPEND_BLOB, PAGE_BLOB
+from kyanite.model.blobs.records import APPEND_BLOB, PAGE_BLOB
 from kyanite.model.lease import Action, LeaseRequest
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.preconditions import NONE, Conditions

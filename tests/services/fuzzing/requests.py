@@ -5,6 +5,7 @@ from types import ModuleType
 
 from kyanite.services.rest.operations import Op
 from kyanite.values import Instant
+from kyanite.wire import numbers
 from tests.services.fuzzing.mutations import mutate, other_credentials
 from tests.services.fuzzing.oddities import Chance
 from tests.services.fuzzing.pool import Pool
@@ -27,6 +28,10 @@ _WEIGHTS = {"blob": 4, "queue": 2, "table": 3, "file": 4}
 _MUTATION_RATE = 0.55
 _RECORDED_RATE = 0.15
 _FAVOURED = 12
+_LENGTHS = frozenset(("x-ms-blob-content-length", "x-ms-content-length"))
+_COPIED_MAX = 1 << 26
+_COPYABLE_MAX = 5000 << 20
+_BEYOND_COPYABLE = str(4 << 40)
 
 
 class Rows:
@@ -105,4 +110,12 @@ class Requests:
                 other_credentials(scope, request)
         if chance.random() < _MUTATION_RATE:
             mutate(scope, request)
+            _keep_sources_short(request)
         return request, self.signer.encode(request, host=self._hosts[service], now=now, chance=chance)
+
+
+def _keep_sources_short(request: FuzzRequest) -> None:
+    """Blobs and files are short, or too long to be copied from a URL: gigabytes of zeros would take minutes."""
+    for at, (name, value) in enumerate(request.headers):
+        if name.lower() in _LENGTHS and _COPIED_MAX < (numbers.decode(value) or 0) <= _COPYABLE_MAX:
+            request.headers[at] = name, _BEYOND_COPYABLE

@@ -12,7 +12,7 @@ from kyanite.extents.local.store import LocalExtents
 from kyanite.model.content import content
 from kyanite.model.maintenance.tasks import step_each, steps
 from kyanite.services.blob.service import blob_service
-from kyanite.services.rest import downloads
+from kyanite.services.rest import streams
 from kyanite.wire.http import Request, Response
 from tests.services.harness import VERSION, BytesBody, Harness, bytes_of
 
@@ -142,7 +142,7 @@ async def reclaim(blobs: Harness) -> None:
 async def test_a_slow_download_keeps_its_own_bytes_only(
     blobs: Harness, monkeypatch: pytest.MonkeyPatch, parts: int
 ) -> None:
-    monkeypatch.setattr(downloads, "SLOW_SECONDS", 0.01)
+    monkeypatch.setattr(streams, "SLOW_SECONDS", 0.01)
     await blobs("PUT", "/box?restype=container", {"x-ms-blob-public-access": "blob"})
     data = b"".join(bytes((number % 251,)) * 20_000 for number in range(parts))
     if parts == 1:

@@ -111,8 +111,8 @@ class GroupCommit:
         self._idle = asyncio.Event()
         self._idle.set()
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._thread = Thread(target=self._work, name="kyanite-commit", daemon=True)
-        self._thread.start()
+        self._commit_thread = Thread(target=self._work, name="kyanite-commit", daemon=True)
+        self._commit_thread.start()
 
     def submit(self, body: Callable[[Transaction], T], durable: bool) -> Awaitable[T]:
         self._body_runner.check_outside_bodies()
@@ -138,7 +138,7 @@ class GroupCommit:
         await self._idle.wait()
         self._jobs.put(self._return_reserved)
         self._jobs.put(None)
-        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._commit_thread.join)
 
     # On the loop
 

@@ -9,7 +9,8 @@ from kyanite.engine.api import Engine, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model.blobs import rows
 from kyanite.model.blobs.blob import AccessConditions, load_for_write, scope_of
-from kyanite.model.blobs.rows import APPEND_BLOB, BlobKey, BlobRecord
+from kyanite.model.blobs.records import APPEND_BLOB, BlobRecord
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content import content
 from kyanite.rules import preconditions
 from kyanite.rules.refusals import Reason, Refused

@@ -6,15 +6,15 @@ an engine is one transaction, so nothing can happen between its checks and its c
 
 from collections.abc import Awaitable, Callable
 
-import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Scope, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.blobs import rows
-from kyanite.model.blobs.rows import BLOCK_BLOB, BlobKey, BlobRecord
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.lease import LeaseRequest, Outcome, act
-from kyanite.model.records import HttpHeaders
+from kyanite.model.records import HttpHeaders, Value
 from kyanite.rules import leases, preconditions, tiers
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
@@ -22,7 +22,7 @@ from kyanite.rules.tiers import Tiering
 from kyanite.values import Instant, LeaseId
 
 
-class AccessConditions(msgspec.Struct, frozen=True, gc=False):
+class AccessConditions(Value, frozen=True):
     """What a request requires of the blob: conditions, and the lease that it names."""
 
     conditions: Conditions = preconditions.NONE
@@ -32,7 +32,7 @@ class AccessConditions(msgspec.Struct, frozen=True, gc=False):
 UNCONDITIONAL = AccessConditions()
 
 
-class BlobAtInstant(msgspec.Struct, frozen=True, gc=False):
+class BlobAtInstant(Value, frozen=True):
     """A blob and the instant at which it was read: lease states and tiers depend on the time."""
 
     record: BlobRecord

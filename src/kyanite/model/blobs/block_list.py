@@ -16,7 +16,8 @@ from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
 from kyanite.model.blobs import rows, staged_blocks
 from kyanite.model.blobs.blob import AccessConditions, scope_of
 from kyanite.model.blobs.put import Destination, prepare
-from kyanite.model.blobs.rows import BLOCK_BLOB, BlobKey, BlobRecord, Staging
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, Staging
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content import blocks
 from kyanite.model.content.blocks import Block
 from kyanite.model.content.content import NO_CONTENT, Content

@@ -9,45 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
 from kyanite.model import keys
+from kyanite.model.blobs.records import ContainerRecord, decode_container
 from kyanite.model.lease import LeaseRequest, Outcome, act
-from kyanite.model.named import AtInstant, NamedKey, finder, loader
+from kyanite.model.named import finder, loader
 from kyanite.model.page import Page, page_by_name
-from kyanite.model.records import Policy, encode
+from kyanite.model.records import AtInstant, NamedKey, Policy, encode
 from kyanite.rules import leases, preconditions
-from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.values import ETag, Instant, LeaseId, etag_of
+from kyanite.values import Instant, LeaseId
 
 
-class ContainerKey(NamedKey, frozen=True, gc=False):
+class ContainerKey(NamedKey, frozen=True):
     @property
     def key(self) -> bytes:
         return keys.container(self.account, self.name)
 
 
-class ContainerRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Stored: fields are only ever added at the end."""
-
-    id: int
-    created_at: Instant
-    modified_at: Instant
-    metadata: dict[str, str]
-    public_access: str = ""
-    policies: tuple[Policy, ...] = ()
-    lease: Lease = NO_LEASE
-
-    @property
-    def etag(self) -> ETag:
-        return etag_of(self.modified_at)
-
-
-decode_container: Callable[[bytes], ContainerRecord] = msgspec.msgpack.Decoder(ContainerRecord).decode
 load: Callable[[Snapshot, ContainerKey], ContainerRecord] = loader(
     keys.container, decode_container, Reason.CONTAINER_NOT_FOUND
 )

@@ -13,7 +13,8 @@ from kyanite.model import copy_sources
 from kyanite.model.blobs import rows
 from kyanite.model.blobs.blob import AccessConditions, scope_of, with_tiering
 from kyanite.model.blobs.put import prepare
-from kyanite.model.blobs.rows import APPEND_BLOB, BLOCK_BLOB, BlobKey, BlobRecord
+from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, BlobRecord
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content import content
 from kyanite.model.content.intervals import ENDLESS
 from kyanite.model.copy_sources import CheckSource, SourceKey

@@ -6,7 +6,8 @@ from enum import Enum
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model.blobs import rows
 from kyanite.model.blobs.blob import AccessConditions, scope_of
-from kyanite.model.blobs.rows import BlobKey, BlobRecord
+from kyanite.model.blobs.records import BlobRecord
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.rules import leases, preconditions, tiers
 from kyanite.rules.preconditions import NONE, Conditions
 from kyanite.rules.refusals import Reason, Refused

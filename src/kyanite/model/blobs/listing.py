@@ -16,7 +16,8 @@ from kyanite.engine.api import STEP_ROWS, Engine, Snapshot, Steps
 from kyanite.model import keys
 from kyanite.model.blobs import container, rows
 from kyanite.model.blobs.container import ContainerKey
-from kyanite.model.blobs.rows import BASE_BLOB, NAME_AT, STAGING_AREA, BlobRecord, NameRange, decode_blob
+from kyanite.model.blobs.records import BlobRecord, decode_blob
+from kyanite.model.blobs.rows import BASE_BLOB, NAME_AT, STAGING_AREA, NameRange
 from kyanite.model.page import Decoded, collected
 from kyanite.values import Instant
 

@@ -19,7 +19,8 @@ from kyanite.model.blobs import block_list, rows, staged_blocks
 from kyanite.model.blobs.blob import AccessConditions, scope_of
 from kyanite.model.blobs.block_list import ENTRIES_AT_ONCE, From, ListTooLong, NewBlockList
 from kyanite.model.blobs.put import Destination, prepare
-from kyanite.model.blobs.rows import BLOCK_BLOB, BlobKey, BlobRecord, StoredName
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord
+from kyanite.model.blobs.rows import BlobKey, StoredName
 from kyanite.model.content import blocks, layers, reading, references
 from kyanite.model.content.blocks import Block
 from kyanite.model.content.content import NO_CONTENT, Content

@@ -11,7 +11,8 @@ from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model.blobs import rows
 from kyanite.model.blobs.blob import AccessConditions, load_for_read, load_for_write, scope_of
-from kyanite.model.blobs.rows import PAGE_BLOB, BlobKey, BlobRecord
+from kyanite.model.blobs.records import PAGE_BLOB, BlobRecord
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content import content, ranges
 from kyanite.model.content.content import Content
 from kyanite.model.records import HttpHeaders

@@ -6,15 +6,14 @@ conditions, the lease, and whether it is archived. All keep the lease and the cr
 
 from collections.abc import Awaitable, Callable
 
-import msgspec
-
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model.blobs import rows
 from kyanite.model.blobs.blob import AccessConditions, check_online, scope_of
-from kyanite.model.blobs.rows import BLOCK_BLOB, BlobKey, BlobRecord, StoredName
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord
+from kyanite.model.blobs.rows import BlobKey, StoredName
 from kyanite.model.content import content
-from kyanite.model.records import HttpHeaders
+from kyanite.model.records import HttpHeaders, Value
 from kyanite.rules import leases, preconditions
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.refusals import Reason, Refused
@@ -23,7 +22,7 @@ from kyanite.values import Instant, LeaseId
 CheckLease = Callable[[Lease, LeaseId | None, Instant], Lease]
 
 
-class NewBlob(msgspec.Struct, frozen=True, gc=False):
+class NewBlob(Value, frozen=True):
     """A blob as a client sends it."""
 
     payload: bytes | tuple[Extent, ...]
@@ -35,7 +34,7 @@ class NewBlob(msgspec.Struct, frozen=True, gc=False):
     sequence_number: int = 0
 
 
-class Destination(msgspec.Struct, frozen=True, gc=False):
+class Destination(Value, frozen=True):
     """Where the new blob goes, and what it keeps of the blob that it replaces."""
 
     old: StoredName

@@ -9,92 +9,32 @@ then on every function here treats them as absent, and maintenance purges them a
 that is taken later has a later instant and is not affected.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from heapq import merge
 from typing import NamedTuple
-
-import msgspec
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.blobs import container
 from kyanite.model.blobs.container import ContainerKey
+from kyanite.model.blobs.records import BlobRecord, Staging, decode_blob, decode_staging
 from kyanite.model.content import content
-from kyanite.model.content.content import Content
-from kyanite.model.records import CopyState, HttpHeaders, encode
-from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.model.records import Value, encode
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.rules.tiers import Rehydration, Tiering
-from kyanite.values import ETag, Instant, etag_of, later
-
-BLOCK_BLOB = 0
-PAGE_BLOB = 1
-APPEND_BLOB = 2
+from kyanite.values import Instant
 
 SNAPSHOTS_INLINE_MAX = 64
-STAGING_LIFETIME_SECONDS = 7 * 24 * 3600
-"""How long a staging area lives after its last block."""
 
 NAME_AT = len(keys.blobs(0))
 """Where in a key of a base blob, a snapshot or a staging area the name begins."""
 _INSTANT_BYTES = 8
 
 
-class BlobKey(msgspec.Struct, frozen=True, gc=False):
+class BlobKey(Value, frozen=True):
     container: ContainerKey
     name: str
     snapshot: Instant | None = None
     """The snapshot of the blob; None for the base blob."""
-
-
-class BlobRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A base blob or a snapshot. Stored: fields are only ever added at the end."""
-
-    modified_at: Instant
-    created_at: Instant
-    kind: int
-    length: int
-    content: Content
-    http: HttpHeaders
-    metadata: dict[str, str]
-    lease: Lease = NO_LEASE
-    tier: str = ""
-    """The access tier a client chose; empty while it is only inferred."""
-    tier_changed_at: Instant | None = None
-    """When it was chosen, or came into force."""
-    copy: CopyState | None = None
-    sequence_number: int = 0
-    """Of a page blob: a number that clients set and that conditions of later writes compare with."""
-    appended: int = 0
-    """Of an append blob: the number of blocks appended to it."""
-    rehydration: Rehydration | None = None
-    """Of an archived block blob that is being rehydrated."""
-    is_sealed: bool = False
-    """Of an append blob: no more blocks can be appended."""
-
-    @property
-    def etag(self) -> ETag:
-        return etag_of(self.modified_at)
-
-    @property
-    def tiering(self) -> Tiering:
-        return Tiering(self.tier, self.tier_changed_at, self.rehydration)
-
-
-class Staging(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """The head of a staging area. Stored: fields are only ever added at the end."""
-
-    id: int
-    block_id_length: int
-    count: int
-    last_at: Instant
-
-    def is_alive(self, now: Instant) -> bool:
-        return now < later(self.last_at, STAGING_LIFETIME_SECONDS)
-
-
-decode_blob: Callable[[bytes], BlobRecord] = msgspec.msgpack.Decoder(BlobRecord).decode
-decode_staging: Callable[[bytes], Staging] = msgspec.msgpack.Decoder(Staging).decode
 
 
 # One blob or snapshot
@@ -130,7 +70,7 @@ def retire(tx: Transaction, key: bytes, record: BlobRecord) -> None:
 # All that is stored under one name
 
 
-class StoredName(msgspec.Struct, frozen=True, gc=False):
+class StoredName(Value, frozen=True):
     """The base blob and the staging area of one name, as a transaction found them."""
 
     container_id: int

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model.blobs import rows
 from kyanite.model.blobs.blob import AccessConditions, check_online, scope_of
-from kyanite.model.blobs.rows import BlobKey, BlobRecord
+from kyanite.model.blobs.records import BlobRecord
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content import content
 from kyanite.rules import leases, preconditions
 from kyanite.rules.leases import NO_LEASE

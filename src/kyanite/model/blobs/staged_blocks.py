@@ -15,7 +15,8 @@ from kyanite.extents.api import Extent
 from kyanite.model import keys
 from kyanite.model.blobs import rows
 from kyanite.model.blobs.blob import scope_of
-from kyanite.model.blobs.rows import BLOCK_BLOB, BlobKey, BlobRecord, Staging
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, Staging
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
 from kyanite.model.page import collected

@@ -9,6 +9,8 @@ used again. ``docs/decisions/0002-content-in-extents-and-layers.md`` says why it
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import filterfalse
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +21,7 @@ from kyanite.model import keys
 from kyanite.model.content import interval_rows, layers, references
 from kyanite.model.content.intervals import ENDLESS, Interval, clip, cut, lay_out
 from kyanite.model.content.layer_view import LayerView
+from kyanite.model.content.records import NO_CONTENT, Content
 from kyanite.model.content.references import Source
 
 __all__ = [
@@ -58,20 +61,7 @@ _PLAN_INLINE_BYTES = 1024 * 1024
 _PLAN_INTERVALS = 1_000
 """A plan ends after this many intervals, holes included."""
 
-
-class Content(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Where the bytes of one blob or file are. Stored: fields are only ever added at the end.
-
-    At most one field is set. If none is, all bytes are zeros.
-    """
-
-    body: int = 0
-    """The number of an inline body that nothing else refers to, and that begins at offset 0."""
-    intervals: tuple[Interval, ...] = ()
-    layer: int = 0
-
-
-NO_CONTENT = Content()
+_is_hole = attrgetter("is_hole")
 
 
 class Zeros(NamedTuple):
@@ -288,7 +278,7 @@ def covered(snapshot: Snapshot, content: Content, start: int, end: int) -> Itera
 
 def visible(snapshot: Snapshot, content: Content, start: int, end: int) -> Iterator[Interval]:
     """The data in the range, clipped to it and in order. The gaps between are zeros."""
-    return (interval for interval in covered(snapshot, content, start, end) if not interval.is_hole)
+    return filterfalse(_is_hole, covered(snapshot, content, start, end))
 
 
 def read_plan(snapshot: Snapshot, content: Content, offset: int, length: int) -> ReadPlan:

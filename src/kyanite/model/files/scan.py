@@ -19,7 +19,7 @@ from kyanite.model.files.tree import Location, Tree
 from kyanite.rules.wildcards import Pattern
 from kyanite.values import Instant
 
-ROWS_MAX = 1000
+ROWS_MAX = 250
 """That one scan reads: what a loop can do at once without others noticing."""
 _HARD_ROWS_MAX = 64
 _HARD_CHARACTERS_MAX = 2000

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.lease import LeaseRequest, Outcome, act
-from kyanite.model.named import AtInstant, NamedKey, finder, loader
-from kyanite.model.records import Policy, encode
+from kyanite.model.named import finder, loader
+from kyanite.model.records import AtInstant, NamedKey, Policy, encode
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.refusals import Reason, Refused

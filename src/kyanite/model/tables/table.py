@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
 from kyanite.model import keys
-from kyanite.model.named import NamedKey, finder, loader
-from kyanite.model.records import Policy, encode
+from kyanite.model.named import finder, loader
+from kyanite.model.records import NamedKey, Policy, encode
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant
 

@@ -14,7 +14,7 @@ import msgspec
 from kyanite.engine.api import Engine, EngineBusy, EngineClosed, EngineError, Snapshot, Steps, TooLarge
 from kyanite.engine.transaction import IDS_PER_INSTANT
 from kyanite.model import keys
-from kyanite.model.blobs.rows import decode_blob
+from kyanite.model.blobs.records import decode_blob
 from kyanite.model.blobs.staged_blocks import decode_block
 from kyanite.model.content import content
 from kyanite.model.content.content import Content

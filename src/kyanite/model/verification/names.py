@@ -15,8 +15,8 @@ import msgspec
 from kyanite.edm import text_of_ordinal
 from kyanite.engine.api import Engine
 from kyanite.model import keys
-from kyanite.model.blobs.container import decode_container
-from kyanite.model.blobs.rows import NAME_AT, decode_staging
+from kyanite.model.blobs.records import decode_container, decode_staging
+from kyanite.model.blobs.rows import NAME_AT
 from kyanite.model.files import deleted_shares
 from kyanite.model.files.share import decode_share
 from kyanite.model.queues.message import decode_message

@@ -30,8 +30,7 @@ from kyanite.engine.api import Snapshot
 from kyanite.extents.api import SEGMENT_BYTES
 from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
-from kyanite.model.blobs.container import ContainerRecord
-from kyanite.model.blobs.rows import BLOCK_BLOB, BlobRecord, Staging
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, ContainerRecord, Staging
 from kyanite.model.blobs.staged_blocks import StagedBlock
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layers import Head, PendingCompaction

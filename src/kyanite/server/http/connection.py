@@ -56,7 +56,10 @@ class Host(Protocol):
     def closed(self, connection: "HttpConnection") -> None: ...
 
 
-class HttpConnection(asyncio.Protocol):
+class HttpConnection:
+    """A protocol of asyncio by its methods, and no subclass of ``asyncio.Protocol``: compiled, such a class is slow."""
+
+    __deletable__ = ("_reader",)
     __slots__ = (
         "_began_bytes",
         "_began_seconds",
@@ -461,3 +464,7 @@ class HttpConnection(asyncio.Protocol):
         if not self._reading:
             self._reading = True
             self._transport.resume_reading()
+
+
+def new_connection(host: Host, loop: asyncio.AbstractEventLoop, local_port: int) -> asyncio.Protocol:
+    return cast(asyncio.Protocol, HttpConnection(host, loop, local_port))

@@ -184,13 +184,17 @@ class RequestReader:
             return len(data) - int(upgrade.args[0])
         except httptools.HttpParserError as error:
             if not self.closed:
-                self._refuse(self.error or RequestError(400, str(error)))
+                self._refuse(self._reason(error))
             return 0
         if self._request is not None:
             self._after_part(self._request, len(data))
         elif self.in_head and self._head_bytes > self._limits.head_bytes + self._slice_bytes:
             self._refuse(RequestError(431, "the head is too large"))
         return 0
+
+    def _reason(self, error: httptools.HttpParserError) -> RequestError:
+        """Why the parser stopped: ours if we have one. Set while it ran, which the caller's types do not show."""
+        return self.error or RequestError(400, str(error))
 
     def _after_part(self, request: IncomingRequest, fed_bytes: int) -> None:
         body = request.incoming

@@ -10,7 +10,7 @@ import logging
 import socket
 from ssl import SSLContext
 
-from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError
+from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError, new_connection
 from kyanite.server.http.limits import Limits, Stats
 from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError, Handler, Request, Response
@@ -60,7 +60,7 @@ class HttpServer:
         name = listener.getsockname()
         local_port = name[1] if isinstance(name, tuple) else 0
         server = await self._loop.create_server(
-            lambda: HttpConnection(self, self._loop, local_port),
+            lambda: new_connection(self, self._loop, local_port),
             sock=listener,
             ssl=ssl,
             ssl_handshake_timeout=None if ssl is None else self.limits.head_seconds,

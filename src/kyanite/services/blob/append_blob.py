@@ -7,7 +7,8 @@ from typing import NamedTuple
 from kyanite.model.blobs import append_blob
 from kyanite.model.blobs.append_blob import NewAppendBlock
 from kyanite.model.blobs.blob import AccessConditions
-from kyanite.model.blobs.rows import APPEND_BLOB, BlobKey, BlobRecord
+from kyanite.model.blobs.records import APPEND_BLOB, BlobRecord
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.services.blob.blob import SEALED, Headers, access_conditions_of, blob_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB
 from kyanite.services.blob.put_empty import check_empty, put_empty

@@ -8,7 +8,8 @@ import msgspec
 from kyanite.model.blobs import blob, delete, snapshots
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.delete import Snapshots
-from kyanite.model.blobs.rows import APPEND_BLOB, PAGE_BLOB, BlobKey, BlobRecord
+from kyanite.model.blobs.records import APPEND_BLOB, PAGE_BLOB, BlobRecord
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.preconditions import NONE

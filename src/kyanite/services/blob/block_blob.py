@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Mapping
 
 from kyanite.model.blobs import put
 from kyanite.model.blobs.put import NewBlob
-from kyanite.model.blobs.rows import BlobRecord
+from kyanite.model.blobs.records import BlobRecord
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers

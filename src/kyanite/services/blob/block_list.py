@@ -17,8 +17,8 @@ from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, store_range
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.downloads import pin_numbers
 from kyanite.services.rest.headers import base64_text, lease_id_of, metadata_of, stored_md5_of
+from kyanite.services.rest.streams import pin_numbers
 from kyanite.services.rest.structured import data_length_of, structured_headers
 from kyanite.services.rest.uploads import ReceivedBody, check_body_length, check_hashes, hash_headers, store
 from kyanite.slices import Sliced, emptied, emptying, encoded, in_slices

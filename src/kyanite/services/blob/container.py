@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable
 
 from kyanite.model.blobs import container
-from kyanite.model.blobs.container import ContainerKey, ContainerRecord
+from kyanite.model.blobs.container import ContainerKey
+from kyanite.model.blobs.records import ContainerRecord
 from kyanite.rules import leases
 from kyanite.rules.preconditions import Conditions
 from kyanite.services.blob import features

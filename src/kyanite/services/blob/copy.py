@@ -8,7 +8,8 @@ from kyanite.model.blobs import copy, put
 from kyanite.model.blobs.blob import AccessConditions
 from kyanite.model.blobs.copy import CopyRequest, PutFromRequest
 from kyanite.model.blobs.put import NewBlob
-from kyanite.model.blobs.rows import BlobKey, BlobRecord
+from kyanite.model.blobs.records import BlobRecord
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content.intervals import ENDLESS
 from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import (

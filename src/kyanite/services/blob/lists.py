@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 from kyanite.model.blobs import container, listing
-from kyanite.model.blobs.container import ContainerRecord
 from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
-from kyanite.model.blobs.rows import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, STAGING_AREA
+from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, ContainerRecord
+from kyanite.model.blobs.rows import STAGING_AREA
 from kyanite.model.records import CopyState
 from kyanite.rules import leases, tiers
 from kyanite.rules.leases import NO_LEASE, Lease

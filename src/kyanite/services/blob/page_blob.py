@@ -7,7 +7,8 @@ from kyanite.extents.api import Extent
 from kyanite.model.blobs import page_blob
 from kyanite.model.blobs.blob import AccessConditions
 from kyanite.model.blobs.page_blob import PageBlobChange, PageWrite, SequenceCondition
-from kyanite.model.blobs.rows import PAGE_BLOB, BlobKey, BlobRecord
+from kyanite.model.blobs.records import PAGE_BLOB, BlobRecord
+from kyanite.model.blobs.rows import BlobKey
 from kyanite.rules.sequence_numbers import LARGEST, Action, Change
 from kyanite.services.blob.blob import (
     Headers,

@@ -6,14 +6,13 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from kyanite.model import copy_sources
-from kyanite.model.blobs.rows import BlobRecord
+from kyanite.model.blobs.records import BlobRecord
 from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.copy_sources import SourceKey
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest import blob_paths, file_paths
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.downloads import Stream
 from kyanite.services.rest.headers import conditions_of, content_length_of
 from kyanite.services.rest.sources import (
     BLOB_SOURCE,
@@ -24,6 +23,7 @@ from kyanite.services.rest.sources import (
     source_of,
     without_signature,
 )
+from kyanite.services.rest.streams import Stream
 from kyanite.services.rest.uploads import (
     Expected,
     PiecedBody,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kyanite.model.blobs.rows import BLOCK_BLOB, BlobRecord
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord
 from kyanite.rules import tiers
 from kyanite.rules.preconditions import NONE, Conditions
 from kyanite.rules.refusals import Reason, Refused

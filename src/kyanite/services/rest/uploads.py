@@ -14,13 +14,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-import msgspec
-
 from kyanite.engine.api import EngineBusy, EngineFull
 from kyanite.extents.api import Extent, Extents
 from kyanite.model.accounts import Store
 from kyanite.model.content.content import INLINE_MAX, PACK_MAX
 from kyanite.model.files.opens.caching import BreakNeeded
+from kyanite.model.records import Value
 from kyanite.rules.refusals import Refused
 from kyanite.services.rest import structured
 from kyanite.services.rest.context import RequestContext
@@ -35,7 +34,7 @@ _MEMORY_MAX_BYTES = 64 * 1024 * 1024
 _HASH_INLINE_MAX = 32 * 1024
 
 
-class ReceivedBody(msgspec.Struct, frozen=True, gc=False):
+class ReceivedBody(Value, frozen=True):
     """A body that has arrived whole. Its bytes are on the disk already, unless they are few enough for a row."""
 
     payload: bytes | tuple[Extent, ...]

@@ -244,8 +244,8 @@ class _WriteBehind:
         def body(tx: Transaction) -> bool:
             share_tree, file_id = target.load_tree(tx), target.file_id
             return all(
-                data.can_write_behind(tx, share_tree, file_id, handle_id, new.offset, len(new.data))
-                for new in (each.new for each in own)
+                data.can_write_behind(tx, share_tree, file_id, handle_id, each.new.offset, len(each.new.data))
+                for each in own
             ) and write_behind.begin(tx, target.share_id, file_id, handle_id)
 
         try:

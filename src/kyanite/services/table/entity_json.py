@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from kyanite.edm import ANNOTATION
+from kyanite.model.records import Value
 from kyanite.model.tables.stored_entity import AFTER_ETAG
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.table.formats import Level
@@ -30,7 +31,7 @@ _encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 _decode_raw: Callable[[bytes], dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-class _Keys(msgspec.Struct, gc=False):
+class _Keys(Value, frozen=True):
     partition_key: str = msgspec.field(name="PartitionKey")
     row_key: str = msgspec.field(name="RowKey")
 

@@ -1,0 +1,83 @@
+"""The records of blobs and containers, as they are stored. The transactions over them are in the modules beside."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from kyanite.model.content.content import Content
+from kyanite.model.records import CopyState, HttpHeaders, Policy, Record
+from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.tiers import Rehydration, Tiering
+from kyanite.values import ETag, Instant, etag_of, later
+
+BLOCK_BLOB = 0
+PAGE_BLOB = 1
+APPEND_BLOB = 2
+
+STAGING_LIFETIME_SECONDS = 7 * 24 * 3600
+"""How long a staging area lives after its last block."""
+
+
+class ContainerRecord(Record, frozen=True):
+    id: int
+    created_at: Instant
+    modified_at: Instant
+    metadata: dict[str, str]
+    public_access: str = ""
+    policies: tuple[Policy, ...] = ()
+    lease: Lease = NO_LEASE
+
+    @property
+    def etag(self) -> ETag:
+        return etag_of(self.modified_at)
+
+
+class BlobRecord(Record, frozen=True):
+    """A base blob or a snapshot."""
+
+    modified_at: Instant
+    created_at: Instant
+    kind: int
+    length: int
+    content: Content
+    http: HttpHeaders
+    metadata: dict[str, str]
+    lease: Lease = NO_LEASE
+    tier: str = ""
+    """The access tier a client chose; empty while it is only inferred."""
+    tier_changed_at: Instant | None = None
+    """When it was chosen, or came into force."""
+    copy: CopyState | None = None
+    sequence_number: int = 0
+    """Of a page blob: a number that clients set and that conditions of later writes compare with."""
+    appended: int = 0
+    """Of an append blob: the number of blocks appended to it."""
+    rehydration: Rehydration | None = None
+    """Of an archived block blob that is being rehydrated."""
+    is_sealed: bool = False
+    """Of an append blob: no more blocks can be appended."""
+
+    @property
+    def etag(self) -> ETag:
+        return etag_of(self.modified_at)
+
+    @property
+    def tiering(self) -> Tiering:
+        return Tiering(self.tier, self.tier_changed_at, self.rehydration)
+
+
+class Staging(Record, frozen=True):
+    """The head of a staging area."""
+
+    id: int
+    block_id_length: int
+    count: int
+    last_at: Instant
+
+    def is_alive(self, now: Instant) -> bool:
+        return now < later(self.last_at, STAGING_LIFETIME_SECONDS)
+
+
+decode_container: Callable[[bytes], ContainerRecord] = msgspec.msgpack.Decoder(ContainerRecord).decode
+decode_blob: Callable[[bytes], BlobRecord] = msgspec.msgpack.Decoder(BlobRecord).decode
+decode_staging: Callable[[bytes], Staging] = msgspec.msgpack.Decoder(Staging).decode
