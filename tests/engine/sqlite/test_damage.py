@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from xxhash import xxh3_64_intdigest
 
 from kyanite.engine.api import Damaged, Engine, EngineError, Snapshot, Steps, Transaction
 from kyanite.engine.sqlite import database
 from kyanite.engine.sqlite.engine import SqliteEngine
-from kyanite.engine.sqlite.rows import _crc64
 from tests.engine.sqlite.test_engine import on_loop
 from tests.engine.suite import add_one, body_key, everything, get, put
 
@@ -157,21 +157,21 @@ class TestReads:
             "value = 7",
             "value = 7.5",
             "value = value || x'00'",
-            "crc = crc + 1",
-            "crc = 'text'",
-            "crc = CAST(x'ff00ff' AS TEXT)",
+            "checksum = checksum + 1",
+            "checksum = 'text'",
+            "checksum = CAST(x'ff00ff' AS TEXT)",
         ],
     )
-    @pytest.mark.parametrize("has_crc", [True, False])
-    def test_a_value_of_another_type_is_damage(self, store: Path, change: str, has_crc: bool) -> None:
+    @pytest.mark.parametrize("has_checksum", [True, False])
+    def test_a_value_of_another_type_is_damage(self, store: Path, change: str, has_checksum: bool) -> None:
         with sqlite3.connect(store / FILE) as connection:
-            if not has_crc:
-                connection.execute("UPDATE kv SET crc = NULL")
-                connection.execute("UPDATE body SET crc = NULL")
+            if not has_checksum:
+                connection.execute("UPDATE kv SET checksum = NULL")
+                connection.execute("UPDATE body SET checksum = NULL")
             for where in ("kv SET {} WHERE key = x'726f772d323030'", "body SET {} WHERE id = 3"):
                 connection.execute("UPDATE " + where.format(change))
         connection.close()
-        if not has_crc and change in ("value = value || x'00'", "crc = crc + 1"):
+        if not has_checksum and change in ("value = value || x'00'", "checksum = checksum + 1"):
             return
 
         async def main() -> None:
@@ -363,7 +363,9 @@ class TestOpening:
 
 
 class TestOlderStores:
-    def test_rows_without_a_crc_are_served_and_get_one_when_they_are_written(self, tmp_path: Path) -> None:
+    def test_rows_without_a_checksum_are_served_and_get_one_when_they_are_written(
+        self, tmp_path: Path
+    ) -> None:
         older = [(b"a", b"1"), (b"b", b"2"), (b"c", b"3"), (body_key(7), b"x" * 9000)]
 
         async def main() -> None:
@@ -436,6 +438,7 @@ def stored_format(folder: Path) -> int:
         connection.close()
 
 
-def test_the_crcs_stay_what_they_are() -> None:
+def test_the_checksums_stay_what_they_are() -> None:
     """They are stored, so another version must compute the same."""
-    assert _crc64(b"123456789", 0) == 0xAE8B14860A799888
+    assert xxh3_64_intdigest(b"") == 0x2D06800538D394C2
+    assert xxh3_64_intdigest(memoryview(bytes(20_000)), 2**63 - 1) == 0xA9B34FCB11338BC6

@@ -20,14 +20,14 @@ from pathlib import Path
 import apsw
 
 from kyanite.engine.api import Damaged, EngineError
-from kyanite.engine.sqlite.rows import ADD_CRC, SCHEMA
+from kyanite.engine.sqlite.rows import ADD_CHECKSUMS, SCHEMA
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.values import Instant
 
 FORMAT = 2
 """The version of the SQL schema. The format of what the rows contain has a number of its own.
 
-1: rows without a CRC.
+1: rows without checksums.
 """
 
 PAGE_BYTES = 8192
@@ -161,7 +161,7 @@ def _upgrade_schema(connection: apsw.Connection) -> None:
         if found < 1:
             raise Damaged(f"The store is damaged: no version of Kyanite ever wrote format {found}.")
         if found == 1:
-            connection.execute(ADD_CRC)
+            connection.execute(ADD_CHECKSUMS)
             connection.execute(_SET_META, ("format", FORMAT))
 
 

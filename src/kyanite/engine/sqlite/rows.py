@@ -4,9 +4,8 @@ Inline bodies (``BODY_PREFIX`` and eight bytes) are in ``body``, a rowid table, 
 other keys are in ``kv``, clustered by key. The caller gathers writes in one dictionary, so that they become a few
 statements of many rows each.
 
-Each row has a CRC of its key and its value, which is checked whenever the row is read. Without one (NULL) it is a row
-that an earlier version wrote, and is returned unchecked. In ``kv`` it is a CRC-32, which costs least for values of a
-hundred bytes, and in ``body`` a CRC-64, which costs least from a kibibyte on. Damage may also give a value another
+Each row has a checksum of its key and its value, XXH3, which is checked whenever the row is read. Without one (NULL) it
+is a row that an earlier version wrote, and is returned unchecked. Damage may also give a value another
 type, or make it text that cannot be decoded.
 """
 
@@ -14,23 +13,22 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
-from zlib import crc32
 
-import anycrc
 import apsw
+from xxhash import xxh3_64_intdigest
 
 from kyanite.engine.api import BODY_PREFIX, STEP_ROWS, Damaged
 from kyanite.engine.transaction import Row
 
 SCHEMA = """
-CREATE TABLE kv (key BLOB PRIMARY KEY, value BLOB, crc INTEGER) WITHOUT ROWID;
-CREATE TABLE body (id INTEGER PRIMARY KEY, value BLOB, crc INTEGER);
+CREATE TABLE kv (key BLOB PRIMARY KEY, value BLOB, checksum INTEGER) WITHOUT ROWID;
+CREATE TABLE body (id INTEGER PRIMARY KEY, value BLOB, checksum INTEGER);
 """
-ADD_CRC = """
-ALTER TABLE kv ADD COLUMN crc INTEGER;
-ALTER TABLE body ADD COLUMN crc INTEGER;
+ADD_CHECKSUMS = """
+ALTER TABLE kv ADD COLUMN checksum INTEGER;
+ALTER TABLE body ADD COLUMN checksum INTEGER;
 """
-"""From a schema without CRCs. It changes no row, so it takes no time."""
+"""From a schema without checksums. It changes no row, so it takes no time."""
 
 _BODY_KEY_BYTES = 9
 _BODY_PREFIX_BYTE = BODY_PREFIX[0]
@@ -38,11 +36,11 @@ _BODIES_START = BODY_PREFIX
 _BODIES_END = bytes([_BODY_PREFIX_BYTE + 1])
 _LAST_ID = 2**63 - 1
 
-_GET = "SELECT value, crc FROM kv WHERE key = ?"
-_GET_BODY = "SELECT value, crc FROM body WHERE id = ?"
+_GET = "SELECT value, checksum FROM kv WHERE key = ?"
+_GET_BODY = "SELECT value, checksum FROM body WHERE id = ?"
 _TAKE_SNAPSHOT = "SELECT 1 FROM kv LIMIT 1"
-_SCAN = "SELECT key, value, crc FROM kv WHERE key >= ? AND key < ? ORDER BY key {order} LIMIT ?"
-_SCAN_BODIES = "SELECT id, value, crc FROM body WHERE id BETWEEN ? AND ? ORDER BY id {order} LIMIT ?"
+_SCAN = "SELECT key, value, checksum FROM kv WHERE key >= ? AND key < ? ORDER BY key {order} LIMIT ?"
+_SCAN_BODIES = "SELECT id, value, checksum FROM body WHERE id BETWEEN ? AND ? ORDER BY id {order} LIMIT ?"
 _SCANS = {False: _SCAN.format(order="ASC"), True: _SCAN.format(order="DESC")}
 _BODY_SCANS = {False: _SCAN_BODIES.format(order="ASC"), True: _SCAN_BODIES.format(order="DESC")}
 
@@ -52,27 +50,26 @@ _CHUNKS = (64, 16, 4, 2, 1)
 _PUT = {
     n: "INSERT OR ROLLBACK INTO kv VALUES "
     + ",".join(["(?,?,?)"] * n)
-    + " ON CONFLICT (key) DO UPDATE SET value = excluded.value, crc = excluded.crc"
+    + " ON CONFLICT (key) DO UPDATE SET value = excluded.value, checksum = excluded.checksum"
     for n in _CHUNKS
 }
 _PUT_BODY = {
     n: "INSERT OR ROLLBACK INTO body VALUES "
     + ",".join(["(?,?,?)"] * n)
-    + " ON CONFLICT (id) DO UPDATE SET value = excluded.value, crc = excluded.crc"
+    + " ON CONFLICT (id) DO UPDATE SET value = excluded.value, checksum = excluded.checksum"
     for n in _CHUNKS
 }
-_GET_MANY = {n: f"SELECT key, value, crc FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
+_GET_MANY = {n: f"SELECT key, value, checksum FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
 _FEW_KEYS = 16
 _DELETE = {n: f"DELETE FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
 _DELETE_BODY = {n: f"DELETE FROM body WHERE id IN ({','.join('?' * n)})" for n in _CHUNKS}
 
-_WITHOUT_CRC = "SELECT key FROM kv WHERE key >= ? AND key < ? AND crc IS NULL"
-_BODIES_WITHOUT_CRC = "SELECT id FROM body WHERE id BETWEEN ? AND ? AND crc IS NULL"
+_WITHOUT_CHECKSUM = "SELECT key FROM kv WHERE key >= ? AND key < ? AND checksum IS NULL"
+_BODIES_WITHOUT_CHECKSUM = "SELECT id FROM body WHERE id BETWEEN ? AND ? AND checksum IS NULL"
 
 _PAGE_ROWS = 2_001
 """Scans with a limit up to this are read when they begin."""
 
-_crc64 = anycrc.Model("CRC64-NVME").calc
 _KEY_TEXT_BYTES = 64
 _SIGN = 2**63
 """SQLite's integers are signed."""
@@ -98,19 +95,19 @@ class Rows:
                 if row is None:
                     return None
                 value: bytes
-                value, crc = row
-                expected = _crc64(memoryview(value), number) - _SIGN
+                value, checksum = row
+                expected = xxh3_64_intdigest(memoryview(value), number) - _SIGN
             else:
                 row = self._cursor.execute(_GET, (key,)).get
                 if row is None:
                     return None
-                value, crc = row
-                expected = crc32(key + value)
+                value, checksum = row
+                expected = xxh3_64_intdigest(key + value) - _SIGN
         except (TypeError, UnicodeDecodeError) as error:
             self._renew_cursor()
             raise _unreadable(error, key) from error
-        if crc != expected:
-            _check_has_no_crc(key, crc)
+        if checksum != expected:
+            _check_has_none(key, checksum)
         return value
 
     def _renew_cursor(self) -> None:
@@ -179,11 +176,11 @@ class Rows:
         self.open_scans.clear()
 
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
-        rows: list[Any] = self._cursor.execute(_WITHOUT_CRC, (start, end)).fetchall()
+        rows: list[Any] = self._cursor.execute(_WITHOUT_CHECKSUM, (start, end)).fetchall()
         bodies: list[Any] = []
         first, last = _first_id_from(start), min(_first_id_from(end) - 1, _LAST_ID)
         if first <= last:
-            bodies = self._cursor.execute(_BODIES_WITHOUT_CRC, (first, last)).fetchall()
+            bodies = self._cursor.execute(_BODIES_WITHOUT_CHECKSUM, (first, last)).fetchall()
         return [key for (key,) in rows] + [_body_key(number) for (number,) in bodies]
 
     def apply(self, writes: Mapping[bytes, bytes | None]) -> None:
@@ -199,11 +196,11 @@ class Rows:
                 if value is None:
                     body_deletes.append(number)
                 else:
-                    body_puts += (number, value, _crc64(value, number) - _SIGN)
+                    body_puts += (number, value, xxh3_64_intdigest(memoryview(value), number) - _SIGN)
             elif value is None:
                 deletes.append(key)
             else:
-                puts += (key, value, crc32(key + value))
+                puts += (key, value, xxh3_64_intdigest(key + value) - _SIGN)
         for statements, values, width in (
             (_PUT, puts, 3),
             (_DELETE, deletes, 1),
@@ -220,8 +217,8 @@ def _checked(rows: Iterable[Any]) -> list[Row]:
     try:
         return [
             (key, value)
-            for key, value, crc in rows
-            if crc == crc32(key + value) or _check_has_no_crc(key, crc)
+            for key, value, checksum in rows
+            if checksum == xxh3_64_intdigest(key + value) - _SIGN or _check_has_none(key, checksum)
         ]
     except (TypeError, UnicodeDecodeError) as error:
         raise _unreadable(error) from error
@@ -234,9 +231,9 @@ def _checked_in_parts(cursor: apsw.Cursor) -> Iterator[list[Row]]:
 
 def _each_checked(cursor: apsw.Cursor) -> Iterator[Row]:
     try:
-        for key, value, crc in cursor:
-            if crc != crc32(key + value):
-                _check_has_no_crc(key, crc)
+        for key, value, checksum in cursor:
+            if checksum != xxh3_64_intdigest(key + value) - _SIGN:
+                _check_has_none(key, checksum)
             yield key, value
     except (TypeError, UnicodeDecodeError) as error:
         raise _unreadable(error) from error
@@ -244,18 +241,18 @@ def _each_checked(cursor: apsw.Cursor) -> Iterator[Row]:
 
 def _bodies_checked(rows: Iterable[Any]) -> Iterator[Row]:
     try:
-        for number, value, crc in rows:
+        for number, value, checksum in rows:
             key = _body_key(number)
-            if crc != _crc64(memoryview(value), number) - _SIGN:
-                _check_has_no_crc(key, crc)
+            if checksum != xxh3_64_intdigest(memoryview(value), number) - _SIGN:
+                _check_has_none(key, checksum)
             yield key, value
     except (TypeError, UnicodeDecodeError) as error:
         raise _unreadable(error) from error
 
 
-def _check_has_no_crc(key: bytes, crc: object) -> bool:
-    if crc is not None:
-        raise Damaged(f"The CRC of the row {_key_text(key)} is wrong.", key)
+def _check_has_none(key: bytes, checksum: object) -> bool:
+    if checksum is not None:
+        raise Damaged(f"The checksum of the row {_key_text(key)} is wrong.", key)
     return True
 
 

@@ -84,7 +84,9 @@ def _text_of(totals: _Totals) -> str:
 def _text_of_damage(totals: _Totals) -> str:
     if not totals.unreadable and not totals.damaged_bytes:
         return ""
-    return f" Stretches of rows that cannot be read: {totals.unreadable}; damaged bytes: {totals.damaged_bytes}."
+    return (
+        f" Stretches of rows that cannot be read: {totals.unreadable}; damaged bytes: {totals.damaged_bytes}."
+    )
 
 
 def _print_text(_kind: str, text: str) -> None:
