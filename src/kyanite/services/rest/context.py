@@ -1,7 +1,7 @@
 """One request on its way through a service, with everything that a handler needs to know of it."""
 
 from collections.abc import Callable, Mapping
-from enum import Enum
+from enum import StrEnum
 
 import msgspec
 
@@ -15,8 +15,11 @@ _UNAUTHENTICATED = AnonymousPrincipal()
 _NO_OVERRIDES: Mapping[str, str] = {}
 
 
-class Resource(Enum):
-    """The kinds of resources that a path names. A container may be a queue, table or share, an object a message."""
+class Resource(StrEnum):
+    """The kinds of resources that a path names. A container may be a queue, table or share, an object a message.
+
+    Texts, because they are hashed with every request and the hash of another enumeration is a function in Python.
+    """
 
     SERVICE = "service"
     CONTAINER = "container"

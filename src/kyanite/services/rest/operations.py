@@ -57,12 +57,14 @@ class Router:
     """Finds the row for a request in a fixed number of steps."""
 
     def __init__(self, operations: Iterable[Op]) -> None:
-        self._rows: dict[tuple[str, str, str, str], list[tuple[tuple[tuple[str, str, bool], ...], Op]]] = {}
+        self._rows: dict[
+            tuple[Resource, str, str, str], list[tuple[tuple[tuple[str, str, bool], ...], Op]]
+        ] = {}
         self._verbs: dict[tuple[Resource, str, str], set[str]] = {}
         for op in operations:
             restype, comp = op.query.get("restype", ""), op.query.get("comp", "")
             for method in op.methods.split():
-                self._rows.setdefault((op.resource.value, method, restype, comp), []).append((op.needs(), op))
+                self._rows.setdefault((op.resource, method, restype, comp), []).append((op.needs(), op))
                 self._verbs.setdefault((op.resource, restype, comp), set()).add(method)
         self._comps = {comp for _, _, comp in self._verbs}
         self._restypes = {restype for _, restype, _ in self._verbs}
@@ -71,7 +73,7 @@ class Router:
         self, resource: Resource, method: str, parameters: Mapping[str, str], headers: Mapping[str, str]
     ) -> Op:
         restype, comp = parameters.get("restype", "").lower(), parameters.get("comp", "").lower()
-        for needs, op in self._rows.get((resource.value, method, restype, comp), ()):
+        for needs, op in self._rows.get((resource, method, restype, comp), ()):
             for name, value, is_parameter in needs:
                 given = parameters.get(name) if is_parameter else headers.get(name)
                 if given is None or (value and given.lower() != value):
