@@ -5,7 +5,7 @@ BUILT  ?= .venv-compiled
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: run test test-long test-compiled lint check bench clients smb-torture samba clean
+.PHONY: run test test-long test-compiled lint check bench clients smb-torture samba wrk clean
 
 # What a run needs.
 $(VENV)/.run: pyproject.toml
@@ -16,7 +16,7 @@ $(VENV)/.run: pyproject.toml
 # What developing needs as well.
 $(VENV)/.dev: pyproject.toml
 	scripts/venv $(PYTHON) $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	touch $@ $(VENV)/.run
 
 run: $(VENV)/.run
@@ -26,11 +26,15 @@ run: $(VENV)/.run
 samba:
 	@scripts/samba
 
-test: $(VENV)/.dev samba
+# A load client of the benchmark. Without it the benchmark drives every row with its own client, and says so.
+wrk:
+	@scripts/wrk || true
+
+test: $(VENV)/.dev samba wrk
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 # Random tests with twenty times the examples.
-test-long: $(VENV)/.dev samba
+test-long: $(VENV)/.dev samba wrk
 	$(BIN)/pytest -n auto --dist worksteal --hypothesis-profile long --timeout 3600 $(ARGS)
 
 # The compiled wheel, in a virtual environment of its own, and the tests of what is compiled against it.
@@ -47,7 +51,7 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.dev wrk
 	$(BIN)/python -m bench $(ARGS)
 
 clients: $(VENV)/.dev

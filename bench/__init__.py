@@ -3,10 +3,9 @@
 Run it with ``make bench`` or ``python -m bench``; ``docs/benchmarks.md`` says how to read what it prints.
 Linux only: memory and processor time are read from ``/proc``, and the load client waits with ``epoll``.
 
-``peers`` starts and stops the servers, ``installs`` fetches those that are not ours, ``client`` makes the
-load, ``rows`` is the table of what is measured, ``gauges`` measures what is not load, ``growth`` fills a
-store to a million blobs, ``report`` prints. A new row is a generator of requests in ``works`` and a line in
-``rows``.
+``rows`` is what is measured, ``load`` makes the load, ``servers`` fetches, starts and stops the servers, ``report``
+prints, keeps and draws what was found. ``gauges`` measures what is not load, and ``growth`` fills a store to a million
+blobs.
 
 Apart from that, ``costs`` counts what hot operations cost in one process, and ``versions`` compares the rates of two
 checkouts of Kyanite.

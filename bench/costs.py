@@ -32,6 +32,7 @@ _QUIET_SECONDS = 0.002
 """After so long the other threads have finished what an operation left to them."""
 
 _FILLED_TOGETHER = 250
+_FOLDERS = 20
 _NOTHING = "nothing"
 _BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob"}
 _JSON = {"Content-Type": "application/json", "Accept": "application/json;odata=minimalmetadata"}
@@ -203,6 +204,8 @@ async def _messages(costs: Costs, number: int) -> None:
     _, _, listed = await costs.measure("Get Messages", "queue", "GET", "/line/messages")
     message_id, receipt = (_inside(listed, name) for name in (b"MessageId", b"PopReceipt"))
     target = f"/line/messages/{message_id}?popreceipt={quote(receipt, safe='')}"
+    _, updated, _ = await costs.measure("Update Message", "queue", "PUT", f"{target}&visibilitytimeout=60")
+    target = f"/line/messages/{message_id}?popreceipt={quote(updated['x-ms-popreceipt'], safe='')}"
     await costs.measure("Delete Message", "queue", "DELETE", target)
 
 
@@ -215,6 +218,7 @@ async def _entities(costs: Costs, number: int) -> None:
     await costs.measure("Insert Entity", "table", "POST", "/things", _JSON | _NO_ECHO, one)
     target = f"/things(PartitionKey='single',RowKey='{number:04}')"
     await costs.measure("Query Entities, by keys", "table", "GET", target, _JSON)
+    await costs.measure("Merge Entity", "table", "MERGE", target, _JSON | {"If-Match": "*"}, b'{"Count": 1}')
 
 
 async def _batches(costs: Costs, number: int) -> None:
@@ -263,6 +267,12 @@ async def _lists(costs: Costs, number: int) -> None:
     target = f"/many?restype=container&comp=list&maxresults={LISTED_BLOBS}"
     _, _, listed = await costs.measure("List Blobs, 5,000", "blob", "GET", target)
     assert listed.count(b"<Blob>") == LISTED_BLOBS
+    target = "/many?restype=container&comp=list&prefix=012"
+    _, _, listed = await costs.measure("List Blobs, 100 by prefix", "blob", "GET", target)
+    assert listed.count(b"<Blob>") == 100
+    target = "/box?restype=container&comp=list&delimiter=/&prefix=folders/"
+    _, _, listed = await costs.measure("List Blobs, 20 folders", "blob", "GET", target)
+    assert listed.count(b"<BlobPrefix>") == _FOLDERS
     wanted = quote("PartitionKey eq 'filled'")
     target = f"/things()?$filter={wanted}"
     _, _, queried = await costs.measure("Query Entities, 1,000", "table", "GET", target, _JSON)
@@ -272,6 +282,8 @@ async def _lists(costs: Costs, number: int) -> None:
 async def _fill(costs: Costs) -> None:
     for container in ("box", "many"):
         await costs.send("blob", "PUT", f"/{container}?restype=container")
+    for number in range(_FOLDERS):
+        await costs.send("blob", "PUT", f"/box/folders/{number:02}/blob", _BLOCK_BLOB, b"x")
     await costs.send("queue", "PUT", "/line")
     await costs.send("table", "POST", "/Tables", _JSON, b'{"TableName": "things"}')
     await costs.send("file", "PUT", "/share?restype=share")
@@ -311,7 +323,7 @@ async def measure(open_services: OpenServices) -> Costs:
 
 
 def print_table(costs: Mapping[str, Cost]) -> None:
-    titles = ("Python calls", "C calls", "statements", "rows read", "rows written")
+    titles = ("Python calls", "C calls", "statements", "rows read", "rows written", "hand-overs")
     print(f"{'':26}" + "".join(f"{title:>14}" for title in titles))
     for name, cost in costs.items():
         print(f"{name:26}" + "".join(f"{number:14,}" for number in cost))

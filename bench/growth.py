@@ -6,17 +6,17 @@ first answer.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 
-from bench import installs, processes
-from bench.client import LaneWork, load
-from bench.lane import Request, Work
-from bench.peers import Server
-from bench.report import Columns, figure
-from bench.rows import SMALL
+from bench.load.client import LaneWork, load
+from bench.load.lane import Request, Work
+from bench.load.works import MIB, get_blob, put_blob
+from bench.report.history import Stage
+from bench.report.tables import Columns, figure
+from bench.rows.blobs import SMALL
 from bench.run import say
-from bench.works import MIB, get_blob, put_blob
+from bench.servers import installs, processes
+from bench.servers.peers import Server
 
 SIZES = (1_000, 100_000, 1_000_000)
 LANES = 32
@@ -38,21 +38,6 @@ _HEADINGS = (
     "restart s",
     "",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A server at one size. ``peak_mib`` is the highest RSS of any one process since the previous stage."""
-
-    server: str
-    blobs: int
-    puts_per_second: float
-    gets_per_second: float
-    peak_mib: float
-    pss_mib: float
-    disk_mib: float
-    restart_seconds: float
-    errors: tuple[str, ...]
 
 
 def grow(server: Server, seconds: float, largest: int) -> list[Stage]:

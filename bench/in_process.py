@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from email.utils import formatdate
 from pathlib import Path
 
-from bench import site
+from bench.load import site
 from bench.signing import authorization
 from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.extents.local.store import LocalExtents

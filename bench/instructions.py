@@ -23,14 +23,15 @@ from typing import Any, NamedTuple
 
 import uvloop
 
-from bench.blob_rows import if_match_chain, lease_cycles
-from bench.client import LaneWork
 from bench.costs import Clock
-from bench.lane import Request, expecting
-from bench.queue_rows import cycles
-from bench.site import Site, storage_site
-from bench.table_rows import PARTITION, batch, entity, groups, inserts
-from bench.works import Content, gets, lists, over_and_over, put_blob, puts
+from bench.load.client import LaneWork
+from bench.load.lane import Request, expecting
+from bench.load.plan import Plan
+from bench.load.site import Site, storage_site
+from bench.load.works import Content, gets, lists, over_and_over, put_blob, puts
+from bench.rows.blob_chains import if_match_chain, lease_cycles
+from bench.rows.queues import TEXT, cycles
+from bench.rows.tables import PARTITION, batch, entity, groups, inserts, points
 
 _PORTS = {"blob": 10000, "queue": 10001, "table": 10002, "file": 10003}
 _ENTITIES, _READ, _LISTED = 1000, 16, 1000
@@ -42,15 +43,10 @@ _ROOT = Path(__file__).parents[1]
 class Operation(NamedTuple):
     name: str
     service: str
-    work: Callable[[Site], LaneWork]
+    work: Callable[[Site], LaneWork | Plan]
     requests: int = 1
     """How many requests make one operation, such as a cycle."""
     rounds: int = 20
-
-
-def _points(site: Site) -> LaneWork:
-    paths = (f"/things(PartitionKey='{PARTITION}',RowKey='{number:06}')" for number in range(_READ))
-    return over_and_over([Request(site.head("GET", path, headers=_JSON), expecting(200)) for path in paths])
 
 
 OPERATIONS = (
@@ -58,8 +54,8 @@ OPERATIONS = (
     Operation("Put Blob", "blob", lambda site: puts(site, "box", Content.of(1024), "put")),
     Operation("If-Match chain", "blob", lambda site: if_match_chain(site, "box", "chain")),
     Operation("lease cycle", "blob", lambda site: lease_cycles(site, "box", "lease"), 3),
-    Operation("queue cycle", "queue", lambda site: cycles(site, "line", ""), 3),
-    Operation("Query Entity", "table", _points),
+    Operation("queue cycle", "queue", lambda site: cycles(site, "line", TEXT), 3),
+    Operation("Query Entity", "table", lambda site: over_and_over(points(site, "things", _READ))),
     Operation("Insert Entity", "table", lambda site: inserts(site, "things", "new")),
     Operation("batch of 100", "table", lambda site: groups(site, "things", "group"), rounds=4),
     Operation("List Blobs, 1,000", "blob", lambda site: lists(site, "many", "maxresults=1000"), rounds=4),
@@ -122,7 +118,8 @@ class Client:
 
     async def run(self, operation: Operation, site: Site, marked: bool) -> None:
         """Some rounds that warm up, and some between two marks."""
-        work = operation.work(site)(0)
+        planned = operation.work(site)
+        work = (planned.lane_work() if isinstance(planned, Plan) else planned)(0)
         request = next(work)
         for first_or_last in range(2):
             if first_or_last and marked:

@@ -1,4 +1,4 @@
-"""Counts what a piece of work costs: function calls of Python and of C, SQL statements, and rows.
+"""Counts what a piece of work costs: calls of Python and of C, SQL statements, rows, and jobs for other threads.
 
 Unlike times, these figures do not depend on the machine or its load, so a test can compare them with a budget. Calls
 are counted in every thread but those that work at intervals. A resumed coroutine or generator counts as a call.
@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import SimpleQueue
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ class Cost(NamedTuple):
     statements: int
     rows_read: int
     rows_written: int
+    hand_overs: int
+    """Jobs that one thread has given to another."""
 
 
 class Meter:
@@ -68,7 +71,11 @@ class Meter:
             events[apsw.SQLITE_TRACE_STMT],
             events[apsw.SQLITE_TRACE_ROW],
             self._changes() - self._changes_before,
+            sum(isinstance(getattr(called, "__self__", None), SimpleQueue) for called in self._put_calls()),
         )
+
+    def _put_calls(self) -> list[Any]:
+        return [called for called in self._c_functions if called.__name__ == "put"]
 
     def functions(self) -> Counter[str]:
         """How often each function was called since the start."""

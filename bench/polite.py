@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.client import Crew, Tally, drive, load
 from bench.hostile import rest, smb
 from bench.hostile.crowd import Crowd
 from bench.hostile.load import CONTAINER, SHARE, Load, Sites, Sizes, get, put
 from bench.hostile.smb_lane import SmbLane
-from bench.lane import Lane, Request, Work
-from bench.peers import Kyanite
-from bench.single_request import send_request
+from bench.load.client import Crew, Tally, drive, load
+from bench.load.lane import Lane, Request, Work
+from bench.load.single_request import send_request
+from bench.servers.peers import Kyanite
 
 LOADS = (*rest.LOADS, *smb.LOADS)
 _MIB = 1024 * 1024

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench import installs
+from bench.servers import installs
 
 SAMPLES_PER_SECOND = 200
 TOP = 25

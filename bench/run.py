@@ -10,15 +10,19 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import processes, profile
-from bench.client import Tally, load
+from bench import profile
 from bench.gauges import Gauge
-from bench.installs import HOME
-from bench.peers import Server
-from bench.results import Measure, Result
-from bench.rows import Dataset, Row
+from bench.load.client import Tally
+from bench.load.clients import by_sockets, load
+from bench.report.bars import bars_of
+from bench.report.results import Measure, Result
+from bench.rows.row import Dataset, Row
+from bench.servers import processes
+from bench.servers.installs import HOME
+from bench.servers.peers import Server
 
 WARM_UP_SECONDS = 0.5
+WARM_UP_LANES = 4
 
 
 @dataclass(slots=True)
@@ -33,11 +37,11 @@ class Run:
 
     def row(self, row: Row) -> Result:
         """Measure one row. A server that fails ends the row, not the run."""
-        result = Result(row.name, row.title, row.unit, row.bars, row.lanes)
+        result = Result(row.name, row.title, row.unit, bars_of(row.name), row.lanes)
         servers = [
             server
             for server in self.servers
-            if row.service in server.sites and (server.is_store or row.nginx_too)
+            if row.service in server.sites and (server.is_store or server.name in row.beside)
         ]
         say(f"{row.name}: {', '.join(server.name for server in servers)}")
         try:
@@ -46,8 +50,11 @@ class Run:
             for number in range(self.rounds):
                 for server in servers if number % 2 == 0 else reversed(servers):
                     self._round(row, server, number, result)
+                for name, measure in row.yardsticks.items():
+                    result.add(name, measure())
             for server in servers:
-                row.check(server)
+                if server.can_be_read:
+                    row.check(server)
         except (OSError, RuntimeError) as problem:
             result.errors.append(str(problem))
         result.errors.extend(self._clean_up(row, servers))
@@ -62,8 +69,11 @@ class Run:
             say(f"  putting {row.dataset} into {server.name}")
             row.dataset.fill(server)
             self._filled.add((server.name, row.dataset))
-        warmed = load(
-            server.sites[row.service], row.work(server, "warm"), lanes=row.lanes, seconds=WARM_UP_SECONDS
+        warmed = by_sockets(
+            server.sites[row.service],
+            row.work(server, "warm"),
+            lanes=min(row.lanes, WARM_UP_LANES),
+            seconds=min(WARM_UP_SECONDS, self.seconds / 4),
         )
         if warmed.errors:
             raise RuntimeError(f"{server.name}: {warmed.errors[0]}")
@@ -74,6 +84,7 @@ class Run:
         with profile.sampling(server.pids[0], path) if is_profiled else nullcontext():
             tally, spent = self._load(row, server, number)
         measure = Measure.of(tally, spent, lanes=row.lanes, units_per_operation=row.units_per_operation)
+        result.client = tally.client
         result.add(server.name, measure.value)
         result.measures.setdefault(server.name, []).append(measure)
         result.errors.extend(f"{server.name}: {problem}" for problem in tally.errors)
@@ -106,7 +117,7 @@ class Run:
 
 def read_gauge(gauge: Gauge, peers: Sequence[str], rounds: int, folder: Path) -> Result:
     """Read a gauge for each of the peers, alternately."""
-    result = Result(gauge.name, gauge.title, gauge.unit, (gauge.bar,))
+    result = Result(gauge.name, gauge.title, gauge.unit, bars_of(gauge.name))
     say(f"{gauge.name}: {', '.join(peers)}")
     for number in range(1 if gauge.once else rounds):
         for peer in peers:

@@ -8,18 +8,17 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from statistics import median
 
 from tests.smb.programs import MissingProgramError, program
 
-from bench import smb_peers
-from bench.installs import UnavailableError
-from bench.report import Columns, figure
-from bench.results import Result
+from bench.load.works import MIB
+from bench.report.results import Result
+from bench.report.tables import Columns, figure
+from bench.rows.smb import RECEIVED, Local, SmbRow
 from bench.run import say
-from bench.smb_peers import SmbPeer
-from bench.smb_rows import LOCAL_FILES, LOCAL_SERIES, RECEIVED, SmbRow
-from bench.works import MIB
+from bench.servers import smb_peers
+from bench.servers.installs import UnavailableError
+from bench.servers.smb_peers import SmbPeer
 
 _HEADINGS = (
     "work",
@@ -32,7 +31,6 @@ _HEADINGS = (
     "bar",
     "verdict",
 )
-_IDLE_ROUNDS = 3
 
 
 def check_installed() -> None:
@@ -44,7 +42,7 @@ def check_installed() -> None:
         raise UnavailableError(str(problem)) from None
 
 
-def run_rows(rows: Sequence[SmbRow], rounds: int, parent: Path) -> list[Result]:
+def run_rows(rows: Sequence[SmbRow], local: Local, rounds: int, parent: Path) -> list[Result]:
     folder = parent / "smb"
     folder.mkdir()
     with ExitStack() as started:
@@ -54,19 +52,19 @@ def run_rows(rows: Sequence[SmbRow], rounds: int, parent: Path) -> list[Result]:
             for durability in dict.fromkeys(row.durability for row in rows)
         }
         for peer in (smbd, *ours.values()):
-            make_local_files(peer.folder)
+            make_local_files(local, peer.folder)
         return [measured(row, [ours[row.durability], smbd], rounds) for row in rows]
 
 
-def make_local_files(folder: Path) -> None:
+def make_local_files(local: Local, folder: Path) -> None:
     """What the clients of a server put."""
     (folder / RECEIVED).mkdir()
     piece = os.urandom(MIB)
-    for name, size in LOCAL_FILES.items():
+    for name, size in local.files.items():
         with (folder / name).open("wb") as file:
             for _ in range(size // MIB):
                 file.write(piece)
-    for series, (count, size) in LOCAL_SERIES.items():
+    for series, (count, size) in local.series.items():
         for number in range(count):
             (folder / f"{series}{number:05}").write_bytes(piece[:size])
 
@@ -76,21 +74,17 @@ def measured(row: SmbRow, peers: Sequence[SmbPeer], rounds: int) -> Result:
     result = Result(row.name, row.title, row.unit, row.bars, row.clients)
     say(row.name)
     try:
-        idle = {peer.name: _idle_seconds(row, peer) for peer in peers}
+        idle = {peer.name: peer.idle_seconds(row.clients, row.protection) for peer in peers}
         for number in range(rounds):
             for peer in peers if number % 2 == 0 else reversed(peers):
                 took = _round(row, peer, number) - idle[peer.name]
-                result.add(peer.name, row.units / max(took, 0.001))
+                if took <= 0:
+                    raise RuntimeError(f"{peer.name} took no longer than sessions that do nothing")
+                result.add(peer.name, row.units / took)
                 say(f"  {peer.name:8} {result.values[peer.name][-1]:12,.1f}{row.unit}")
     except (OSError, RuntimeError) as problem:
         result.errors.append(str(problem))
     return result
-
-
-def _idle_seconds(row: SmbRow, peer: SmbPeer) -> float:
-    """How long as many sessions take that do nothing."""
-    times = [peer.seconds([[]] * row.clients, [row.protection]) for _ in range(_IDLE_ROUNDS)]
-    return median(times)
 
 
 def _round(row: SmbRow, peer: SmbPeer, number: int) -> float:

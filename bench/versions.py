@@ -14,14 +14,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import median
 
-from bench.blob_rows import BLOB_ROWS
-from bench.file_rows import FILE_ROWS
-from bench.peers import Kyanite, Server
-from bench.queue_rows import QUEUE_ROWS
-from bench.results import Result
-from bench.rows import ROWS, Row
+from bench.report.results import Result
+from bench.rows import ROWS
+from bench.rows.row import Row
 from bench.run import Run
-from bench.table_rows import TABLE_ROWS
+from bench.servers.peers import Kyanite, Server
 
 HOT_ROWS = "put-1k/32,get-1k/32,lease-cycle/32,queue-cycle/32,table-insert/32,table-point/32"
 
@@ -41,11 +38,7 @@ class Version(Kyanite):
 
 def main() -> int:
     options = _options()
-    rows = [
-        row
-        for row in (*ROWS, *BLOB_ROWS, *QUEUE_ROWS, *TABLE_ROWS, *FILE_ROWS)
-        if _is_wanted(row, options.rows)
-    ]
+    rows = [row for row in ROWS if _is_wanted(row, options.rows)]
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, ExitStack() as running:
         servers: list[Server] = []
         for name, checkout in (("old", options.old), ("new", options.new)):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from time import sleep
 from typing import NamedTuple
 
-from bench.site import Site
+from bench.load.site import Site
 
 POKE_SECONDS = 0.2
 
@@ -35,8 +35,8 @@ class Crowd:
             finally:
                 os._exit(1)
         os.close(is_ready)
-        with os.fdopen(ready, "rb") as told:
-            if not told.read(1):
+        with os.fdopen(ready, "rb") as answer:
+            if not answer.read(1):
                 self.end()
                 raise RuntimeError("a crowd could not connect")
 

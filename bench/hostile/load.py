@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bench.hostile.crowd import Member
-from bench.lane import Lane, Request, Work, expecting
-from bench.site import Site
+from bench.load.lane import Lane, Request, Work, expecting
+from bench.load.site import Site
 
 Sites = Mapping[str, Site]
 CONTAINER = "polite"
@@ -60,7 +60,7 @@ class Load(NamedTuple):
     service: str = "blob"
     lane: type[Lane] = Lane
     expects: int = 0
-    """How many answers the polite client must get, at least, for each of a hostile lane."""
+    """How many answers the polite client must get, at least, for one that a hostile lane gets meanwhile."""
 
 
 def put(site: Site, path: str, query: str = "", headers: str = "", body: bytes = b"") -> Request:

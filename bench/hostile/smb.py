@@ -8,7 +8,7 @@ from bench.hostile.crowd import Member, connected_to, send_some
 from bench.hostile.load import SHARE, Load, Sites, Sizes
 from bench.hostile.rest import fill_files
 from bench.hostile.smb_lane import ANY, SmbLane, SmbSession, converse, file_id_of, success
-from bench.lane import Request, Work
+from bench.load.lane import Request, Work
 
 MANY = "many"
 FILE = "small"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from tests.services.smb.fuzzing import logon
 from tests.services.smb.fuzzing.requests import negotiate, session_setup, tree_connect
 
-from bench.lane import RECEIVE_BYTES, Lane, Request, Work
-from bench.site import ACCOUNT, KEY
+from bench.load.lane import RECEIVE_BYTES, Lane, Request, Work
+from bench.load.site import ACCOUNT, KEY
 
 _HEADER = struct.Struct("<4sHHIHHIIQIIQ16s")
 _DIALECT = 0x0302

@@ -25,21 +25,28 @@ ITEMS_PER_SLICE = 125
 
 _FREED_PER_SLICE = 2_500
 
+_SLICES_PER_READ = 16
+"""Reading a row takes less time than writing it into a response. If both had as many slices, many clients could have
+the rows of all their requests in memory at the same time."""
+
 
 class _Waiting:
     """The work of one loop that waits for its next slice."""
 
-    __slots__ = ("_futures", "_has_begun", "_is_scheduled")
+    __slots__ = ("_futures", "_has_begun", "_is_scheduled", "_reads", "_since_read")
 
     def __init__(self) -> None:
         self._futures: deque[asyncio.Future[None]] = deque()
+        self._reads: deque[asyncio.Future[None]] = deque()
+        self._since_read = 0
+        """How many slices of other work have run since one that reads."""
         self._is_scheduled = False
         self._has_begun = False
         """Whether a slice was begun in this iteration without waiting."""
 
     def take(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Begin a slice now, unless another one has or waits."""
-        if self._has_begun or self._futures:
+        if self._has_begun or self._futures or self._reads:
             return False
         self._has_begun = True
         loop.call_soon(self._end_iteration)
@@ -48,9 +55,9 @@ class _Waiting:
     def _end_iteration(self) -> None:
         self._has_begun = False
 
-    def add(self, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[None]":
+    def add(self, loop: asyncio.AbstractEventLoop, *, reads: bool = False) -> "asyncio.Future[None]":
         future = loop.create_future()
-        self._futures.append(future)
+        (self._reads if reads else self._futures).append(future)
         if not self._is_scheduled:
             self._is_scheduled = True
             loop.call_soon(self._release, loop)
@@ -58,16 +65,21 @@ class _Waiting:
 
     def _release(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let the first one run in the next iteration of the loop."""
-        futures = self._futures
-        while futures:
-            future = futures.popleft()
+        while (future := self._next()) is not None:
             if not future.done():
                 future.set_result(None)
                 break
-        if futures:
+        if self._futures or self._reads:
             loop.call_soon(self._release, loop)
         else:
             self._is_scheduled = False
+
+    def _next(self) -> "asyncio.Future[None] | None":
+        if self._reads and (not self._futures or self._since_read >= _SLICES_PER_READ):
+            self._since_read = 0
+            return self._reads.popleft()
+        self._since_read += 1
+        return self._futures.popleft() if self._futures else None
 
 
 _waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waiting] = WeakKeyDictionary()
@@ -77,6 +89,12 @@ def next_slice() -> "asyncio.Future[None]":
     """Await this before every slice but the first."""
     loop = asyncio.get_running_loop()
     return _of(loop).add(loop)
+
+
+def next_read() -> "asyncio.Future[None]":
+    """The same for slices that read what other slices then work on. They wait for those, but not for ever."""
+    loop = asyncio.get_running_loop()
+    return _of(loop).add(loop, reads=True)
 
 
 async def first_slice() -> None:

@@ -1,7 +1,7 @@
 """Where an answer ends, however it is framed and however it is cut into pieces."""
 
 import pytest
-from bench.answers import CHUNKED, INCOMPLETE, Chunks, body_of, header, length_of
+from bench.load.answers import CHUNKED, INCOMPLETE, Chunks, body_of, header, length_of
 
 PLAIN = b"HTTP/1.1 200 OK\r\nETag: 0x1\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKY = (

@@ -5,9 +5,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from bench.client import LaneWork, Tally, drive
-from bench.lane import Body, Lane, Request, Work, expecting
-from bench.site import Site
+from bench.load.client import LaneWork, Tally, drive
+from bench.load.lane import Body, Lane, Request, Work, expecting
+from bench.load.site import Site
 
 BIG = b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n" + bytes(3_000_000)
 CHUNKY = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"3\r\nabc\r\n" * 50_000 + b"0\r\n\r\n"

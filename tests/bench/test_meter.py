@@ -45,6 +45,6 @@ def test_statements_and_rows_are_counted() -> None:
         connection.execute("INSERT INTO numbers VALUES (1), (2), (3)")
         assert connection.execute("SELECT number FROM numbers LIMIT 2").fetchall() == [(1,), (2,)]
         meter.pause()
-    assert meter.cost()[2:] == Cost(0, 0, statements=2, rows_read=2, rows_written=3)[2:]
+    assert meter.cost()[2:] == Cost(0, 0, statements=2, rows_read=2, rows_written=3, hand_overs=0)[2:]
     assert meter.sql()[0].startswith("INSERT")
     connection.close()

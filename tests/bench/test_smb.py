@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench.smb_rows import SMB_ROWS, SmbRow
+from bench.rows.smb import SMB_ROWS, SmbRow
 
 from bench import smb
 
@@ -15,9 +15,10 @@ class FakePeer:
         self._seconds = seconds
         self._log = log if log is not None else []
 
+    def idle_seconds(self, clients: int, protection: str) -> float:
+        return 1.0
+
     def seconds(self, commands: Sequence[Sequence[str]], options: Sequence[str] = ()) -> float:
-        if not any(commands):
-            return 1.0
         self._log.append(f"{self.name}: {commands[0][-1]}")
         return 1.0 + self._seconds
 
@@ -61,6 +62,11 @@ def test_a_server_that_fails_ends_the_row() -> None:
 
     result = smb.measured(row("smb-write-256m/1"), [Failing("kyanite", 1.0)], 1)  # type: ignore[list-item]
     assert result.errors == ["no"]
+    assert result.verdict == "FAILED"
+
+
+def test_a_round_as_short_as_nothing_is_no_measurement() -> None:
+    result = smb.measured(row("smb-write-256m/1"), [FakePeer("kyanite", 0.0)], 1)  # type: ignore[list-item]
     assert result.verdict == "FAILED"
 
 

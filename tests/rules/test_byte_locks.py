@@ -319,7 +319,7 @@ def test_unlocking(
 _LOCKS = st.lists(st.builds(Lock, st.integers(0, 12), st.integers(0, 4), st.booleans(), st.just(MINE)))
 
 
-def _taken_one_by_one(present: list[Lock], new: list[Lock]) -> bool:
+def _are_granted_one_by_one(present: list[Lock], new: list[Lock]) -> bool:
     granted = list(present)
     for lock in new:
         if lock_conflict(granted, lock) is not None:
@@ -329,13 +329,13 @@ def _taken_one_by_one(present: list[Lock], new: list[Lock]) -> bool:
 
 
 @given(_LOCKS, _LOCKS, st.lists(st.sampled_from([MINE, OTHER])))
-def test_many_locks_at_once_are_taken_as_one_by_one(
+def test_many_locks_at_once_are_granted_as_one_by_one(
     present: list[Lock], new: list[Lock], owners: list[int]
 ) -> None:
     present = [lock._replace(handle=owner) for lock, owner in zip(present, owners, strict=False)]
     try:
         lock_all(present, new)
-        is_taken = True
+        is_granted = True
     except Refused:
-        is_taken = False
-    assert is_taken == _taken_one_by_one(present, new)
+        is_granted = False
+    assert is_granted == _are_granted_one_by_one(present, new)

@@ -4,9 +4,12 @@ Run as a program it takes the options of ``kyanite``. The worker that answers sa
 """
 
 import asyncio
+import ctypes
 import os
+import platform
 import signal
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -22,6 +25,8 @@ from kyanite.server.service_table import SERVICES, Factory
 from kyanite.server.store import upgrades
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request, Response
+
+_CLONE, _CLONE_VFORK = {"x86_64": 56, "aarch64": 220}.get(platform.machine(), -1), 0x4000
 
 PROGRAM = (sys.executable, "-P", __file__, "serve")
 
@@ -57,6 +62,8 @@ class StandIn:
                 return self._drip(int(arguments["pieces"]))
             case "keep-write-lock":
                 WriteLock(self._engine_folder, SharedState(self._engine_folder)).acquire()
+            case "wait-for-disk":
+                threading.Thread(target=_wait_as_for_a_disk, args=(float(arguments["seconds"]),)).start()
             case "fail-store":
                 SharedState(self._engine_folder).fail()
             case "put":
@@ -70,6 +77,13 @@ class StandIn:
         for _ in range(pieces):
             yield b"drop"
             await asyncio.sleep(0.05)
+
+
+def _wait_as_for_a_disk(seconds: float) -> None:
+    """Wait in the state that the system calls uninterruptible: for a child of its own that has not ended yet."""
+    if not ctypes.CDLL(None).syscall(_CLONE, _CLONE_VFORK | signal.SIGCHLD, None, None, None, None):
+        time.sleep(seconds)
+        os._exit(0)
 
 
 def _put(tx: Transaction, value: bytes) -> None:
@@ -95,8 +109,6 @@ if __name__ == "__main__":
     if "STAND_IN_IMPATIENT" in os.environ:
         supervisor.TICK_SECONDS = 0.2
         child.SILENT_TICKS_MAX = supervisor.WRITE_LOCK_TICKS_MAX = 8
-    if "STAND_IN_SLOW_DISK" in os.environ:
-        child.waits_for_disk = lambda pid: True
     if "STAND_IN_PATIENT" in os.environ:
         child.STOPPED_TICKS_MAX = 100
     if "STAND_IN_SLOW_UPGRADE" in os.environ:

@@ -12,17 +12,19 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from kyanite.engine.api import Transaction
 from kyanite.model import keys
+from kyanite.model.tables import stored_entity
 from kyanite.services.blob.service import blob_service
 from kyanite.services.files.service import file_service
 from kyanite.services.queue.service import queue_service
 from kyanite.services.table.service import table_service
-from tests.model.counted import CountingEngine, unlimited
+from tests.model.counted import Counted, CountingEngine, unlimited
 from tests.services.harness import Answer, Harness
 
 ROWS_MAX = 2_000
@@ -36,7 +38,9 @@ class Steps:
     def __init__(self) -> None:
         self.count = 0
         self.longest = 0
+        self.longest_bytes = 0
         self._calls = 0
+        self._bytes = 0
         self._is_running = True
 
     def on_call(self, _frame: FrameType, event: str, _arg: object) -> None:
@@ -45,10 +49,22 @@ class Steps:
 
     def tick(self) -> None:
         self.longest = max(self.longest, self._calls)
-        self._calls = 0
+        self.longest_bytes = max(self.longest_bytes, self._bytes)
+        self._calls = self._bytes = 0
         self.count += 1
         if self._is_running:
             asyncio.get_running_loop().call_soon(self.tick)
+
+    def counting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, and the bytes that go in and come out are counted."""
+
+        def counted(*args: Any) -> Any:
+            result = function(*args)
+            for value in (*args, *(result if isinstance(result, list) else [result])):
+                self._bytes += len(value) if isinstance(value, bytes) else 0
+            return result
+
+        return counted
 
     @contextmanager
     def counted(self) -> Iterator[None]:
@@ -350,12 +366,12 @@ async def test_the_longest_filters(service: Bounded, comparison: str) -> None:
     assert answer.status == 200
 
 
-def change_set(count: int, body: bytes) -> bytes:
+def change_set(count: int, body: bytes, method: bytes = b"PUT") -> bytes:
     head = b"--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n"
     parts = b"".join(
         b"--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
-        b"PUT /acme/things(PartitionKey='p',RowKey='%05d') HTTP/1.1\r\nContent-Type: application/json\r\n"
-        b"Content-Length: %d\r\n\r\n%b\r\n" % (number, len(body), body)
+        b"%b /acme/things(PartitionKey='p',RowKey='%08d') HTTP/1.1\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n%b\r\n" % (method, number, len(body), body)
         for number in range(count)
     )
     return head + parts + b"--c--\r\n--b--\r\n"
@@ -370,6 +386,34 @@ async def test_an_entity_group_transaction(service: Bounded) -> None:
     answer = await service.check("POST", "/$batch", body, {"Content-Type": "multipart/mixed; boundary=b"})
     assert answer.status == 202
     assert answer.body.count(b"204 No Content") == 100
+
+
+@of("table")
+@pytest.mark.parametrize("method", [b"MERGE", b"PUT", b"DELETE"])
+async def test_changes_of_the_longest_entities(
+    service: Bounded, method: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await entities(service, 0)
+    kind = {"Content-Type": "application/json"}
+    long = json.dumps({f"p{number:02}": "x" * 32_000 for number in range(16)}).encode()
+    for number in range(100):
+        target = f"/things(PartitionKey='p',RowKey='{number:08}')"
+        assert (await service.harness("PUT", target, kind, long)).status == 204
+    steps = Steps()
+    monkeypatch.setattr(stored_entity, "_decode_json", steps.counting(stored_entity._decode_json))
+    monkeypatch.setattr(stored_entity, "_encode_json", steps.counting(stored_entity._encode_json))
+    monkeypatch.setattr(Counted, "get_many", steps.counting(Counted.get_many))
+    body = change_set(100, b'{"more":1}', method)
+    if method == b"DELETE":
+        body = body.replace(b"Content-Type: application/json", b"If-Match: *")
+    with steps.counted():
+        answer = await service.harness(
+            "POST", "/$batch", {"Content-Type": "multipart/mixed; boundary=b"}, body
+        )
+    assert answer.body.count(b"204 No Content") == 100
+    assert steps.longest <= CALLS_MAX
+    # An entity once read, or once decoded and encoded.
+    assert steps.longest_bytes <= 2 * len(long) + 100_000
 
 
 @of("table")

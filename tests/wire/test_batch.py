@@ -1,5 +1,6 @@
 """Batches: what clients send, in all their spellings; what is none; and what is sent back."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from email import message_from_bytes
 from email.policy import HTTP
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from kyanite.wire.batch import (
     EmbeddedRequest,
     Part,
+    decode_change_set,
     decode_parts,
     decode_requests,
     encode_parts,
@@ -29,7 +31,11 @@ PLAIN = (
 )
 REQUESTS = [
     EmbeddedRequest(
-        "PUT", "http://host/t(PartitionKey='p',RowKey='r')", {"if-match": "*", "content-length": "2"}, b"{}"
+        "PUT",
+        "http://host/t(PartitionKey='p',RowKey='r')",
+        {"if-match": "*", "content-length": "2"},
+        b"{}",
+        "7",
     ),
     EmbeddedRequest("DELETE", "/t", {}, b""),
 ]
@@ -51,9 +57,8 @@ REQUESTS = [
     ],
 )
 def test_requests_are_read_in_every_spelling(content_type: str, body: bytes) -> None:
-    parts = decode_parts(content_type, body, limit=100)
-    assert decode_requests(parts) == REQUESTS
-    assert [part.headers.get("content-id") for part in parts] == ["7", None]
+    assert decode_requests(decode_parts(content_type, body, limit=100)) == REQUESTS
+    assert decode_change_set(content_type, body, limit=100) == REQUESTS
 
 
 def test_a_body_may_hold_what_looks_like_a_boundary() -> None:
@@ -115,6 +120,55 @@ def test_headers_that_repeat_are_read_the_same() -> None:
     assert [request.headers for request in decode_requests(parts)] == [
         {"a": "x", "b": str(n)} for n in range(3)
     ]
+
+
+LINES = st.sampled_from(
+    [
+        b"Content-Type: application/http\r\n",
+        b"Content-ID: 1\r\n",
+        b"Content-ID: 2\r\n",
+        b"content-id: 3\r\n",
+        b"Content-ID: 4\nContent-Type: text/plain\r\n",
+        b"\r\n",
+        b"\n",
+        b"POST /t HTTP/1.1\r\n",
+        b"PUT /t HTTP/1.1\n",
+        b"Accept: a\r\n",
+        b"Accept: b\r\n",
+        b"{}",
+        b"\r\n\r\n",
+    ]
+)
+USUAL = st.builds(
+    b"Content-Type: application/http\r\nContent-ID: %d\r\n\r\nPOST /t HTTP/1.1\r\nAccept: %d\r\n\r\n%b".__mod__,
+    st.tuples(st.integers(0, 9), st.integers(0, 1), st.sampled_from([b"{}", b"", b"{\r\n\r\n}"])),
+)
+
+
+@given(st.lists(USUAL | st.lists(LINES, max_size=8).map(b"".join), min_size=1, max_size=5))
+def test_a_change_set_is_decoded_like_its_parts_one_by_one(texts: list[bytes]) -> None:
+    """Heads that repeat are found again, and only those."""
+    body = b"".join(b"--b1\r\n%b\r\n" % text for text in texts) + b"--b1--\r\n"
+    assert outcome(lambda: decode_change_set(TYPE, body, limit=9)) == outcome(
+        lambda: decode_requests(decode_parts(TYPE, body, limit=9))
+    )
+
+
+def outcome(decode: Callable[[], list[EmbeddedRequest]]) -> list[EmbeddedRequest] | str:
+    try:
+        return decode()
+    except Malformed as error:
+        return error.code
+
+
+def test_requests_with_the_same_head_share_their_headers() -> None:
+    text = (
+        b"Content-Type: application/http\r\nContent-ID: %d\r\n\r\nPOST /t HTTP/1.1\r\nAccept: a\r\n\r\n{}\r\n"
+    )
+    body = b"".join(b"--b1\r\n" + text % number for number in range(3)) + b"--b1--\r\n"
+    requests = decode_change_set(TYPE, body, limit=9)
+    assert [request.content_id for request in requests] == ["0", "1", "2"]
+    assert len({id(request.headers) for request in requests}) == 1
 
 
 def test_an_answer_reads_like_mail() -> None:

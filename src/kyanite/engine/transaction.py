@@ -4,7 +4,7 @@ An engine provides a ``Source`` of rows and a clock. This module enforces the li
 own writes into what it reads, and refuses the use of a snapshot after its body has ended.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NoReturn, Protocol, TypeVar
 
@@ -163,13 +163,13 @@ class BufferedTransaction(BodySnapshot):
     def scan(
         self, start: bytes, end: bytes, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[Row]:
-        own = sorted((key for key in self.writes if start <= key < end), reverse=reverse)
+        own = [key for key in self.writes if start <= key < end] if self.writes else None
         if self._ended or not own:
             return super().scan(start, end, reverse=reverse, limit=limit)
         # Each of the own keys replaces at most one stored row.
         enough = None if limit is None else limit + len(own)
-        rows = self._merged(self._source.scan(start, end, reverse, enough), own, reverse)
-        return self._counted(rows if limit is None else _first(rows, limit))
+        rows = merged(self._source.scan(start, end, reverse, enough), self.writes, own, reverse)
+        return self._counted(islice(rows, limit))
 
     def put(self, key: bytes, value: bytes) -> None:
         if len(key) > MAX_KEY_BYTES:
@@ -202,23 +202,27 @@ class BufferedTransaction(BodySnapshot):
     def notify(self, topic: bytes) -> None:
         self.notifications.append(topic)
 
-    def _merged(self, stored: Iterator[Row], own: list[bytes], reverse: bool) -> Iterator[Row]:
-        """Stored rows and own writes in key order. Own writes replace stored rows, and deleted ones are left out."""
-        writes = {key: self.writes[key] for key in own}
-        position = 0
-        for row in stored:
-            key = row[0]
-            while position < len(own) and own[position] != key and (own[position] < key) is not reverse:
-                value = writes[own[position]]
-                if value is not None:
-                    yield own[position], value
-                position += 1
-            if position == len(own) or own[position] != key:
-                yield row
-        for key in own[position:]:
-            value = writes[key]
+
+def merged(
+    stored: Iterator[Row], writes: Mapping[bytes, bytes | None], keys: list[bytes], reverse: bool
+) -> Iterator[Row]:
+    """Stored rows in key order, with the writes of these keys among them: a write replaces its row, None removes it."""
+    keys = sorted(keys, reverse=reverse)
+    written = {key: writes[key] for key in keys}  # The caller may write on before the scan ends.
+    position = 0
+    for row in stored:
+        key = row[0]
+        while position < len(keys) and keys[position] != key and (keys[position] < key) is not reverse:
+            value = written[keys[position]]
             if value is not None:
-                yield key, value
+                yield keys[position], value
+            position += 1
+        if position == len(keys) or keys[position] != key:
+            yield row
+    for key in keys[position:]:
+        value = written[key]
+        if value is not None:
+            yield key, value
 
 
 class BodyRunner:
@@ -230,7 +234,8 @@ class BodyRunner:
         self._running = False
 
     def call(self, body: Callable[[S], T], snapshot: S) -> T:
-        self.check_outside_bodies()
+        if self._running:
+            self.check_outside_bodies()
         self._running = True
         try:
             return body(snapshot)
@@ -250,11 +255,3 @@ class BodyRunner:
     def check_outside_bodies(self) -> None:
         if self._running:
             raise RuntimeError("a body called the engine")
-
-
-def _first(rows: Iterator[Row], limit: int) -> Iterator[Row]:
-    if limit > 0:
-        for count, row in enumerate(rows, 1):
-            yield row
-            if count == limit:
-                return

@@ -16,7 +16,7 @@ With ``mark`` and ``passed`` garbage collection waits until all readers of some 
 *Segments* are removed only when their owner has sealed them or is dead.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NewType, Protocol
 
@@ -130,9 +130,6 @@ class Extents(Protocol):
     async def read_into(self, extent: Extent, offset: int, buffer: memoryview) -> None:
         """Fill the buffer with bytes of the extent, without checking them."""
 
-    def stream(self, extent: Extent, offset: int, length: int) -> AsyncIterator[bytes]:
-        """The same in chunks. A whole extent is checked before its last chunk is yielded."""
-
     async def checksums(self, extent: Extent, first: int, count: int) -> bytes:
         """The checksums of so many blocks of the extent from the first one on, computed from the stored bytes.
 
@@ -140,7 +137,7 @@ class Extents(Protocol):
         """
 
     def open_extent(self, extent: Extent, offset: int, length: int) -> OpenExtent:
-        """The same as a part of an open file. Raises Damaged when there is no such file."""
+        """Bytes of the extent as a part of an open file, unchecked. Raises Damaged when there is no such file."""
 
     async def close(self) -> None:
         """Finish running uploads and release all resources."""

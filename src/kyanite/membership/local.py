@@ -66,7 +66,7 @@ def _make_folder(folder: Path) -> None:
     """Make the folder so that it is still there after a power cut."""
     if not folder.is_dir():
         _make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         _sync_folder(folder.parent)
 
 

@@ -27,7 +27,7 @@ it is one small transaction, and a name that is used again can never show what w
     1       owner (12), number (8)                  slow read: the extents that a process reads for a long time
     q       account 0 queue name                    queue record
     m       message set id, visible at, put at (8)  message of a queue, in the order of delivery
-    a       message set id (8), shard (1)           number of messages, in several parts
+    a       message set id (8), shard (1)           number of messages, in several parts, which may be negative
     z       message set id (8)                      messages of a cleared or deleted queue, to be purged
     t       account 0 table name in lower case      table record
     w       table id, partition key 0 row key       entity; its keys sort by ``edm.ordinal``
@@ -65,6 +65,8 @@ Letters reserved for coming capabilities:
     G  blobs by their tags              E  versions of blobs       I  immutability policies
     B  nodes                            X  deleted blobs           A  accounts
 """
+
+from struct import Struct
 
 from kyanite.edm import ordinal
 from kyanite.engine.api import Scope
@@ -289,11 +291,10 @@ def messages_visible_from(message_set_id: int, instant: int) -> bytes:
 
 
 def message(message_set_id: int, visible_at: int, put_at: int) -> bytes:
-    return b"m%b%b%b" % (
-        message_set_id.to_bytes(8, "big"),
-        visible_at.to_bytes(8, "big"),
-        put_at.to_bytes(8, "big"),
-    )
+    return _message(b"m", message_set_id, visible_at, put_at)
+
+
+_message = Struct(">cQQQ").pack
 
 
 def message_counts(message_set_id: int) -> bytes:
@@ -329,7 +330,8 @@ def entities(table_id: int) -> bytes:
 
 def entity(partition_key: str, row_key: str) -> bytes:
     """The key of an entity after its table's id. Neither part contains a byte below 32."""
-    return b"%b\0%b" % (ordinal(partition_key), ordinal(row_key))
+    both = f"{partition_key}\0{row_key}"
+    return both.encode() if both.isascii() else b"%b\0%b" % (ordinal(partition_key), ordinal(row_key))
 
 
 def table_scope(account: str, name: str, partition_key: str) -> Scope:

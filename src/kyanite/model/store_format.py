@@ -7,6 +7,7 @@ newer format is refused.
     1   What commit 394e107 and earlier versions wrote. These stores have no row for their format.
     2   The first with a row.
     3   No name of a blob has a backslash.
+    4   A row that counts messages may be negative: processes count in rows of their own. No row is rewritten.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import msgspec
 
 from kyanite.engine.api import Snapshot, Transaction
 
-FORMAT = 3
+FORMAT = 4
 """What this version writes."""
 
 UNMARKED_FORMAT = 1

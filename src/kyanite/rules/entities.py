@@ -16,7 +16,7 @@ value alone does not determine its type.
 
 import re
 from collections.abc import Mapping, Sequence
-from enum import Enum
+from enum import StrEnum
 from functools import lru_cache
 from typing import NoReturn, Protocol
 
@@ -62,14 +62,11 @@ def check_table_name(name: str) -> None:
 
 def check_keys(partition_key: str, row_key: str) -> None:
     """Refuse keys that no entity can have."""
-    if _is_doubtful(partition_key):
+    if (len(partition_key) + len(row_key)) * 2 > MAX_KEY_UNITS or _NOT_IN_KEYS.search(
+        partition_key + row_key
+    ):
         _check_key(PARTITION_KEY, partition_key)
-    if _is_doubtful(row_key):
         _check_key(ROW_KEY, row_key)
-
-
-def _is_doubtful(key: str) -> bool:
-    return len(key) * 2 > MAX_KEY_UNITS or _NOT_IN_KEYS.search(key) is not None
 
 
 def _check_key(name: str, key: str) -> None:
@@ -159,7 +156,7 @@ def _octets(base64: str) -> int:
     return len(base64) // 4 * 3 - base64.count("=", -2)
 
 
-class Act(Enum):
+class Act(StrEnum):
     """What a change does to its entity."""
 
     INSERT = "insert"

@@ -33,6 +33,7 @@ def check_container(name: str) -> None:
         _check_label(name)
 
 
+@lru_cache(maxsize=1024)
 def check_queue(name: str) -> None:
     _check_label(name)
 

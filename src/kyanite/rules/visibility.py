@@ -45,8 +45,10 @@ def put(*, delay_seconds: int, time_to_live_seconds: int | None, secret: bytes, 
         time_to_live_seconds = DEFAULT_TIME_TO_LIVE_SECONDS
     elif time_to_live_seconds != FOREVER and delay_seconds >= time_to_live_seconds:
         raise Refused(Reason.INVISIBLE_UNTIL_EXPIRY, HiddenUntilExpiry(delay_seconds))
-    expires_at = NEVER if time_to_live_seconds == FOREVER else min(NEVER, _later(now, time_to_live_seconds))
-    return MessageState(_later(now, delay_seconds), expires_at, 0, secret)
+    expires_at = NEVER
+    if time_to_live_seconds != FOREVER:
+        expires_at = min(NEVER, Instant(now + time_to_live_seconds * TICKS_PER_SECOND))
+    return MessageState(Instant(now + delay_seconds * TICKS_PER_SECOND), expires_at, 0, secret)
 
 
 def is_expired(state: MessageState, now: Instant) -> bool:
@@ -59,7 +61,8 @@ def is_visible(state: MessageState, now: Instant) -> bool:
 
 def get(state: MessageState, *, timeout_seconds: int, secret: bytes, now: Instant) -> MessageState:
     """Hide a visible message from other clients for the timeout, which may be beyond its expiry."""
-    return MessageState(_later(now, timeout_seconds), state.expires_at, state.dequeue_count + 1, secret)
+    visible_at = Instant(now + timeout_seconds * TICKS_PER_SECOND)
+    return MessageState(visible_at, state.expires_at, state.dequeue_count + 1, secret)
 
 
 def check_receipt(state: MessageState, receipt: bytes, now: Instant) -> None:
@@ -73,12 +76,8 @@ def update(
 ) -> MessageState:
     """Hide the message for the timeout, or with 0 make it visible. The timeout must not exceed its expiry."""
     check_receipt(state, receipt, now)
-    visible_at = _later(now, timeout_seconds)
+    visible_at = Instant(now + timeout_seconds * TICKS_PER_SECOND)
     if visible_at > state.expires_at:
         maximum = (state.expires_at - now) // TICKS_PER_SECOND
         raise Refused(Reason.INVISIBLE_BEYOND_EXPIRY, HiddenTooLong(timeout_seconds, maximum))
     return MessageState(visible_at, state.expires_at, state.dequeue_count, secret)
-
-
-def _later(now: Instant, seconds: int) -> Instant:
-    return Instant(now + seconds * TICKS_PER_SECOND)

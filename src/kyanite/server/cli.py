@@ -149,7 +149,7 @@ def kyanite() -> None:
     type=click.IntRange(16, 1 << 20),
     default=256,
     show_default=True,
-    help="Memory for bodies of requests and responses in a worker. Beyond it requests get 503.",
+    help="Memory for requests and responses in a worker. Beyond it HTTP answers 503 and SMB waits.",
 )
 @_option(
     "--recheck-minutes",

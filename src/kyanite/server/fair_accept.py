@@ -23,6 +23,8 @@ from kyanite.wire.http import Handler
 
 PAUSES_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016)
 """How long to leave a connection to another process. On a busy machine that may need a while to wake up."""
+_LEFT_SECONDS = sum(PAUSES_SECONDS)
+"""A loop with much work notices the end of a pause late, so the time counts as well as the pauses."""
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _EXHAUSTED_SECONDS = 0.1
 
@@ -47,6 +49,8 @@ class FairAccept:
         self._others = others
         self._count_of = count_of
         self._pauses = 0
+        self._left_at = 0.0
+        """When the first pause began."""
         self._resuming: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._watch()
@@ -69,7 +73,7 @@ class FairAccept:
         self._resuming = self._loop.call_later(seconds, self._watch)
 
     def _on_connection(self) -> None:
-        if self._pauses < len(PAUSES_SECONDS) and self._another_should():
+        if self._may_leave() and self._another_should():
             self._pause(PAUSES_SECONDS[self._pauses])
             self._pauses += 1
             return
@@ -86,6 +90,13 @@ class FairAccept:
             return
         connection.setblocking(False)
         self._on_accepted(connection)
+
+    def _may_leave(self) -> bool:
+        """Whether the client has not waited for long."""
+        now = self._loop.time()
+        if not self._pauses:
+            self._left_at = now
+        return self._pauses < len(PAUSES_SECONDS) and now - self._left_at < _LEFT_SECONDS
 
     def _another_should(self) -> bool:
         own_count = self._count_of(self._own)

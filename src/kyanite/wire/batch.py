@@ -18,6 +18,7 @@ _HEAD_MAX_BYTES = 256 * 1024
 _HEADERS_MAX = 100
 _BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;,"]{1,70}))', re.IGNORECASE)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_CONTENT_ID = b"Content-ID: "
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+)(?: HTTP/1\.[01])?", re.ASCII)
 
 
@@ -31,9 +32,13 @@ class NoBoundary(Malformed):
 class ParsedTexts:
     """Parsed request lines and headers by their text: the parts of a batch repeat each other."""
 
-    __slots__ = ("blocks", "lines", "requests")
+    __slots__ = ("blocks", "inner", "lines", "outer", "requests")
 
     def __init__(self) -> None:
+        self.outer: set[bytes] = set()
+        """Heads of parts without their last line, the Content-ID."""
+        self.inner: dict[bytes, tuple[str, str, Mapping[str, str]]] = {}
+        """Heads of requests: method, target and headers."""
         self.requests: dict[str, tuple[str, str]] = {}
         """Request lines: method and target."""
         self.blocks: dict[str, Mapping[str, str]] = {}
@@ -57,7 +62,10 @@ class EmbeddedRequest(NamedTuple):
     target: str
     """A URL or a path, as it was sent."""
     headers: Mapping[str, str]
+    """Requests with the same head share one object."""
     body: bytes
+    content_id: str | None = None
+    """By which the part of the response refers to the request."""
 
 
 def is_multipart(content_type: str) -> bool:
@@ -69,6 +77,18 @@ def decode_parts(content_type: str, body: bytes, *, limit: int) -> list[Part]:
 
     Of more than ``limit`` parts only one more is decoded: enough to refuse them.
     """
+    parsed = ParsedTexts()
+    return [_part(text, number, parsed) for number, text in enumerate(_texts(content_type, body, limit))]
+
+
+def decode_change_set(content_type: str, body: bytes, *, limit: int) -> list[EmbeddedRequest]:
+    """The requests of a body whose parts are requests: what ``decode_requests`` makes of ``decode_parts``."""
+    parsed = ParsedTexts()
+    texts = _texts(content_type, body, limit)
+    return [_request_in(text, number, parsed) for number, text in enumerate(texts)]
+
+
+def _texts(content_type: str, body: bytes, limit: int) -> list[bytes]:
     found = _BOUNDARY.search(content_type)
     if found is None or not is_multipart(content_type):
         raise NoBoundary(f"The content type must be {MULTIPART} with a boundary, and not '{content_type}'.")
@@ -78,8 +98,7 @@ def decode_parts(content_type: str, body: bytes, *, limit: int) -> list[Part]:
     texts = _between(delimiter, body, limit)
     if not texts:
         raise _invalid("The body does not begin with its boundary, or has no part.")
-    parsed = ParsedTexts()
-    return [_part(text, number, parsed) for number, text in enumerate(texts)]
+    return texts
 
 
 def _between(delimiter: bytes, body: bytes, limit: int) -> list[bytes]:
@@ -117,6 +136,27 @@ def decode_requests(parts: Sequence[Part]) -> list[EmbeddedRequest]:
     return [_request(part, number, parsed) for number, part in enumerate(parts)]
 
 
+def _request_in(text: bytes, number: int, parsed: ParsedTexts) -> EmbeddedRequest:
+    """The request in a part.
+
+    The parts of a batch repeat each other's heads but for the Content-ID. Where both heads end with CRLF CRLF and were
+    decoded before, in a part that was cut there, they are not decoded again.
+    """
+    pieces = text.split(b"\r\n\r\n", 2)
+    before, _, last_line = pieces[0].rpartition(b"\r\n")
+    is_usual = len(pieces) == 3 and last_line.startswith(_CONTENT_ID) and b"\n" not in last_line
+    if is_usual and before in parsed.outer:
+        head = parsed.inner.get(pieces[1])
+        if head is not None:
+            content_id = last_line[len(_CONTENT_ID) :].decode("latin-1").strip()
+            return EmbeddedRequest(*head, pieces[2], content_id)
+    request = _request(_part(text, number, parsed), number, parsed)
+    if is_usual and request.body == pieces[2] and b"content-id" not in before.lower():
+        parsed.outer.add(before)
+        parsed.inner[pieces[1]] = request[:3]
+    return request
+
+
 def _request(part: Part, number: int, parsed: ParsedTexts) -> EmbeddedRequest:
     content_type = part.content_type
     if content_type != EMBEDDED_HTTP and content_type.partition(";")[0].strip().lower() != EMBEDDED_HTTP:
@@ -129,7 +169,8 @@ def _request(part: Part, number: int, parsed: ParsedTexts) -> EmbeddedRequest:
         if match is None:
             raise _invalid(f"Part {number} does not begin with a request line.")
         request = parsed.requests[line] = (match[1], match[2])
-    return EmbeddedRequest(*request, _headers(block, number, parsed), content or b"")
+    headers = _headers(block, number, parsed)
+    return EmbeddedRequest(*request, headers, content or b"", part.headers.get("content-id"))
 
 
 def _split(octets: bytes) -> tuple[str, bytes | None]:

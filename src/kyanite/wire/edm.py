@@ -130,8 +130,10 @@ def decode_table_name(body: bytes) -> str:
 
 
 def _object(body: bytes) -> dict[str, Any]:
-    if len(body) > _SHORT_BYTES and body.count(b'"') - body.count(b'\\"') > _QUOTES_MAX:
-        raise _invalid("The body has more names and texts than any entity.")
+    if len(body) > _SHORT_BYTES:
+        quotes = body.count(b'"')
+        if quotes > _QUOTES_MAX and quotes - body.count(b'\\"') > _QUOTES_MAX:
+            raise _invalid("The body has more names and texts than any entity.")
     try:
         return _decode_json(body)
     except msgspec.ValidationError as error:

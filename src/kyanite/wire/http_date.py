@@ -8,7 +8,7 @@ import re
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from kyanite.values import Instant, instant_from_datetime, unix_seconds
+from kyanite.values import TICKS_PER_SECOND, Instant, instant_from_datetime
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -27,7 +27,7 @@ _MAX_LENGTH = 40
 
 def encode(instant: Instant) -> str:
     """``Wed, 01 May 2024 12:34:56 GMT``."""
-    return _encode_second(unix_seconds(instant))
+    return _encode_second(instant // TICKS_PER_SECOND)
 
 
 def decode(text: str) -> Instant | None:
@@ -38,6 +38,7 @@ def decode(text: str) -> Instant | None:
 
 @lru_cache(maxsize=1024)
 def _encode_second(second: int) -> str:
+    """``second`` counts from the same day as instants do."""
     moment = _moment(second)
     return (
         f"{_DAYS[moment.weekday()]}, {moment.day:02} {_MONTHS[moment.month - 1]} {moment.year:04} "
@@ -47,7 +48,7 @@ def _encode_second(second: int) -> str:
 
 def _moment(second: int) -> datetime:
     days, rest = divmod(second, 86_400)
-    day = datetime.fromordinal(days + 719_163)
+    day = datetime.fromordinal(days + 1)
     return day.replace(hour=rest // 3600, minute=rest // 60 % 60, second=rest % 60, tzinfo=UTC)
 
 

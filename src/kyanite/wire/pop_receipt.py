@@ -4,8 +4,8 @@ A receipt contains the two instants of which the key of the message is made, and
 the latest receipt. It is in the alphabet of base64 that needs no encoding in a URL, because some clients do not encode.
 """
 
-import base64
 import binascii
+from struct import Struct
 
 from kyanite.values import Instant
 from kyanite.wire.malformed import bad_parameter
@@ -19,9 +19,13 @@ NOWHERE: Packed = (Instant(0), Instant(0), b"")
 """A receipt of no message."""
 
 
+_PACKED = Struct(f">QQ{SECRET_BYTES}s")
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+
+
 def encode(visible_at: Instant, put_at: Instant, secret: bytes) -> str:
-    packed = b"%b%b%b" % (visible_at.to_bytes(8, "big"), put_at.to_bytes(8, "big"), secret)
-    return base64.b64encode(packed, b"-_").decode("ascii")
+    packed = _PACKED.pack(visible_at, put_at, secret)
+    return binascii.b2a_base64(packed, newline=False).translate(_URL_SAFE).decode("ascii")
 
 
 def decode(text: str) -> Packed:
@@ -30,10 +34,7 @@ def decode(text: str) -> Packed:
         packed = binascii.a2b_base64(text.replace("-", "+").replace("_", "/"), strict_mode=True)
     except (binascii.Error, ValueError):
         raise bad_parameter("popreceipt", text, "Invalid pop receipt format") from None
-    if len(packed) != 16 + SECRET_BYTES:
+    if len(packed) != _PACKED.size:
         return NOWHERE
-    return (
-        Instant(int.from_bytes(packed[:8], "big")),
-        Instant(int.from_bytes(packed[8:16], "big")),
-        packed[16:],
-    )
+    unpacked: Packed = _PACKED.unpack(packed)
+    return unpacked

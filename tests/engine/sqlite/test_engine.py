@@ -619,3 +619,24 @@ async def write_for_long(engine: Engine) -> None:
     for number in range(2000):
         await put(engine, (b"%d" % number, b"x" * 5000))
         await asyncio.sleep(0.005)
+
+
+async def test_a_short_read_in_steps_does_not_wait_for_long_ones(tmp_path: Path) -> None:
+    engine = SqliteEngine.open(tmp_path)
+    await engine.run(lambda tx: tx.put(b"1", b"value"))
+    order: list[str] = []
+
+    async def read(name: str, steps: int) -> None:
+        def body(snap: Snapshot) -> Steps[bytes | None]:
+            for _ in range(steps):
+                snap.get(b"1")
+                yield
+            return snap.get(b"1")
+
+        assert await engine.read_in_steps(body) == b"value"
+        order.append(name)
+
+    await asyncio.gather(*(read("long", 50) for _ in range(12)), read("short", 0))
+    assert order[0] == "short"
+    assert len(order) == 13
+    await engine.close()

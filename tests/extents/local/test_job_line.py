@@ -84,7 +84,7 @@ async def test_a_cancelled_task_stops_no_job(threads: ThreadPoolExecutor) -> Non
     assert ran == ["second"]
 
 
-async def test_who_waits_when_the_pool_is_shut_down_is_told(threads: ThreadPoolExecutor) -> None:
+async def test_who_waits_when_the_pool_is_shut_down_gets_an_error(threads: ThreadPoolExecutor) -> None:
     line, released = JobLine(threads), threading.Event()
     line.add(wait_for(released))
     line.add(lambda: None)
@@ -94,3 +94,42 @@ async def test_who_waits_when_the_pool_is_shut_down_is_told(threads: ThreadPoolE
     released.set()
     with pytest.raises(EngineClosed):
         await waiting
+
+
+class PausedLock:
+    """A lock. Whenever it is released, ``then`` is called once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.then: Callable[[], None] | None = None
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        if (then := self.then) is not None:
+            self.then = None
+            then()
+
+
+class ListedPool:
+    """Threads that begin when the test says so."""
+
+    def __init__(self) -> None:
+        self.submitted: list[Callable[[], None]] = []
+
+    def submit(self, function: Callable[[], None]) -> None:
+        self.submitted.append(function)
+
+
+async def test_a_job_that_is_added_when_the_last_one_ends_runs_once() -> None:
+    pool, lock, ran = ListedPool(), PausedLock(), list[str]()
+    line = JobLine(pool)  # type: ignore[arg-type]
+    line._lock = lock  # type: ignore[assignment]
+    line.add(lambda: ran.append("first"))
+    lock.then = lambda: line.add(lambda: ran.append("second"))
+    for begun in pool.submitted:  # It grows.
+        begun()
+    assert ran == ["first", "second"]
+    await line.wait()

@@ -6,11 +6,11 @@ from kyanite.engine import transaction
 from kyanite.model import keys
 from kyanite.model.maintenance.spent_messages import ROWS_PER_STEP, WALK_EVERY_SECONDS
 from kyanite.model.queues import message, queue
-from kyanite.model.queues.message import MAX_EXPIRED, SHORT_TEXT_BYTES
+from kyanite.model.queues.message import MAX_EXPIRED, SHORT_TEXT_BYTES, NewMessage
 from kyanite.model.queues.queue import QueueKey
 from kyanite.rules.refusals import Reason, Refused
 from tests.model.content.world import outcome
-from tests.model.queues.world import QUEUE, QueueWorld
+from tests.model.queues.world import PROCESSES, QUEUE, QueueWorld
 
 MANY = 2 * MAX_EXPIRED + 100
 
@@ -72,6 +72,21 @@ def test_the_count_is_exact_while_nothing_expires(world: QueueWorld) -> None:
     assert world.count() == 1
 
 
+def test_a_process_may_delete_what_another_has_put(world: QueueWorld) -> None:
+    """Its own count is then negative, and the sum still right. Messages of earlier versions were counted otherwise."""
+    engine, (one, other, _) = world.engine, PROCESSES
+    message_set_id = outcome(engine.read(lambda snap: queue.load(snap, QUEUE))).message_set_id
+    outcome(engine.run(lambda tx: tx.put(keys.message_count(message_set_id, 9), (5).to_bytes(8, "big"))))
+    for number in range(4):
+        new = NewMessage(f"{number}", "", 0, None, bytes(8))
+        put = outcome(message.put(engine, QUEUE, new, process=one))
+        if number:
+            outcome(message.delete(engine, QUEUE, put.id, put.receipt, process=other))
+    counts = {key[-1]: int.from_bytes(value, "big", signed=True) for key, value in world.rows(b"a")}
+    assert counts == {one[-1]: 4, other[-1]: -3, 9: 5}
+    assert world.count() == 6
+
+
 def test_any_number_of_expired_messages_do_not_hide_a_live_one(world: QueueWorld) -> None:
     for number in range(MANY):
         world.put(f"{number}", "ü" * SHORT_TEXT_BYTES, life=10)
@@ -129,7 +144,7 @@ def test_a_receipt_finds_nothing_in_another_queue_nor_in_a_new_one_of_the_name(w
     outcome(queue.create(world.engine, other, {}))
     put = world.put("one")
     with pytest.raises(Refused) as refusal:
-        outcome(message.delete(world.engine, other, "one", put.receipt))
+        outcome(message.delete(world.engine, other, "one", put.receipt, process=PROCESSES[0]))
     assert refusal.value.reason is Reason.MESSAGE_NOT_FOUND
     outcome(queue.delete(world.engine, QUEUE))
     with pytest.raises(Refused) as refusal:

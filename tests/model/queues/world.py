@@ -3,8 +3,11 @@
 Everything is driven synchronously: nothing in here ever waits.
 """
 
+from itertools import cycle
+
 from kyanite.engine.api import Snapshot
 from kyanite.engine.memory.engine import MemoryEngine
+from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
 from kyanite.model.maintenance.tasks import TASKS, step_each, step_of
 from kyanite.model.queues import message, queue
@@ -17,25 +20,38 @@ START = Instant(638_500_000_000_000_000)
 QUEUE = QueueKey("acme", "work")
 
 
+PROCESSES = tuple(bytes(OWNER_BYTES - 1) + bytes([number]) for number in range(3))
+
+
 class QueueWorld:
+    """Requests are served by three processes in turn, so one may delete what another has put."""
+
     def __init__(self) -> None:
         self.second = 0
         self.engine = MemoryEngine(clock=lambda: Instant(START + self.second * TICKS_PER_SECOND))
         self._maintenance = [step_of(self.engine, task) for task in TASKS]
         self._secrets = 0
+        self._processes = cycle(PROCESSES)
         outcome(queue.create(self.engine, QUEUE, {}))
 
     def put(self, name: str, text: str = "", *, delay: int = 0, life: int | None = None) -> Message:
         new_message = NewMessage(name, text, delay, life, self._secret())
-        return outcome(message.put(self.engine, QUEUE, new_message))
+        return outcome(message.put(self.engine, QUEUE, new_message, process=next(self._processes)))
 
     def get(self, count: int = 1, timeout: int = 30) -> list[Message]:
         return outcome(
-            message.get(self.engine, QUEUE, count=count, timeout_seconds=timeout, secret=self._secret())
+            message.get(
+                self.engine,
+                QUEUE,
+                count=count,
+                timeout_seconds=timeout,
+                secret=self._secret(),
+                process=next(self._processes),
+            )
         )
 
     def peek(self, count: int = 32) -> list[Message]:
-        return outcome(message.peek(self.engine, QUEUE, count=count))
+        return outcome(message.peek(self.engine, QUEUE, count=count, process=next(self._processes)))
 
     def update(self, name: str, receipt: Receipt, *, timeout: int = 0, text: str | None = None) -> Message:
         return outcome(
@@ -51,7 +67,7 @@ class QueueWorld:
         )
 
     def delete(self, name: str, receipt: Receipt) -> None:
-        outcome(message.delete(self.engine, QUEUE, name, receipt))
+        outcome(message.delete(self.engine, QUEUE, name, receipt, process=next(self._processes)))
 
     def clear(self) -> None:
         outcome(queue.clear(self.engine, QUEUE))

@@ -13,7 +13,7 @@ from kyanite.edm import SasKeyRange
 from kyanite.engine.api import Engine, Snapshot
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model.tables import entity, query, table
-from kyanite.model.tables.entity import Change
+from kyanite.model.tables.change import Change
 from kyanite.model.tables.query import MAX_BYTES, MAX_COST, EntityPage, Query
 from kyanite.model.tables.table import TableKey
 from kyanite.rules.entities import Act
@@ -246,9 +246,8 @@ async def test_a_page_ends_when_it_is_large() -> None:
     page = await query.query(engine, TABLE, request)
     assert len(await find_all(engine, "RowKey eq '00' or RowKey eq '39'")) == 2
     request = Query(query.plan(decode_filter("PartitionKey ge 'a' and RowKey eq 'x'")))
-    for row in range(6):
-        await entity.apply(engine, TABLE, [Change(Act.INSERT, f"q{row}", "large", properties)])
-        await entity.apply(engine, TABLE, [Change(Act.INSERT, f"r{row}", "large", properties)])
+    for row in range(300):
+        await entity.apply(engine, TABLE, [Change(Act.INSERT, f"q{row}", "large", {"t": "x" * 15_000})])
     await insert(engine, b'{"PartitionKey":"z","RowKey":"x"}')
     page = await query.query(engine, TABLE, request)
     assert page.next_keys is not None

@@ -6,7 +6,7 @@ from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import keys
 from kyanite.model.records import Policy
 from kyanite.model.tables import entity, table
-from kyanite.model.tables.entity import Change
+from kyanite.model.tables.change import Change
 from kyanite.model.tables.table import TableKey
 from kyanite.rules.entities import Act
 from kyanite.rules.refusals import Refused

@@ -25,7 +25,7 @@ from kyanite.model.queues.message import NewMessage
 from kyanite.model.queues.queue import QueueKey
 from kyanite.model.records import HttpHeaders
 from kyanite.model.tables import entity, table
-from kyanite.model.tables.entity import Change
+from kyanite.model.tables.change import Change
 from kyanite.model.tables.table import TableKey
 from kyanite.model.verification import hurt
 from kyanite.model.verification.damage import Damage
@@ -75,6 +75,7 @@ def described(
         damage = Damage(extents or {}, ranges)
         return [each.text.partition(" (extent")[0] async for each in descriptions(engine, damage, spend)]
 
+    store.wait(1)  # So that all layers are older than the search.
     found = outcome(texts())
     assert spent, "A search without pauses."
     return sorted(each.removesuffix(".") for each in found)
@@ -152,10 +153,10 @@ def page_blob_with_snapshot(store: BlobStore) -> tuple[list[Extent], str]:
         extents.append(extent)
         outcome(store.engine.run(partial(write_page, number=number, extent=extent)))
     assert store.record("pages").content.layer
-    taken = store.snapshot("pages")
+    snapshot_at = store.snapshot("pages")
     store.write("pages", 0, b"x" * 512)
-    assert store.record("pages").content.layer != store.record("pages", taken).content.layer
-    return extents, iso_text(taken)
+    assert store.record("pages").content.layer != store.record("pages", snapshot_at).content.layer
+    return extents, iso_text(snapshot_at)
 
 
 def write_page(tx: Transaction, number: int, extent: Extent) -> None:
@@ -165,17 +166,17 @@ def write_page(tx: Transaction, number: int, extent: Extent) -> None:
 
 
 def test_a_layer_below_and_a_snapshot(store: BlobStore) -> None:
-    extents, taken = page_blob_with_snapshot(store)
+    extents, snapshot_at = page_blob_with_snapshot(store)
     assert described(store, {key_of(extents[5]): [Span(0, 512)]}) == [
-        "blob acme/box/pages, snapshot " + taken + ": 512 bytes from 2560 are damaged",
+        "blob acme/box/pages, snapshot " + snapshot_at + ": 512 bytes from 2560 are damaged",
         "blob acme/box/pages: 512 bytes from 2560 are damaged",
     ]
 
 
 def test_what_a_layer_hides_is_not_hurt(store: BlobStore) -> None:
-    extents, taken = page_blob_with_snapshot(store)
+    extents, snapshot_at = page_blob_with_snapshot(store)
     assert described(store, {key_of(extents[0]): [Span(0, 512)]}) == [
-        "blob acme/box/pages, snapshot " + taken + ": 512 bytes from 0 are damaged",
+        "blob acme/box/pages, snapshot " + snapshot_at + ": 512 bytes from 0 are damaged",
     ]
 
 
@@ -240,9 +241,9 @@ def test_a_range_of_bodies(store: BlobStore) -> None:
 
 def test_a_record_and_its_snapshot(store: BlobStore) -> None:
     store.put("a", b"x")
-    taken = iso_text(store.snapshot("a"))
+    snapshot_at = iso_text(store.snapshot("a"))
     assert described(store, damaged=[*store.rows(b"n"), *store.rows(b"v")]) == [
-        f"blob acme/box/a, snapshot {taken}: its record is damaged",
+        f"blob acme/box/a, snapshot {snapshot_at}: its record is damaged",
         "blob acme/box/a: its record is damaged",
     ]
 
@@ -289,12 +290,14 @@ def test_an_interval_row(store: BlobStore) -> None:
 
 
 def test_a_layer_head(store: BlobStore) -> None:
-    extents, taken = page_blob_with_snapshot(store)
+    extents, snapshot_at = page_blob_with_snapshot(store)
     lower, upper = store.rows(b"l")
     (found,) = described(store, damaged=[upper])
     assert found.startswith("blob acme/box/pages: 4096 bytes from 0 are damaged (layer ")
     found, other = described(store, {key_of(extents[3]): [Span(0, 512)]}, damaged=[lower])
-    assert found.startswith(f"blob acme/box/pages, snapshot {taken}: 4096 bytes from 0 are damaged (layer ")
+    assert found.startswith(
+        f"blob acme/box/pages, snapshot {snapshot_at}: 4096 bytes from 0 are damaged (layer "
+    )
     assert other.startswith("blob acme/box/pages: 4096 bytes from 0 are damaged (layer ")
 
 
@@ -325,7 +328,7 @@ def test_a_message_with_a_long_text(store: BlobStore) -> None:
     outcome(queue.create(store.engine, key, {}))
     for number in range(2):
         new = NewMessage(f"id-{number}", "x" * LONG, 0, None, b"secret")
-        outcome(message.put(store.engine, key, new))
+        outcome(message.put(store.engine, key, new, process=b"process"))
     bodies = store.rows(b"b")
     assert described(store, damaged=[bodies[1]]) == [
         f"message acme/orders/id-1: it is damaged (inline body {keys.id_of(bodies[1])})"
@@ -353,7 +356,7 @@ def test_a_part_of_an_entity(store: BlobStore) -> None:
     properties = {f"P{number}": control for number in range(10)}
     outcome(entity.apply(store.engine, key, [Change(Act.INSERT, "p", "large", properties)]))
     outcome(entity.apply(store.engine, key, [Change(Act.INSERT, "p", "small", {})]))
-    (part,) = store.rows(b"o")
+    part, _ = store.rows(b"o")
     (found,) = described(store, damaged=[part])
     assert found.startswith("entity acme/large('p', 'large'): it is damaged (part of an entity ")
 
@@ -376,9 +379,9 @@ class Files(FileShare):
 
     def take_snapshot(self) -> str:
         self._store.wait(1)
-        taken, _ = outcome(share_snapshots.take(self.engine, SHARE, {}))
+        snapshot_at, _ = outcome(share_snapshots.take(self.engine, SHARE, {}))
         self._store.wait(1)
-        return iso_text(taken)
+        return iso_text(snapshot_at)
 
 
 def whole(extent: Extent) -> dict[bytes, list[Span]]:
@@ -437,7 +440,7 @@ def test_a_file_in_a_share_snapshot(store: BlobStore) -> None:
         f"file acme/share/a/file, share snapshot {second} (and in 1 other snapshot): "
         "1000 bytes from 0 are damaged",
     ]
-    outcome(rename(store.engine, path_of("a"), DIRECTORY, Rename(("b",))))
+    outcome(rename(store.engine, path_of("a"), DIRECTORY, Rename(("0",))))
     assert described(store, whole(extent)) == [
         f"file acme/share/a/file, share snapshot {second} (and in 1 other snapshot): "
         "1000 bytes from 0 are damaged",

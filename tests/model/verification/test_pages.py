@@ -81,6 +81,15 @@ def test_several_ranges_that_cannot_be_read(knows_keys: bool) -> None:
     assert found == [key for key in KEYS if key not in damaged]
 
 
+def test_several_ranges_of_neighbours_whose_keys_are_not_known() -> None:
+    """What is between the ranges is read."""
+    stored = [b"n%03d" % number for number in range(100)]
+    damaged = [*stored[10:20], *stored[50:60], *stored[95:]]
+    found, unreadable = read_all(DamagedView(engine_with(stored), damaged, knows_keys=False), 7)
+    assert found == [key for key in stored if key not in damaged]
+    assert [each.key for each in unreadable] == [None, None, None]
+
+
 def test_nothing_can_be_read() -> None:
     engine = DamagedView(engine_with(KEYS), KEYS, knows_keys=False)
     found, unreadable = read_all(engine, 100)

@@ -338,12 +338,12 @@ async def test_a_client_with_many_messages_does_not_keep_others_waiting() -> Non
         client, connected = await front.connect()
         assert client is not None
         await send(connected, framed(b"x") * 1000)
-        seen = [0]
+        counts = [0]
         async with asyncio.timeout(20):
-            while seen[-1] < 1000:
+            while counts[-1] < 1000:
                 await asyncio.sleep(0)
-                seen.append(len(client.received_messages))
-        assert max(later - before for before, later in pairwise(seen)) <= 2 * MESSAGES_AT_ONCE
+                counts.append(len(client.received_messages))
+        assert max(later - before for before, later in pairwise(counts)) <= 2 * MESSAGES_AT_ONCE
         connected.close()
 
 
@@ -414,3 +414,19 @@ async def test_what_clients_do_not_read_counts_as_memory() -> None:
         async with asyncio.timeout(20):
             await client.is_lost.wait()
         assert front.server.budget.used_bytes == 0
+
+
+async def test_what_a_client_reads_at_once_is_not_counted_for_long() -> None:
+    async with serving(tick_seconds=1000) as front:
+        front.settings.update(echoes=True, longest_message=16 * MIB)
+        client, connected = await front.connect()
+        assert client is not None
+        for size in (30_000, 100_000, 8 * MIB):
+            message = framed(bytes(size))
+            sending = asyncio.ensure_future(send(connected, message))
+            assert len(await receive(connected, len(message))) == len(message)
+            await sending
+            async with asyncio.timeout(20):
+                while front.server.budget.used_bytes:
+                    await asyncio.sleep(0.001)
+        connected.close()

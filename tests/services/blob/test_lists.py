@@ -141,3 +141,28 @@ async def test_what_cannot_be_listed(blobs: Harness, query: str) -> None:
 
 async def test_a_missing_container_has_no_listing(blobs: Harness) -> None:
     assert (await blobs("GET", LIST)).code == "ContainerNotFound"
+
+
+async def test_a_list_shows_every_change_since_the_last(blobs: Harness) -> None:
+    """Items are remembered as they were written: never beyond a change, another request or the time of a lease."""
+    await fill(blobs, "a", "b")
+    with_metadata = f"{LIST}&include=metadata"
+    assert names(await blobs("GET", LIST)) == names(await blobs("GET", LIST)) == ["a", "b"]
+    await blobs("PUT", "/box/a?comp=metadata", {"x-ms-meta-color": "blue"})
+    assert (await blobs("GET", LIST)).xml.find(".//Metadata") is None
+    assert (await blobs("GET", with_metadata)).xml.findtext(".//Metadata/color") == "blue"
+    assert (await blobs("GET", LIST)).xml.find(".//Metadata") is None
+    await blobs("PUT", "/box/b", BLOCK, b"longer than before")
+    lengths = [each.text for each in (await blobs("GET", LIST)).xml.iter("Content-Length")]
+    assert lengths == ["1", "18"]
+    lease = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "15"}
+    assert (await blobs("PUT", "/box/a?comp=lease", lease)).status == 201
+    states = []
+    for _ in range(2):
+        states.append([each.text for each in (await blobs("GET", LIST)).xml.iter("LeaseState")])
+        blobs.clock.now = type(blobs.clock.now)(blobs.clock.now + 16 * 10_000_000)
+    assert states == [["leased", "available"], ["expired", "available"]]
+    await blobs("DELETE", "/box/b")
+    assert names(await blobs("GET", LIST)) == ["a"]
+    assert (await blobs("PUT", "/other?restype=container")).status == 201
+    assert names(await blobs("GET", "/other?restype=container&comp=list")) == []

@@ -10,11 +10,14 @@ import time
 
 import uvloop
 
+from tests.services.fuzzing.heavy import run_heavy
 from tests.services.fuzzing.remote import run_remote
 from tests.services.fuzzing.report import Failure, Report
 from tests.services.fuzzing.requests import SERVICES
-from tests.services.fuzzing.run import Sent, run
+from tests.services.fuzzing.run import REQUESTS_PER_WORLD, Sent, run
 from tests.services.fuzzing.shrinking import shrink
+
+_PRINTED_EVERY = 20_000
 
 
 def main() -> None:
@@ -28,8 +31,16 @@ def main() -> None:
     parser.add_argument(
         "--workers", type=int, default=0, help="of a real server, instead of one in this process"
     )
+    parser.add_argument(
+        "--heavy", type=int, default=0, help="lists and queries of so many blobs, entities, ranges"
+    )
     options = parser.parse_args()
     began = time.monotonic()
+    if options.heavy:
+        report, slowest = asyncio.run(run_heavy(options.seed, options.requests, options.heavy))
+        print("\n".join(f"{seconds:.2f} s {text}" for seconds, text in slowest))
+        _print(report, time.monotonic() - began)
+        return
     services = options.service or tuple(SERVICES)
     if options.workers:
         report = run_remote(options.seed, options.requests, services, workers=options.workers)
@@ -42,6 +53,10 @@ def main() -> None:
         print(failure.recipe(), flush=True)
         found.append((failure, sent))
 
+    def on_world(report: Report) -> None:
+        if report.requests % _PRINTED_EVERY < REQUESTS_PER_WORLD:
+            print(f"{report.requests} requests after {time.monotonic() - began:.0f} s", flush=True)
+
     report = uvloop.run(
         run(
             options.seed,
@@ -50,6 +65,7 @@ def main() -> None:
             first_world=options.world,
             failures_max=options.failures,
             on_failure=on_failure,
+            on_world=on_world,
         )
     )
     _print(report, time.monotonic() - began)

@@ -1,6 +1,7 @@
-"""A client that reads responses strictly, by the rules of h11, and knows when a connection must live on."""
+"""A client that reads responses strictly, and knows when a connection must live on."""
 
 import asyncio
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -11,7 +12,14 @@ from tests.services.fuzzing.request import Framing
 ANSWERED_SECONDS = 30.0
 _BODY_MAX_BYTES = 1 << 24
 """A longer body is not read: a file may have terabytes of zeros."""
-_KNOWN_METHODS = frozenset((b"GET", b"HEAD", b"PUT", b"POST", b"DELETE", b"OPTIONS", b"PATCH", b"MERGE"))
+_STATUS = re.compile(rb"HTTP/1\.1 ([1-5]\d\d) ([\t\x20-\x7e\x80-\xff]*)\r\n")
+_HEADER = re.compile(
+    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*))?\r\n"
+)
+_CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})\r\n")
+_BODILESS = frozenset((204, 304))
+_CHECKED_EVERY = 16
+"""How often h11 reads a head as well."""
 
 
 class Broken(Exception):
@@ -38,9 +46,8 @@ class FuzzConnection:
         self._port = port
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
-        self._left = b""
-        """What came behind the last response."""
-        self.opened = 0
+        self._received = b""
+        self._answers = 0
 
     async def send(self, sent: bytes, framing: Framing) -> Answer | None:
         """The answer; None when the request is one that the server may leave unanswered."""
@@ -49,7 +56,7 @@ class FuzzConnection:
             await self.close()
         try:
             async with asyncio.timeout(ANSWERED_SECONDS):
-                answer = await self._send(sent, is_right=is_right, ends=framing is Framing.TOO_SHORT)
+                answer = await self._send(sent, is_right=is_right)
         except TimeoutError:
             await self.close()
             raise Broken(f"no answer within {ANSWERED_SECONDS:.0f} seconds") from None
@@ -60,60 +67,6 @@ class FuzzConnection:
             await self.close()
         return answer
 
-    async def _send(self, sent: bytes, *, is_right: bool, ends: bool) -> Answer | None:
-        if self._writer is None:
-            await self._open()
-        reader, writer = self._reader, self._writer
-        assert reader is not None
-        assert writer is not None
-        with suppress(ConnectionError):
-            writer.write(sent)
-            if ends or (not is_right and writer.can_write_eof()):
-                writer.write_eof()
-        try:
-            return await self._read(reader, sent.partition(b" ")[0])
-        except (ConnectionError, h11.RemoteProtocolError) as error:
-            if not is_right:
-                return None
-            raise Broken(f"{type(error).__name__}: {error}") from error
-
-    async def _open(self) -> None:
-        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
-        self._left = b""
-        self.opened += 1
-
-    async def _read(self, reader: asyncio.StreamReader, method: bytes) -> Answer:
-        parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 20)
-        known = method if method in _KNOWN_METHODS else b"GET"
-        parser.send(h11.Request(method=known, target="/", headers=[("Host", "x")]))
-        parser.send(h11.EndOfMessage())
-        response: h11.Response | None = None
-        pieces: list[bytes] = []
-        informed: list[int] = []
-        if self._left:
-            parser.receive_data(self._left)
-        while True:
-            event = parser.next_event()
-            if event is h11.NEED_DATA:
-                data = await reader.read(1 << 16)
-                if not data and response is None:
-                    raise ConnectionError("the server closed the connection without an answer")
-                parser.receive_data(data)
-            elif isinstance(event, h11.InformationalResponse):
-                informed.append(event.status_code)
-            elif isinstance(event, h11.Response):
-                response = event
-                if known != b"HEAD" and _length_of(response) > _BODY_MAX_BYTES:
-                    return _answer(response, b"", informed, closes=True)
-            elif isinstance(event, h11.Data):
-                pieces.append(bytes(event.data))
-            else:
-                break
-        if response is None or not isinstance(event, h11.EndOfMessage):
-            raise ConnectionError(f"the server sent {event!r} instead of a response")
-        self._left = parser.trailing_data[0]
-        return _answer(response, b"".join(pieces), informed, closes=parser.their_state is h11.MUST_CLOSE)
-
     async def close(self) -> None:
         writer, self._writer, self._reader = self._writer, None, None
         if writer is not None:
@@ -121,14 +74,110 @@ class FuzzConnection:
             with suppress(ConnectionError):
                 await writer.wait_closed()
 
+    async def _send(self, sent: bytes, *, is_right: bool) -> Answer | None:
+        if self._writer is None:
+            self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
+            self._received = b""
+        writer = self._writer
+        with suppress(ConnectionError):
+            writer.write(sent)
+            if not is_right:
+                writer.write_eof()
+        try:
+            answer = await self._answer(sent.partition(b" ")[0])
+        except ConnectionError as error:
+            if is_right:
+                raise Broken(f"{type(error).__name__}: {error}") from error
+            return None
+        if is_right and self._received and not answer.closes:
+            raise Broken(f"more came behind the response: {self._received[:100]!r}")
+        return answer
 
-def _length_of(response: h11.Response) -> int:
-    return next((int(value) for name, value in response.headers if name == b"content-length"), 0)
+    # Reading
+
+    async def _answer(self, method: bytes) -> Answer:
+        informed: list[int] = []
+        while True:
+            status, reason, headers = await self._head()
+            if status >= 200:
+                break
+            informed.append(status)
+        closes = headers.get("connection", "").lower() == "close"
+        if method == b"HEAD" or status in _BODILESS:
+            return Answer(status, reason, headers, b"", closes, informed)
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            if "content-length" in headers:
+                raise Broken("a length beside chunks")
+            body = await self._chunks()
+        elif "content-length" not in headers:
+            raise Broken("neither a length nor chunks")
+        elif int(headers["content-length"]) > _BODY_MAX_BYTES:
+            return Answer(status, reason, headers, b"", True, informed)
+        else:
+            body = await self._take(int(headers["content-length"]))
+        return Answer(status, reason, headers, body, closes, informed)
+
+    async def _head(self) -> tuple[int, str, dict[str, str]]:
+        while (end := self._received.find(b"\r\n\r\n")) < 0:
+            await self._more()
+        head, self._received = self._received[: end + 4], self._received[end + 4 :]
+        self._answers += 1
+        if self._answers % _CHECKED_EVERY == 0:
+            _check_by_h11(head)
+        match = _STATUS.match(head)
+        if match is None:
+            raise Broken(f"no status line: {head[:100]!r}")
+        headers: dict[str, str] = {}
+        at = match.end()
+        while at < len(head) - 2:
+            line = _HEADER.match(head, at)
+            if line is None:
+                raise Broken(f"no header: {head[at : at + 100]!r}")
+            at = line.end()
+            name, value = line[1].decode("ascii").lower(), (line[2] or b"").decode("latin-1")
+            if name in headers and name in {"content-length", "transfer-encoding", "content-type"}:
+                raise Broken(f"{name} came twice")
+            headers[name] = f"{headers[name]},{value}" if name in headers else value
+        return int(match[1]), match[2].decode("latin-1"), headers
+
+    async def _chunks(self) -> bytes:
+        pieces: list[bytes] = []
+        while True:
+            while b"\r\n" not in self._received:
+                await self._more()
+            match = _CHUNK.match(self._received)
+            if match is None:
+                raise Broken(f"no chunk: {self._received[:50]!r}")
+            self._received = self._received[match.end() :]
+            size = int(match[1], 16)
+            piece = await self._take(size + 2)
+            if piece[-2:] != b"\r\n":
+                raise Broken(f"a chunk ends in {piece[-2:]!r}")
+            if not size:
+                return b"".join(pieces)
+            pieces.append(piece[:-2])
+
+    async def _take(self, count: int) -> bytes:
+        while len(self._received) < count:
+            await self._more()
+        piece, self._received = self._received[:count], self._received[count:]
+        return piece
+
+    async def _more(self) -> None:
+        assert self._reader is not None
+        data = await self._reader.read(1 << 18)
+        if not data:
+            raise ConnectionError("the server closed the connection without a whole answer")
+        self._received += data
 
 
-def _answer(response: h11.Response, body: bytes, informed: list[int], *, closes: bool) -> Answer:
-    headers: dict[str, str] = {}
-    for name, value in response.headers:
-        lower, text = name.decode("latin-1"), value.decode("latin-1")
-        headers[lower] = f"{headers[lower]},{text}" if lower in headers else text
-    return Answer(response.status_code, response.reason.decode("latin-1"), headers, body, closes, informed)
+def _check_by_h11(head: bytes) -> None:
+    """Another reader, so that this one's mistakes do not hide the server's."""
+    parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=1 << 20)
+    parser.send(h11.Request(method="HEAD", target="/", headers=[("Host", "x")]))
+    parser.send(h11.EndOfMessage())
+    parser.receive_data(head)
+    try:
+        parser.next_event()
+    except h11.RemoteProtocolError as error:
+        raise Broken(f"h11 refuses the response: {error}") from error

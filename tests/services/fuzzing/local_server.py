@@ -107,8 +107,7 @@ class LocalServer:
             for extent_key, row in page.extents:
                 extent = extent_of(extent_key, row)
                 try:
-                    async for _ in self.extents.stream(extent, 0, extent.length):
-                        pass
+                    await self.extents.read(extent, 0, extent.length)
                 except Damaged as damage:
                     found.append(str(damage))
         subjects = sorted(stated.keys() | counted.keys())

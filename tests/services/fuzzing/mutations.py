@@ -106,8 +106,11 @@ def _metadata(scope: Scope, request: FuzzRequest) -> None:
 
 
 def _parameter_value(scope: Scope, request: FuzzRequest) -> None:
-    if request.query:
-        at = scope.chance.randrange(len(request.query))
+    """Seldom those that name the operation."""
+    naming = {"comp", "restype"}
+    own = [at for at, (name, _) in enumerate(request.query) if name not in naming or scope.likely(0.1)]
+    if own:
+        at = scope.chance.choice(own)
         name, old = request.query[at]
         request.query[at] = name, _value(scope, old)[:5000]
 
@@ -151,6 +154,9 @@ def _raw_query(scope: Scope, request: FuzzRequest) -> None:
 
 def _method(scope: Scope, request: FuzzRequest) -> None:
     request.method = scope.chance.choice(_METHODS)
+    if request.method == "OPTIONS" and scope.likely(0.8):
+        for name in ("origin", "access-control-request-method", "access-control-request-headers"):
+            request.headers.append((name, VALUES[name](scope)))
 
 
 def _path(scope: Scope, request: FuzzRequest) -> None:
@@ -183,13 +189,17 @@ def _raw_path(scope: Scope, request: FuzzRequest) -> None:
     request.raw_path = text[:at] + piece + text[at:]
 
 
+def _host_style(_scope: Scope, request: FuzzRequest) -> None:
+    request.names_account_in_host = True
+
+
 def _version(scope: Scope, request: FuzzRequest) -> None:
     request.set_header(
         "x-ms-version", VALUES["x-ms-version"](scope) if scope.likely(0.6) else in_header(odd(scope.chance))
     )
 
 
-def _credentials(scope: Scope, request: FuzzRequest) -> None:
+def other_credentials(scope: Scope, request: FuzzRequest) -> None:
     request.credentials = scope.chance.choice(list(Credentials))
 
 
@@ -208,6 +218,11 @@ def _spoiled_credentials(scope: Scope, request: FuzzRequest) -> None:
         ),
     }.get(name)  # fmt: skip
     request.spoiled_headers.append((name, in_header(value if value is not None else odd(scope.chance))))
+
+
+def _spoiled_token(scope: Scope, request: FuzzRequest) -> None:
+    request.credentials = scope.chance.choice((Credentials.ACCOUNT_SAS, Credentials.SERVICE_SAS))
+    request.spoils_token = True
 
 
 # Framing
@@ -235,8 +250,10 @@ MUTATIONS: Table = (
     (_path, 6),
     (_raw_path, 2),
     (_version, 3),
-    (_credentials, 4),
+    (_host_style, 2),
+    (other_credentials, 4),
     (_spoiled_credentials, 2),
+    (_spoiled_token, 4),
     (chunked, 2),
     (_wrong_framing, 2),
 )

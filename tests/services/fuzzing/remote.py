@@ -23,7 +23,7 @@ from tests.services.harness import ACCOUNT, OTHER
 
 CLIENTS = 8
 _SLOW_SECONDS = 5.0
-_RENEWED_AFTER = 5000
+_RENEWED_AFTER = 2000
 """A client creates the first resources anew after so many requests, since others may have deleted them."""
 
 

@@ -49,6 +49,9 @@ class FuzzRequest:
     raw_path: str | None = None
     spoiled_headers: Pairs = field(default_factory=list)
     """Set after signing, in place of what is there."""
+    names_account_in_host: bool = False
+    spoils_token: bool = False
+    """Fields of the shared access signature are changed."""
     spoil_seed: int = 0
     """What the bytes are broken with."""
 
@@ -69,6 +72,8 @@ class FuzzRequest:
 
     def encoded_path(self, account: str) -> str:
         below = self.raw_path if self.raw_path is not None else quote(self.path, safe=_SAFE_IN_PATH)
+        if self.names_account_in_host:
+            return below if below.startswith("/") else f"/{below}"
         return f"/{account}{below}"
 
     def encoded_query(self) -> str:

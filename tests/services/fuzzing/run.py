@@ -22,6 +22,9 @@ from tests.services.fuzzing.requests import SERVICES, Requests
 
 REQUESTS_PER_WORLD = 2000
 _SLOW_SECONDS = 1.0
+_FAVOURED_EVERY = 100
+_RENEWED_AFTER = 700
+"""The first resources are created anew after so many requests, since many of them are gone by then."""
 _JUMPS_SECONDS = (1, 20, 61, 3600)
 
 
@@ -72,13 +75,24 @@ class Checker:
         self.slow_seconds = 0.0
         if seconds > _SLOW_SECONDS or self._sent % 50 == 0:
             now = time.process_time()
-            if seconds > _SLOW_SECONDS:
-                self.slow_seconds = min(seconds, now - self._cpu_began)
+            used = min(seconds, now - self._cpu_began)
+            if used > _SLOW_SECONDS:
+                self.slow_seconds = used
             self._cpu_began = now
 
 
 async def run_world(seed: int, world: int, count: int, services: Sequence[str], report: Report) -> list[Sent]:
     """Run one world; stops at its first failure. Returns what was sent."""
+    own = Report()
+    try:
+        return await _run_world(seed, world, count, services, own)
+    finally:
+        report.merge(own)
+
+
+async def _run_world(
+    seed: int, world: int, count: int, services: Sequence[str], report: Report
+) -> list[Sent]:
     chance = random.Random(f"{seed}/{world}")
     sent: list[Sent] = []
     with tempfile.TemporaryDirectory(prefix="kyanite-fuzz-") as folder:
@@ -88,6 +102,11 @@ async def run_world(seed: int, world: int, count: int, services: Sequence[str], 
         checker, requests = Checker(server, connections), Requests(chance, services, HOSTS)
         try:
             for number in range(count):
+                if number and number % _RENEWED_AFTER == 0:
+                    requests.begin_again()
+                if number % _FAVOURED_EVERY == 0:
+                    missing = {word: report.uncovered(word, SERVICES[word].OPERATIONS) for word in services}
+                    requests.favour(missing)
                 _move(server, chance)
                 if "file" in services:
                     await _act_over_smb(server, chance)
@@ -146,6 +165,7 @@ async def run(
     first_world: int = 0,
     failures_max: int = 1,
     on_failure: Callable[[Failure, list[Sent]], None] = lambda _failure, _sent: None,
+    on_world: Callable[[Report], None] = lambda _report: None,
 ) -> Report:
     """So many requests. Stops after so many failures, of which each ends its world."""
     report = Report()
@@ -156,5 +176,6 @@ async def run(
         sent = await run_world(seed, world, min(left, REQUESTS_PER_WORLD), services, report)
         for failure in report.failures[known:]:
             on_failure(failure, sent)
+        on_world(report)
         world += 1
     return report

@@ -93,7 +93,7 @@ def share(scope: Scope) -> str:
 
 
 def directory(scope: Scope) -> str:
-    return scope.chance.choices(names.DIRECTORIES, (1, 5, 3, 1, 1))[0]
+    return scope.chance.choices(names.DIRECTORIES, (1, 5, 3, 1, 3))[0]
 
 
 def file(scope: Scope) -> str:
@@ -122,6 +122,7 @@ NAMES: Mapping[str, Callable[[Scope], str]] = {
     "directory": directory,
     "file": file,
     "entry": entry,
+    "empty_directory": lambda scope: scope.one("new", "new", "dir/sub"),
     "link": lambda scope: scope.one("link", "dir/link"),
 }
 """What the templates of paths refer to."""

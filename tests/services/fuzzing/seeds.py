@@ -22,6 +22,10 @@ def _put(
     return FuzzRequest(service, "(first)", "PUT", path, pairs, sent, body)
 
 
+def _other(method: str, service: str, path: str, query: Pairs) -> FuzzRequest:
+    return FuzzRequest(service, "(first)", method, path, query, [_VERSION])
+
+
 def _blobs() -> Iterator[FuzzRequest]:
     for name in names.CONTAINERS[:3]:
         yield _put("blob", f"/{name}", "restype=container")
@@ -68,6 +72,9 @@ def _files() -> Iterator[FuzzRequest]:
             yield _put("file", f"/{share}/{file}", "", sized)
         written = [("x-ms-write", "update"), ("x-ms-range", "bytes=0-999")]
         yield _put("file", f"/{share}/file", "comp=range", written, b"f" * 1000)
+    yield _put("file", "/spare-share", "restype=share")
+    yield _other("DELETE", "file", "/spare-share", [("restype", "share")])
+    yield _other("GET", "file", "/", [("comp", "list"), ("include", "deleted")])
     yield _put(
         "file",
         "/nfs/link",

@@ -38,6 +38,7 @@ from kyanite.wire.uri import decode_query, decode_target
 from tests.services.fuzzing.oddities import Chance
 from tests.services.fuzzing.pool import POLICIES
 from tests.services.fuzzing.request import Credentials, Framing, FuzzRequest, chunks_of, head_bytes
+from tests.services.fuzzing.tokens import spoil
 
 _SAS_VERSION = "2025-05-05"
 
@@ -73,6 +74,8 @@ class Signer:
     def encode(self, request: FuzzRequest, *, host: str, now: Instant, chance: Chance) -> bytes:
         """The bytes to send."""
         path, query = request.encoded_path(self.account.name), request.encoded_query()
+        if request.names_account_in_host:
+            host = f"{self.account.name}.{request.service}.core.localhost:{host.rpartition(':')[2]}"
         headers = [("Host", host), *request.headers]
         if request.framing is Framing.CHUNKED:
             headers.append(("Transfer-Encoding", "chunked"))
@@ -83,6 +86,8 @@ class Signer:
             headers.append(("Authorization", self._authorization(request, path, query, headers)))
         elif request.credentials is not Credentials.NONE:
             token = self._token(request, now, chance)
+            if request.spoils_token:
+                token = spoil(token, self.account, request.service, request.path, chance)
             query = f"{query}&{token}" if query else token
         for name, value in request.spoiled_headers:
             headers = [pair for pair in headers if pair[0].lower() != name.lower()]

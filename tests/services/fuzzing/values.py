@@ -8,7 +8,9 @@ from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import http_date, iso_time
 from tests.services.fuzzing import pool as names
 from tests.services.fuzzing import scope as scopes
+from tests.services.fuzzing.filters import odata_filter, table_filter
 from tests.services.fuzzing.scope import Scope
+from tests.services.fuzzing.urls import blob_url, file_url, own_directory_url, own_file_url, page_blob_url
 
 Value = Callable[[Scope], str]
 PAGE = 512
@@ -90,44 +92,8 @@ def block_id(scope: Scope) -> str:
     return base64.b64encode(b"block-%02d" % scope.chance.randrange(12)).decode()
 
 
-def blob_url(scope: Scope) -> str:
-    container = "box" if scope.likely(0.9) else scopes.container(scope)
-    path = f"{container}/{scopes.blob(scope)}"
-    query = ""
-    if scope.likely(0.1):
-        query = f"?snapshot={scope.pool.snapshot_of('blob', '/' + path, scope.chance)}"
-    return _url(scope, "blob", path.replace(" ", "%20").replace("ü", "%C3%BC") + query)
-
-
-def page_blob_url(scope: Scope) -> str:
-    return _url(scope, "blob", f"box/{scopes.page_blob(scope)}")
-
-
-def file_url(scope: Scope) -> str:
-    if scope.likely(0.2):
-        return blob_url(scope)
-    return _url(scope, "file", f"share/{scopes.file(scope)}".replace("Ü", "%C3%9C").replace("ä", "%C3%A4"))
-
-
-def own_file_url(scope: Scope) -> str:
-    """A file of the same share."""
-    share = scope.path.split("/")[1] if scope.path else "share"
-    return _url(scope, "file", f"{share}/{scopes.file(scope)}".replace("Ü", "%C3%9C").replace("ä", "%C3%A4"))
-
-
-def own_directory_url(scope: Scope) -> str:
-    share = scope.path.split("/")[1] if scope.path else "share"
-    return _url(scope, "file", f"{share}/{scopes.directory(scope)}".replace("Ü", "%C3%9C"))
-
-
-def _url(scope: Scope, service: str, path: str) -> str:
-    if scope.likely(0.05):
-        return f"http://{scope.account}.{service}.localhost/{path}"
-    return f"http://{scope.hosts[service]}/{scope.account}/{path}"
-
-
 def md5_of_body(scope: Scope) -> str:
-    """Right once the body is there: see ``shapes.build``."""
+    """Right once the body is there: see ``shapes/shape.py``."""
     scope.facts["md5"] = "wanted"
     return base64.b64encode(hashlib.md5(b"").digest()).decode()
 
@@ -159,39 +125,6 @@ def share_version(scope: Scope) -> str:
 def snapshot(scope: Scope) -> str:
     path = scope.path if scope.service == "blob" else "/" + scope.path.split("/")[1]
     return scope.pool.snapshot_of(scope.service, path, scope.chance)
-
-
-def literal(scope: Scope) -> str:
-    return scope.one(
-        "'p'", "'r'", "''", "'it''s'", "1", "-5", "2147483648L", "1.5", "1e3", "true", "datetime'2026-11-16T12:00:00Z'",
-        "guid'11111111-1111-1111-1111-111111111111'", "X'0aff'", "binary'0aff'", "12345678901L",
-    )  # fmt: skip
-
-
-def comparison(scope: Scope) -> str:
-    name = scope.one(
-        "PartitionKey", "RowKey", "Timestamp", "Text", "Number", "Big", "Flag", "When", "Id", "Data", "Real"
-    )
-    operator = scope.one("eq", "ne", "gt", "ge", "lt", "le")
-    if scope.likely(0.05):
-        return name
-    return f"{name} {operator} {literal(scope)}"
-
-
-def odata_filter(scope: Scope) -> str:
-    text = comparison(scope)
-    for _ in range(scope.chance.choice((0, 0, 1, 1, 2, 5))):
-        word = scope.one("and", "or")
-        text = (
-            f"({text}) {word} {comparison(scope)}"
-            if scope.likely(0.5)
-            else f"{text} {word} {comparison(scope)}"
-        )
-    return f"not ({text})" if scope.likely(0.1) else text
-
-
-def table_filter(scope: Scope) -> str:
-    return f"TableName {scope.one('eq', 'ge', 'lt', 'ne')} '{scopes.table(scope)}'"
 
 
 def next_key(scope: Scope) -> str:

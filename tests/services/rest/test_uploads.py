@@ -233,7 +233,7 @@ async def test_bytes_stay_when_the_outcome_is_not_known(
         ("/box/blob", BLOCK, True),
     ],
 )
-async def test_the_md5_is_computed_only_if_somebody_sees_it(
+async def test_the_md5_is_computed_only_if_it_is_stored_or_returned(
     blobs: Harness,
     monkeypatch: pytest.MonkeyPatch,
     length: int,

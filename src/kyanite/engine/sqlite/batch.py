@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import apsw
@@ -9,13 +10,15 @@ import apsw
 from kyanite.engine.api import EngineError, Transaction
 from kyanite.engine.sqlite.errors import engine_error
 from kyanite.engine.sqlite.rows import Rows
-from kyanite.engine.transaction import BodyRunner, BufferedTransaction, Clock, Row
+from kyanite.engine.transaction import BodyRunner, BufferedTransaction, Clock, Row, merged
 from kyanite.values import Instant
 
 _SMALL_BYTES = 4096
 _KNOWN_ROWS = 4096
 _MANY_PENDING = 64
 """Beyond so many, checking them before every scan costs more than writing them."""
+_MERGED_ROWS = 16
+"""Up to so many pending rows are merged into a scan; more of them cost more than writing them."""
 
 
 class PendingBody:
@@ -48,8 +51,8 @@ class Batch:
     """What the bodies of one batch read and write.
 
     The batch buffers the writes of finished bodies and writes them to the tables in few, large statements: at its end,
-    or before a scan that would miss them. It also caches small values that were read, since the bodies of a batch tend
-    to read the same rows, and no other process can write while this one has the write lock.
+    or before a scan that would miss many of them. It also caches small values that were read, since the bodies of a
+    batch tend to read the same rows, and no other process can write while this one has the write lock.
     """
 
     def __init__(self, rows: Rows, body_runner: BodyRunner, clock: Clock, last: Instant) -> None:
@@ -151,7 +154,12 @@ class Batch:
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         pending = self._pending
-        if len(pending) > _MANY_PENDING or any(start <= key < end for key in pending):
+        if len(pending) > _MANY_PENDING:
+            self.flush()
+        elif keys := [key for key in pending if start <= key < end]:
+            if limit is not None and len(keys) <= _MERGED_ROWS:
+                rows = self._rows.scan(start, end, reverse, limit + len(keys))
+                return islice(merged(rows, pending, keys, reverse), limit)
             self.flush()
         return self._rows.scan(start, end, reverse, limit)
 

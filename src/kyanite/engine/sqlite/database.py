@@ -60,6 +60,8 @@ def connect(
     connection.pragma("cell_size_check", True)
     connection.pragma("query_only", read_only)
     connection.wal_autocheckpoint(0)
+    # Otherwise SQLite compiles a statement with "LIMIT ?" again whenever it is executed, to plan for the number.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return connection
 
 

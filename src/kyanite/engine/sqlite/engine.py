@@ -28,6 +28,7 @@ from kyanite.engine.sqlite.reader import Reader
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.engine.sqlite.write_lock import WriteLock
 from kyanite.engine.transaction import BodyRunner, Clock
+from kyanite.slices import first_slice
 from kyanite.values import Instant
 
 T = TypeVar("T")
@@ -152,7 +153,13 @@ class SqliteEngine:
 
     def read_in_steps(self, body: Callable[[Snapshot], Steps[T]]) -> Awaitable[T]:
         self._body_runner.check_outside_bodies()
-        return self._long_reads.read(body)
+        return self._read_in_steps(body)
+
+    async def _read_in_steps(self, body: Callable[[Snapshot], Steps[T]]) -> T:
+        """A read that ends with its first step does not wait for those that are long."""
+        await first_slice()
+        whole = await self.read(partial(_first_step, body))
+        return await self._long_reads.read(body) if whole is None else whole[0]
 
     def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
         return self._writer.submit(body, durable)
@@ -174,3 +181,15 @@ class SqliteEngine:
 
     def _now(self) -> Instant:
         return max(self._clock(), self._shared_state.last_instant)
+
+
+def _first_step(body: Callable[[Snapshot], Steps[T]], snap: Snapshot) -> tuple[T] | None:
+    """The result, if there is no second step."""
+    steps = body(snap)
+    try:
+        next(steps)
+    except StopIteration as ended:
+        return (ended.value,)
+    finally:
+        steps.close()
+    return None

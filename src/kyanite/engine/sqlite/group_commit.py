@@ -13,7 +13,6 @@ import asyncio
 import errno
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -159,8 +158,10 @@ class GroupCommit:
         if batch.wrote and (self._durable or not is_small):
             if is_small:
                 # The thread would compete with the loop for the interpreter at every statement, with the lock held.
-                with suppress(apsw.Error):  # It fails again in the thread, which handles it.
+                try:  # noqa: SIM105 (a context manager would be three calls)
                     batch.flush()
+                except apsw.Error:
+                    pass  # It fails again in the thread, which handles it.
             self._jobs.put(partial(self._commit_in_thread, batch))
         else:  # A commit without a sync is shorter than waking the thread.
             self._end(batch)

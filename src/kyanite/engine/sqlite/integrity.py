@@ -8,10 +8,16 @@ import apsw
 from kyanite.engine.sqlite.database import DATABASE_FILE, connect
 
 
+def exists(folder: Path) -> bool:
+    """Whether there is a database. SQLite takes an empty file for a new one."""
+    path = folder / DATABASE_FILE
+    return path.exists() and path.stat().st_size > 0
+
+
 def problems(folder: Path, *, limit: int) -> list[str]:
     """What SQLite finds wrong, so many findings at most. To be called while no engine has the store open."""
-    if not (folder / DATABASE_FILE).exists():
-        return [f"the file {DATABASE_FILE} is missing"]
+    if not exists(folder):
+        return [f"the file {DATABASE_FILE} is missing or empty"]
     try:
         with closing(connect(folder, read_only=True)) as connection:
             # A file that is damaged is left as it is.

@@ -20,7 +20,7 @@ from kyanite.engine.sqlite.errors import engine_error
 from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.engine.transaction import BodyRunner, BodySnapshot, Clock
-from kyanite.slices import next_slice
+from kyanite.slices import next_read
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class LongReads:
         try:
             while True:
                 self._body_runner.call_step(steps)
-                await next_slice()
+                await next_read()
                 snapshot.begin_step()
                 self._check_open()
         except StopIteration as ended:

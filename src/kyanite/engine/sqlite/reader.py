@@ -54,19 +54,15 @@ class Reader:
         """Whether SQLite has a snapshot of it."""
 
     def read(self, body: Callable[[Snapshot], T]) -> T:
-        try:
-            return self._read(body)
-        except _Outdated:
-            self._forget(_NO_STATE)
-            return self._read(body)  # Nothing is kept, so this cannot happen twice.
-
-    def _read(self, body: Callable[[Snapshot], T]) -> T:
         # Read before the snapshot begins: a commit in between only makes the next read begin a new one.
         commits = self._shared_state.commits
         if commits != self._commits or commits % 2:
-            self._forget(commits)
+            self._begin_state(commits)
         try:
             return self._body_runner.call(body, BodySnapshot(self, self._clock))
+        except _Outdated:
+            self._begin_state(_NO_STATE)
+            return self.read(body)  # Nothing is kept, so this cannot happen twice.
         except apsw.Error:
             with suppress(apsw.Error):
                 self.end()
@@ -75,50 +71,58 @@ class Reader:
             if self._rows.open_scans:
                 self._rows.end_scans()
 
+    def _begin_state(self, commits: int) -> None:
+        self._kept.clear()
+        if self._has_snapshot:
+            self.end()
+        self._commits = commits
+
     def end(self) -> None:
         """End the snapshot, if there is one."""
         if self._has_snapshot:
             self._has_snapshot = False
-            self._cursor.execute("COMMIT")
-
-    def _forget(self, commits: int) -> None:
-        """Another state is read from now on."""
-        self._kept.clear()
-        self.end()
-        self._commits = commits
+            try:
+                self._cursor.execute("COMMIT")
+            except (
+                apsw.CorruptError
+            ):  # SQLite ends the transaction all the same, and reports its damage once more.
+                self._commits = _NO_STATE
 
     # What a body reads
 
     def take_snapshot(self) -> None:
-        self._begin()
+        if not self._has_snapshot:
+            self._begin()
         self._rows.take_snapshot()
 
     def get(self, key: bytes) -> bytes | None:
         kept = self._kept
         if key in kept:
             return kept[key]
-        self._begin()
+        if not self._has_snapshot:
+            self._begin()
         value = self._rows.get(key)
         if (value is None or len(value) <= _KEPT_BYTES_MAX) and len(kept) < _KEPT_ROWS:
             kept[key] = value
         return value
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        self._begin()
+        if not self._has_snapshot:
+            self._begin()
         return self._rows.get_many(keys)
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
-        self._begin()
+        if not self._has_snapshot:
+            self._begin()
         return self._rows.scan(start, end, reverse, limit)
 
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
-        self._begin()
+        if not self._has_snapshot:
+            self._begin()
         return self._rows.without_checksum(start, end)
 
     def _begin(self) -> None:
         """SQLite takes the snapshot at the first row that is read."""
-        if self._has_snapshot:
-            return
         self._cursor.execute("BEGIN")
         self._has_snapshot = True
         self._loop.call_soon(self.end)

@@ -48,7 +48,7 @@ _BODY_SCANS = {False: _SCAN_BODIES.format(order="ASC"), True: _SCAN_BODIES.forma
 
 # OR ROLLBACK never happens, because nothing here can violate a constraint. The default is to undo the statement alone;
 # for that SQLite copies every page that a statement of many rows changes (5 times the cost).
-_CHUNKS = (64, 16, 4, 1)
+_CHUNKS = (64, 16, 4, 2, 1)
 _PUT = {
     n: "INSERT OR ROLLBACK INTO kv VALUES "
     + ",".join(["(?,?,?)"] * n)
@@ -107,28 +107,32 @@ class Rows:
                 value, crc = row
                 expected = crc32(key + value)
         except (TypeError, UnicodeDecodeError) as error:
-            raise self._unreadable(error, key) from error
+            self._renew_cursor()
+            raise _unreadable(error, key) from error
         if crc != expected:
             _check_has_no_crc(key, crc)
         return value
 
-    def _unreadable(self, error: TypeError | UnicodeDecodeError, key: bytes | None = None) -> Damaged:
+    def _renew_cursor(self) -> None:
         """A statement that has not come to its end would keep SQLite's snapshot."""
         self._cursor.close()
         self._cursor = self._connection.cursor()
-        return _unreadable(error, key)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if len(keys) < _FEW_KEYS:
             return [self.get(key) for key in keys]
         found: dict[bytes, bytes] = {}
-        plain = [key for key in keys if not _is_body(key)]
+        bodies = {key for key in keys if len(key) == _BODY_KEY_BYTES and _is_body(key)}
+        plain = [key for key in keys if key not in bodies] if bodies else keys
         for statement, some in _in_chunks(_GET_MANY, plain, 1):
             try:
-                found.update(_checked(self._cursor.execute(statement, some).fetchall()))
-            except UnicodeDecodeError as error:
-                raise self._unreadable(error) from error
-        return [self.get(key) if _is_body(key) else found.get(key) for key in keys]
+                found.update(_checked(self._cursor.execute(statement, some)))
+            except Damaged:
+                self._renew_cursor()
+                raise
+        if bodies:
+            return [self.get(key) if key in bodies else found.get(key) for key in keys]
+        return list(map(found.get, keys))
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         if end <= _BODIES_START or start >= _BODIES_END:
@@ -148,9 +152,10 @@ class Rows:
         if limit <= _PAGE_ROWS:
             # Read on the present cursor, because a seek should not cost a cursor of its own.
             try:
-                return iter(_checked(self._cursor.execute(_SCANS[reverse], bounds).fetchall()))
-            except UnicodeDecodeError as error:
-                raise self._unreadable(error) from error
+                return iter(_checked(self._cursor.execute(_SCANS[reverse], bounds)))
+            except Damaged:
+                self._renew_cursor()
+                raise
         return chain.from_iterable(_checked_in_parts(self._cursor_over(_SCANS[reverse], bounds)))
 
     def _scan_bodies(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
@@ -189,7 +194,7 @@ class Rows:
         body_deletes: list[int] = []
         for key in sorted(writes):
             value = writes[key]
-            if _is_body(key):
+            if len(key) == _BODY_KEY_BYTES and _is_body(key):
                 number = int.from_bytes(key[1:], "big")
                 if value is None:
                     body_deletes.append(number)
@@ -205,8 +210,9 @@ class Rows:
             (_PUT_BODY, body_puts, 3),
             (_DELETE_BODY, body_deletes, 1),
         ):
-            for statement, some in _in_chunks(statements, values, width):
-                self._cursor.execute(statement, some)
+            if values:
+                for statement, some in _in_chunks(statements, values, width):
+                    self._cursor.execute(statement, some)
 
 
 def _checked(rows: Iterable[Any]) -> list[Row]:

@@ -36,7 +36,7 @@ class FileSystem:
         """Make the folder so that it is still there after a power cut."""
         if not path.is_dir():
             self.make_folder(path.parent)
-            path.mkdir(exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True)
             self.sync_folder(path.parent)
 
     def allocate(self, fd: int, start: int, length: int) -> None:

@@ -62,7 +62,8 @@ class JobLine:
             self._error = error
         with self._lock:
             self._jobs.popleft()
-        if self._jobs:
+            has_more = bool(self._jobs)  # Whoever adds a job to an empty line submits it.
+        if has_more:
             self._submit()
         self._wake_waiter()
 

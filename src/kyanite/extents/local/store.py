@@ -14,7 +14,7 @@ import mmap
 import os
 import re
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,6 @@ from kyanite.extents.local.upload import LocalUpload, UploadMemory
 from kyanite.membership.api import OWNER_BYTES, Membership
 
 _THREADS = 8
-_CHUNK_BYTES = 256 * 1024
 _OWNER_NAME = re.compile(f"[0-9a-f]{{{2 * OWNER_BYTES}}}")
 _SEGMENT_NAME = re.compile(f"[0-9a-f]{{{2 * (SEGMENT_BYTES - OWNER_BYTES)}}}")
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
@@ -132,17 +131,6 @@ class LocalExtents:
             self._descriptors.release(file)
         if count != len(buffer):
             raise Damaged(f"Bytes of {extent} are missing.")
-
-    async def stream(self, extent: Extent, offset: int, length: int) -> AsyncIterator[bytes]:
-        crc, end = 0, offset + length
-        while offset < end:
-            chunk = await self._read(extent, offset, min(_CHUNK_BYTES, end - offset))
-            offset += len(chunk)
-            if length == extent.length:
-                crc = crc64(chunk, crc)
-                if offset == end and crc != extent.crc64:
-                    raise Damaged(f"The CRC of {extent} is wrong.")
-            yield chunk
 
     async def checksums(self, extent: Extent, first: int, count: int) -> bytes:
         """Of a few blocks on the event loop, if these are in the page cache, else in a thread."""

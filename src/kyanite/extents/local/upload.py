@@ -100,6 +100,7 @@ class LocalUpload:
         await self._observing.wait()
         self._count_nothing()
         extents = self._cutter.finish()
+        assert sum(each.length for each in extents) == self._sent_bytes, "Each byte belongs to one extent."
         self._end_writing(segment, extents)
         return extents
 

@@ -55,7 +55,8 @@ BEGINNING = BlobPageStart("")
 
 @dataclass(frozen=True, slots=True)
 class BlobPage:
-    items: Sequence[BlobItem]
+    items: Decoded[BlobItem]
+    """If nothing but base blobs and folders was wanted, its rows are keys and values, which ``item_of`` decodes."""
     next_start: BlobPageStart | None
     """Where the next page begins, or None when this was the last."""
     at: Instant
@@ -99,22 +100,24 @@ def _flat(snap: Snapshot, container_id: int, request: BlobListing) -> Steps[Blob
     scan = rows.scan_blobs(snap, container_id, names, limit=request.limit + 1)
     found = yield from collected(scan)
     next_start = BlobPageStart(found.pop()[0][NAME_AT:].decode()) if len(found) > request.limit else None
-    return BlobPage(Decoded(found, _blobs), next_start, snap.now)
+    return BlobPage(Decoded(found, _base_items), next_start, snap.now)
 
 
-def _blobs(found: Sequence[tuple[bytes, bytes]]) -> list[BlobItem]:
-    return [BlobItem(key[NAME_AT:].decode(), decode_blob(value)) for key, value in found]
+def item_of(row: tuple[bytes, bytes]) -> BlobItem:
+    """A base blob, or a folder: its row is what the key of a blob of that name would be, and no value."""
+    key, value = row
+    return BlobItem(key[NAME_AT:].decode(), decode_blob(value) if value else None)
 
 
-_Listed = tuple[bytes, int, bytes]
-"""A name, what it is (``ListedRow.order`` or ``_FOLDER``), and the stored value."""
+def _base_items(found: Sequence[tuple[bytes, bytes]]) -> list[BlobItem]:
+    return list(map(item_of, found))
 
 
 def _by_delimiter(snap: Snapshot, container_id: int, request: BlobListing) -> Steps[BlobPage]:
     """Folders and the blobs beside them. After a folder only one row is read: the next may be in a folder too."""
     start, end = _names(request, request.first.name.encode())
-    inside, delimiter = len(request.prefix.encode()), request.delimiter.encode()
-    listed: list[_Listed] = []
+    inside, delimiter = NAME_AT + len(request.prefix.encode()), request.delimiter.encode()
+    listed: list[tuple[bytes, bytes]] = []
     wanted, cost = 1, 0
     while not end or start < end:
         found = list(rows.scan_blobs(snap, container_id, NameRange(start, end), limit=wanted))
@@ -122,22 +125,27 @@ def _by_delimiter(snap: Snapshot, container_id: int, request: BlobListing) -> St
         if cost >= STEP_ROWS:
             cost = 0
             yield
-        for key, value in found:
-            name = key[NAME_AT:]
+        for row in found:
+            key = row[0]
             if len(listed) == request.limit:
-                return BlobPage(Decoded(listed, _items), BlobPageStart(name.decode()), snap.now)
-            cut = name.find(delimiter, inside)
+                next_start = BlobPageStart(key[NAME_AT:].decode())
+                return BlobPage(Decoded(listed, _base_items), next_start, snap.now)
+            cut = key.find(delimiter, inside)
             if cut >= 0:
-                folder = name[: cut + len(delimiter)]
-                listed.append((folder, _FOLDER, b""))
-                start, wanted = keys.after(folder), 1
+                folder = key[: cut + len(delimiter)]
+                listed.append((folder, b""))
+                start, wanted = keys.after(folder[NAME_AT:]), 1
                 break
-            listed.append((name, BASE_BLOB, value))
+            listed.append(row)
         else:
             if len(found) < wanted:
                 break
             start, wanted = found[-1][0][NAME_AT:] + b"\0", min(wanted * 8, STEP_ROWS)
-    return BlobPage(Decoded(listed, _items), None, snap.now)
+    return BlobPage(Decoded(listed, _base_items), None, snap.now)
+
+
+_Listed = tuple[bytes, int, bytes]
+"""A name, what it is (``ListedRow.order`` or ``_FOLDER``), and the stored value."""
 
 
 def _merged(snap: Snapshot, container_id: int, request: BlobListing) -> Steps[BlobPage]:

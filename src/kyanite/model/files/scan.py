@@ -19,9 +19,11 @@ from kyanite.model.files.tree import Location, Tree
 from kyanite.rules.wildcards import Pattern
 from kyanite.values import Instant
 
-ROWS_MAX = 1000
+ROWS_MAX = 250
 """That one scan reads: what a loop can do at once without others noticing."""
-_ROWS_MAX_OF_HARD_PATTERNS = 512
+_HARD_ROWS_MAX = 64
+_HARD_CHARACTERS_MAX = 2000
+"""What takes as long with a pattern that is not simple: rows of a snapshot, or characters of names."""
 
 _BEHIND = "\x01"
 """Behind a name and its preserved rows, and before every longer name."""
@@ -90,7 +92,9 @@ class DirectoryScan:
         self._directory_id = directory_id
         self._pattern = pattern
         self._first = first
-        self._rows_max = ROWS_MAX if pattern.is_simple else _ROWS_MAX_OF_HARD_PATTERNS
+        self._rows_max = ROWS_MAX
+        if not pattern.is_simple and tree.at is not None:
+            self._rows_max = _HARD_ROWS_MAX
         if pattern.matches_all:
             self._rows_max = min(self._rows_max, limit)
         self.next: str | None = first
@@ -115,12 +119,17 @@ class DirectoryScan:
         within = base + self._pattern.prefix.encode()
         start = max(within, base + (self._first or _BEHIND).encode())
         cut, rows, key = len(base), 0, base
+        left = _HARD_CHARACTERS_MAX
+        cost = 0 if self._pattern.is_simple else 1
         for key, value in self._snap.scan(start, keys.after(within), limit=self._rows_max):
             rows += 1
             if matches is None or matches(key[cut:].decode()):
                 entry = _decode(value)
                 yield self._follow(value) if entry.kind == NAME else entry
-        self.next = None if rows < self._rows_max else behind(key[cut:].decode())
+            left -= cost * (len(key) - cut)
+            if left <= 0:
+                break
+        self.next = None if rows < self._rows_max and left > 0 else behind(key[cut:].decode())
 
     def _follow(self, value: bytes) -> Entry:
         return file_tree.follow(self._snap, self._tree, decode_entry(value))

@@ -9,7 +9,6 @@ Expired messages are deleted by the requests that meet them at the head, a bound
 background (``maintenance/spent_messages.py``). Long texts are stored apart, so moving a message does not copy them.
 """
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
@@ -90,7 +89,9 @@ class Head(NamedTuple):
     """There were so many expired messages that the rest was not read."""
 
 
-def put(engine: Engine, queue: QueueKey, new_message: NewMessage) -> Awaitable[Message]:
+def put(engine: Engine, queue: QueueKey, new_message: NewMessage, *, process: bytes) -> Awaitable[Message]:
+    """``process`` is the id of this one: it counts the message in a row of its own."""
+
     def body(tx: Transaction) -> Message:
         message_set_id, now = load(tx, queue).message_set_id, tx.now
         state = visibility.put(
@@ -100,7 +101,7 @@ def put(engine: Engine, queue: QueueKey, new_message: NewMessage) -> Awaitable[M
             now=now,
         )
         save(tx, message_set_id, now, _record(tx, new_message.id, state, new_message.text))
-        count = count_key(message_set_id, now)
+        count = count_key(message_set_id, process)
         tx.put(count, counted(tx.get(count), 1))
         return Message(new_message.id, now, state, new_message.text)
 
@@ -108,21 +109,23 @@ def put(engine: Engine, queue: QueueKey, new_message: NewMessage) -> Awaitable[M
 
 
 async def get(
-    engine: Engine, queue: QueueKey, *, count: int, timeout_seconds: int, secret: bytes
+    engine: Engine, queue: QueueKey, *, count: int, timeout_seconds: int, secret: bytes, process: bytes
 ) -> list[Message]:
     """Up to ``count`` visible messages, which are hidden from all other clients for the timeout."""
 
     def body(tx: Transaction) -> tuple[list[Message], bool]:
         message_set_id, now = load(tx, queue).message_set_id, tx.now
         head = read_head(tx, message_set_id, count, now)
-        delete_rows(tx, message_set_id, head.expired)
+        if head.expired:
+            delete_rows(tx, message_set_id, head.expired, process)
+        long_texts = _long_texts(tx, head.visible)
         messages = []
-        for (key, record), text in zip(head.visible, _texts(tx, head.visible), strict=True):
+        for key, record in head.visible:
             state = visibility.get(record.state, timeout_seconds=timeout_seconds, secret=secret, now=now)
             put_at = put_at_of(key)
             tx.delete(key)
-            save(tx, message_set_id, put_at, msgspec.structs.replace(record, state=state))
-            messages.append(Message(record.id, put_at, state, text))
+            save(tx, message_set_id, put_at, MessageRecord(record.id, state, record.text, record.long_text))
+            messages.append(Message(record.id, put_at, state, record.text or long_texts.get(key, "")))
         return messages, head.cut_short
 
     scope = keys.queue_scope(queue.account, queue.name)
@@ -132,20 +135,21 @@ async def get(
             return messages
 
 
-async def peek(engine: Engine, queue: QueueKey, *, count: int) -> list[Message]:
+async def peek(engine: Engine, queue: QueueKey, *, count: int, process: bytes) -> list[Message]:
     """Up to ``count`` visible messages, left as they are."""
 
     def body(snap: Snapshot) -> tuple[list[Message], bool]:
         head = read_head(snap, load(snap, queue).message_set_id, count, snap.now)
+        long_texts = _long_texts(snap, head.visible)
         messages = [
-            Message(record.id, put_at_of(key), record.state, text)
-            for (key, record), text in zip(head.visible, _texts(snap, head.visible), strict=True)
+            Message(record.id, put_at_of(key), record.state, record.text or long_texts.get(key, ""))
+            for key, record in head.visible
         ]
         return messages, head.cut_short
 
     def delete_expired(tx: Transaction) -> None:
         message_set_id = load(tx, queue).message_set_id
-        delete_rows(tx, message_set_id, read_head(tx, message_set_id, count, tx.now).expired)
+        delete_rows(tx, message_set_id, read_head(tx, message_set_id, count, tx.now).expired, process)
 
     while True:
         messages, cut_short = await engine.read(body)
@@ -185,11 +189,13 @@ def update(
     return engine.run(body)
 
 
-def delete(engine: Engine, queue: QueueKey, message_id: str, receipt: Receipt) -> Awaitable[None]:
+def delete(
+    engine: Engine, queue: QueueKey, message_id: str, receipt: Receipt, *, process: bytes
+) -> Awaitable[None]:
     def body(tx: Transaction) -> None:
         message_set_id = load(tx, queue).message_set_id
         key = keys.message(message_set_id, receipt.visible_at, receipt.put_at)
-        count = count_key(message_set_id, receipt.put_at)
+        count = count_key(message_set_id, process)
         stored, stored_count = tx.get_many((key, count))
         record = _found(stored, message_id)
         visibility.check_receipt(record.state, receipt.secret, tx.now)
@@ -227,31 +233,29 @@ def save(tx: Transaction, message_set_id: int, put_at: Instant, record: MessageR
     tx.put(keys.message(message_set_id, record.state.visible_at, put_at), encode(record))
 
 
-def delete_rows(tx: Transaction, message_set_id: int, rows: Sequence[Row]) -> None:
+def delete_rows(tx: Transaction, message_set_id: int, rows: Sequence[Row], process: bytes) -> None:
     if not rows:
         return
     for key, record in rows:
         tx.delete(key)
         content.drop(tx, record.long_text)
-    deleted = Counter(count_key(message_set_id, put_at_of(key)) for key, _ in rows)
-    counts = list(deleted)
-    for count, stored in zip(counts, tx.get_many(counts), strict=True):
-        tx.put(count, counted(stored, -deleted[count]))
+    count = count_key(message_set_id, process)
+    tx.put(count, counted(tx.get(count), -len(rows)))
 
 
 def put_at_of(key: bytes) -> Instant:
     return Instant(int.from_bytes(key[-8:], "big"))
 
 
-def _texts(snap: Snapshot, rows: Sequence[Row]) -> list[str]:
-    """The text of each message. All long texts are read in one round trip."""
-    texts = [record.text for _, record in rows]
-    long = [index for index, (_, record) in enumerate(rows) if record.long_text.body]
-    if long:
-        stored = snap.get_many([keys.body(rows[index][1].long_text.body) for index in long])
-        for index, text in zip(long, stored, strict=True):
-            assert text is not None, "A message refers to a text that is not there."
-            texts[index] = text.decode()
+def _long_texts(snap: Snapshot, rows: Sequence[Row]) -> dict[bytes, str]:
+    """The texts that are not in their row, by the key of that row. All are read in one round trip."""
+    bodies = {key: keys.body(record.long_text.body) for key, record in rows if record.long_text.body}
+    if not bodies:
+        return {}
+    texts: dict[bytes, str] = {}
+    for key, text in zip(bodies, snap.get_many(list(bodies.values())), strict=True):
+        assert text is not None, "A message refers to a text that is not there."
+        texts[key] = text.decode()
     return texts
 
 

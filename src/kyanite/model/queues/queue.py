@@ -4,8 +4,8 @@ A queue is found by its name, and its messages by its *message set id*. Clearing
 and both clearing and deleting leave the old messages to be purged in the background. So both cost the same however many
 messages there are, and pop receipts of those messages find nothing.
 
-The messages of a set are counted in a few rows, each for a part of the messages: ``docs/decisions/0020-queues.md`` says
-why there are several.
+The messages of a set are counted in a few rows. Each process adds to one of them what it puts and subtracts what it
+removes, so a row may be negative; the number of messages is their sum. ``docs/decisions/0020-queues.md`` says why.
 """
 
 from __future__ import annotations
@@ -133,14 +133,16 @@ def list_queues(
 
 def count_messages(snap: Snapshot, message_set_id: int) -> int:
     base = keys.message_counts(message_set_id)
-    return sum(int.from_bytes(value, "big") for _, value in snap.scan(base, keys.after(base)))
+    rows = snap.scan(base, keys.after(base), limit=COUNT_SHARDS)
+    return sum([int.from_bytes(value, "big", signed=True) for _, value in rows])
 
 
-def count_key(message_set_id: int, put_at: int) -> bytes:
-    """The row that counts the message that was put at this instant."""
-    return keys.message_count(message_set_id, put_at % COUNT_SHARDS)
+def count_key(message_set_id: int, process: bytes) -> bytes:
+    """The row in which this process counts what it puts and removes."""
+    return keys.message_count(message_set_id, process[-1] % COUNT_SHARDS)
 
 
 def counted(stored: bytes | None, change: int) -> bytes:
     """The value of a count row after the change."""
-    return ((0 if stored is None else int.from_bytes(stored, "big")) + change).to_bytes(8, "big")
+    count = change if stored is None else int.from_bytes(stored, "big", signed=True) + change
+    return count.to_bytes(8, "big", signed=True)

@@ -2,54 +2,25 @@
 
 A change of a single entity is a group of one. A group is one transaction: it reads all its entities together and makes
 its changes in order, all of them or none. All entities that it writes have the same time and hence the same ETag.
+Changes are merged into long entities before the transaction (``merging.py``).
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.engine.api import Engine, EngineBusy, Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.model.tables import stored_entity, table
+from kyanite.model.tables import merging, stored_entity, table
+from kyanite.model.tables.change import Change
+from kyanite.model.tables.merging import Merged, Unprepared
 from kyanite.model.tables.stored_entity import Stamp
 from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
-from kyanite.rules.entities import ANY, MERGING, Act, Properties
+from kyanite.rules.entities import MERGING, Act
 from kyanite.rules.refusals import Reason, Refused
 
-
-class Change:
-    """One change of one entity, checked as far as that needs no stored state.
-
-    A class with slots, because a group has up to a hundred of them. The texts are made here, outside the transaction.
-    """
-
-    __slots__ = (
-        "act",
-        "if_match",
-        "key",
-        "keys_text",
-        "partition_key",
-        "properties",
-        "properties_text",
-        "row_key",
-    )
-
-    def __init__(
-        self, act: Act, partition_key: str, row_key: str, properties: Properties, if_match: str = ANY
-    ) -> None:
-        entities.check_keys(partition_key, row_key)
-        self.act = act
-        self.if_match = if_match
-        """The ETag that the entity must have, or ``*``."""
-        self.partition_key = partition_key
-        self.row_key = row_key
-        self.properties = properties
-        self.key = keys.entity(partition_key, row_key)
-        self.keys_text = stored_entity.keys_text(partition_key, row_key)
-        self.properties_text = stored_entity.properties_text(properties)
-        entities.check_properties(properties, len(self.properties_text))
-        if entities.may_be_too_large(len(self.keys_text) + len(self.properties_text)):
-            entities.check_size(partition_key, row_key, properties)
+_ATTEMPTS = 8
 
 
 class ChangeRefused(Refused):
@@ -66,7 +37,7 @@ class Written(NamedTuple):
     etag: str
     """The ETag of all entities written, without its weak mark and its quotes."""
     texts: list[bytes]
-    """What each change wrote; empty for a deletion."""
+    """The text of each entity that was inserted; empty for other changes."""
 
 
 class Found(NamedTuple):
@@ -74,51 +45,70 @@ class Found(NamedTuple):
     text: bytes
 
 
-def apply(engine: Engine, key: TableKey, changes: Sequence[Change]) -> Awaitable[Written]:
+async def apply(engine: Engine, key: TableKey, changes: Sequence[Change]) -> Written:
     """Make all the changes, which are of one partition, or none of them."""
+    scope = keys.table_scope(key.account, key.name, changes[0].partition_key)
+    outcome = await engine.run(partial(_apply, key=key, changes=changes, prepared={}), scope)
+    if isinstance(outcome, Written):
+        return outcome
+    prepared: dict[int, Merged] = {}
+    async with merging.room_for(outcome):
+        for _ in range(_ATTEMPTS):
+            prepared |= await merging.prepare(engine, outcome, changes)
+            outcome = await engine.run(partial(_apply, key=key, changes=changes, prepared=prepared), scope)
+            if isinstance(outcome, Written):
+                return outcome
+    raise EngineBusy("other clients keep changing the entities while changes are merged into them")
 
-    def body(tx: Transaction) -> Written:
-        record = table.load(tx, key)
-        base = keys.entities(record.id)
-        entity_keys = [base + change.key for change in changes]
-        rows = tx.get_many(entity_keys)
-        stamp = Stamp(tx.now)
-        texts: list[bytes] = []
-        for number, change in enumerate(changes):
-            try:
-                texts.append(_change(tx, record.id, entity_keys[number], rows[number], change, stamp))
-            except Refused as cause:
-                raise ChangeRefused(cause, number) from None
-        return Written(record.name, stamp.etag.decode(), texts)
 
-    return engine.run(body, keys.table_scope(key.account, key.name, changes[0].partition_key))
+def _apply(
+    tx: Transaction, key: TableKey, changes: Sequence[Change], prepared: Mapping[int, Merged]
+) -> Written | Unprepared:
+    record = table.load(tx, key)
+    base = keys.entities(record.id)
+    entity_keys = [base + change.key for change in changes]
+    rows = tx.get_many(entity_keys)
+    if any(rows):
+        unprepared = merging.find_unprepared(record.id, changes, rows, prepared)
+        if unprepared is not None:
+            return unprepared
+    stamp = Stamp(tx.now)
+    texts: list[bytes] = []
+    for number, change in enumerate(changes):
+        try:
+            row = rows[number]
+            texts.append(
+                _change(tx, record.id, entity_keys[number], row, change, stamp, prepared.get(number))
+            )
+        except Refused as cause:
+            raise ChangeRefused(cause, number) from None
+    return Written(record.name, stamp.etag.decode(), texts)
 
 
 def _change(
-    tx: Transaction, table_id: int, key: bytes, row: bytes | None, change: Change, stamp: Stamp
+    tx: Transaction,
+    table_id: int,
+    key: bytes,
+    row: bytes | None,
+    change: Change,
+    stamp: Stamp,
+    prepared: Merged | None,
 ) -> bytes:
     entities.check_act(change.act, change.if_match, None if row is None else stored_entity.etag_of(row))
     properties = change.properties_text
     if row is not None:
         if change.act in MERGING:
-            properties = _merged(change, stored_entity.whole(tx, table_id, row))
+            if prepared is None:
+                properties = merging.merged(change, stored_entity.whole(tx, table_id, row))
+            else:
+                properties = prepared.properties()
         stored_entity.drop(tx, table_id, row)
         if change.act is Act.DELETE:
             tx.delete(key)
             return b""
-    text = stored_entity.text_of(stamp, change.keys_text, properties)
-    stored_entity.save(tx, table_id, key, text)
-    return text
-
-
-def _merged(change: Change, present: bytes) -> bytes:
-    """The text of the present properties with those of the change. Together they must be an allowed entity."""
-    merged = entities.merge(stored_entity.properties_of(present), change.properties)
-    text = stored_entity.properties_text(merged)
-    entities.check_properties(merged, len(text))
-    if entities.may_be_too_large(len(change.keys_text) + len(text)):
-        entities.check_size(change.partition_key, change.row_key, merged)
-    return text
+    head = stored_entity.head_of(stamp, change.keys_text)
+    stored_entity.save(tx, table_id, key, head, properties)
+    return head + properties if change.act is Act.INSERT else b""
 
 
 def find(engine: Engine, key: TableKey, partition_key: str, row_key: str) -> Awaitable[Found]:

@@ -124,7 +124,10 @@ def query(engine: Engine, key: TableKey, page: Query) -> Awaitable[EntityPage]:
                     yield
                 if not row:
                     continue
-                text = row if row[0] == _BRACE else stored_entity.whole(snap, record.id, row)
+                text = row
+                if row[0] != _BRACE:
+                    text = stored_entity.whole(snap, record.id, row)
+                    spent += len(text) >> _COST_OF_BYTES
                 size += len(text)
                 if matches is None or matches(text):
                     texts.append(text)

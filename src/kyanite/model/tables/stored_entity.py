@@ -6,9 +6,9 @@
 So a page of a query, the most frequent operation, joins texts without decoding them. The ETag is a slice. The type of a
 value follows from the value and its annotation (``wire/edm.py`` says how). Filters and merges decode what they need.
 
-JSON may be larger than the properties it contains, so an entity of the largest size may not fit into one row. Then its
-row begins with another byte and contains the first part, and further rows contain the rest
-(``docs/decisions/0021-tables.md``).
+A long text is divided: its row begins with another byte and has the text up to the time only, and further rows have the
+rest (``docs/decisions/0021-tables.md``). So what does not need the properties does not read them. Earlier versions
+divided only texts that were too long for one row, and put as much as possible into the first.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ _BRACE = b"{"[0]
 _DIVIDED = 1
 _DIVIDED_HEAD_BYTES = 11
 """In a divided row: the mark, the id of its parts (8), 0, and the number of parts in further rows."""
-_PART_BYTES = MAX_VALUE_BYTES - _DIVIDED_HEAD_BYTES
+_LONG_BYTES = 16 * 1024
 
 _encode_json: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 _decode_json: Callable[[bytes], dict[str, Any]] = msgspec.json.Decoder(dict[str, Any]).decode
@@ -63,8 +63,9 @@ def properties_text(properties: Properties) -> bytes:
     return b'",' + _encode_json(properties)[1:] if properties else b'"}'
 
 
-def text_of(stamp: Stamp, keys: bytes, properties: bytes) -> bytes:
-    return b"".join((_BEGINNING, stamp.etag, keys, stamp.time, properties))
+def head_of(stamp: Stamp, keys: bytes) -> bytes:
+    """The part of a text before ``properties_text``."""
+    return b"".join((_BEGINNING, stamp.etag, keys, stamp.time))
 
 
 def properties_of(text: bytes) -> dict[str, Any]:
@@ -82,19 +83,23 @@ def etag_of(row: bytes) -> str:
     return row[_DIVIDED_HEAD_BYTES + len(_BEGINNING) : _DIVIDED_HEAD_BYTES + _ETAG_END].decode("ascii")
 
 
+def is_long(row: bytes) -> bool:
+    """Whether the row has a part of the text only."""
+    return row[0] != _BRACE
+
+
 # Rows
 
 
-def save(tx: Transaction, table_id: int, key: bytes, text: bytes) -> None:
+def save(tx: Transaction, table_id: int, key: bytes, head: bytes, properties: bytes) -> None:
     """Write the entity in as many rows as it takes."""
-    if len(text) <= MAX_VALUE_BYTES:
-        tx.put(key, text)
+    if len(head) + len(properties) <= _LONG_BYTES:
+        tx.put(key, head + properties)
         return
-    parts = [text[at : at + _PART_BYTES] for at in range(0, len(text), _PART_BYTES)]
+    parts = [properties[at : at + MAX_VALUE_BYTES] for at in range(0, len(properties), MAX_VALUE_BYTES)]
     divided_id = tx.new_id()
-    head = b"%c%b\0%c" % (_DIVIDED, divided_id.to_bytes(8, "big"), len(parts) - 1)
-    tx.put(key, head + parts[0])
-    for number, part in enumerate(parts[1:]):
+    tx.put(key, b"%c%b\0%c%b" % (_DIVIDED, divided_id.to_bytes(8, "big"), len(parts), head))
+    for number, part in enumerate(parts):
         tx.put(keys.entity_part(table_id, divided_id, 0, number), part)
 
 

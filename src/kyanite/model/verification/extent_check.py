@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kyanite.engine.api import Damaged
 from kyanite.extents import crc64
-from kyanite.extents.api import BLOCK_BYTES, SEGMENT_BYTES, Extent, Inspectable
+from kyanite.extents.api import BLOCK_BYTES, EXTENT_MAX, SEGMENT_BYTES, Extent, Inspectable
 from kyanite.model.content.references import ExtentRow
 
 PIECE_BYTES = 4 * BLOCK_BYTES
@@ -30,6 +30,9 @@ class ExtentCheck:
         self.damaged: list[Span] = []
         self.problem = ""
         """What is wrong, in one sentence."""
+        if not 0 < row.length <= EXTENT_MAX:
+            self._position = row.length
+            self._add_damage(0, EXTENT_MAX, f"The length of {self.extent} is wrong.")
 
     @property
     def is_done(self) -> bool:

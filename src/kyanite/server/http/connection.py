@@ -29,7 +29,7 @@ CLIENT_WENT_AWAY = 499
 _COALESCED_BYTES = 64 * 1024
 """A body up to this size is copied behind its head, so that both leave in one write."""
 
-_REQUESTS_AT_ONCE = 8
+_REQUESTS_AT_ONCE = 2
 """How many requests of a pipeline are answered before other connections are served."""
 
 OnError = Callable[[Request, Exception], Response]

@@ -20,8 +20,8 @@ _log = logging.getLogger("kyanite.supervisor")
 
 def waits_for_disk(pid: int) -> bool:
     """Whether a thread of the process waits for a device at this moment, as far as the system tells."""
-    with suppress(OSError):
-        for thread in os.scandir(f"/proc/{pid}/task"):
+    with suppress(OSError), os.scandir(f"/proc/{pid}/task") as threads:
+        for thread in threads:
             with suppress(OSError), open(f"{thread.path}/stat", encoding="latin-1") as stat:
                 if stat.read().rpartition(")")[2].split()[0] == "D":
                     return True

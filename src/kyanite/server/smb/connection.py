@@ -23,9 +23,10 @@ from kyanite.wire.smb2.transport import ClientConnection, Connect
 
 _JOINED_BYTES = 16 * 1024
 """Up to here it is faster to copy a message into one piece than to send its pieces."""
-MESSAGES_AT_ONCE = 8
+MESSAGES_AT_ONCE = 4
 """How many messages of one client are passed on before other connections are served."""
 _NOTHING = memoryview(b"")
+_SMALL_UNSENT_BYTES = 16 * 1024
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
 """A client that vanished is found out after two minutes, and then what it has open is closed."""
 
@@ -56,6 +57,7 @@ class SmbConnection(asyncio.BufferedProtocol):
         "_client",
         "_host",
         "_is_closing",
+        "_is_counting_later",
         "_is_held",
         "_is_paused",
         "_is_scheduled",
@@ -99,6 +101,7 @@ class SmbConnection(asyncio.BufferedProtocol):
         self._is_held = False
         """The same while memory is tight."""
         self._is_closing = False
+        self._is_counting_later = False
         self._unsent_bytes = 0
         """What the budget counts of the responses that the client has not read."""
         # Since the last tick at which the client was quick enough, or nothing was expected of it.
@@ -113,8 +116,8 @@ class SmbConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        limits = self._host.limits
-        self._transport.set_write_buffer_limits(high=limits.unsent_bytes, low=limits.unsent_bytes // 4)
+        # So that the transport tells at once when the client has read what was not sent immediately.
+        self._transport.set_write_buffer_limits(high=_SMALL_UNSENT_BYTES, low=_SMALL_UNSENT_BYTES // 4)
         _keep_alive(transport.get_extra_info("socket"))
         peername = transport.get_extra_info("peername")
         self.address, port = peername[:2] if isinstance(peername, tuple) else ("", 0)
@@ -154,13 +157,10 @@ class SmbConnection(asyncio.BufferedProtocol):
         self._host.closed(self, client)
 
     def pause_writing(self) -> None:
-        self._is_unread = True
-        self._update_reading()
+        self._count_unsent()
 
     def resume_writing(self) -> None:
-        self._is_unread = False
         self._count_unsent()
-        self._update_reading()
 
     # Receiving
 
@@ -199,7 +199,7 @@ class SmbConnection(asyncio.BufferedProtocol):
     def _must_wait(self) -> bool:
         return self._is_paused or self._is_unread or self._is_held
 
-    def _take_turn(self) -> None:
+    def _go_on(self) -> None:
         """Go on with what has waited."""
         self._is_scheduled = False
         if self._is_closing or self._must_wait:
@@ -252,7 +252,7 @@ class SmbConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
         if self._rest and not (self._must_wait or self._is_without_room or self._is_scheduled):
             self._is_scheduled = True
-            asyncio.get_running_loop().call_soon(self._take_turn)
+            asyncio.get_running_loop().call_soon(self._go_on)
 
     def _count_unsent(self) -> None:
         """Let the budget know what the client has not read."""
@@ -261,10 +261,17 @@ class SmbConnection(asyncio.BufferedProtocol):
             return
         host.budget.used_bytes += unsent - self._unsent_bytes
         self._unsent_bytes = unsent
-        is_held = unsent > host.limits.tight_unsent_bytes and host.budget.is_tight
-        if is_held != self._is_held:
-            self._is_held = is_held
+        limits = host.limits
+        is_unread = unsent > (limits.unsent_bytes // 4 if self._is_unread else limits.unsent_bytes)
+        is_held = unsent > limits.tight_unsent_bytes and host.budget.is_tight
+        if (is_unread, is_held) != (self._is_unread, self._is_held):
+            self._is_unread, self._is_held = is_unread, is_held
             self._update_reading()
+
+    def _count_later(self) -> None:
+        self._is_counting_later = False
+        if not self._is_closing:
+            self._count_unsent()
 
     def _release_memory(self) -> None:
         released = self._unsent_bytes + (0 if self._message is None else len(self._message))
@@ -286,6 +293,10 @@ class SmbConnection(asyncio.BufferedProtocol):
         else:
             self._transport.writelines(framed)
             self._count_unsent()
+            if self._unsent_bytes and not self._is_counting_later:
+                # What is sent by the end of this iteration of the loop is not announced by the transport.
+                self._is_counting_later = True
+                asyncio.get_running_loop().call_soon(self._count_later)
 
     def close(self) -> None:
         self._is_closing = True
@@ -309,7 +320,7 @@ class SmbConnection(asyncio.BufferedProtocol):
         """Memory is free again; whether it is enough for the next message."""
         self._is_without_room = False
         if self._rest:
-            self._take_turn()
+            self._go_on()
         return not self._is_without_room
 
     def tick(self, elapsed_seconds: float) -> None:

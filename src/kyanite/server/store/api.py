@@ -90,6 +90,9 @@ class StoreFactory(Protocol):
     def open(self, clock: Clock) -> Store:
         """The store, on the running loop. Raises a Failure."""
 
+    def exists(self) -> bool:
+        """Whether there is a store to open, and none would be made."""
+
     def problems(self, *, limit: int) -> list[str]:
         """What the engine finds wrong with its own files, so many findings at most. To be called while the store is
         not open; takes long for a large one."""

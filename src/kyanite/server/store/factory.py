@@ -34,6 +34,7 @@ class EmbeddedFactory:
 
     def open_engine(self, clock: Clock) -> SqliteEngine:
         with _opening(self.folder):
+            self._check_not_lost()
             return SqliteEngine.open(self.folder / _ENGINE, clock=clock, ticks=ticks_since_boot)
 
     def open(self, clock: Clock) -> Store:
@@ -46,6 +47,17 @@ class EmbeddedFactory:
             return {"batches": engine.commits.batches, "transactions": engine.commits.transactions}
 
         return Store(engine, extents, membership, counters)
+
+    def _check_not_lost(self) -> None:
+        """In a store without rows every segment would be garbage."""
+        segments = (self.folder / _EXTENTS).glob("segments/*/*")
+        if not self.exists() and any(True for _ in segments):
+            raise Failure(
+                f"The store {self.folder} cannot be opened. Its database is missing or empty, but extents are there."
+            )
+
+    def exists(self) -> bool:
+        return integrity.exists(self.folder / _ENGINE)
 
     def problems(self, *, limit: int) -> list[str]:
         return integrity.problems(self.folder / _ENGINE, limit=limit)
@@ -84,6 +96,9 @@ class MemoryFactory:
             membership = LocalMembership(self.folder / _MEMBERSHIP)
             extents = LocalExtents(self.folder / _EXTENTS, membership)
             return Store(self.open_engine(clock), extents, membership, dict)
+
+    def exists(self) -> bool:
+        return False
 
     def problems(self, *, limit: int) -> list[str]:
         return []

@@ -22,7 +22,7 @@ _LINE = re.compile(r"kyanite store, format ([0-9]{1,9})\n")
 
 def make_folder(location: Path) -> None:
     try:
-        location.mkdir(parents=True, exist_ok=True)
+        location.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise Failure(f"Cannot make the folder {location}: {error.strerror}.") from None
 

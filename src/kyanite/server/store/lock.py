@@ -53,7 +53,7 @@ def take_store_lock(location: Path) -> StoreLock:
 
 def _open(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise Failure(f"Cannot open {path}: {error.strerror}.") from None
 

@@ -107,6 +107,8 @@ class _Verification:
         factory = factory_of(StoreKind.EMBEDDED, self._location)
         for problem in factory.problems(limit=_PROBLEMS_MAX):
             self._find(f"The engine is damaged: {problem}.")
+        if not factory.exists():
+            return
         store = factory.open(wall_clock)
         try:
             await self._prepare(store)

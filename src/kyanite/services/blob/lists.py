@@ -5,7 +5,7 @@ headers) is escaped; what the server made (dates, numbers, ETags) needs no escap
 """
 
 from binascii import b2a_base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 from kyanite.model.blobs import container, listing
@@ -20,6 +20,7 @@ from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
+from kyanite.services.rest.rendered_items import RenderedItems
 from kyanite.slices import encoded
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, numbers
@@ -77,7 +78,12 @@ async def list_blobs(context: RequestContext) -> Response:
         )
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
     with_metadata, with_copy = "metadata" in parts, "copy" in parts
-    items = await encoded(page.items, partial(_item, page.at, with_metadata, with_copy))
+    write = partial(_item, page.at, with_metadata, with_copy)
+    if request.snapshots or request.uncommitted:
+        items = await encoded(page.items, write)
+    else:
+        form = with_metadata + 2 * with_copy
+        items = await _rendered.written(page.items.rows, form, partial(_written, write))
     delimiter = request.delimiter
     return list_page(
         context,
@@ -88,6 +94,15 @@ async def list_blobs(context: RequestContext) -> Response:
         attributes=f' ContainerName="{escape(context.container)}"',
         echo=f"<Delimiter>{escape(valid_text(delimiter))}</Delimiter>" if delimiter else "",
     )
+
+
+_rendered = RenderedItems()
+
+
+def _written(write: Callable[[BlobItem], str], row: tuple[bytes, bytes]) -> tuple[str, bool]:
+    item = listing.item_of(row)
+    record = item.record
+    return write(item), record is not None and record.lease == NO_LEASE and record.rehydration is None
 
 
 def _start_of(marked: str, parameters: Mapping[str, str]) -> BlobPageStart:

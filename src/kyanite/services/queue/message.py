@@ -8,6 +8,7 @@ from kyanite.model.queues.message import Message, NewMessage, Receipt
 from kyanite.rules.visibility import DEFAULT_TIME_TO_LIVE_SECONDS, FOREVER
 from kyanite.services.queue.queue import key_of
 from kyanite.services.rest.context import RequestContext
+from kyanite.slices import first_slice, next_slice
 from kyanite.wire import http_date, pop_receipt, queue_message
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_parameter, missing_parameter, parameter_out_of_range
@@ -31,6 +32,10 @@ _PUT_HAS_BODY_SINCE = "2016-05-31"
 _BYTES_PER_CHARACTER_MAX = 4
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _XML = ("Content-Type", "application/xml")
+_BEGIN = b'<?xml version="1.0" encoding="utf-8"?><QueueMessagesList>'
+_END = b"</QueueMessagesList>"
+_BYTES_PER_SLICE = 128 * 1024
+_FEW_MESSAGES = 4
 
 
 async def put_message(context: RequestContext) -> Response:
@@ -40,10 +45,11 @@ async def put_message(context: RequestContext) -> Response:
     text = _checked(queue_message.decode(await _document_of(context)))
     fresh_guid = context.environment.fresh_guid
     new_message = NewMessage(fresh_guid(), text, delay or 0, time_to_live, _secret(fresh_guid))
-    put = await message.put(context.store.engine, key_of(context), new_message)
+    store = context.store
+    put = await message.put(store.engine, key_of(context), new_message, process=store.membership.id)
     if context.version < _PUT_HAS_BODY_SINCE:
         return Response(201)
-    return _response(201, (put,), _when_put)
+    return await _response(201, (put,), with_text=False)
 
 
 async def get_messages(context: RequestContext) -> Response:
@@ -51,19 +57,24 @@ async def get_messages(context: RequestContext) -> Response:
     if parameters.get("peekonly", "false").lower() != "false":
         raise bad_parameter("peekonly", parameters["peekonly"])
     timeout = _number(parameters, "visibilitytimeout", 1, TIMEOUT_MAX_SECONDS)
+    store = context.store
     got = await message.get(
-        context.store.engine,
+        store.engine,
         key_of(context),
         count=_count_of(parameters),
         timeout_seconds=timeout or DEFAULT_TIMEOUT_SECONDS,
         secret=_secret(context.environment.fresh_guid),
+        process=store.membership.id,
     )
-    return _response(200, got, _when_got)
+    return await _response(200, got)
 
 
 async def peek_messages(context: RequestContext) -> Response:
-    peeked = await message.peek(context.store.engine, key_of(context), count=_count_of(context.parameters))
-    return _response(200, peeked, _when_peeked)
+    store, count = context.store, _count_of(context.parameters)
+    if count > _FEW_MESSAGES:
+        await first_slice()
+    peeked = await message.peek(store.engine, key_of(context), count=count, process=store.membership.id)
+    return await _response(200, peeked, with_receipt=False)
 
 
 async def clear_messages(context: RequestContext) -> Response:
@@ -97,8 +108,10 @@ async def update_message(context: RequestContext) -> Response:
 
 
 async def delete_message(context: RequestContext) -> Response:
-    receipt = _receipt_of(context.parameters)
-    await message.delete(context.store.engine, key_of(context), context.object_name, receipt)
+    store, receipt = context.store, _receipt_of(context.parameters)
+    await message.delete(
+        store.engine, key_of(context), context.object_name, receipt, process=store.membership.id
+    )
     return Response(204)
 
 
@@ -159,34 +172,40 @@ def _secret(fresh_guid: Callable[[], str]) -> bytes:
 # Responses
 
 
-def _response(status: int, messages: Sequence[Message], describe: Callable[[Message], str]) -> Response:
-    items = "".join([_item(message, describe(message)) for message in messages])
-    text = f'<?xml version="1.0" encoding="utf-8"?><QueueMessagesList>{items}</QueueMessagesList>'
-    return Response(status, [_XML], text.encode())
+async def _response(
+    status: int, messages: Sequence[Message], *, with_receipt: bool = True, with_text: bool = True
+) -> Response:
+    """Long texts are written in slices."""
+    pieces = [_BEGIN]
+    written = 0
+    for each in messages:
+        if written > _BYTES_PER_SLICE:
+            written = 0
+            await next_slice()
+        piece = _item(each, with_receipt, with_text).encode()
+        written += len(piece)
+        pieces.append(piece)
+    pieces.append(_END)
+    return Response(status, [_XML], b"".join(pieces))
 
 
-def _item(found: Message, more: str) -> str:
+def _item(found: Message, with_receipt: bool, with_text: bool) -> str:
+    """In one function, because it is hot: a peek has no receipt, and the response to a put no text."""
+    message_id, put_at, state, text = found
+    visible_at = state.visible_at
+    receipt = dequeued = ""
+    if with_receipt:
+        receipt = (
+            f"<PopReceipt>{pop_receipt.encode(visible_at, put_at, state.secret)}</PopReceipt>"
+            f"<TimeNextVisible>{http_date.encode(visible_at)}</TimeNextVisible>"
+        )
+    if with_text:
+        dequeued = (
+            f"<DequeueCount>{state.dequeue_count}</DequeueCount><MessageText>{escape(text)}</MessageText>"
+        )
     return (
-        f"<QueueMessage><MessageId>{found.id}</MessageId>"
-        f"<InsertionTime>{http_date.encode(found.put_at)}</InsertionTime>"
-        f"<ExpirationTime>{http_date.encode(found.state.expires_at)}</ExpirationTime>"
-        f"{more}</QueueMessage>"
-    )
-
-
-def _when_put(put: Message) -> str:
-    return (
-        f"<PopReceipt>{pop_receipt.encode(*put.receipt)}</PopReceipt>"
-        f"<TimeNextVisible>{http_date.encode(put.state.visible_at)}</TimeNextVisible>"
-    )
-
-
-def _when_got(got: Message) -> str:
-    return _when_put(got) + _when_peeked(got)
-
-
-def _when_peeked(peeked: Message) -> str:
-    return (
-        f"<DequeueCount>{peeked.state.dequeue_count}</DequeueCount>"
-        f"<MessageText>{escape(peeked.text)}</MessageText>"
+        f"<QueueMessage><MessageId>{message_id}</MessageId>"
+        f"<InsertionTime>{http_date.encode(put_at)}</InsertionTime>"
+        f"<ExpirationTime>{http_date.encode(state.expires_at)}</ExpirationTime>"
+        f"{receipt}{dequeued}</QueueMessage>"
     )

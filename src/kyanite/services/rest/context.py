@@ -18,7 +18,7 @@ _NO_OVERRIDES: Mapping[str, str] = {}
 class Resource(StrEnum):
     """The kinds of resources that a path names. A container may be a queue, table or share, an object a message.
 
-    Texts, because they are hashed with every request and the hash of another enumeration is a function in Python.
+    They are texts because each request looks one up, and other enumerations have a hash in Python.
     """
 
     SERVICE = "service"

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from kyanite.model.tables import entity
-from kyanite.model.tables.entity import Change, ChangeRefused, Written
+from kyanite.model.tables.change import Change
+from kyanite.model.tables.entity import ChangeRefused, Written
 from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
 from kyanite.rules.authorization import Access, AccessedResource, authorize, may_any, shared_keys
@@ -26,19 +27,21 @@ from kyanite.services.table.changes import (
     act_of,
     authorize_change,
     change_of,
+    check_insertion,
     etag_header,
     insertion_of,
 )
 from kyanite.services.table.entity import get_entity, query_entities
 from kyanite.services.table.entity_json import entity_body
 from kyanite.services.table.formats import NO_CONTENT, json_headers, level_in, preference_of
-from kyanite.services.table.paths import check_tunnel, entity_path, read_path
+from kyanite.services.table.paths import check_tunnel, entity_paths, quoted_key, read_path
 from kyanite.slices import Sliced, in_slices
 from kyanite.values import iso_text
 from kyanite.wire import uri
 from kyanite.wire.batch import (
     MULTIPART,
     EmbeddedRequest,
+    decode_change_set,
     decode_parts,
     decode_requests,
     encode_parts,
@@ -86,9 +89,8 @@ async def entity_group_transaction(context: RequestContext) -> Response:
     if len(parts) != 1:
         raise _invalid("A batch holds one change set or one query, and nothing else.")
     if is_multipart(parts[0].content_type):
-        inner = decode_parts(parts[0].content_type, parts[0].body, limit=entities.MAX_CHANGES)
-        ids = [part.headers.get("content-id") for part in inner]
-        return _answer(context, await _change_set(context, decode_requests(inner), ids))
+        requests = decode_change_set(parts[0].content_type, parts[0].body, limit=entities.MAX_CHANGES)
+        return _answer(context, await _change_set(context, requests))
     return _answer(context, await _lone_query(context, decode_requests(parts)[0]))
 
 
@@ -98,16 +100,14 @@ def _answer(context: RequestContext, part: bytes) -> Response:
     return Response(202, headers, encode_parts(boundary, [part]))
 
 
-async def _change_set(
-    context: RequestContext, requests: Sequence[EmbeddedRequest], content_ids: Sequence[str | None]
-) -> bytes:
+async def _change_set(context: RequestContext, requests: Sequence[EmbeddedRequest]) -> bytes:
     authorize(context.principal, _ANY_TOKEN, _accessed(context))
     boundary = f"changesetresponse_{context.environment.fresh_guid()}"
     try:
         steps = await in_slices(_read(context, requests))
         _check_allowed(context, steps)
         written = await _apply(context, steps)
-        parts = _responses(context, steps, written, content_ids)
+        parts = _responses(context, steps, written)
     except _Failure as failure:
         parts = [_failed(context, failure)]
     return nested(boundary, encode_parts(boundary, parts))
@@ -118,6 +118,7 @@ def _read(context: RequestContext, requests: Sequence[EmbeddedRequest]) -> Slice
         raise _Failure(entities.MAX_CHANGES - 1, Refused(Reason.TOO_MANY_CHANGES))
     steps: list[_Step] = []
     locations: dict[str, Location] = {}
+    inserted: EmbeddedRequest | None = None
     read_bytes = 0
     for index, request in enumerate(requests):
         read_bytes += len(request.body)
@@ -128,7 +129,17 @@ def _read(context: RequestContext, requests: Sequence[EmbeddedRequest]) -> Slice
             location = locations.get(request.target)
             if location is None:
                 location = locations[request.target] = _locate(context, request.target)
-            steps.append(_Step(request, location.container, _change_of(request, location)))
+            if location.resource is Resource.ENTITIES and request.method == "POST":
+                if inserted is None or request.headers is not inserted.headers:
+                    check_tunnel(request.method, request.headers)
+                    check_insertion(request.headers)
+                    inserted = request
+                change = insertion_of(request.body)
+                if change is None:
+                    raise Refused(Reason.PROPERTIES_NEED_VALUE)
+            else:
+                change = _change_of(request, location)
+            steps.append(_Step(request, location.container, change))
         except (Refused, Malformed) as cause:
             raise _Failure(index, cause) from None
     return steps
@@ -163,16 +174,12 @@ def _check_table(context: RequestContext, step: _Step, first: _Step, index: int)
 
 
 def _change_of(request: EmbeddedRequest, location: Location) -> Change:
-    method, _, headers, body = request
-    check_tunnel(method, headers)
-    if location.resource is Resource.ENTITIES and method == "POST":
-        insertion = insertion_of(headers, body)
-        if insertion is None:
-            raise Refused(Reason.PROPERTIES_NEED_VALUE)
-        return insertion
+    """The change of an entity that the path names."""
+    check_tunnel(request.method, request.headers)
     if location.resource is not Resource.OBJECT:
         raise Malformed("UnsupportedHttpVerb")
-    return change_of(act_of(method, headers), *location.keys, headers, body)
+    act = act_of(request.method, request.headers)
+    return change_of(act, *location.keys, request.headers, request.body)
 
 
 def _locate(context: RequestContext, target: str) -> Location:
@@ -194,32 +201,32 @@ async def _apply(context: RequestContext, steps: Sequence[_Step]) -> Written:
         raise _Failure(0, refusal) from None
 
 
-def _responses(
-    context: RequestContext, steps: Sequence[_Step], written: Written, content_ids: Sequence[str | None]
-) -> list[bytes]:
+def _responses(context: RequestContext, steps: Sequence[_Step], written: Written) -> list[bytes]:
     changed = _PART_HEAD + header_lines([etag_header(written.etag)])
+    # All changes are of one partition.
+    folder = context.endpoint + entity_paths(written.table_name, steps[0].change.partition_key)
     parts: list[bytes] = []
-    for step, text, content_id in zip(steps, written.texts, content_ids, strict=True):
+    for step, text in zip(steps, written.texts, strict=True):
         if step.change.act is Act.INSERT:
-            parts.append(_inserted(context, step, written.table_name, text, changed, content_id))
+            address = f"{folder}{quoted_key(step.change.row_key)}')"
+            parts.append(_inserted(context, step.request, written.table_name, text, changed, address))
         else:
             head = _PART_HEAD if step.change.act is Act.DELETE else changed
-            parts.append(encode_response(204, head, content_id=content_id))
+            parts.append(encode_response(204, head, content_id=step.request.content_id))
     return parts
 
 
 def _inserted(
-    context: RequestContext, step: _Step, table_name: str, text: bytes, head: bytes, content_id: str | None
+    context: RequestContext, request: EmbeddedRequest, table_name: str, text: bytes, head: bytes, address: str
 ) -> bytes:
-    change, preference = step.change, preference_of(step.request.headers)
-    address = context.endpoint + entity_path(table_name, change.partition_key, change.row_key)
+    preference = preference_of(request.headers)
     if preference == NO_CONTENT:
         more = f"Location: {address}\r\nDataServiceId: {address}\r\nPreference-Applied: {preference}\r\n"
-        return encode_response(204, head + more.encode("latin-1"), content_id=content_id)
+        return encode_response(204, head + more.encode("latin-1"), content_id=request.content_id)
     more = f"Location: {address}\r\n" + (f"Preference-Applied: {preference}\r\n" if preference else "")
-    level = level_in(step.request.headers.get("accept", ""))
+    level = level_in(request.headers.get("accept", ""))
     head += header_lines(json_headers(level)[:1]) + more.encode("latin-1")
-    return encode_response(201, head, entity_body(context, table_name, text, level), content_id)
+    return encode_response(201, head, entity_body(context, table_name, text, level), request.content_id)
 
 
 def _failed(context: RequestContext, failure: _Failure) -> bytes:

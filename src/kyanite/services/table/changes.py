@@ -6,7 +6,7 @@ update.
 
 from collections.abc import Mapping
 
-from kyanite.model.tables.entity import Change
+from kyanite.model.tables.change import Change
 from kyanite.rules.authorization import Access, AccessedResource, authorize, shared_keys
 from kyanite.rules.entities import ANY, Act
 from kyanite.services.rest.context import RequestContext
@@ -47,11 +47,14 @@ def act_of(method: str, headers: Mapping[str, str]) -> Act:
     return act
 
 
-def insertion_of(headers: Mapping[str, str], body: bytes) -> Change | None:
-    """None when the body lacks a key."""
+def check_insertion(headers: Mapping[str, str]) -> None:
     check_content_type(headers)
     if "if-match" in headers:
         raise Malformed("InvalidInput", Reason="An insertion takes no If-Match.")
+
+
+def insertion_of(body: bytes) -> Change | None:
+    """None when the body lacks a key."""
     partition_key, row_key, properties = edm.decode_entity(body)
     if partition_key is None or row_key is None:
         return None

@@ -3,7 +3,8 @@
 from functools import lru_cache
 
 from kyanite.model.tables import entity, query, stored_entity, table
-from kyanite.model.tables.entity import Change, Written
+from kyanite.model.tables.change import Change
+from kyanite.model.tables.entity import Written
 from kyanite.model.tables.query import Plan, Query
 from kyanite.rules import entities
 from kyanite.rules.authorization import shared_keys
@@ -14,6 +15,7 @@ from kyanite.services.table.changes import (
     act_of,
     authorize_change,
     change_of,
+    check_insertion,
     etag_header,
     insertion_of,
 )
@@ -32,7 +34,9 @@ _CACHED_FILTER_LENGTH = 1024
 
 async def insert_entity(context: RequestContext) -> Response:
     level, preference = level_of(context), preference_of(context.headers)
-    change = insertion_of(context.headers, await _body(context))
+    body = await _body(context)
+    check_insertion(context.headers)
+    change = insertion_of(body)
     if change is None:
         # A missing table takes precedence over missing keys.
         await table.get(context.store.engine, table_key(context))
@@ -44,8 +48,8 @@ async def insert_entity(context: RequestContext) -> Response:
         headers.append(("Preference-Applied", preference))
     if preference == NO_CONTENT:
         return Response(204, [*headers, ("DataServiceId", address)])
-    body = entity_body(context, written.table_name, written.texts[0], level)
-    return Response(201, json_headers(level) + headers, body)
+    text = entity_body(context, written.table_name, written.texts[0], level)
+    return Response(201, json_headers(level) + headers, text)
 
 
 async def change_entity(context: RequestContext) -> Response:

@@ -112,10 +112,15 @@ NO_KEYS = (
 
 def entity_path(table_name: str, partition_key: str, row_key: str) -> str:
     """The path of an entity below the service's address, encoded for URLs."""
-    return f"{table_name}(PartitionKey='{_quoted(partition_key)}',RowKey='{_quoted(row_key)}')"
+    return f"{entity_paths(table_name, partition_key)}{quoted_key(row_key)}')"
 
 
-def _quoted(key: str) -> str:
+def entity_paths(table_name: str, partition_key: str) -> str:
+    """What the paths of a partition's entities begin with: a row key and the end of the brackets follow."""
+    return f"{table_name}(PartitionKey='{quoted_key(partition_key)}',RowKey='"
+
+
+def quoted_key(key: str) -> str:
     return key if _PLAIN.fullmatch(key) else quote(key.replace("'", "''"), safe="'")
 
 

@@ -21,9 +21,9 @@ from azure.core.pipeline.transport import RequestsTransport
 from requests.adapters import HTTPAdapter
 
 from kyanite.values import instant_from_unix_seconds
-from tests.services.fuzzing.corpus import Recorded, save
 from tests.services.fuzzing.local_server import LocalServer
 from tests.services.fuzzing.tours import blob, file, queue, table
+from tests.services.fuzzing.tours.corpus import Recorded, save
 from tests.services.harness import ACCOUNT
 
 _UNWANTED = frozenset(

@@ -414,7 +414,6 @@ async def test_nothing_more_is_received_while_too_much_is_in_flight(
     smb: SmbService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What waits for other clients does not count."""
-    monkeypatch.setattr(in_flight, "CLIENT_BYTES_MAX", 3 * 64 * 1024)
     released = asyncio.get_running_loop().create_future()
 
     async def slow(_request: PartRequest) -> Answer:
@@ -425,6 +424,9 @@ async def test_nothing_more_is_received_while_too_much_is_in_flight(
     waits = Waits(monkeypatch)
     client = await smb.connected()
     await begun(client, credits=20)
+    cost = in_flight.REQUEST_BYTES + len(client.message(Command.ECHO, EMPTY))
+    client.next_id -= 1
+    monkeypatch.setattr(in_flight, "CLIENT_BYTES_MAX", 3 * cost)
     for expected in (False, False, False, True):
         client.give(client.message(Command.ECHO, EMPTY))
         assert client.transport.is_paused == expected
@@ -440,7 +442,6 @@ async def test_what_all_clients_have_in_flight_is_bounded(
     smb: SmbService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then each of them has one request in progress at a time."""
-    smb.environment.memory.limit_bytes = 4 * 64 * 1024
     released = asyncio.get_running_loop().create_future()
 
     async def slow(_request: PartRequest) -> Answer:
@@ -449,6 +450,9 @@ async def test_what_all_clients_have_in_flight_is_bounded(
 
     clients = [await smb.connected() for _ in range(4)]
     monkeypatch.setitem(COMMANDS, Command.ECHO, CommandRow(Needs.NOTHING, slow))
+    cost = in_flight.REQUEST_BYTES + len(clients[0].message(Command.ECHO, EMPTY))
+    clients[0].next_id -= 1
+    smb.environment.memory.limit_bytes = 4 * cost
     for client, expected in zip(clients, (False, False, True, True), strict=True):
         client.give(client.message(Command.ECHO, EMPTY))
         assert client.transport.is_paused == expected
@@ -457,6 +461,38 @@ async def test_what_all_clients_have_in_flight_is_bounded(
         await client.next()
         await asyncio.sleep(0)
         assert not client.transport.is_paused
+
+
+async def test_what_requests_take_of_the_memory(smb: SmbService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a long response what their credits pay for; while they wait for other clients the message only."""
+    released = asyncio.get_running_loop().create_future()
+
+    async def slow(_request: PartRequest) -> Answer:
+        await asyncio.shield(released)
+        return Answer(EMPTY)
+
+    for command in (Command.ECHO, Command.READ):
+        monkeypatch.setitem(COMMANDS, command, CommandRow(Needs.NOTHING, slow))
+    waits = Waits(monkeypatch)
+    memory = smb.environment.memory
+    client = await smb.connected()
+    body = struct.pack("<HHI", 48, 1, 0) + await client.open_root() + bytes(24)
+    await client.request(Command.LOCK, body, credits=20)
+    assert memory.used_bytes == 64 + len(body)
+    waits.until.set_result(EMPTY)
+    await client.next()
+    await asyncio.sleep(0)
+    assert memory.used_bytes == 0
+    for command, response_bytes in ((Command.ECHO, 0), (Command.READ, in_flight.CREDIT_BYTES)):
+        before = memory.used_bytes
+        message = client.message(command, EMPTY)
+        client.give(message)
+        assert memory.used_bytes - before == len(message) + in_flight.REQUEST_BYTES + response_bytes
+    released.set_result(None)
+    for _ in range(2):
+        await client.next()
+    await asyncio.sleep(0)
+    assert memory.used_bytes == 0
 
 
 async def test_a_failure_of_the_server(smb: SmbService, monkeypatch: pytest.MonkeyPatch) -> None:

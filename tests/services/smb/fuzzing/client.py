@@ -30,8 +30,8 @@ _PIPE_COMMANDS = (Command.WRITE, Command.READ, Command.IOCTL, Command.CREATE)
 _PIPE_WEIGHTS = [30 if command in _PIPE_COMMANDS else 1 for command in REQUESTS]
 _OPENS_MAX = 50
 _ENCRYPT_DATA = 4
-_TURNS_MAX = 200
-"""How many turns of the loop the answer to a logon may take; when it was changed, there may be none."""
+_ITERATIONS_MAX = 200
+"""How many iterations of the loop the answer to a logon may take; when it was changed, there may be none."""
 _LOST_REQUESTS = 5
 """Of a client that is not logged on, or not connected to a share."""
 SMB1_NEGOTIATE = b"\xffSMB\x72" + bytes(27) + b"\0" + struct.pack("<H", 11) + b"\2SMB 2.???\0"
@@ -295,7 +295,7 @@ class FuzzClient:
         await self._until_answered()
 
     async def _until_answered(self) -> None:
-        for _ in range(_TURNS_MAX):
+        for _ in range(_ITERATIONS_MAX):
             if self.is_closed or self._last(Command.SESSION_SETUP) or self._last(Command.NEGOTIATE):
                 return
             await asyncio.sleep(0)

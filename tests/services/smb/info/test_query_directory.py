@@ -198,7 +198,8 @@ def test_what_is_to_be_deleted_is_listed(share: SmbShare) -> None:
 @pytest.mark.parametrize("pattern", ["*", "?*"])
 def test_a_directory_of_many_rows(share: SmbShare, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "ROWS_MAX", 7)
-    monkeypatch.setattr(scan, "_ROWS_MAX_OF_HARD_PATTERNS", 3)
+    monkeypatch.setattr(scan, "_HARD_ROWS_MAX", 3)
+    monkeypatch.setattr(scan, "_HARD_CHARACTERS_MAX", 12)
     share.files.make_directory("many")
     names = [f"F{number:03}" for number in range(70)]
     for name in names:

@@ -11,6 +11,7 @@ from kyanite.model.files.opens import owners
 from kyanite.rules.refusals import Refused
 from kyanite.services.smb.connections.credits import CreditWindow
 from kyanite.services.smb.connections.dispatch import ChainState, check
+from kyanite.services.smb.connections.in_flight import cost_of
 from kyanite.services.smb.connections.part_request import Handler, OwnClient, PartRequest
 from kyanite.services.smb.environment import CompletedRequest, SmbEnvironment
 from kyanite.services.smb.request import Failed
@@ -28,7 +29,7 @@ from kyanite.wire.smb2.status import Status
 WAITING_MAX = 512
 """Requests of one connection that wait."""
 
-_PARTS_AT_ONCE = 8
+_PARTS_AT_ONCE = 4
 """How many requests of a chain are answered before other connections are served."""
 _REPEATED_FLAGS = RELATED | PRIORITY_MASK
 _log = logging.getLogger(__name__)
@@ -101,6 +102,8 @@ class Chain:
         "cost_bytes",
         "is_counted",
         "is_refused",
+        "kept_bytes",
+        "message_bytes",
     )
 
     def __init__(
@@ -109,7 +112,7 @@ class Chain:
         environment: SmbEnvironment,
         parts: Sequence[Part],
         encrypted_by: Session | None,
-        cost_bytes: int,
+        message_bytes: int,
     ) -> None:
         self._host = host
         self._environment = environment
@@ -121,8 +124,11 @@ class Chain:
         """Granted by responses that are not sent yet."""
         self._request: PartRequest | None = None
         self._is_last = False
-        self.cost_bytes = cost_bytes
+        self.message_bytes = message_bytes
+        self.cost_bytes = cost_of(parts, message_bytes)
         """The bytes that the requests and their responses may take."""
+        self.kept_bytes = 0
+        """What of them the memory of the process counts at present."""
         self.is_counted = False
         self.is_refused = False
         """Whether there was no memory for it."""

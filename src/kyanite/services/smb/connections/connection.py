@@ -29,8 +29,6 @@ from kyanite.wire.smb2.negotiate import Dialect
 from kyanite.wire.smb2.status import Status
 from kyanite.wire.smb2.transport import Transport
 
-_CREDIT_BYTES = 64 * 1024
-"""What one credit pays for."""
 _LEASE_BREAK_SIZE = 44
 
 
@@ -111,19 +109,16 @@ class Connection:
         parts = compound.split(message)
         if (self.state.negotiated is None) != (parts[0].header.command == Command.NEGOTIATE):
             raise invalid()
-        self._start(parts, encrypted_by, self._use_credits(parts, len(message)))
+        self._use_credits(parts)
+        self._start(Chain(self, self._environment, parts, encrypted_by, len(message)))
 
-    def _use_credits(self, parts: Sequence[Part], length: int) -> int:
-        """Check and use up the message ids of all requests; the bytes that they may take."""
-        charges = 0
+    def _use_credits(self, parts: Sequence[Part]) -> None:
+        """Check and use up the message ids of all requests."""
         for each, _ in parts:
-            if each.command == Command.CANCEL:
-                continue
-            charge = each.credit_charge or 1
-            if not self.window.use(each.message_id, charge):
+            if each.command != Command.CANCEL and not self.window.use(
+                each.message_id, each.credit_charge or 1
+            ):
                 raise invalid()
-            charges += charge
-        return max(charges * _CREDIT_BYTES, length)
 
     def _decrypted(self, message: memoryview) -> tuple[Session, memoryview]:
         head = transform.decode(message)
@@ -149,11 +144,11 @@ class Connection:
         body = negotiate.encode(negotiation.choose_any(self._environment))
         self.transmit([header.encode(Header(Command.NEGOTIATE, 0, credits=granted, flags=RESPONSE)), body])
 
-    def _start(self, parts: Sequence[Part], encrypted_by: Session | None, cost_bytes: int) -> None:
-        chain = Chain(self, self._environment, parts, encrypted_by, cost_bytes)
-        has_room = self._in_flight.has_room(cost_bytes)
+    def _start(self, chain: Chain) -> None:
+        has_room = self._in_flight.has_room(chain.cost_bytes)
         task = eager.start(chain.run() if has_room else self._run_with_room(chain), self._loop)
         if task is None:
+            self._keep(chain, 0)
             return
         self._chains[chain] = task
         for each in chain.message_ids:
@@ -179,6 +174,7 @@ class Connection:
         for each in chain.message_ids:
             del self._chains_by_id[each]
         self._discount(chain)
+        self._keep(chain, 0)
         if not task.cancelled():
             task.result()
 
@@ -187,7 +183,7 @@ class Connection:
             return
         chain.is_counted = True
         self._in_flight_bytes += chain.cost_bytes
-        self._in_flight.add(chain.cost_bytes)
+        self._keep(chain, chain.cost_bytes)
         if self._in_flight_bytes > self._in_flight.limit_bytes:
             self._set_paused(True)
 
@@ -196,9 +192,14 @@ class Connection:
             return
         chain.is_counted = False
         self._in_flight_bytes -= chain.cost_bytes
-        self._in_flight.subtract(chain.cost_bytes)
+        self._keep(chain, chain.message_bytes)
         if self._in_flight_bytes <= self._in_flight.limit_bytes // 2:
             self._set_paused(False)
+
+    def _keep(self, chain: Chain, size: int) -> None:
+        """The chain takes so much memory from now on."""
+        self._in_flight.add(size - chain.kept_bytes)
+        chain.kept_bytes = size
 
     def _set_paused(self, is_paused: bool) -> None:
         if self._is_paused == is_paused:
@@ -219,6 +220,7 @@ class Connection:
         """A request waits for other clients: that may take long, so it no longer counts as in flight."""
         self.waiting[request.async_id] = request
         self._discount(chain)
+        self._keep(chain, chain.message_bytes)
 
     def resumed(self, chain: Chain, request: PartRequest) -> None:
         self.waiting.pop(request.async_id, None)

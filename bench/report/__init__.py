@@ -1,0 +1,1 @@
+"""What a run has found: judged, printed, kept and drawn."""

@@ -1,0 +1,1 @@
+"""The servers that are measured: fetched, started, stopped, and what the kernel says about them."""
