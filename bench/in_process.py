@@ -1,11 +1,9 @@
 """Kyanite's services in this process, without a server: a request goes straight to the service that it is for."""
 
-import os
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from email.utils import formatdate
 from pathlib import Path
-from uuid import UUID
 
 from bench.load import site
 from bench.signing import authorization
@@ -13,6 +11,7 @@ from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 from kyanite.model.accounts import Account, Store
+from kyanite.server.guids import FreshGuids
 from kyanite.services.blob.service import blob_service
 from kyanite.services.files.service import file_service
 from kyanite.services.queue.service import queue_service
@@ -64,7 +63,7 @@ class InProcess:
             accounts={account: Account(account, (key,), store)},
             clock=now,
             wall_clock=now,
-            fresh_guid=lambda: str(UUID(bytes=os.urandom(16), version=4)),
+            fresh_guid=FreshGuids(),
         )
         builders = {
             "blob": blob_service,

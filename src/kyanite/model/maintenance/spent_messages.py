@@ -10,7 +10,8 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
 from kyanite.model.content import content
-from kyanite.model.queues.message import Row, decode_message, delete_rows
+from kyanite.model.queues.message import Row, delete_rows
+from kyanite.model.queues.records import decode_message
 from kyanite.rules import visibility
 
 ROWS_PER_STEP = 500

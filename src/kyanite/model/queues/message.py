@@ -9,7 +9,7 @@ Expired messages are deleted by the requests that meet them at the head, a bound
 background (``maintenance/spent_messages.py``). Long texts are stored apart, so moving a message does not copy them.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,8 +17,8 @@ import msgspec
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.content import content
-from kyanite.model.content.content import Content
 from kyanite.model.queues.queue import QueueKey, count_key, counted, load
+from kyanite.model.queues.records import MessageRecord, decode_message
 from kyanite.model.records import encode
 from kyanite.rules import visibility
 from kyanite.rules.refusals import Reason, Refused
@@ -66,17 +66,7 @@ class Message(NamedTuple):
         return Receipt(self.state.visible_at, self.put_at, self.state.secret)
 
 
-class MessageRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    id: str
-    state: MessageState
-    text: str
-    long_text: Content = content.NO_CONTENT
-    """The text, if it is not in ``text``."""
-
-
 Row = tuple[bytes, MessageRecord]
-
-decode_message: Callable[[bytes], MessageRecord] = msgspec.msgpack.Decoder(MessageRecord).decode
 
 
 class Head(NamedTuple):

@@ -13,34 +13,25 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
 from kyanite.model import keys
 from kyanite.model.named import finder, loader
 from kyanite.model.page import Page, page_by_name
+from kyanite.model.queues.records import QueueRecord, decode_queue
 from kyanite.model.records import NamedKey, Policy, encode
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.values import Instant
 
 COUNT_SHARDS = 16
 
 
-class QueueKey(NamedKey, frozen=True, gc=False):
+class QueueKey(NamedKey, frozen=True):
     @property
     def key(self) -> bytes:
         return keys.queue(self.account, self.name)
 
 
-class QueueRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    message_set_id: int
-    created_at: Instant
-    metadata: dict[str, str]
-    policies: tuple[Policy, ...] = ()
-
-
-decode_queue: Callable[[bytes], QueueRecord] = msgspec.msgpack.Decoder(QueueRecord).decode
 load: Callable[[Snapshot, QueueKey], QueueRecord] = loader(keys.queue, decode_queue, Reason.QUEUE_NOT_FOUND)
 find: Callable[[Engine, QueueKey], Awaitable[QueueRecord | None]] = finder(keys.queue, decode_queue)
 

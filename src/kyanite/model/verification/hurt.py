@@ -22,7 +22,7 @@ from kyanite.model.content.intervals import ENDLESS, Interval
 from kyanite.model.content.layer_view import layers
 from kyanite.model.content.layers import decode_head
 from kyanite.model.files.entry import decode_entry
-from kyanite.model.queues.message import decode_message
+from kyanite.model.queues.records import decode_message
 from kyanite.model.tables import stored_entity
 from kyanite.model.verification.damage import Damage
 from kyanite.model.verification.extent_check import Span, joined

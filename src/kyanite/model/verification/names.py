@@ -19,8 +19,7 @@ from kyanite.model.blobs.records import decode_container, decode_staging
 from kyanite.model.blobs.rows import NAME_AT
 from kyanite.model.files import deleted_shares
 from kyanite.model.files.share import decode_share
-from kyanite.model.queues.message import decode_message
-from kyanite.model.queues.queue import decode_queue
+from kyanite.model.queues.records import decode_message, decode_queue
 from kyanite.model.tables.table import decode_table
 from kyanite.model.verification.hurt import ROW_COST_BYTES, Spend
 from kyanite.model.verification.pages import Row, Unreadable, pages, read_if_possible, take

@@ -45,8 +45,7 @@ from kyanite.model.files.opens.sessions import SessionRecord
 from kyanite.model.files.opens.watches import decode_change, decode_feed
 from kyanite.model.files.security_descriptors import KEY_BYTES
 from kyanite.model.files.share import ShareRecord
-from kyanite.model.queues.message import MessageRecord
-from kyanite.model.queues.queue import QueueRecord
+from kyanite.model.queues.records import MessageRecord, QueueRecord
 from kyanite.model.scrub_state import ScrubState
 from kyanite.model.store_format import StoreFormat
 from kyanite.model.tables import stored_entity

@@ -42,11 +42,10 @@ def is_chunked(response: Response, *, http_1_0: bool) -> bool:
 
 def encode_head(response: Response, *, http_1_0: bool, keep_alive: bool) -> bytes:
     """Everything up to the empty line, that included."""
-    lines = [*map(_PAIR.join, response.headers)]
-    text = "".join(lines)
-    if "\n" in text or "\r" in text or "\0" in text:
+    lines = _BREAK.join([*map(_PAIR.join, response.headers), ""])
+    count = len(response.headers)
+    if lines.count("\n") != count or lines.count("\r") != count or "\0" in lines:
         raise AnswerError("a header holds a line break")
-    lines.append("")
     if not keep_alive:
         connection = "Connection: close\r\n"
     else:
@@ -54,7 +53,7 @@ def encode_head(response: Response, *, http_1_0: bool, keep_alive: bool) -> byte
     status_line = _STATUS_LINES.get(response.status) if response.reason is None else None
     if status_line is None:
         status_line = _own_status_line(response.status, response.reason)
-    head = f"{status_line}{_BREAK.join(lines)}{_date()}{_length_line(response, http_1_0)}{connection}\r\n"
+    head = f"{status_line}{lines}{_date()}{_length_line(response, http_1_0)}{connection}\r\n"
     try:
         return head.encode("latin-1")
     except UnicodeEncodeError as error:

@@ -3,7 +3,7 @@
 from functools import partial
 
 from kyanite.model.queues import queue
-from kyanite.model.queues.queue import QueueRecord
+from kyanite.model.queues.records import QueueRecord
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
 from kyanite.slices import encoded
