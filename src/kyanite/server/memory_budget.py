@@ -13,14 +13,15 @@ _TRIMMED_BYTES = 16 * 1024 * 1024
 
 
 class MemoryBudget:
-    __slots__ = ("_peak", "_trim", "limit_bytes", "long_limit_bytes", "used_bytes")
+    __slots__ = ("_trim", "limit_bytes", "long_limit_bytes", "peak_bytes", "used_bytes")
 
     def __init__(self, limit_bytes: int, trim: Callable[[], None] | None = None) -> None:
         self.limit_bytes = limit_bytes
         self.long_limit_bytes = limit_bytes * 3 // 4
         self.used_bytes = 0
         """Bodies add to this and subtract from it themselves, because every piece of a body does."""
-        self._peak = 0
+        self.peak_bytes = 0
+        """The most that was used since memory was given back. Who adds much raises this."""
         self._trim = give_back if trim is None else trim
 
     @property
@@ -32,11 +33,15 @@ class MemoryBudget:
         """Up to where the budget may be used when a body of this length goes on."""
         return self.limit_bytes if length is not None and length <= SHORT_BYTES else self.long_limit_bytes
 
+    def add(self, size: int) -> None:
+        self.used_bytes += size
+        self.peak_bytes = max(self.peak_bytes, self.used_bytes)
+
     def tick(self) -> None:
         """Called now and then: give memory back to the system after much of it was used."""
-        self._peak = max(self._peak, self.used_bytes)
-        if self._peak - self.used_bytes > _TRIMMED_BYTES and self.used_bytes < _TRIMMED_BYTES:
-            self._peak = self.used_bytes
+        used = self.used_bytes
+        if self.peak_bytes - used > _TRIMMED_BYTES and used < _TRIMMED_BYTES:
+            self.peak_bytes = used
             self._trim()
 
 

@@ -113,6 +113,10 @@ def test_what_was_used_is_given_back() -> None:
     given_back: list[int] = []
     budget = MemoryBudget(1 << 30, lambda: given_back.append(1))
     for used, expected in ((0, 0), (200, 0), (100, 0), (1, 1), (1, 1), (0, 1), (17, 1), (0, 2)):
-        budget.used_bytes = used * MIB
+        budget.add(used * MIB - budget.used_bytes)
         budget.tick()
         assert len(given_back) == expected
+    budget.add(100 * MIB)
+    budget.add(-100 * MIB)  # Between two ticks.
+    budget.tick()
+    assert len(given_back) == 3

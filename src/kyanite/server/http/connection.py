@@ -380,7 +380,7 @@ class HttpConnection:
         self._writer.write_both(head, body)
         if self._writer.paused:
             self._unsent_bytes += len(body)
-            self._host.budget.used_bytes += len(body)
+            self._host.budget.add(len(body))
 
     def _check_memory(self, size: int) -> None:
         budget = self._host.budget

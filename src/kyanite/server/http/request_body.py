@@ -156,8 +156,10 @@ class IncomingBody:
             return
         size = len(piece)
         self._held += size
-        self._budget.used_bytes += size
-        if self._budget.used_bytes > self._budget_limit:
+        budget = self._budget
+        used = budget.used_bytes = budget.used_bytes + size
+        budget.peak_bytes = max(budget.peak_bytes, used)
+        if used > self._budget_limit:
             self.fail(BodyError("there is no memory left for the body", 503))
             return
         self._pieces.append(piece)

@@ -229,7 +229,7 @@ class SmbConnection(asyncio.BufferedProtocol):
         message[: len(data)] = data
         self._message, self._received_bytes = message, len(data)
         self._received_at_tick, self._tight_seconds = len(data), 0.0
-        self._host.budget.used_bytes += length
+        self._host.budget.add(length)
 
     def _pass_on_if_complete(self, message: bytearray) -> None:
         if self._received_bytes == len(message):
@@ -259,7 +259,7 @@ class SmbConnection(asyncio.BufferedProtocol):
         host, unsent = self._host, self._transport.get_write_buffer_size()
         if unsent == self._unsent_bytes:
             return
-        host.budget.used_bytes += unsent - self._unsent_bytes
+        host.budget.add(unsent - self._unsent_bytes)
         self._unsent_bytes = unsent
         limits = host.limits
         is_unread = unsent > (limits.unsent_bytes // 4 if self._is_unread else limits.unsent_bytes)
