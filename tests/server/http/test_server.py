@@ -1,6 +1,7 @@
 """Bytes in, bytes out: every exchange of this table at once, a byte at a time, and one behind the other."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 
@@ -145,6 +146,18 @@ def test_a_pipeline_for_handlers_that_wait() -> None:
         for request_bytes in requests[200:]:
             client.sendall(request_bytes)
         assert undated(read_some(client, b"PUT /299 abc")) == answers
+
+
+def test_a_pipeline_is_answered_to_its_end() -> None:
+    """Also if the client has said meanwhile that nothing follows."""
+    requests = [b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n" % number for number in range(100)]
+    with LiveHttp(describe) as live:
+        for count in range(1, 100, 7):
+            with live.connect() as client:
+                client.sendall(b"".join(requests[:count]))
+                client.shutdown(socket.SHUT_WR)
+                received = b"".join(iter(lambda: client.recv(65536), b""))
+                assert received.count(b"HTTP/1.1 200") == count
 
 
 def test_a_pipeline_leaves_room_for_others() -> None:

@@ -67,6 +67,7 @@ class HttpConnection:
         "_cleaning_up",
         "_ending",
         "_host",
+        "_is_at_end",
         "_keep_alive",
         "_lingering",
         "_local_port",
@@ -103,6 +104,7 @@ class HttpConnection:
         self._reading = True
         self._body_paused = False
         self._ending = False  # No further request will be answered.
+        self._is_at_end = False  # The client sends no more, but has requests that wait for their turn.
         self._lingering = False
         self._unsent_bytes = 0
         # As of the last tick.
@@ -141,12 +143,14 @@ class HttpConnection:
             self._pause_reading()
 
     def eof_received(self) -> bool:
-        """The client sends no more. If a response has begun, it is sent to its end.
+        """The client sends no more. If a response has begun, it is sent to its end, and requests that wait for their
+        turn are answered.
 
         Before that, a client that closed only its sending side looks like one that left, and is treated as such.
         """
         if self._ending or self._request is None:
-            return False
+            self._is_at_end = not self._ending and bool(self._reader.requests)
+            return self._is_at_end
         self._ending = True
         self._reader.end(BodyError("the client left in the middle of the body"))
         if self._status:
@@ -265,6 +269,8 @@ class HttpConnection:
             self._refuse(reader.error.status)
         elif reader.rest:
             self._loop.call_soon(self._feed_rest)
+        elif self._is_at_end:
+            self._end(linger=False)
         elif not self._reading and not self._body_paused:
             self._resume_reading()
 
