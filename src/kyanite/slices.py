@@ -141,17 +141,19 @@ def _mapped(items: Sequence[T], function: Callable[[T], R]) -> Sliced[list[R]]:
     return found
 
 
-async def encoded(items: Sequence[T], write: Callable[[T], str]) -> list[bytes]:
+async def encoded(
+    items: Sequence[T], write: Callable[[T], str], per_slice: int = ITEMS_PER_SLICE
+) -> list[bytes]:
     """The text of all items in UTF-8, a piece for each slice: a document is joined from them once."""
-    if len(items) <= ITEMS_PER_SLICE:
+    if len(items) <= per_slice:
         return ["".join(map(write, items)).encode()]
-    return await in_slices(_encoded(items, write))
+    return await in_slices(_encoded(items, write, per_slice))
 
 
-def _encoded(items: Sequence[T], write: Callable[[T], str]) -> Sliced[list[bytes]]:
+def _encoded(items: Sequence[T], write: Callable[[T], str], per_slice: int) -> Sliced[list[bytes]]:
     pieces: list[bytes] = []
-    for first in range(0, len(items), ITEMS_PER_SLICE):
-        pieces.append("".join(map(write, items[first : first + ITEMS_PER_SLICE])).encode())
+    for first in range(0, len(items), per_slice):
+        pieces.append("".join(map(write, items[first : first + per_slice])).encode())
         yield
     return pieces
 

@@ -28,7 +28,7 @@ from kyanite.model.content.interval_rows import ROW_MAX
 from kyanite.model.content.intervals import Interval
 from kyanite.slices import emptied, next_slice
 
-_INTERVALS_PER_TRANSACTION = 3 * ROW_MAX
+_INTERVALS_PER_TRANSACTION = ROW_MAX
 _ENTRIES_PER_STEP = 250
 _ATTEMPTS = 8
 

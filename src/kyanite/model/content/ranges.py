@@ -19,7 +19,7 @@ from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layer_view import LayerView, layers
 
 _INTERVALS_MAX = 20_000
-_COST_PER_STEP = 300
+_COST_PER_STEP = 100
 _INTERVALS_TOGETHER = 100
 _LAYERS_PER_STEP = 200
 _VERSION_COST = 2

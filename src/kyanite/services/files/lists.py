@@ -26,6 +26,8 @@ _POSITION_MAX = (1 << 64) - 1
 _SHARE_PARTS = frozenset({"metadata", "snapshots", "deleted"})
 _IDS_SINCE = "2020-10-02"
 _ENTRY_PARTS = frozenset({"timestamps", "etag", "attributes", "permissionkey"})
+_ITEMS_PER_SLICE = 40
+"""An entry with all its parts takes several times as long as a blob."""
 
 
 async def list_shares(context: RequestContext) -> Response:
@@ -104,7 +106,7 @@ async def list_directories_and_files(context: RequestContext) -> Response:
         context,
         limit,
         "Entries",
-        await encoded(page.entries, item),
+        await encoded(page.entries, item, _ITEMS_PER_SLICE),
         page.next_name,
         attributes=f' ShareName="{context.container}"{received} DirectoryPath="{directory_path}"',
         behind=directory_id,
