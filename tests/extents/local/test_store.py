@@ -15,7 +15,7 @@ import pytest
 from kyanite.engine.api import Damaged, EngineBusy, EngineError, EngineFull
 from kyanite.extents.api import BLOCK_BYTES, EXTENT_MAX, Extent, Extents, Stretch, WrittenExtent
 from kyanite.extents.crc64 import checksums_of, crc64
-from kyanite.extents.local import store
+from kyanite.extents.local import file_reads
 from kyanite.extents.local import upload as upload_module
 from kyanite.extents.local.file_system import Buffer, FileSystem
 from kyanite.extents.local.store import LocalExtents
@@ -139,7 +139,7 @@ def test_checksums_are_computed_from_the_stored_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cached: bool
 ) -> None:
     if not is_cached:
-        monkeypatch.setattr(store, "_NOWAIT", 0)
+        monkeypatch.setattr(file_reads, "_NOWAIT", 0)
     data = noise(9 * BLOCK_BYTES + 17)
     all_of_them = checksums_of(data)[1]
 

@@ -4,11 +4,11 @@ What was not in the page cache before is dropped from it afterwards. The file is
 ahead can be switched off for a descriptor only, and readers that serve clients share theirs.
 """
 
-import errno
 import os
 from pathlib import Path
 
-_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+from kyanite.extents.local.file_reads import read_cached_into, read_fully_into
+
 _ADVISE = getattr(os, "posix_fadvise", None)
 
 
@@ -20,23 +20,10 @@ def read_cold(path: Path, offset: int, length: int) -> bytes:
             _ADVISE(fd, 0, 0, os.POSIX_FADV_RANDOM)
         buffer = bytearray(length)
         view = memoryview(buffer)
-        cached = count = _read_cached_into(fd, offset, view)
-        while count < length and (more := os.preadv(fd, [view[count:]], offset + count)):
-            count += more
+        cached = count = read_cached_into(fd, offset, view)
+        count += read_fully_into(fd, offset + count, view[count:])
         if _ADVISE is not None and count > cached:
             _ADVISE(fd, offset + cached, count - cached, os.POSIX_FADV_DONTNEED)
         return bytes(view[:count])
     finally:
         os.close(fd)
-
-
-def _read_cached_into(fd: int, offset: int, buffer: memoryview) -> int:
-    """Fill the beginning of the buffer with what is in the page cache; how many bytes that are."""
-    if not _NOWAIT:
-        return 0
-    try:
-        return os.preadv(fd, [buffer], offset, _NOWAIT)
-    except OSError as error:
-        if error.errno not in (errno.EAGAIN, errno.EOPNOTSUPP):
-            raise
-    return 0

@@ -10,7 +10,6 @@ Segments and the slot carry the process's id in ``membership``, which the caller
 import asyncio
 import contextlib
 import errno
-import mmap
 import os
 import re
 import threading
@@ -35,6 +34,14 @@ from kyanite.extents.crc64 import crc64, encode
 from kyanite.extents.local.batch_writer import BatchWriter
 from kyanite.extents.local.cold_reads import read_cold
 from kyanite.extents.local.descriptor_cache import CachedDescriptor, DescriptorCache
+from kyanite.extents.local.file_reads import (
+    page_aligned,
+    read_cached,
+    read_cached_into,
+    read_fully,
+    read_fully_into,
+    scratch,
+)
 from kyanite.extents.local.file_system import FileSystem
 from kyanite.extents.local.open_segments import OpenSegments
 from kyanite.extents.local.reader_table import ReaderTable
@@ -45,18 +52,7 @@ from kyanite.membership.api import OWNER_BYTES, Membership
 _THREADS = 8
 _OWNER_NAME = re.compile(f"[0-9a-f]{{{2 * OWNER_BYTES}}}")
 _SEGMENT_NAME = re.compile(f"[0-9a-f]{{{2 * (SEGMENT_BYTES - OWNER_BYTES)}}}")
-_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
-
-def _page_aligned(length: int) -> memoryview:
-    """A buffer for reading files. A long bytearray begins 16 bytes behind the beginning of a page, and some processors
-    copy pages to such an address at a fifth of their speed."""
-    return memoryview(mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
-
-
-_scratch = _page_aligned(1024 * 1024)
-"""Cached bytes pass through this buffer: a new one for each read would have to be cleared first, which takes longer
-than the read. Used on the event loop only."""
 
 _thread = threading.local()
 """A buffer for each thread."""
@@ -122,9 +118,9 @@ class LocalExtents:
         file = self._acquire(extent)
         try:
             start = extent.start + offset
-            count = _read_cached_into(file.fd, start, buffer)
+            count = read_cached_into(file.fd, start, buffer)
             if count < len(buffer):
-                count += await self._in_thread(_read_fully_into, file.fd, start + count, buffer[count:])
+                count += await self._in_thread(read_fully_into, file.fd, start + count, buffer[count:])
         except OSError as error:
             raise _unreadable(extent, error) from error
         finally:
@@ -169,9 +165,9 @@ class LocalExtents:
         _check_within(extent, offset, length)
         file = self._acquire(extent)
         try:
-            data = _read_cached(file.fd, extent.start + offset, length)
+            data = read_cached(file.fd, extent.start + offset, length)
             if data is None:
-                data = await self._in_thread(_read_fully, file.fd, extent.start + offset, length)
+                data = await self._in_thread(read_fully, file.fd, extent.start + offset, length)
         except OSError as error:
             raise _unreadable(extent, error) from error
         finally:
@@ -258,41 +254,6 @@ class LocalExtents:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(job, *arguments))
 
 
-def _read_cached(fd: int, offset: int, length: int) -> bytes | None:
-    """The bytes if they are all in the page cache, else None."""
-    if not _NOWAIT:
-        return None
-    buffer = _scratch[:length] if length <= len(_scratch) else memoryview(bytearray(length))
-    return bytes(buffer) if _read_cached_into(fd, offset, buffer) == length else None
-
-
-def _read_cached_into(fd: int, offset: int, buffer: memoryview) -> int:
-    """Fill the beginning of the buffer with what is in the page cache; how many bytes that are."""
-    if not _NOWAIT:
-        return 0
-    try:
-        return os.preadv(fd, [buffer], offset, _NOWAIT)
-    except OSError as error:
-        if error.errno not in (errno.EAGAIN, errno.EOPNOTSUPP):
-            raise
-    return 0
-
-
-def _read_fully_into(fd: int, offset: int, buffer: memoryview) -> int:
-    """Fill the buffer, as far as the file has bytes; how many these are."""
-    count = 0
-    while count < len(buffer) and (more := os.preadv(fd, [buffer[count:]], offset + count)):
-        count += more
-    return count
-
-
-def _read_fully(fd: int, offset: int, length: int) -> bytes:
-    data = os.pread(fd, length, offset)
-    while len(data) < length and (more := os.pread(fd, length - len(data), offset + len(data))):
-        data += more
-    return data
-
-
 def _blocks_of(extent: Extent, first: int, count: int) -> list[Stretch]:
     """Where these blocks are in the file."""
     last = first + count - 1
@@ -307,8 +268,8 @@ def _checksums_cached(fd: int, blocks: Iterable[Stretch]) -> list[int]:
     """The checksums of the first blocks, as far as they are in the page cache."""
     computed = []
     for start, length in blocks:
-        block = _scratch[:length]
-        if _read_cached_into(fd, start, block) < length:
+        block = scratch[:length]
+        if read_cached_into(fd, start, block) < length:
             break
         computed.append(crc64(block))
     return computed
@@ -317,11 +278,11 @@ def _checksums_cached(fd: int, blocks: Iterable[Stretch]) -> list[int]:
 def _checksums(fd: int, blocks: Iterable[Stretch]) -> list[int]:
     """The checksums of the first blocks, as far as the file has bytes."""
     computed = []
-    buffer: memoryview = getattr(_thread, "buffer", None) or _page_aligned(BLOCK_BYTES)
+    buffer: memoryview = getattr(_thread, "buffer", None) or page_aligned(BLOCK_BYTES)
     _thread.buffer = buffer
     for start, length in blocks:
         block = buffer[:length]
-        if _read_fully_into(fd, start, block) < length:
+        if read_fully_into(fd, start, block) < length:
             break
         computed.append(crc64(block))
     return computed
