@@ -69,6 +69,8 @@ def test_signatures_are_cut_out_of_texts(text: str, cut: str) -> None:
         ("%73i%67=abc", "sig=..."),
         ("Sig=abc&sig=def", "sig=...&sig=..."),
         ("signature=abc", "signature=abc"),
+        ("comp=a%2Fb&sig=a/b", "comp=...&sig=..."),
+        ("comp=&sig=", "comp=&sig="),
     ],
 )
 def test_signatures_are_cut_out_of_queries(query: str, cut: str) -> None:

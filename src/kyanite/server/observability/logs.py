@@ -24,10 +24,13 @@ def cut_secrets(text: str) -> str:
 
 
 def cut_query(query: str) -> str:
-    """A query as it came, without the value of any parameter that means ``sig``, however it was spelt."""
+    """A query as it came, without any signature: the value of ``sig``, however spelt, wherever else it stands too."""
     parts = [part.partition("=") for part in query.split("&")]
+    signatures = {unquote(value) for name, _, value in parts if unquote(name).lower() == "sig"}
     return "&".join(
-        "sig=..." if unquote(name).lower() == "sig" else name + equals + value
+        ("sig" if unquote(name).lower() == "sig" else name) + equals + "..."
+        if equals and value and unquote(value) in signatures
+        else name + equals + value
         for name, equals, value in parts
     )
 
