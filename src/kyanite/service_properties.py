@@ -76,8 +76,6 @@ class ServiceProperties(NamedTuple):
     """Of the Blob service: whether overwriting and deleting a blob keeps its previous version."""
     container_retention: Retention | None = None
     """Soft delete of containers."""
-    last_access_tracking: bool | None = None
-    """Whether the time of the last access to a block blob is kept."""
 
     def updated(self, change: "ServiceProperties") -> "ServiceProperties":
         """These properties with those that the change sets."""

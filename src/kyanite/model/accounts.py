@@ -6,6 +6,7 @@ from kyanite.engine.api import Engine
 from kyanite.extents.api import Extents
 from kyanite.membership.api import Membership
 from kyanite.model.content.checked_reads import RECHECK_SECONDS, CheckedReader
+from kyanite.model.records import Record
 
 
 class Store:
@@ -30,6 +31,38 @@ class Store:
         self.reader = CheckedReader(engine, extents, recheck_seconds)
 
 
+class SasPolicy(Record, frozen=True):
+    """How long the shared access signatures of an account may be valid."""
+
+    seconds: int
+    blocks: bool = False
+    """Whether a longer one is refused; otherwise it is only logged."""
+
+
+class AccountSettings(Record, frozen=True):
+    """What an operator sets for an account, as far as every request obeys it. By default nothing is restricted.
+
+    Settings of a service, such as versioning and soft delete of blobs, are in ``model/settings.py``: transactions read
+    them there.
+    """
+
+    kind: str = "StorageV2"
+    sku: str = "Standard_RAGRS"
+    shared_key_access: bool = True
+    """Whether account keys, and the signatures made with them, open the account."""
+    public_access: bool = True
+    """Whether containers may be public."""
+    require_https: bool = False
+    sas_policy: SasPolicy | None = None
+    last_access_tracking: bool = False
+    """Whether the time of the last access to a block blob is kept."""
+    version_level_immutability: bool = False
+    """Whether new containers have it."""
+
+
+DEFAULT_SETTINGS = AccountSettings()
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
     """A storage account and its keys (decoded); either of the two opens it."""
@@ -37,3 +70,4 @@ class Account:
     name: str
     keys: tuple[bytes, ...]
     store: Store
+    settings: AccountSettings = DEFAULT_SETTINGS
