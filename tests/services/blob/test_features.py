@@ -14,8 +14,6 @@ BLOCK = {"x-ms-blob-type": "BlockBlob"}
         ("PUT", "/box/b", BLOCK | {"x-ms-if-tags": "a = '1'"}),
         ("PUT", "/box/b", BLOCK | {"x-ms-encryption-key": "a2V5", "x-ms-encryption-algorithm": "AES256"}),
         ("PUT", "/box/b", BLOCK | {"x-ms-encryption-scope": "mine"}),
-        ("PUT", "/box/b", BLOCK | {"x-ms-legal-hold": "true"}),
-        ("PUT", "/box/b", BLOCK | {"x-ms-immutability-policy-until-date": "Fri, 01 Jan 2100 00:00:00 GMT"}),
         ("PUT", "/box/b", BLOCK | {"x-ms-expiry-option": "NeverExpire"}),
         ("PUT", "/box/c", {"x-ms-copy-source": "http://localhost:10000/acme/box/b", "x-ms-source-if-tags": "a='1'"}),
         ("PUT", "/box/c", {"x-ms-copy-source": "http://localhost:10000/acme/box/b?versionid=1"}),
@@ -50,7 +48,7 @@ async def test_it_is_refused_and_nothing_is_done(
 
 @pytest.mark.parametrize(
     "part",
-    ["tags", "versions", "deleted", "deletedwithversions", "immutabilitypolicy", "legalhold", "permissions"],
+    ["tags", "versions", "deleted", "deletedwithversions", "permissions"],
 )
 @pytest.mark.parametrize("include", ["{}", "metadata,{}", "Snapshots,{}"])
 async def test_a_listing_does_not_leave_out_what_it_cannot_include(

@@ -12,13 +12,14 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
-from kyanite.model import keys
+from kyanite.model import keys, settings
 from kyanite.model.blobs.records import ContainerRecord, decode_container
 from kyanite.model.lease import LeaseRequest, Outcome, act
 from kyanite.model.named import finder, loader
 from kyanite.model.page import Page, page_by_name
 from kyanite.model.records import AtInstant, NamedKey, Policy, encode
-from kyanite.rules import leases, preconditions
+from kyanite.rules import immutability, leases, preconditions
+from kyanite.rules.immutability import ContainerProtection
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, LeaseId
@@ -39,8 +40,15 @@ find: Callable[[Engine, ContainerKey], Awaitable[ContainerRecord | None]] = find
 
 
 def create(
-    engine: Engine, key: ContainerKey, *, metadata: dict[str, str], public_access: str
+    engine: Engine,
+    key: ContainerKey,
+    *,
+    metadata: dict[str, str],
+    public_access: str,
+    is_version_level: bool = False,
 ) -> Awaitable[ContainerRecord]:
+    """``is_version_level`` gives it version-level immutability for ever, and needs versioning."""
+
     def body(tx: Transaction) -> ContainerRecord:
         if tx.get(key.key) is not None:
             raise Refused(Reason.CONTAINER_ALREADY_EXISTS)
@@ -50,11 +58,20 @@ def create(
             modified_at=tx.now,
             metadata=metadata,
             public_access=public_access,
+            protection=version_level_protection(tx, key, None) if is_version_level else None,
         )
         tx.put(key.key, encode(record))
         return record
 
     return engine.run(body)
+
+
+def version_level_protection(
+    snap: Snapshot, key: ContainerKey, protection: ContainerProtection | None
+) -> ContainerProtection:
+    """The protection of the container with version-level immutability; refused without versioning."""
+    has_versioning = bool(settings.load(snap, key.account, "blob").versioning)
+    return immutability.enable_version_level(protection, has_versioning=has_versioning)
 
 
 def get_properties(
@@ -138,10 +155,16 @@ def delete(
         record = load(tx, key)
         preconditions.check_time_write(conditions, record.modified_at)
         leases.check_write(record.lease, lease_id, tx.now)
-        tx.delete(key.key)
-        tx.put(keys.deleted_container(record.id), b"")
+        immutability.check_delete_container(record.protection)
+        remove(tx, key, record)
 
     return engine.run(body)
+
+
+def remove(tx: Transaction, key: ContainerKey, record: ContainerRecord) -> None:
+    """Free the name. Maintenance purges the blobs."""
+    tx.delete(key.key)
+    tx.put(keys.deleted_container(record.id), b"")
 
 
 def list_containers(

@@ -20,6 +20,7 @@ from kyanite.model.content.intervals import ENDLESS
 from kyanite.model.copy_sources import CheckSource, SourceKey
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases, preconditions, tiers
+from kyanite.rules.immutability import BlobProtection
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import LeaseId
@@ -45,6 +46,8 @@ class CopyRequest:
     copy needs an infinite lease, because it could outlast any other."""
     max_length: int = ENDLESS
     """The largest source that is copied."""
+    protection: BlobProtection | None = None
+    """The immutability policy and legal hold in the request. Those of the source are not copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ def copy(
             may_overwrite=may_overwrite,
             kind=source.kind,
             check_lease=check_lease,
+            protection=request.protection,
         )
         now = tx.now
         is_block_blob = source.kind == BLOCK_BLOB
@@ -102,6 +106,7 @@ def copy(
             lease=target.lease,
             copy=CopyState(request.copy_id, request.source_url, now, source.length),
             is_sealed=source.is_sealed if request.seals is None else request.seals,
+            protection=target.protection,
         )
         tiering = tiers.copied(source.tiering, request.tier, request.rehydrate_priority, now)
         record = with_tiering(shared, tiering)
@@ -136,6 +141,7 @@ def put_from(
             lease=target.lease,
             tier=request.tier,
             tier_changed_at=now if request.tier else None,
+            protection=target.protection,
         )
         rows.replace(tx, target.old, record)
         return record

@@ -8,13 +8,14 @@ import msgspec
 from kyanite.model.blobs import blob, delete, snapshots
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.delete import Snapshots
-from kyanite.model.blobs.records import APPEND_BLOB, PAGE_BLOB, BlobRecord
+from kyanite.model.blobs.records import BLOCK_BLOB, PAGE_BLOB, BlobRecord
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.preconditions import NONE
 from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
+from kyanite.services.blob.immutability import protection_headers
 from kyanite.services.blob.lists import BLOB_TYPES
 from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of, tier_times_of
 from kyanite.services.rest.blob_paths import readable_key_of
@@ -54,9 +55,12 @@ SEALED = ("x-ms-blob-sealed", "true")
 _TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.items()}
 
 
-def blob_key_of(context: RequestContext) -> BlobKey:
-    """The blob that a write names. Snapshots are never written."""
-    features.check(context)
+def blob_key_of(context: RequestContext, *, may_protect: bool = False) -> BlobKey:
+    """The blob that a write names. Snapshots are never written.
+
+    ``may_protect`` is for the operations that support the headers of immutability.
+    """
+    features.check(context, may_protect=may_protect)
     if "snapshot" in context.parameters:
         raise bad_parameter("snapshot", context.parameters["snapshot"])
     return BlobKey(key_of(context), context.object_name)
@@ -225,14 +229,20 @@ def property_headers(context: RequestContext, record: BlobRecord, now: Instant) 
     )
     if "snapshot" not in context.parameters:
         headers += lease_headers(record.lease, now)
-    if record.kind == PAGE_BLOB:
-        headers.append(("x-ms-blob-sequence-number", str(record.sequence_number)))
-    elif record.kind == APPEND_BLOB:
-        headers.append(("x-ms-blob-committed-block-count", str(record.appended)))
-        if record.is_sealed:
-            headers.append(SEALED)
+    if record.kind != BLOCK_BLOB:
+        headers += _kind_headers(record)
     if record.copy is not None:
         headers += copy_headers(record.copy)
+    if record.protection is not None:
+        headers += protection_headers(record.protection)
     if record.metadata:
         headers += metadata_headers(record.metadata)
     return headers
+
+
+def _kind_headers(record: BlobRecord) -> Headers:
+    """What only page blobs or append blobs have."""
+    if record.kind == PAGE_BLOB:
+        return [("x-ms-blob-sequence-number", str(record.sequence_number))]
+    count = ("x-ms-blob-committed-block-count", str(record.appended))
+    return [count, SEALED] if record.is_sealed else [count]

@@ -8,6 +8,7 @@ from kyanite.model.blobs.records import BlobRecord
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers
+from kyanite.services.blob.immutability import protection_of
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, md5_of, metadata_of, required
@@ -30,11 +31,11 @@ async def put_blob(context: RequestContext) -> Response:
     length = data_length_of(context)
     check_body_length(context.version, length, _PUT_BLOB_MAX_BYTES)
     key, access_conditions, metadata = (
-        blob_key_of(context),
+        blob_key_of(context, may_protect=True),
         access_conditions_of(headers),
         metadata_of(context.request),
     )
-    tier = tier_of(headers)
+    tier, protection = tier_of(headers), protection_of(context)
     md5 = md5_of(headers, "x-ms-blob-content-md5")
 
     def transaction(received: ReceivedBody) -> Awaitable[BlobRecord]:
@@ -44,6 +45,7 @@ async def put_blob(context: RequestContext) -> Response:
             http=http_headers_of(headers, received.md5),
             metadata=metadata,
             tier=tier,
+            protection=protection,
         )
         return put.put(
             context.store.engine,

@@ -7,6 +7,7 @@ headers) is escaped; what the server made (dates, numbers, ETags) needs no escap
 from binascii import b2a_base64
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from kyanite.model.blobs import container, listing
 from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
@@ -17,6 +18,7 @@ from kyanite.rules import leases, tiers
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
+from kyanite.services.blob.immutability import blob_elements, container_elements
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
@@ -30,7 +32,10 @@ from kyanite.wire.xml import escape, name_element, valid_text
 
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
-_BLOB_PARTS = frozenset({"snapshots", "metadata", "uncommittedblobs", "copy"}) | features.LISTED_PARTS
+_BLOB_PARTS = (
+    frozenset({"snapshots", "metadata", "uncommittedblobs", "copy", "immutabilitypolicy", "legalhold"})
+    | features.LISTED_PARTS
+)
 _UNCOMMITTED = (
     "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>"
     "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState></Properties>"
@@ -77,13 +82,12 @@ async def list_blobs(context: RequestContext) -> Response:
             "include", parameters["include"], "Snapshots are listed without a delimiter only."
         )
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
-    with_metadata, with_copy = "metadata" in parts, "copy" in parts
-    write = partial(_item, page.at, with_metadata, with_copy)
+    shown = Shown("metadata" in parts, "copy" in parts, "immutabilitypolicy" in parts, "legalhold" in parts)
+    write = partial(_item, page.at, shown)
     if request.snapshots or request.uncommitted:
         items = await encoded(page.items, write)
     else:
-        form = with_metadata + 2 * with_copy
-        items = await _rendered.written(page.items.rows, form, partial(_written, write))
+        items = await _rendered.written(page.items.rows, shown.form, partial(_written, write))
     delimiter = request.delimiter
     return list_page(
         context,
@@ -94,6 +98,19 @@ async def list_blobs(context: RequestContext) -> Response:
         attributes=f' ContainerName="{escape(context.container)}"',
         echo=f"<Delimiter>{escape(valid_text(delimiter))}</Delimiter>" if delimiter else "",
     )
+
+
+class Shown(NamedTuple):
+    """What the items of a list of blobs include."""
+
+    metadata: bool
+    copy: bool
+    policy: bool
+    legal_hold: bool
+
+    @property
+    def form(self) -> int:
+        return sum(is_shown << position for position, is_shown in enumerate(self))
 
 
 _rendered = RenderedItems()
@@ -133,13 +150,11 @@ def _container_item(now: Instant, parts: frozenset[str], item: tuple[str, Contai
         f'<Etag>"{record.etag}"</Etag>{_lease(record.lease, now)}{public}'
         "<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>"
         "<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>"
-        "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
-        "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>"
-        f"</Properties>{metadata}</Container>"
+        f"{container_elements(record)}</Properties>{metadata}</Container>"
     )
 
 
-def _item(now: Instant, with_metadata: bool, with_copy: bool, item: BlobItem) -> str:
+def _item(now: Instant, shown: Shown, item: BlobItem) -> str:
     name, record, snapshot = item.name, item.record, item.snapshot
     element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
     if record is None:
@@ -170,8 +185,10 @@ def _item(now: Instant, with_metadata: bool, with_copy: bool, item: BlobItem) ->
     modified_at, created_at = record.modified_at, record.created_at
     modified = http_date.encode(modified_at)
     created = modified if created_at == modified_at else http_date.encode(created_at)
-    metadata = metadata_element(record.metadata) if with_metadata else ""
-    copied = _copy(record.copy) if with_copy and record.copy is not None else ""
+    metadata = metadata_element(record.metadata) if shown.metadata else ""
+    copied = _copy(record.copy) if shown.copy and record.copy is not None else ""
+    if record.protection is not None:
+        copied += blob_elements(record.protection, with_policy=shown.policy, with_hold=shown.legal_hold)
     return (
         f"<Blob>{element}{snapshot_element}<Properties><Creation-Time>{created}</Creation-Time>"
         f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"
