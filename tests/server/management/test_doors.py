@@ -28,7 +28,7 @@ def kyanite(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def post(
+def send(
     server: ServerProcess, path: str, token: str | None, body: bytes = b"", method: str = "POST"
 ) -> tuple[int, Any]:
     connection = http.client.HTTPConnection(urlsplit(server.endpoints["admin"]).netloc, timeout=30)
@@ -100,7 +100,7 @@ def test_an_unknown_command(server: ServerProcess) -> None:
 
 
 def test_commands_over_http(server: ServerProcess) -> None:
-    status, result = post(server, "/commands/account/list", token_of(server))
+    status, result = send(server, "/commands/account/list", token_of(server))
     assert status == 200
     assert result == call(server.location, "account list")
 
@@ -108,7 +108,7 @@ def test_commands_over_http(server: ServerProcess) -> None:
 @pytest.mark.parametrize("token", [None, "", "wrong", "0" * 64, "é"])
 def test_http_needs_the_token(server: ServerProcess, token: str | None) -> None:
     for path in ("/commands/account/list", "/commands/no/such"):
-        status, answer = post(server, path, token)
+        status, answer = send(server, path, token)
         assert (status, answer) == (401, {"error": "The token of the admin port is needed."})
 
 
@@ -126,7 +126,7 @@ def test_http_needs_the_token(server: ServerProcess, token: str | None) -> None:
 def test_bad_requests_over_http(
     server: ServerProcess, path: str, body: bytes, method: str, status: int
 ) -> None:
-    assert post(server, path, token_of(server), body, method)[0] == status
+    assert send(server, path, token_of(server), body, method)[0] == status
 
 
 def test_health_needs_no_token(server: ServerProcess) -> None:
