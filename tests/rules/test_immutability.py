@@ -25,7 +25,7 @@ PAST, FUTURE, LATER = Instant(NOW - DAY), Instant(NOW + DAY), Instant(NOW + 2 * 
 NEW = BlobTimes(Instant(NOW - DAY), Instant(NOW - DAY))
 OLD = BlobTimes(Instant(NOW - 30 * DAY), Instant(NOW - 30 * DAY))
 
-POLICY, HOLD = Reason.BLOB_IMMUTABLE_DUE_TO_POLICY, Reason.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD
+POLICY, LEGAL_HOLD = Reason.BLOB_IMMUTABLE_DUE_TO_POLICY, Reason.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD
 CANNOT = Reason.PROTECTION_CANNOT_CHANGE
 
 VERSIONS = ContainerProtection(is_version_level=True)
@@ -62,9 +62,9 @@ def test_version_level(row: tuple[Change, str, str, str, str], locked: bool, kep
 
     assert found(BlobProtection(FUTURE, locked)) == expected(active, POLICY)
     assert found(BlobProtection(PAST, locked)) == expected(expired, POLICY)
-    assert found(BlobProtection(has_legal_hold=True)) == expected(active, HOLD)
+    assert found(BlobProtection(has_legal_hold=True)) == expected(active, LEGAL_HOLD)
     assert found(BlobProtection(PAST, locked, has_legal_hold=True)) == (
-        expected(active, HOLD) or expected(expired, POLICY)
+        expected(active, LEGAL_HOLD) or expected(expired, POLICY)
     )
     assert found(BlobProtection()) is None
 
@@ -79,7 +79,7 @@ def test_container_level(
     change, _, _, active, expired = row
     grows = appends is not Appends.NONE
     protection = ContainerProtection(ContainerPolicy(7, locked, appends=appends))
-    held = ContainerProtection(legal_hold_tags=("case1",), hold_allows_appends=grows)
+    held = ContainerProtection(legal_hold_tags=("case1",), legal_hold_allows_appends=grows)
 
     def found(container: ContainerProtection, times: BlobTimes) -> Reason | None:
         return reason_of(lambda: immutability.check(change, container, None, times, NOW, keeps_version=kept))
@@ -89,9 +89,9 @@ def test_container_level(
 
     assert found(protection, NEW) == expected(active, POLICY)
     assert found(protection, OLD) == expected(expired, POLICY)
-    assert found(held, OLD) == expected(active, HOLD)
+    assert found(held, OLD) == expected(active, LEGAL_HOLD)
     both = held._replace(policy=protection.policy)
-    assert found(both, OLD) == (expected(active, HOLD) or expected(expired, POLICY))
+    assert found(both, OLD) == (expected(active, LEGAL_HOLD) or expected(expired, POLICY))
 
 
 @pytest.mark.parametrize("change", list(Change))
@@ -114,8 +114,8 @@ def test_the_hold_and_the_policy_must_both_let_a_blob_grow() -> None:
     policy = ContainerPolicy(7, appends=Appends.APPEND_BLOBS)
     held = ContainerProtection(policy, ("case1",))
     appended = BlobTimes(NOW, NOW, is_append_blob=True)
-    assert reason_of(lambda: immutability.check(Change.APPEND, held, None, appended, NOW)) is HOLD
-    both = held._replace(hold_allows_appends=True)
+    assert reason_of(lambda: immutability.check(Change.APPEND, held, None, appended, NOW)) is LEGAL_HOLD
+    both = held._replace(legal_hold_allows_appends=True)
     immutability.check(Change.APPEND, both, None, appended, NOW)
     strict = both._replace(policy=ContainerPolicy(7))
     assert reason_of(lambda: immutability.check(Change.APPEND, strict, None, appended, NOW)) is POLICY
@@ -353,17 +353,21 @@ LEGAL_HOLDS: list[tuple[str, Callable[[], object], object]] = [
     ("a hyphen", lambda: HOLDS(None, ("a-b",)), CANNOT),
     ("a letter beyond ASCII", lambda: HOLDS(None, ("fälle",)), CANNOT),
     ("with version-level immutability", lambda: HOLDS(VERSIONS, ("case1",)), CANNOT),
-    ("appends", lambda: HOLDS(None, ("case1",), allows_appends=True).hold_allows_appends, True),
+    ("appends", lambda: HOLDS(None, ("case1",), allows_appends=True).legal_hold_allows_appends, True),
     (
         "appends stay allowed",
-        lambda: HOLDS(CONTAINER_HELD._replace(hold_allows_appends=True), ("case3",)).hold_allows_appends,
+        lambda: (
+            HOLDS(
+                CONTAINER_HELD._replace(legal_hold_allows_appends=True), ("case3",)
+            ).legal_hold_allows_appends
+        ),
         True,
     ),
     ("clearing one", lambda: CLEAR(CONTAINER_HELD, ("Case1",)).legal_hold_tags, ("case2",)),
     ("clearing all", lambda: CLEAR(CONTAINER_HELD, ("case1", "case2")), NOT_PROTECTED),
     (
         "clearing all, appends too",
-        lambda: CLEAR(CONTAINER_HELD._replace(hold_allows_appends=True), ("case1", "case2")),
+        lambda: CLEAR(CONTAINER_HELD._replace(legal_hold_allows_appends=True), ("case1", "case2")),
         NOT_PROTECTED,
     ),
     ("clearing another", lambda: CLEAR(CONTAINER_HELD, ("case3",)), CONTAINER_HELD),
@@ -426,7 +430,7 @@ def test_deleting_a_container(
     assert reason_of(lambda: immutability.check_operator_deletes(protection, is_empty=False)) is full
 
 
-def test_the_operator_is_told_why() -> None:
+def test_the_operator_reads_why() -> None:
     with pytest.raises(Refused) as caught:
         EXTEND(CONTAINER_LOCKED, 5)
     assert caught.value.detail == Explained("The policy is locked and has 7 days: it can only be extended.")

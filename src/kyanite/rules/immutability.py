@@ -59,7 +59,7 @@ class ContainerProtection(NamedTuple):
     policy: ContainerPolicy | None = None
     """With version-level immutability: the default of new versions, which protects nothing by itself."""
     legal_hold_tags: tuple[str, ...] = ()
-    hold_allows_appends: bool = False
+    legal_hold_allows_appends: bool = False
     is_version_level: bool = False
     """Once it is true it stays so."""
 
@@ -139,7 +139,7 @@ def check(
         _judge(
             _TABLE[change][2],
             Reason.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD,
-            appends=container.hold_allows_appends,
+            appends=container.legal_hold_allows_appends,
         )
     policy = container.policy
     if policy is not None:
@@ -172,6 +172,13 @@ def check_version_level(container: ContainerProtection | None) -> None:
     """Refuse a policy or a hold of a single blob in a container that does not support them."""
     if container is None or not container.is_version_level:
         raise Refused(Reason.VERSION_LEVEL_IMMUTABILITY_NOT_ENABLED)
+
+
+def new_version_level(*, has_versioning: bool) -> ContainerProtection:
+    """For a container that has no protection: version-level immutability, which needs versioning."""
+    if not has_versioning:
+        raise Refused(Reason.VERSIONING_NOT_ENABLED)
+    return ContainerProtection(is_version_level=True)
 
 
 def of_new_blob(
@@ -321,15 +328,17 @@ def set_legal_holds(
         raise _cannot("Name at least one tag.")
     if len(merged) > MAX_TAGS:
         raise _cannot(f"A container has {MAX_TAGS} legal holds at the most.")
-    allows = old.hold_allows_appends if allows_appends is None else allows_appends
-    return old._replace(legal_hold_tags=merged, hold_allows_appends=allows)
+    allows = old.legal_hold_allows_appends if allows_appends is None else allows_appends
+    return old._replace(legal_hold_tags=merged, legal_hold_allows_appends=allows)
 
 
 def clear_legal_holds(container: ContainerProtection | None, tags: tuple[str, ...]) -> ContainerProtection:
     """Remove the holds of these tags. Tags that the container does not have are ignored."""
     old = container or NOT_PROTECTED
     left = tuple(tag for tag in old.legal_hold_tags if tag not in set(map(_tag, tags)))
-    return old._replace(legal_hold_tags=left, hold_allows_appends=old.hold_allows_appends and bool(left))
+    return old._replace(
+        legal_hold_tags=left, legal_hold_allows_appends=old.legal_hold_allows_appends and bool(left)
+    )
 
 
 def enable_version_level(
@@ -340,13 +349,11 @@ def enable_version_level(
     What the container protects as a whole must not lose its protection by this.
     """
     old = container or NOT_PROTECTED
-    if not has_versioning:
-        raise Refused(Reason.VERSIONING_NOT_ENABLED)
     if old.is_version_level:
         return old
     if old.policy is not None or old.legal_hold_tags:
         raise _cannot("The container has a policy or legal holds of its own: delete them first.")
-    return old._replace(is_version_level=True)
+    return new_version_level(has_versioning=has_versioning)
 
 
 def _policy_of(container: ContainerProtection) -> ContainerPolicy:

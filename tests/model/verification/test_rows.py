@@ -103,6 +103,7 @@ def test_the_store_has_every_kind_of_row(sound: Rows) -> None:
         b"2",
         b"p",
         b"C",
+        b"I",
         b"O",
         b"Q",
         b"J",

@@ -1,5 +1,6 @@
 """Immutability policies and legal holds over REST: what every operation answers beside them, and how they are set."""
 
+from collections.abc import Mapping
 from urllib.parse import quote
 
 import pytest
@@ -21,8 +22,12 @@ BLOCK, APPEND = {"x-ms-blob-type": "BlockBlob"}, {"x-ms-blob-type": "AppendBlob"
 PAGE = {"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "1024"}
 BOX = ContainerKey("acme", "box")
 DAY = 24 * 3600
-UNTIL, MODE, HOLD = "x-ms-immutability-policy-until-date", "x-ms-immutability-policy-mode", "x-ms-legal-hold"
-POLICY_CODE, HOLD_CODE = "BlobImmutableDueToPolicy", "BlobImmutableDueToLegalHold"
+UNTIL, MODE, LEGAL_HOLD = (
+    "x-ms-immutability-policy-until-date",
+    "x-ms-immutability-policy-mode",
+    "x-ms-legal-hold",
+)
+POLICY_CODE, LEGAL_HOLD_CODE = "BlobImmutableDueToPolicy", "BlobImmutableDueToLegalHold"
 BLOCK_LIST = b"<BlockList><Uncommitted>YQ==</Uncommitted></BlockList>"
 PAST, FAR = "Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"
 
@@ -140,7 +145,7 @@ async def test_a_legal_hold_of_the_container(
 ) -> None:
     box = await filled(blobs)
     await change(box, lambda before: immutability.set_legal_holds(before, ("case1",)))
-    assert await outcome(box, row) == (HOLD_CODE if row[5] in REFUSED_BY_CONTAINER else "")
+    assert await outcome(box, row) == (LEGAL_HOLD_CODE if row[5] in REFUSED_BY_CONTAINER else "")
     await change(box, lambda before: immutability.clear_legal_holds(before, ("case1",)))
     again = ("again", *row[1:])
     assert row[5] == "free" or await outcome(box, again) == ""
@@ -221,13 +226,17 @@ async def test_an_expired_policy(
 async def test_a_legal_hold(blobs: Harness, row: tuple[str, str, str, dict[str, str], bytes, str]) -> None:
     box = await filled(blobs)
     await use_versions(box)
-    await protect_all(box, "legalhold", {HOLD: "true"})
-    expected = HOLD_CODE if row[5] in REFUSED_BY_VERSION - {"overwrite"} else ""
+    await protect_all(box, "legalhold", {LEGAL_HOLD: "true"})
+    expected = LEGAL_HOLD_CODE if row[5] in REFUSED_BY_VERSION - {"overwrite"} else ""
     assert await outcome(box, row) == expected or row[5] == "overwrite"
 
 
 async def set_policy(
-    blobs: Harness, target: str = "/box/b", seconds: float = DAY, mode: str = "(absent)", **headers: str
+    blobs: Harness,
+    target: str = "/box/b",
+    seconds: float = DAY,
+    mode: str = "(absent)",
+    headers: Mapping[str, str] = {},
 ) -> Answer:
     query = "&" if "?" in target else "?"
     sent = {UNTIL: date(blobs, seconds), MODE: mode, **headers}
@@ -239,7 +248,7 @@ async def delete_policy(blobs: Harness, target: str = "/box/b") -> Answer:
     return await blobs("DELETE", f"{target}{query}comp=immutabilityPolicies")
 
 
-async def test_a_policy_is_set_shown_and_deleted(blobs: Harness) -> None:
+async def test_a_policy_is_set_returned_and_deleted(blobs: Harness) -> None:
     box = await filled(blobs)
     await use_versions(box)
     etag = (await box("HEAD", "/box/b")).headers["etag"]
@@ -249,9 +258,9 @@ async def test_a_policy_is_set_shown_and_deleted(blobs: Harness) -> None:
     assert "etag" not in answer.headers
     assert "last-modified" not in answer.headers
     for method in ("GET", "HEAD"):
-        shown = await box(method, "/box/b")
-        assert (shown.headers[UNTIL], shown.headers[MODE]) == (date(box, DAY), "unlocked")
-        assert (HOLD in shown.headers, shown.headers["etag"]) == (False, etag)
+        found = await box(method, "/box/b")
+        assert (found.headers[UNTIL], found.headers[MODE]) == (date(box, DAY), "unlocked")
+        assert (LEGAL_HOLD in found.headers, found.headers["etag"]) == (False, etag)
     assert (await set_policy(box, seconds=60, mode="locked")).headers[MODE] == "locked"
     assert (await delete_policy(box)).code == "ImmutabilityPolicyDeleteOnLockedPolicy"
     assert (await set_policy(box, "/box/a")).status == 200
@@ -279,16 +288,16 @@ async def test_a_locked_policy_is_only_extended(blobs: Harness) -> None:
     assert (await box("DELETE", "/box/b")).status == 202
 
 
-async def test_a_hold_is_set_shown_and_cleared(blobs: Harness) -> None:
+async def test_a_hold_is_set_returned_and_cleared(blobs: Harness) -> None:
     box = await filled(blobs)
     await use_versions(box)
-    answer = await box("PUT", "/box/b?comp=legalhold", {HOLD: "true"})
-    assert (answer.status, answer.headers[HOLD]) == (200, "true")
-    assert (await box("HEAD", "/box/b")).headers[HOLD] == "true"
-    assert (await box("DELETE", "/box/b")).code == HOLD_CODE
-    answer = await box("PUT", "/box/b?comp=legalhold", {HOLD: "false"})
-    assert (answer.status, answer.headers[HOLD]) == (200, "false")
-    assert HOLD not in (await box("HEAD", "/box/b")).headers
+    answer = await box("PUT", "/box/b?comp=legalhold", {LEGAL_HOLD: "true"})
+    assert (answer.status, answer.headers[LEGAL_HOLD]) == (200, "true")
+    assert (await box("HEAD", "/box/b")).headers[LEGAL_HOLD] == "true"
+    assert (await box("DELETE", "/box/b")).code == LEGAL_HOLD_CODE
+    answer = await box("PUT", "/box/b?comp=legalhold", {LEGAL_HOLD: "false"})
+    assert (answer.status, answer.headers[LEGAL_HOLD]) == (200, "false")
+    assert LEGAL_HOLD not in (await box("HEAD", "/box/b")).headers
     assert (await box("DELETE", "/box/b")).status == 202
 
 
@@ -312,21 +321,21 @@ async def test_a_hold_is_set_shown_and_cleared(blobs: Harness) -> None:
         ("DELETE", "/else/source?comp=immutabilityPolicies", {}, 409,
          "ContainerImmutableStorageWithVersioningNotEnabled"),
         ("PUT", "/box/b?comp=legalhold", {}, 400, "MissingRequiredHeader"),
-        ("PUT", "/box/b?comp=legalhold", {HOLD: "perhaps"}, 400, "InvalidHeaderValue"),
-        ("PUT", "/box/none?comp=legalhold", {HOLD: "true"}, 404, "BlobNotFound"),
-        ("PUT", "/else/source?comp=legalhold", {HOLD: "true"}, 409,
+        ("PUT", "/box/b?comp=legalhold", {LEGAL_HOLD: "perhaps"}, 400, "InvalidHeaderValue"),
+        ("PUT", "/box/none?comp=legalhold", {LEGAL_HOLD: "true"}, 404, "BlobNotFound"),
+        ("PUT", "/else/source?comp=legalhold", {LEGAL_HOLD: "true"}, 409,
          "ContainerImmutableStorageWithVersioningNotEnabled"),
         ("PUT", "/box/new", BLOCK | {UNTIL: "FUTURE"}, 400, "MissingRequiredHeader"),
         ("PUT", "/box/new", BLOCK | {MODE: "Unlocked"}, 400, "MissingRequiredHeader"),
         ("PUT", "/box/new", BLOCK | {UNTIL: PAST, MODE: "Locked"}, 400, "InvalidHeaderValue"),
         ("PUT", "/else/new", BLOCK | {UNTIL: "FUTURE", MODE: "Locked"}, 409,
          "ContainerImmutableStorageWithVersioningNotEnabled"),
-        ("PUT", "/else/new", BLOCK | {HOLD: "true"}, 409, "ContainerImmutableStorageWithVersioningNotEnabled"),
-        ("PUT", "/box/new", SOURCE_HEADER | BLOCK | {HOLD: "true"}, 400, "UnsupportedHeader"),
-        ("PUT", "/box/b?comp=metadata", {HOLD: "true"}, 400, "UnsupportedHeader"),
+        ("PUT", "/else/new", BLOCK | {LEGAL_HOLD: "true"}, 409, "ContainerImmutableStorageWithVersioningNotEnabled"),
+        ("PUT", "/box/new", SOURCE_HEADER | BLOCK | {LEGAL_HOLD: "true"}, 400, "UnsupportedHeader"),
+        ("PUT", "/box/b?comp=metadata", {LEGAL_HOLD: "true"}, 400, "UnsupportedHeader"),
         ("PUT", "/box/b?comp=block&blockid=YQ==", {UNTIL: "FUTURE"}, 400, "UnsupportedHeader"),
         ("PUT", "/box/a?comp=appendblock", {MODE: "Locked"}, 400, "UnsupportedHeader"),
-        ("GET", "/box/b", {HOLD: "true"}, 400, "UnsupportedHeader"),
+        ("GET", "/box/b", {LEGAL_HOLD: "true"}, 400, "UnsupportedHeader"),
     ],
 )  # fmt: skip
 async def test_what_is_wrong_has_its_code(
@@ -346,9 +355,9 @@ async def test_the_time_of_the_last_change_is_a_condition(blobs: Harness) -> Non
     await use_versions(box)
     wait(box, 60)
     early, late = date(box, -120), date(box, 0)
-    assert (await set_policy(box, **{"If-Unmodified-Since": early})).status == 412
-    assert (await set_policy(box, **{"If-Unmodified-Since": late})).status == 200
-    assert (await set_policy(box, **{"If-Match": '"0x1"'})).status == 200
+    assert (await set_policy(box, headers={"If-Unmodified-Since": early})).status == 412
+    assert (await set_policy(box, headers={"If-Unmodified-Since": late})).status == 200
+    assert (await set_policy(box, headers={"If-Match": '"0x1"'})).status == 200
 
 
 async def test_a_lease_has_no_part_in_it(blobs: Harness) -> None:
@@ -356,7 +365,7 @@ async def test_a_lease_has_no_part_in_it(blobs: Harness) -> None:
     await use_versions(box)
     await box("PUT", "/box/b?comp=lease", {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1"})
     assert (await set_policy(box)).status == 200
-    assert (await box("PUT", "/box/b?comp=legalhold", {HOLD: "true"})).status == 200
+    assert (await box("PUT", "/box/b?comp=legalhold", {LEGAL_HOLD: "true"})).status == 200
     assert (await delete_policy(box)).status == 200
 
 
@@ -373,12 +382,12 @@ async def test_a_new_blob_has_the_policy_and_the_hold_of_its_request(
     await use_versions(box)
     _, method, target, headers, body, _ = row
     name = target.partition("?")[0]
-    sent = headers | {UNTIL: date(box, DAY), MODE: "Locked", HOLD: "true"}
+    sent = headers | {UNTIL: date(box, DAY), MODE: "Locked", LEGAL_HOLD: "true"}
     answer = await box(method, target, sent, body)
     assert answer.status in (201, 202)
     assert UNTIL not in answer.headers
-    shown = (await box("HEAD", name)).headers
-    assert (shown[UNTIL], shown[MODE], shown[HOLD]) == (date(box, DAY), "locked", "true")
+    found = (await box("HEAD", name)).headers
+    assert (found[UNTIL], found[MODE], found[LEGAL_HOLD]) == (date(box, DAY), "locked", "true")
 
 
 @pytest.mark.parametrize("row", [row for row in WRITES if row[5] == "overwrite"], ids=lambda row: row[0])
@@ -395,12 +404,12 @@ async def test_a_new_blob_has_the_default_policy(
     _, method, target, headers, body, _ = row
     assert UNTIL not in (await box("HEAD", target.partition("?")[0])).headers
     assert (await box(method, target, headers, body)).status in (201, 202)
-    shown = (await box("HEAD", target.partition("?")[0])).headers
-    assert shown[UNTIL] == date(box, 3 * DAY + 1)
-    assert shown[MODE] == ("locked" if locked else "unlocked")
+    found = (await box("HEAD", target.partition("?")[0])).headers
+    assert found[UNTIL] == date(box, 3 * DAY + 1)
+    assert found[MODE] == ("locked" if locked else "unlocked")
 
 
-async def test_what_a_client_is_shown_it_may_send_back(blobs: Harness) -> None:
+async def test_what_a_client_reads_it_may_send_back(blobs: Harness) -> None:
     """The end of a default policy is a whole second, so that a locked one can be set to what it is."""
     box = await filled(blobs)
     await use_versions(box)
@@ -408,8 +417,8 @@ async def test_what_a_client_is_shown_it_may_send_back(blobs: Harness) -> None:
     await change(box, immutability.lock_container_policy)
     box.clock.now = Instant(box.clock.now + 1_234_567)
     await box("PUT", "/box/new", BLOCK, b"new")
-    shown = (await box("HEAD", "/box/new")).headers
-    answer = await box("PUT", "/box/new?comp=immutabilityPolicies", {UNTIL: shown[UNTIL], MODE: "Locked"})
+    found = (await box("HEAD", "/box/new")).headers
+    answer = await box("PUT", "/box/new?comp=immutabilityPolicies", {UNTIL: found[UNTIL], MODE: "Locked"})
     assert answer.status == 200
 
 
@@ -417,11 +426,11 @@ async def test_a_copy_does_not_have_the_policy_of_its_source(blobs: Harness) -> 
     box = await filled(blobs)
     await use_versions(box)
     await set_policy(box, mode="Locked")
-    await box("PUT", "/box/b?comp=legalhold", {HOLD: "true"})
+    await box("PUT", "/box/b?comp=legalhold", {LEGAL_HOLD: "true"})
     source = {"x-ms-copy-source": "http://localhost:10000/acme/box/b"}
     for target in ("/box/copy", "/else/copy"):
         assert (await box("PUT", target, source)).status == 202
-        assert not {UNTIL, MODE, HOLD} & (await box("HEAD", target)).headers.keys()
+        assert not {UNTIL, MODE, LEGAL_HOLD} & (await box("HEAD", target)).headers.keys()
 
 
 @pytest.mark.parametrize(
@@ -431,12 +440,12 @@ async def test_a_copy_does_not_have_the_policy_of_its_source(blobs: Harness) -> 
         ("PUT", "/box/b?comp=immutabilityPolicies", {UNTIL: "FUTURE"}, "rwdcax", 403),
         ("DELETE", "/box/b?comp=immutabilityPolicies", {}, "i", 200),
         ("DELETE", "/box/b?comp=immutabilityPolicies", {}, "rwd", 403),
-        ("PUT", "/box/b?comp=legalhold", {HOLD: "true"}, "i", 200),
-        ("PUT", "/box/b?comp=legalhold", {HOLD: "true"}, "w", 403),
-        ("PUT", "/box/b", BLOCK | {HOLD: "true"}, "w", 403),
+        ("PUT", "/box/b?comp=legalhold", {LEGAL_HOLD: "true"}, "i", 200),
+        ("PUT", "/box/b?comp=legalhold", {LEGAL_HOLD: "true"}, "w", 403),
+        ("PUT", "/box/b", BLOCK | {LEGAL_HOLD: "true"}, "w", 403),
         ("PUT", "/box/b", BLOCK | {UNTIL: "FUTURE", MODE: "Unlocked"}, "cw", 403),
-        ("PUT", "/box/b", BLOCK | {HOLD: "false"}, "w", 403),
-        ("PUT", "/box/b", BLOCK | {HOLD: "true"}, "wi", 201),
+        ("PUT", "/box/b", BLOCK | {LEGAL_HOLD: "false"}, "w", 403),
+        ("PUT", "/box/b", BLOCK | {LEGAL_HOLD: "true"}, "wi", 201),
         ("PUT", "/box/b", BLOCK, "w", 201),
     ],
 )
@@ -467,28 +476,28 @@ async def snapshot(blobs: Harness) -> str:
 async def test_a_snapshot_has_a_policy_and_a_hold_of_its_own(blobs: Harness) -> None:
     box = await filled(blobs)
     await use_versions(box)
-    taken = await snapshot(box)
-    assert (await set_policy(box, taken)).status == 200
+    old = await snapshot(box)
+    assert (await set_policy(box, old)).status == 200
     assert UNTIL not in (await box("HEAD", "/box/b")).headers
-    assert (await box("HEAD", taken)).headers[MODE] == "unlocked"
-    assert (await box("DELETE", taken)).code == POLICY_CODE
+    assert (await box("HEAD", old)).headers[MODE] == "unlocked"
+    assert (await box("DELETE", old)).code == POLICY_CODE
     for wish in ("include", "only"):
         assert (await box("DELETE", "/box/b", {"x-ms-delete-snapshots": wish})).code == POLICY_CODE
-    assert (await box("PUT", f"{taken}&comp=legalhold", {HOLD: "true"})).status == 200
-    assert (await delete_policy(box, taken)).status == 200
+    assert (await box("PUT", f"{old}&comp=legalhold", {LEGAL_HOLD: "true"})).status == 200
+    assert (await delete_policy(box, old)).status == 200
     for wish in ("include", "only"):
-        assert (await box("DELETE", "/box/b", {"x-ms-delete-snapshots": wish})).code == HOLD_CODE
-    assert (await box("PUT", f"{taken}&comp=legalhold", {HOLD: "false"})).status == 200
-    assert (await box("DELETE", taken)).status == 202
+        assert (await box("DELETE", "/box/b", {"x-ms-delete-snapshots": wish})).code == LEGAL_HOLD_CODE
+    assert (await box("PUT", f"{old}&comp=legalhold", {LEGAL_HOLD: "false"})).status == 200
+    assert (await box("DELETE", old)).status == 202
 
 
 async def test_a_snapshot_keeps_the_policy_that_the_blob_had(blobs: Harness) -> None:
     box = await filled(blobs)
     await use_versions(box)
     await set_policy(box)
-    taken = await snapshot(box)
+    old = await snapshot(box)
     await delete_policy(box)
-    assert (await box("HEAD", taken)).headers[UNTIL] == date(box, DAY)
+    assert (await box("HEAD", old)).headers[UNTIL] == date(box, DAY)
     assert (await box("DELETE", "/box/b", {"x-ms-delete-snapshots": "include"})).code == POLICY_CODE
     wait(box, DAY)
     assert (await box("DELETE", "/box/b", {"x-ms-delete-snapshots": "include"})).status == 202
@@ -496,9 +505,9 @@ async def test_a_snapshot_keeps_the_policy_that_the_blob_had(blobs: Harness) -> 
 
 async def test_a_policy_of_the_container_keeps_snapshots(blobs: Harness) -> None:
     box = await filled(blobs)
-    taken = await snapshot(box)
+    old = await snapshot(box)
     await change(box, lambda before: immutability.set_container_policy(before, 7))
-    for target, headers in ((taken, {}), ("/box/b", {"x-ms-delete-snapshots": "only"})):
+    for target, headers in ((old, {}), ("/box/b", {"x-ms-delete-snapshots": "only"})):
         assert (await box("DELETE", target, headers)).code == POLICY_CODE
     wait(box, 7 * DAY + 1)
     assert (await box("DELETE", "/box/b", {"x-ms-delete-snapshots": "only"})).status == 202
@@ -507,16 +516,16 @@ async def test_a_policy_of_the_container_keeps_snapshots(blobs: Harness) -> None
 # Lists, containers and batches
 
 
-async def test_lists_include_policies_and_holds_when_asked(blobs: Harness) -> None:
+async def test_lists_include_policies_and_holds_if_wanted(blobs: Harness) -> None:
     box = await filled(blobs)
     await use_versions(box)
     await set_policy(box, mode="Locked")
-    await box("PUT", "/box/a?comp=legalhold", {HOLD: "true"})
+    await box("PUT", "/box/a?comp=legalhold", {LEGAL_HOLD: "true"})
     policy = (
         f"<ImmutabilityPolicyUntilDate>{date(box, DAY)}</ImmutabilityPolicyUntilDate>"
         "<ImmutabilityPolicyMode>locked</ImmutabilityPolicyMode>"
     )
-    hold = "<LegalHold>true</LegalHold>"
+    legal_hold = "<LegalHold>true</LegalHold>"
     for include, expected in (
         ("", (0, 0)),
         ("&include=metadata", (0, 0)),
@@ -526,22 +535,22 @@ async def test_lists_include_policies_and_holds_when_asked(blobs: Harness) -> No
     ):
         for _ in range(2):
             body = (await box("GET", f"/box?restype=container&comp=list{include}")).body.decode()
-            assert (body.count(policy), body.count(hold)) == expected, include
+            assert (body.count(policy), body.count(legal_hold)) == expected, include
 
 
 @pytest.mark.parametrize(
-    ("change_container", "shown"),
+    ("change_container", "found"),
     [
         (lambda before: immutability.set_container_policy(before, 7), ("true", "false")),
         (lambda before: immutability.set_legal_holds(before, ("case1",)), ("false", "true")),
     ],
 )
 async def test_a_container_shows_its_policy_and_holds(
-    blobs: Harness, change_container: ChangeContainer, shown: tuple[str, str]
+    blobs: Harness, change_container: ChangeContainer, found: tuple[str, str]
 ) -> None:
     box = await filled(blobs)
 
-    async def found() -> tuple[str, str, str]:
+    async def returned() -> tuple[str, str, str]:
         headers = (await box("HEAD", "/box?restype=container")).headers
         return (
             headers["x-ms-has-immutability-policy"],
@@ -550,13 +559,13 @@ async def test_a_container_shows_its_policy_and_holds(
         )
 
     before = (await box("HEAD", "/box?restype=container")).headers["etag"]
-    assert await found() == ("false", "false", "false")
+    assert await returned() == ("false", "false", "false")
     await change(box, change_container)
-    assert await found() == (*shown, "false")
+    assert await returned() == (*found, "false")
     assert (await box("HEAD", "/box?restype=container")).headers["etag"] == before
     listed = (await box("GET", "/?comp=list&prefix=box")).body.decode()
-    assert f"<HasImmutabilityPolicy>{shown[0]}</HasImmutabilityPolicy>" in listed
-    assert f"<HasLegalHold>{shown[1]}</HasLegalHold>" in listed
+    assert f"<HasImmutabilityPolicy>{found[0]}</HasImmutabilityPolicy>" in listed
+    assert f"<HasLegalHold>{found[1]}</HasLegalHold>" in listed
     assert "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>" in listed
 
 
@@ -612,4 +621,4 @@ async def test_a_batch_obeys_as_well(blobs: Harness) -> None:
         test_batch.part("DELETE", f"/acme/else/source?{token}", 1),
     )
     answer = await test_batch.send(box, test_batch.ACCOUNT_SCOPE, body)
-    assert sorted(test_batch.parts_of(answer)) == [("0", 409, HOLD_CODE), ("1", 202, "")]
+    assert sorted(test_batch.parts_of(answer)) == [("0", 409, LEGAL_HOLD_CODE), ("1", 202, "")]

@@ -12,13 +12,17 @@ from kyanite.engine.api import Damaged
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
+from kyanite.model import settings
 from kyanite.model.accounts import Account, Store
+from kyanite.model.blobs import container
+from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.verification.extent_check import extent_of
 from kyanite.model.verification.rows import check_page, describe_difference
 from kyanite.server.dispatch import Dispatcher
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import HttpServer, serve
 from kyanite.server.service_table import SERVICES
+from kyanite.service_properties import ServiceProperties
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request
 from tests.services.harness import ACCOUNT, OTHER, Clock
@@ -62,6 +66,7 @@ class LocalServer:
     async def start(self) -> None:
         sockets = {word: socket.create_server(("127.0.0.1", 0)) for word in WORDS}
         self.ports = {word: each.getsockname()[1] for word, each in sockets.items()}
+        await self._make_vault()
         by_port = {port: word for word, port in self.ports.items()}
         store = Store(self.engine, self.extents, self.membership)
         environment = Environment(
@@ -82,6 +87,14 @@ class LocalServer:
         for name in ("kyanite", "asyncio"):
             logging.getLogger(name).addHandler(self.failures)
         asyncio.get_running_loop().set_exception_handler(self.failures.on_loop)
+
+    async def _make_vault(self) -> None:
+        """A container with version-level immutability, which no client can create in an account like this one."""
+        for account in (ACCOUNT, OTHER):
+            await settings.update(self.engine, account.name, "blob", ServiceProperties(versioning=True))
+            key = ContainerKey(account.name, "vault")
+            await container.create(self.engine, key, metadata={}, public_access="", is_version_level=True)
+            await settings.update(self.engine, account.name, "blob", ServiceProperties(versioning=False))
 
     async def close(self) -> None:
         for name in ("kyanite", "asyncio"):

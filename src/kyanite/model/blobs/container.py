@@ -19,7 +19,6 @@ from kyanite.model.named import finder, loader
 from kyanite.model.page import Page, page_by_name
 from kyanite.model.records import AtInstant, NamedKey, Policy, encode
 from kyanite.rules import immutability, leases, preconditions
-from kyanite.rules.immutability import ContainerProtection
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, LeaseId
@@ -58,7 +57,9 @@ def create(
             modified_at=tx.now,
             metadata=metadata,
             public_access=public_access,
-            protection=version_level_protection(tx, key, None) if is_version_level else None,
+            protection=immutability.new_version_level(has_versioning=has_versioning(tx, key))
+            if is_version_level
+            else None,
         )
         tx.put(key.key, encode(record))
         return record
@@ -66,12 +67,8 @@ def create(
     return engine.run(body)
 
 
-def version_level_protection(
-    snap: Snapshot, key: ContainerKey, protection: ContainerProtection | None
-) -> ContainerProtection:
-    """The protection of the container with version-level immutability; refused without versioning."""
-    has_versioning = bool(settings.load(snap, key.account, "blob").versioning)
-    return immutability.enable_version_level(protection, has_versioning=has_versioning)
+def has_versioning(snap: Snapshot, key: ContainerKey) -> bool:
+    return bool(settings.load(snap, key.account, "blob").versioning)
 
 
 def get_properties(

@@ -89,7 +89,10 @@ def change_container(
 def enable_version_level(engine: Engine, key: ContainerKey) -> Awaitable[ContainerProtection]:
     def body(tx: Transaction) -> ContainerProtection:
         record = container.load(tx, key)
-        return _save(tx, key, record, container.version_level_protection(tx, key, record.protection))
+        changed = immutability.enable_version_level(
+            record.protection, has_versioning=container.has_versioning(tx, key)
+        )
+        return _save(tx, key, record, changed)
 
     return engine.run(body)
 

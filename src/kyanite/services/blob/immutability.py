@@ -18,7 +18,7 @@ from kyanite.wire import http_date
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header, missing_header
 
-_UNTIL, _MODE, _HOLD = features.IMMUTABILITY_HEADERS
+_UNTIL, _MODE, _LEGAL_HOLD = features.IMMUTABILITY_HEADERS
 _LOCKED, _UNLOCKED = "Locked", "Unlocked"
 _PERMISSION = "i"
 
@@ -45,10 +45,10 @@ async def delete_immutability_policy(context: RequestContext) -> Response:
 
 
 async def set_legal_hold(context: RequestContext) -> Response:
-    required(context.headers, _HOLD)
-    held = flag_of(context.headers, _HOLD)
+    required(context.headers, _LEGAL_HOLD)
+    held = flag_of(context.headers, _LEGAL_HOLD)
     await protection.set_legal_hold(context.store.engine, _key_of(context), held)
-    return Response(200, [(_HOLD, "true" if held else "false")])
+    return Response(200, [(_LEGAL_HOLD, "true" if held else "false")])
 
 
 def protection_of(context: RequestContext) -> BlobProtection | None:
@@ -59,7 +59,7 @@ def protection_of(context: RequestContext) -> BlobProtection | None:
     if not may_any(context.principal, _PERMISSION):
         raise Refused(Reason.PERMISSION_MISMATCH)
     mode = one_of(headers, _MODE, (_UNLOCKED, _LOCKED))
-    held = flag_of(headers, _HOLD)
+    held = flag_of(headers, _LEGAL_HOLD)
     if not mode and not headers.get(_UNTIL):
         return BlobProtection(has_legal_hold=held)
     for name in (_UNTIL, _MODE):
@@ -71,28 +71,28 @@ def protection_of(context: RequestContext) -> BlobProtection | None:
 def protection_headers(found: BlobProtection) -> list[tuple[str, str]]:
     """Of Get Blob and Get Blob Properties."""
     headers = _policy_headers(found)
-    return [*headers, (_HOLD, "true")] if found.has_legal_hold else headers
+    return [*headers, (_LEGAL_HOLD, "true")] if found.has_legal_hold else headers
 
 
 def container_headers(record: ContainerRecord) -> list[tuple[str, str]]:
-    has_policy, has_hold, is_version_level = _shown(record)
+    has_policy, has_legal_hold, is_version_level = _flags_of(record)
     return [
         ("x-ms-has-immutability-policy", has_policy),
-        ("x-ms-has-legal-hold", has_hold),
+        ("x-ms-has-legal-hold", has_legal_hold),
         ("x-ms-immutable-storage-with-versioning-enabled", is_version_level),
     ]
 
 
 def container_elements(record: ContainerRecord) -> str:
     """The same in a listing."""
-    has_policy, has_hold, is_version_level = _shown(record)
+    has_policy, has_legal_hold, is_version_level = _flags_of(record)
     return (
-        f"<HasImmutabilityPolicy>{has_policy}</HasImmutabilityPolicy><HasLegalHold>{has_hold}</HasLegalHold>"
+        f"<HasImmutabilityPolicy>{has_policy}</HasImmutabilityPolicy><HasLegalHold>{has_legal_hold}</HasLegalHold>"
         f"<ImmutableStorageWithVersioningEnabled>{is_version_level}</ImmutableStorageWithVersioningEnabled>"
     )
 
 
-def blob_elements(found: BlobProtection, *, with_policy: bool, with_hold: bool) -> str:
+def blob_elements(found: BlobProtection, *, with_policy: bool, with_legal_hold: bool) -> str:
     """In a listing that includes policies, holds or both."""
     elements = ""
     if with_policy and found.until is not None:
@@ -100,7 +100,7 @@ def blob_elements(found: BlobProtection, *, with_policy: bool, with_hold: bool) 
             f"<ImmutabilityPolicyUntilDate>{http_date.encode(found.until)}</ImmutabilityPolicyUntilDate>"
             f"<ImmutabilityPolicyMode>{_mode(found)}</ImmutabilityPolicyMode>"
         )
-    if with_hold and found.has_legal_hold:
+    if with_legal_hold and found.has_legal_hold:
         elements += "<LegalHold>true</LegalHold>"
     return elements
 
@@ -127,9 +127,9 @@ def _mode(found: BlobProtection) -> str:
     return "locked" if found.is_locked else "unlocked"
 
 
-def _shown(record: ContainerRecord) -> tuple[str, str, str]:
+def _flags_of(record: ContainerRecord) -> tuple[str, str, str]:
     """Whether it has a policy, legal holds, and version-level immutability."""
     found = record.protection or NOT_PROTECTED
     flags = (found.policy is not None, bool(found.legal_hold_tags), found.is_version_level)
-    has_policy, has_hold, is_version_level = ("true" if flag else "false" for flag in flags)
-    return has_policy, has_hold, is_version_level
+    has_policy, has_legal_hold, is_version_level = ("true" if flag else "false" for flag in flags)
+    return has_policy, has_legal_hold, is_version_level

@@ -82,12 +82,14 @@ async def list_blobs(context: RequestContext) -> Response:
             "include", parameters["include"], "Snapshots are listed without a delimiter only."
         )
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
-    shown = Shown("metadata" in parts, "copy" in parts, "immutabilitypolicy" in parts, "legalhold" in parts)
-    write = partial(_item, page.at, shown)
+    included = IncludedParts(
+        "metadata" in parts, "copy" in parts, "immutabilitypolicy" in parts, "legalhold" in parts
+    )
+    write = partial(_item, page.at, included)
     if request.snapshots or request.uncommitted:
         items = await encoded(page.items, write)
     else:
-        items = await _rendered.written(page.items.rows, shown.form, partial(_written, write))
+        items = await _rendered.written(page.items.rows, included.form, partial(_written, write))
     delimiter = request.delimiter
     return list_page(
         context,
@@ -100,7 +102,7 @@ async def list_blobs(context: RequestContext) -> Response:
     )
 
 
-class Shown(NamedTuple):
+class IncludedParts(NamedTuple):
     """What the items of a list of blobs include."""
 
     metadata: bool
@@ -110,7 +112,7 @@ class Shown(NamedTuple):
 
     @property
     def form(self) -> int:
-        return sum(is_shown << position for position, is_shown in enumerate(self))
+        return sum(is_included << position for position, is_included in enumerate(self))
 
 
 _rendered = RenderedItems()
@@ -154,7 +156,7 @@ def _container_item(now: Instant, parts: frozenset[str], item: tuple[str, Contai
     )
 
 
-def _item(now: Instant, shown: Shown, item: BlobItem) -> str:
+def _item(now: Instant, included: IncludedParts, item: BlobItem) -> str:
     name, record, snapshot = item.name, item.record, item.snapshot
     element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
     if record is None:
@@ -185,10 +187,12 @@ def _item(now: Instant, shown: Shown, item: BlobItem) -> str:
     modified_at, created_at = record.modified_at, record.created_at
     modified = http_date.encode(modified_at)
     created = modified if created_at == modified_at else http_date.encode(created_at)
-    metadata = metadata_element(record.metadata) if shown.metadata else ""
-    copied = _copy(record.copy) if shown.copy and record.copy is not None else ""
+    metadata = metadata_element(record.metadata) if included.metadata else ""
+    copied = _copy(record.copy) if included.copy and record.copy is not None else ""
     if record.protection is not None:
-        copied += blob_elements(record.protection, with_policy=shown.policy, with_hold=shown.legal_hold)
+        copied += blob_elements(
+            record.protection, with_policy=included.policy, with_legal_hold=included.legal_hold
+        )
     return (
         f"<Blob>{element}{snapshot_element}<Properties><Creation-Time>{created}</Creation-Time>"
         f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"

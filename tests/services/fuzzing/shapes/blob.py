@@ -25,6 +25,7 @@ _HASHES = "content-md5 x-ms-content-crc64"
 _LIST = "?prefix ?marker ?maxresults"
 _LEASE = "x-ms-proposed-lease-id x-ms-lease-id"
 _ANY = "/{container}/{blob}"
+_PROTECTED = "/{vault}/{blob}"
 _BLOCK, _APPEND, _PAGE = "/{container}/{block_blob}", "/{container}/{append_blob}", "/{container}/{page_blob}"
 
 SHAPES = {
@@ -131,12 +132,12 @@ SHAPES = {
     "Undelete Blob": Shape(_ANY, weight=0.2),
     "Set Blob Expiry": Shape(_ANY, weight=0.2),
     "Set Blob Immutability Policy": Shape(
-        _ANY,
+        _PROTECTED,
         needs="x-ms-immutability-policy-until-date",
         may="x-ms-immutability-policy-mode if-unmodified-since ?snapshot ?versionid",
     ),
-    "Delete Blob Immutability Policy": Shape(_ANY, may="?snapshot ?versionid"),
-    "Set Blob Legal Hold": Shape(_ANY, needs="x-ms-legal-hold", may="?snapshot ?versionid"),
+    "Delete Blob Immutability Policy": Shape(_PROTECTED, may="?snapshot ?versionid"),
+    "Set Blob Legal Hold": Shape(_PROTECTED, needs="x-ms-legal-hold", may="?snapshot ?versionid"),
     "Get Blob Tags": Shape(_ANY, weight=0.2),
     "Set Blob Tags": Shape(_ANY, body="tags", weight=0.2),
     "Query Blob Contents": Shape(_ANY, body="query_request", weight=0.2),
