@@ -11,8 +11,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from kyanite.server.guids import FreshGuids
 from kyanite.server.issuer.clients import DEVELOPMENT_CLIENT, DEVELOPMENT_TENANT, Client, Clients
+from kyanite.server.issuer.config import DEFAULT_TOKEN_SECONDS
 from kyanite.server.issuer.endpoints import Endpoints
-from kyanite.server.issuer.issuer import DEFAULT_TOKEN_SECONDS, Issuer
+from kyanite.server.issuer.issuer import Issuer
 from kyanite.server.issuer.signing_key import SigningKey, signing_key
 from kyanite.values import Instant, instant_from_unix_seconds
 from kyanite.wire.http import Request, Response

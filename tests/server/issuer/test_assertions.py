@@ -11,8 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from kyanite.server.issuer.clients import DEVELOPMENT_CLIENT, AssertionSource, Client
-from kyanite.server.issuer.tokens import EXCHANGE_AUDIENCE
+from kyanite.server.issuer.clients import DEVELOPMENT_CLIENT, EXCHANGE_AUDIENCE, AssertionSource, Client
 from kyanite.wire.http import Response
 from tests.server.issuer.issuers import (
     BASE,

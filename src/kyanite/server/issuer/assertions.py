@@ -11,8 +11,9 @@ from collections.abc import Iterable
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from kyanite.server.issuer.clients import AssertionSource, PublicKey
+from kyanite.server.issuer.clients import AssertionSource
 from kyanite.server.issuer.errors import WRONG_ASSERTION, TokenRefused
+from kyanite.server.issuer.public_keys import PublicKey
 
 TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _TOLERANCE_SECONDS = 300

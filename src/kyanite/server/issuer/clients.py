@@ -3,13 +3,16 @@
 import hmac
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-
-PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
+if TYPE_CHECKING:
+    # A server without an issuer reads this module too, and needs nothing of what that one imports.
+    from kyanite.server.issuer.public_keys import PublicKey
 
 DEVELOPMENT_TENANT = "11111111-1111-4111-8111-111111111111"
 DEVELOPMENT_IDENTITY_HEADER = "kyanite-development"
+EXCHANGE_AUDIENCE = "api://AzureADTokenExchange"
+"""The audience of an assertion that a workload exchanges for a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class AssertionSource:
     issuer: str
     subject: str
     audiences: tuple[str, ...]
-    keys: tuple[tuple[str, PublicKey], ...] = field(repr=False)
+    keys: "tuple[tuple[str, PublicKey], ...]" = field(repr=False)
     """Each with its ``kid``, which may be empty."""
 
 
@@ -41,7 +44,7 @@ class Client:
 
     identity: Identity
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    certificates: tuple[PublicKey, ...] = field(default=(), repr=False)
+    certificates: "tuple[PublicKey, ...]" = field(default=(), repr=False)
     """Keys whose assertions stand for a secret, as those of ``CertificateCredential``."""
     federated: tuple[AssertionSource, ...] = ()
     is_managed_identity: bool = False

@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kyanite.server.issuer.clients import AssertionSource, Client, Clients, Identity
+from kyanite.server.issuer.clients import EXCHANGE_AUDIENCE, AssertionSource, Client, Clients, Identity
 from kyanite.server.issuer.signing_key import SigningKey
-from kyanite.server.issuer.tokens import EXCHANGE_AUDIENCE, TokenTerms, claims_of, issuer_text, signed
+from kyanite.server.issuer.tokens import TokenTerms, claims_of, issuer_text, signed
 from kyanite.values import Instant, unix_seconds
-
-DEFAULT_TOKEN_SECONDS = 3599
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ class Issuer:
     clock: Callable[[], Instant]
     """The time in tokens: that of the services that check them."""
     wall_clock: Callable[[], Instant]
-    token_seconds: int = DEFAULT_TOKEN_SECONDS
+    token_seconds: int
 
     @property
     def tenant(self) -> str:

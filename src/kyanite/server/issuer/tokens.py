@@ -9,8 +9,6 @@ from kyanite.server.issuer.clients import Identity
 from kyanite.server.issuer.signing_key import ALGORITHM, SigningKey
 
 STORAGE_AUDIENCE = "https://storage.azure.com"
-EXCHANGE_AUDIENCE = "api://AzureADTokenExchange"
-"""The audience of an assertion that a workload exchanges for a token."""
 
 BY_SECRET, BY_ASSERTION = "1", "2"
 
