@@ -119,7 +119,7 @@ def test_the_option_counts_before_the_file() -> None:
     assert parse_identity({"dev": "builtin"}).development is Development.BUILTIN
 
 
-def test_keys_of_the_built_in_issuer_are_taken_where_that_is_on() -> None:
+def test_keys_of_the_built_in_issuer() -> None:
     table = {"dev": "builtin", "tenant": TENANT, "clients": [{"id": "app", "secret": "s"}]}
     config = parse_identity(table)
     assert config.development is Development.BUILTIN

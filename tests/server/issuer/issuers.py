@@ -91,7 +91,7 @@ def fields_of(response: Response) -> Any:
     return json.loads(response.body)
 
 
-def ask(
+def answer_to(
     of: Issuer,
     method: str,
     target: str,
@@ -113,7 +113,7 @@ def send_form(
     path: str = f"/{TENANT}/oauth2/v2.0/token",
 ) -> Response:
     headers = {"content-type": "application/x-www-form-urlencoded", **(headers or {})}
-    return ask(of, "POST", path, headers, urlencode(form).encode())
+    return answer_to(of, "POST", path, headers, urlencode(form).encode())
 
 
 def with_secret(**changes: str | None) -> dict[str, str]:

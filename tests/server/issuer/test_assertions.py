@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from kyanite.server.issuer.clients import DEVELOPMENT_CLIENT, EXCHANGE_AUDIENCE, AssertionSource, Client
+from kyanite.server.issuer.clients import DEVELOPMENT_CLIENT, FEDERATION_AUDIENCE, AssertionSource, Client
 from kyanite.wire.http import Response
 from tests.server.issuer.issuers import (
     BASE,
@@ -42,7 +42,7 @@ FEDERATED = replace(
         AssertionSource(
             CLUSTER,
             SERVICE_ACCOUNT,
-            (EXCHANGE_AUDIENCE,),
+            (FEDERATION_AUDIENCE,),
             (("theirs", other_key().private.public_key()),),
         ),
     ),
@@ -63,7 +63,7 @@ def by_issuer(**changes: object) -> dict[str, object]:
     return {
         "iss": f"{BASE}/{TENANT}/v2.0",
         "sub": OID,
-        "aud": EXCHANGE_AUDIENCE,
+        "aud": FEDERATION_AUDIENCE,
         "exp": NOW + 600,
         "nbf": NOW,
         **changes,
@@ -77,7 +77,7 @@ def by_client(**changes: object) -> dict[str, object]:
 
 
 def by_cluster(**changes: object) -> dict[str, object]:
-    return {"iss": CLUSTER, "sub": SERVICE_ACCOUNT, "aud": [EXCHANGE_AUDIENCE], "exp": NOW + 600, **changes}
+    return {"iss": CLUSTER, "sub": SERVICE_ACCOUNT, "aud": [FEDERATION_AUDIENCE], "exp": NOW + 600, **changes}
 
 
 def test_one_that_this_issuer_has_signed() -> None:

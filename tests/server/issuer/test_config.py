@@ -173,7 +173,7 @@ def test_a_key_set_of_nothing(tmp_path: Path) -> None:
             parsed(f'[[clients]]\nid = "a"\n[[clients.federated]]\njwks_file = "{path}"')
 
 
-def test_no_secret_is_shown() -> None:
+def test_no_secret_is_displayed() -> None:
     found = parsed('identity_header = "hidden"\n[[clients]]\nid = "a"\nsecret = "hidden"')
     assert "hidden" not in repr(found)
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.server.issuer.issuers import BASE, OTHER_TENANT, TENANT, ask, fields_of, issuer, key
+from tests.server.issuer.issuers import BASE, OTHER_TENANT, TENANT, answer_to, fields_of, issuer, key
 
 DISCOVERED = ("/v2.0/.well-known/openid-configuration", "/.well-known/openid-configuration")
 
@@ -14,7 +14,7 @@ DISCOVERED = ("/v2.0/.well-known/openid-configuration", "/.well-known/openid-con
 @pytest.mark.parametrize("path", DISCOVERED)
 @pytest.mark.parametrize("tenant", [TENANT, OTHER_TENANT])
 def test_openid_configuration(path: str, tenant: str) -> None:
-    fields = fields_of(ask(issuer(), "GET", f"/{tenant}{path}"))
+    fields = fields_of(answer_to(issuer(), "GET", f"/{tenant}{path}"))
     assert fields["issuer"] == f"{BASE}/{tenant}/v2.0"
     here = f"https://localhost:10020/{tenant}"
     assert fields["authorization_endpoint"] == f"{here}/oauth2/v2.0/authorize"
@@ -30,7 +30,7 @@ def test_openid_configuration(path: str, tenant: str) -> None:
 
 @pytest.mark.parametrize("path", ["/discovery/v2.0/keys", "/discovery/keys"])
 def test_keys(path: str) -> None:
-    (row,) = fields_of(ask(issuer(), "GET", f"/{TENANT}{path}"))["keys"]
+    (row,) = fields_of(answer_to(issuer(), "GET", f"/{TENANT}{path}"))["keys"]
     assert set(row) == {"kty", "use", "alg", "kid", "n", "e"}
     assert (row["kty"], row["use"], row["alg"]) == ("RSA", "sig", "RS256")
     modulus = int.from_bytes(base64.urlsafe_b64decode(row["n"] + "=="))
@@ -43,7 +43,7 @@ def test_keys(path: str) -> None:
 
 def test_instance_discovery() -> None:
     fields = fields_of(
-        ask(issuer(), "GET", "/common/discovery/instance?api-version=1.1&authorization_endpoint=x")
+        answer_to(issuer(), "GET", "/common/discovery/instance?api-version=1.1&authorization_endpoint=x")
     )
     assert fields == {
         "tenant_discovery_endpoint": f"https://localhost:10020/{TENANT}{DISCOVERED[0]}",
@@ -79,17 +79,17 @@ def test_instance_discovery() -> None:
     ],
 )
 def test_addresses_that_lead_nowhere(method: str, path: str, status: int, error: str) -> None:
-    response = ask(issuer(), method, path)
+    response = answer_to(issuer(), method, path)
     assert (response.status, fields_of(response)["error"]) == (status, error)
     assert (status == 405) == any(name == "Allow" for name, _ in response.headers)
 
 
 @pytest.mark.parametrize("host", ["", "a b", 'a"b', "a/b", "user@host", "host:port", "[::1", "a\x7fb"])
 def test_a_host_that_is_none(host: str) -> None:
-    response = ask(issuer(), "GET", f"/{TENANT}{DISCOVERED[0]}", {"host": host})
+    response = answer_to(issuer(), "GET", f"/{TENANT}{DISCOVERED[0]}", {"host": host})
     assert response.status == 400
 
 
 def test_an_id_that_is_no_guid_is_not_repeated() -> None:
-    response = ask(issuer(), "GET", "/", {"client-request-id": "<script>"})
+    response = answer_to(issuer(), "GET", "/", {"client-request-id": "<script>"})
     assert "<script>" not in str(response.body)

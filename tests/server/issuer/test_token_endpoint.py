@@ -15,7 +15,7 @@ from tests.server.issuer.issuers import (
     SECRET,
     STORAGE,
     TENANT,
-    ask,
+    answer_to,
     fields_of,
     issuer,
     key,
@@ -219,5 +219,7 @@ def test_a_header_that_is_no_credential_or_a_second_one(headers: dict[str, str])
     ],
 )
 def test_bodies_that_are_no_forms(body: bytes, content_type: str, status: int) -> None:
-    response = ask(issuer(), "POST", f"/{TENANT}/oauth2/v2.0/token", {"content-type": content_type}, body)
+    response = answer_to(
+        issuer(), "POST", f"/{TENANT}/oauth2/v2.0/token", {"content-type": content_type}, body
+    )
     assert (response.status, fields_of(response)["error"]) == (status, "invalid_request")

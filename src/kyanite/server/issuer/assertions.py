@@ -17,6 +17,8 @@ from kyanite.server.issuer.public_keys import PublicKey
 
 TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _TOLERANCE_SECONDS = 300
+# The library raises others than its own for some texts that are no tokens.
+_UNREADABLE = (jwt.PyJWTError, ValueError, TypeError, RecursionError)
 _RSA, _EC = ("RS256", "RS384", "PS256"), ("ES256",)
 
 
@@ -44,7 +46,7 @@ def _claims_signed_by(text: str, sources: Iterable[AssertionSource]) -> dict[str
 def _kid_of(text: str) -> str:
     try:
         kid = jwt.get_unverified_header(text).get("kid", "")
-    except jwt.PyJWTError:
+    except _UNREADABLE:
         raise TokenRefused(WRONG_ASSERTION, "It is no signed token.") from None
     return kid if isinstance(kid, str) else ""
 
@@ -65,7 +67,7 @@ def _verified(text: str, source: AssertionSource, key: PublicKey) -> dict[str, o
                 "verify_iat": False,
             },
         )
-    except jwt.PyJWTError:
+    except _UNREADABLE:
         return None
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 DEVELOPMENT_TENANT = "11111111-1111-4111-8111-111111111111"
 DEVELOPMENT_IDENTITY_HEADER = "kyanite-development"
-EXCHANGE_AUDIENCE = "api://AzureADTokenExchange"
+FEDERATION_AUDIENCE = "api://AzureADTokenExchange"
 """The audience of an assertion that a workload exchanges for a token."""
 
 

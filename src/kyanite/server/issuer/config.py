@@ -43,7 +43,7 @@ from kyanite.server.identity.tables import ConfigTable
 from kyanite.server.issuer.clients import (
     DEVELOPMENT_IDENTITY_HEADER,
     DEVELOPMENT_TENANT,
-    EXCHANGE_AUDIENCE,
+    FEDERATION_AUDIENCE,
     AssertionSource,
     Client,
     Identity,
@@ -160,7 +160,7 @@ def _federated(table: ConfigTable) -> AssertionSource:
     source = AssertionSource(
         table.required("issuer"),
         table.required("subject"),
-        table.texts("audiences") or (EXCHANGE_AUDIENCE,),
+        table.texts("audiences") or (FEDERATION_AUDIENCE,),
         keys,
     )
     table.finish()

@@ -26,7 +26,7 @@ _FORM_TYPE = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _EndpointCall:
     """A request, and what its address says."""
 
     request: Request
@@ -36,35 +36,35 @@ class _Asked:
     """The issuer's address as the client knows it."""
 
 
-_Answer = Callable[[Issuer, _Asked], Awaitable[Response]]
+_Answer = Callable[[Issuer, _EndpointCall], Awaitable[Response]]
 
 
-async def _openid_configuration(issuer: Issuer, asked: _Asked) -> Response:
-    return json_response(200, discovery.openid_configuration(issuer, asked.tenant, asked.base))
+async def _openid_configuration(issuer: Issuer, call: _EndpointCall) -> Response:
+    return json_response(200, discovery.openid_configuration(issuer, call.tenant, call.base))
 
 
-async def _keys(issuer: Issuer, _asked: _Asked) -> Response:
+async def _keys(issuer: Issuer, _call: _EndpointCall) -> Response:
     return json_response(200, discovery.keys(issuer))
 
 
-async def _instance(issuer: Issuer, asked: _Asked) -> Response:
-    return json_response(200, discovery.instance(issuer, asked.base))
+async def _instance(issuer: Issuer, call: _EndpointCall) -> Response:
+    return json_response(200, discovery.instance(issuer, call.base))
 
 
-async def _token(issuer: Issuer, asked: _Asked) -> Response:
-    return await _answer_form(issuer, asked, is_v1=False)
+async def _token(issuer: Issuer, call: _EndpointCall) -> Response:
+    return await _answer_form(issuer, call, is_v1=False)
 
 
-async def _token_v1(issuer: Issuer, asked: _Asked) -> Response:
-    return await _answer_form(issuer, asked, is_v1=True)
+async def _token_v1(issuer: Issuer, call: _EndpointCall) -> Response:
+    return await _answer_form(issuer, call, is_v1=True)
 
 
-async def _authorize(_issuer: Issuer, _asked: _Asked) -> Response:
+async def _authorize(_issuer: Issuer, _call: _EndpointCall) -> Response:
     raise TokenRefused(NO_LOG_IN)
 
 
-async def _answer_form(issuer: Issuer, asked: _Asked, *, is_v1: bool) -> Response:
-    request = asked.request
+async def _answer_form(issuer: Issuer, call: _EndpointCall, *, is_v1: bool) -> Response:
+    request = call.request
     body = await request.body.read_all(FORM_BYTES_MAX)
     if body is None:
         raise TokenRefused(TOO_LONG)
@@ -72,7 +72,7 @@ async def _answer_form(issuer: Issuer, asked: _Asked, *, is_v1: bool) -> Respons
         raise TokenRefused(MALFORMED, f"Its body is to be {_FORM_TYPE}.")
     form = forms.decode(body.decode("utf-8", "replace"))
     authorization = request.headers.get("authorization", "")
-    fields = token_endpoint.answer(issuer, TokenRequest(asked.tenant, form, authorization, asked.base, is_v1))
+    fields = token_endpoint.answer(issuer, TokenRequest(call.tenant, form, authorization, call.base, is_v1))
     return json_response(200, fields)
 
 
@@ -116,7 +116,7 @@ class Endpoints:
                 raise TokenRefused(WRONG_METHOD)
             if tenant and tenant not in self._issuer.tenants:
                 raise TokenRefused(UNKNOWN_TENANT)
-            return await endpoint.answer(self._issuer, _Asked(request, tenant, _base(request)))
+            return await endpoint.answer(self._issuer, _EndpointCall(request, tenant, _base(request)))
         except TokenRefused as refused:
             is_wrong_method = endpoint is not None and refused.error is WRONG_METHOD
             return error_response(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kyanite.server.issuer.clients import EXCHANGE_AUDIENCE, AssertionSource, Client, Clients, Identity
+from kyanite.server.issuer.clients import FEDERATION_AUDIENCE, AssertionSource, Client, Clients, Identity
 from kyanite.server.issuer.signing_key import SigningKey
 from kyanite.server.issuer.tokens import TokenTerms, claims_of, issuer_text, signed
 from kyanite.values import Instant, unix_seconds
@@ -53,7 +53,7 @@ class Issuer:
         by_issuer = AssertionSource(
             issuer_text(self.base, self.tenant),
             client.identity.oid,
-            (EXCHANGE_AUDIENCE,),
+            (FEDERATION_AUDIENCE,),
             ((self.key.id, self.key.private.public_key()),),
         )
         return [
