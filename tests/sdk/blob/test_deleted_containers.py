@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
+from azure.storage.blob import StorageErrorCode
 
 from kyanite.service_properties import Retention, ServiceProperties
 from tests.sdk.clients import ASYNC, Sdk, done, fresh_name, items, names, refused
@@ -102,7 +103,7 @@ async def test_restores_beside_creates(sdk: Sdk) -> None:
 
 def _code(result: object) -> str:
     if isinstance(result, HttpResponseError):
-        return str(getattr(result.error_code, "value", result.error_code))
+        return StorageErrorCode(getattr(result, "error_code", "")).value
     assert not isinstance(result, BaseException), result
     return "ok"
 

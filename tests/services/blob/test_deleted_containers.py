@@ -134,8 +134,8 @@ async def test_a_name_is_deleted_several_times(blobs: Harness) -> None:
     await make(blobs, data=b"fourth")
     found = await versions(blobs)
     assert len(found) == len(set(found)) == 3
-    taken = await restore(blobs, found[1])
-    assert (taken.status, taken.code) == (409, "ContainerAlreadyExists")
+    in_use = await restore(blobs, found[1])
+    assert (in_use.status, in_use.code) == (409, "ContainerAlreadyExists")
     assert (await blobs("GET", "/box/b")).body == b"fourth"
     await blobs("DELETE", BOX)
     assert (await restore(blobs, found[1])).status == 201

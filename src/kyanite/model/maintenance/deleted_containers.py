@@ -12,7 +12,7 @@ from kyanite.model.blobs import deleted_containers, rows
 ROWS_PER_STEP = 100
 """Each may refer to four extents, and giving one up takes three rows."""
 
-LOOK_EVERY_SECONDS = 60.0
+CHECK_EVERY_SECONDS = 60.0
 
 
 def find_expired(snap: Snapshot, _start: bytes) -> tuple[list[bytes], bytes]:

@@ -56,7 +56,7 @@ COMPACTION = Marked(keys.PENDING_COMPACTIONS, compaction.step)
 TASKS: tuple[Marked | Expiring, ...] = (
     Marked(keys.DELETED_CONTAINERS, deleted_containers.purge),
     Expiring(
-        deleted_containers.LOOK_EVERY_SECONDS,
+        deleted_containers.CHECK_EVERY_SECONDS,
         deleted_containers.find_expired,
         deleted_containers.remove_expired,
     ),
