@@ -284,7 +284,7 @@ VALUES: Mapping[str, Value] = {
     "x-ms-share-paid-bursting-max-bandwidth-mibps": words("100"),
     "x-ms-deleted-container-name": lambda scope: scope.path[1:],
     "x-ms-deleted-container-version": deleted_version,
-    "x-ms-source-container-name": lambda scope: scope.one("spare", "box", "none"),
+    "x-ms-source-container-name": lambda scope: scope.one("spare", "chest", "crate", "none"),
     "x-ms-deleted-share-name": lambda scope: scope.path[1:],
     "x-ms-deleted-share-version": deleted_version,
     # Tables
