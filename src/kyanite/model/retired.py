@@ -43,8 +43,6 @@ class Kind(Generic[R]):
     retired_row: Callable[[str, str, int], bytes]
     """The key of a deleted one, by account, name and the instant of its deletion."""
     decode: Callable[[bytes], Retired[R]]
-    not_found: Reason
-    already_exists: Reason
 
 
 def decoder(record_type: type[R]) -> Callable[[bytes], Retired[R]]:
@@ -60,17 +58,25 @@ def retire(tx: Transaction, kind: Kind[R], key: NamedKey, record: R, days: int) 
     return retired
 
 
-def take_back(tx: Transaction, kind: Kind[R], key: NamedKey, deleted_at: Instant) -> Retired[R]:
+def take_back(
+    tx: Transaction,
+    kind: Kind[R],
+    key: NamedKey,
+    deleted_at: Instant,
+    *,
+    not_found: Reason,
+    already_exists: Reason,
+) -> Retired[R]:
     """Give a deleted one up for restoring, unless its retention is over or another one has its name now."""
     row = kind.retired_row(key.account, key.name, deleted_at)
     stored, live = tx.get_many((row, kind.row(key.account, key.name)))
     if stored is None:
-        raise Refused(kind.not_found)
+        raise Refused(not_found)
     retired = kind.decode(stored)
     if retention.is_over(retired.expires_at, tx.now):
-        raise Refused(kind.not_found)
+        raise Refused(not_found)
     if live is not None:
-        raise Refused(kind.already_exists)
+        raise Refused(already_exists)
     tx.delete(row)
     return retired
 

@@ -27,8 +27,6 @@ CONTAINERS = Kind(
     keys.retired_containers,
     keys.retired_container,
     decode,
-    Reason.CONTAINER_NOT_FOUND,
-    Reason.CONTAINER_ALREADY_EXISTS,
 )
 
 
@@ -41,7 +39,14 @@ def restore(engine: Engine, key: NamedKey, deleted_at: Instant) -> Awaitable[Non
     """Restore a deleted container with everything in it, unless another container has its name now."""
 
     def body(tx: Transaction) -> None:
-        retired = take_back(tx, CONTAINERS, key, deleted_at)
+        retired = take_back(
+            tx,
+            CONTAINERS,
+            key,
+            deleted_at,
+            not_found=Reason.CONTAINER_NOT_FOUND,
+            already_exists=Reason.CONTAINER_ALREADY_EXISTS,
+        )
         tx.delete(_expiry_of(key, retired))
         tx.put(keys.container(key.account, key.name), encode(retired.record))
 

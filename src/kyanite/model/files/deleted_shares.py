@@ -26,8 +26,6 @@ SHARES = Kind(
     keys.retired_shares,
     keys.retired_share,
     decode,
-    Reason.SHARE_NOT_FOUND,
-    Reason.SHARE_ALREADY_EXISTS,
 )
 
 
@@ -39,7 +37,14 @@ def restore(engine: Engine, key: ShareKey, deleted_at: Instant) -> Awaitable[Sha
     """Restore a deleted share with everything in it, unless another share has its name now."""
 
     def body(tx: Transaction) -> ShareRecord:
-        record = take_back(tx, SHARES, key, deleted_at).record
+        record = take_back(
+            tx,
+            SHARES,
+            key,
+            deleted_at,
+            not_found=Reason.SHARE_NOT_FOUND,
+            already_exists=Reason.SHARE_ALREADY_EXISTS,
+        ).record
         record = replace(record, is_watched=watches.load_feed(tx, record.id) is not None)
         tx.put(key.key, encode(record))
         return record
