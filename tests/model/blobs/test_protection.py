@@ -54,10 +54,10 @@ def test_one_protected_snapshot_among_many(store: BlobStore, count: int) -> None
     """Found by reading one row, wherever it is."""
     use_versions(store)
     store.put("b")
-    taken_at = [store.snapshot("b") for _ in range(count)]
-    one = taken_at[1]
+    instants = [store.snapshot("b") for _ in range(count)]
+    one = instants[1]
     set_policy(store, "b", one, locked=True)
-    set_policy(store, "b", taken_at[2], days=0.5)
+    set_policy(store, "b", instants[2], days=0.5)
     assert findings(store) == []
     for wish in (Snapshots.INCLUDE, Snapshots.ONLY):
         with refused(POLICY):

@@ -605,6 +605,16 @@ async def test_a_protected_container_is_not_deleted(blobs: Harness, is_empty: bo
     assert (await box("HEAD", "/box?restype=container")).headers["x-ms-has-immutability-policy"] == "true"
 
 
+async def test_a_protected_container_is_not_renamed(blobs: Harness) -> None:
+    box = await filled(blobs)
+    rename = {"x-ms-source-container-name": "box"}
+    await change(box, lambda before: immutability.set_legal_holds(before, ("case1",)))
+    answer = await box("PUT", "/other?restype=container&comp=rename", rename)
+    assert (answer.status, answer.code) == (409, "ContainerHasLegalHold")
+    await change(box, lambda before: immutability.clear_legal_holds(before, ("case1",)))
+    assert (await box("PUT", "/other?restype=container&comp=rename", rename)).status == 200
+
+
 async def test_a_container_with_version_level_immutability_is_not_deleted(blobs: Harness) -> None:
     box = await filled(blobs)
     await use_versions(box)

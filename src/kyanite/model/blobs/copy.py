@@ -23,6 +23,7 @@ from kyanite.rules import leases, preconditions, tiers
 from kyanite.rules.immutability import BlobProtection
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.values import LeaseId
 
 
@@ -46,6 +47,8 @@ class CopyRequest:
     copy needs an infinite lease, because it could outlast any other."""
     max_length: int = ENDLESS
     """The largest source that is copied."""
+    tags: Tags | None = NO_TAGS
+    """The tags of the copy; None for those of the source."""
     protection: BlobProtection | None = None
     """The immutability policy and legal hold in the request. Those of the source are not copied."""
 
@@ -63,6 +66,8 @@ class PutFromRequest:
     """Replaces the source's metadata; empty keeps the source's."""
     tier: str = ""
     max_length: int = ENDLESS
+    tags: Tags | None = NO_TAGS
+    """The tags of the new blob; None for those of the source."""
 
 
 def copy(
@@ -106,6 +111,7 @@ def copy(
             lease=target.lease,
             copy=CopyState(request.copy_id, request.source_url, now, source.length),
             is_sealed=source.is_sealed if request.seals is None else request.seals,
+            tags=source.tags if request.tags is None else request.tags,
             protection=target.protection,
         )
         tiering = tiers.copied(source.tiering, request.tier, request.rehydrate_priority, now)
@@ -141,6 +147,7 @@ def put_from(
             lease=target.lease,
             tier=request.tier,
             tier_changed_at=now if request.tier else None,
+            tags=source.tags if request.tags is None else request.tags,
             protection=target.protection,
         )
         rows.replace(tx, target.old, record)

@@ -19,6 +19,7 @@ from kyanite.rules import immutability, leases, preconditions
 from kyanite.rules.immutability import BlobProtection, Change
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.values import Instant, LeaseId
 
 CheckLease = Callable[[Lease, LeaseId | None, Instant], Lease]
@@ -34,6 +35,7 @@ class NewBlob(Value, frozen=True):
     tier: str = ""
     kind: int = BLOCK_BLOB
     sequence_number: int = 0
+    tags: Tags = NO_TAGS
     protection: BlobProtection | None = None
     """The immutability policy and legal hold in the request."""
 
@@ -75,6 +77,7 @@ def put(
             tier=new_blob.tier,
             tier_changed_at=now if new_blob.tier else None,
             sequence_number=new_blob.sequence_number,
+            tags=new_blob.tags,
             protection=target.protection,
         )
         rows.replace(tx, target.old, record)
@@ -118,6 +121,7 @@ def prepare(
         access_conditions.conditions,
         old.etag,
         old.modified_at,
+        old.tags,
         creates=True,
         holds_lease=leases.holds(old.lease, access_conditions.lease_id, now),
     )

@@ -8,6 +8,7 @@ from kyanite.model.content.content import Content
 from kyanite.model.records import CopyState, HttpHeaders, Policy, Record
 from kyanite.rules.immutability import BlobProtection, BlobTimes, ContainerProtection
 from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.tiers import Rehydration, Tiering
 from kyanite.values import ETag, Instant, etag_of, later
 
@@ -59,6 +60,8 @@ class BlobRecord(Record, frozen=True):
     """Of an archived block blob that is being rehydrated."""
     is_sealed: bool = False
     """Of an append blob: no more blocks can be appended."""
+    tags: Tags = NO_TAGS
+    """Those of a base blob are in the index too (``tag_index.py``)."""
     protection: BlobProtection | None = None
     """Its own immutability policy and legal hold, in a container with version-level immutability."""
 

@@ -17,6 +17,7 @@ from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.immutability import protection_headers
 from kyanite.services.blob.lists import BLOB_TYPES
+from kyanite.services.blob.tag_headers import IF_TAGS, TAGS, check_permissions, with_tags
 from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of, tier_times_of
 from kyanite.services.rest.blob_paths import readable_key_of
 from kyanite.services.rest.context import RequestContext
@@ -61,6 +62,8 @@ def blob_key_of(context: RequestContext, *, may_protect: bool = False) -> BlobKe
     ``may_protect`` is for the operations that support the headers of immutability.
     """
     features.check(context, may_protect=may_protect)
+    if TAGS in context.headers or IF_TAGS in context.headers:
+        check_permissions(context)
     if "snapshot" in context.parameters:
         raise bad_parameter("snapshot", context.parameters["snapshot"])
     return BlobKey(key_of(context), context.object_name)
@@ -69,11 +72,15 @@ def blob_key_of(context: RequestContext, *, may_protect: bool = False) -> BlobKe
 def found_key_of(context: RequestContext) -> BlobKey:
     """The blob or snapshot that a read or a delete names."""
     features.check(context)
+    if IF_TAGS in context.headers:
+        check_permissions(context)
     return readable_key_of(context)
 
 
 def access_conditions_of(headers: Mapping[str, str]) -> AccessConditions:
     conditions, lease_id = conditions_of(headers), lease_id_of(headers)
+    if IF_TAGS in headers:
+        conditions = with_tags(conditions, headers, IF_TAGS)
     return (
         UNCONDITIONAL if conditions is NONE and lease_id is None else AccessConditions(conditions, lease_id)
     )
@@ -164,7 +171,10 @@ async def set_blob_metadata(context: RequestContext) -> Response:
 async def lease_blob(context: RequestContext) -> Response:
     request = lease_request_of(context)
     record, outcome = await blob.lease(
-        context.store.engine, blob_key_of(context), request, conditions_of(context.headers)
+        context.store.engine,
+        blob_key_of(context),
+        request,
+        access_conditions_of(context.headers).conditions,
     )
     return lease_answer(request, outcome, version_headers(record))
 
@@ -177,7 +187,7 @@ async def set_blob_tier(context: RequestContext) -> Response:
         found_key_of(context),
         tier_of(context.headers),
         priority_of(context.headers),
-        lease_id_of(context.headers),
+        access_conditions_of(context.headers),
     )
     return Response(202 if is_pending else 200)
 
@@ -231,6 +241,8 @@ def property_headers(context: RequestContext, record: BlobRecord, now: Instant) 
         headers += lease_headers(record.lease, now)
     if record.kind != BLOCK_BLOB:
         headers += _kind_headers(record)
+    if record.tags:
+        headers.append(("x-ms-tag-count", str(len(record.tags))))
     if record.copy is not None:
         headers += copy_headers(record.copy)
     if record.protection is not None:

@@ -16,6 +16,7 @@ from kyanite.services.blob.blob import access_conditions_of, blob_key_of, found_
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.immutability import protection_of
 from kyanite.services.blob.source import source_hash_headers, store_range
+from kyanite.services.blob.tag_headers import tags_of
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, lease_id_of, metadata_of, stored_md5_of
@@ -82,6 +83,7 @@ async def put_block_list(context: RequestContext) -> Response:
         access_conditions_of(headers),
         metadata_of(context.request),
     )
+    tags = tags_of(headers)
     protection = protection_of(context)
     document = await context.request.body.read_all(_LIST_MAX_BYTES)
     if document is None:
@@ -92,6 +94,7 @@ async def put_block_list(context: RequestContext) -> Response:
         http=http_headers_of(headers, stored_md5_of(headers) or b"", own_only=True),
         metadata=metadata,
         tier=tier_of(headers),
+        tags=tags,
         protection=protection,
     )
     record = await long_block_list.put_block_list(

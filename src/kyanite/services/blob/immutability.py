@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from kyanite.model.blobs import protection
 from kyanite.model.blobs.records import ContainerRecord
 from kyanite.model.blobs.rows import BlobKey
-from kyanite.rules.authorization import may_any
+from kyanite.rules.authorization import Access, AccessedResource, authorize
 from kyanite.rules.immutability import NOT_PROTECTED, BlobProtection
 from kyanite.rules.preconditions import Conditions
-from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.blob import features
 from kyanite.services.rest.blob_paths import readable_key_of
 from kyanite.services.rest.context import RequestContext
@@ -20,7 +19,9 @@ from kyanite.wire.malformed import bad_header, missing_header
 
 _UNTIL, _MODE, _LEGAL_HOLD = features.IMMUTABILITY_HEADERS
 _LOCKED, _UNLOCKED = "Locked", "Unlocked"
-_PERMISSION = "i"
+
+IMMUTABILITY = Access(account="o i", service="i", writes=True)
+"""What a caller needs to set a policy or a hold."""
 
 
 async def set_immutability_policy(context: RequestContext) -> Response:
@@ -56,8 +57,7 @@ def protection_of(context: RequestContext) -> BlobProtection | None:
     headers = context.headers
     if headers.keys().isdisjoint(features.IMMUTABILITY_HEADERS):
         return None
-    if not may_any(context.principal, _PERMISSION):
-        raise Refused(Reason.PERMISSION_MISMATCH)
+    authorize(context.principal, IMMUTABILITY, AccessedResource("blob", context.target.secondary))
     mode = one_of(headers, _MODE, (_UNLOCKED, _LOCKED))
     held = flag_of(headers, _LEGAL_HOLD)
     if not mode and not headers.get(_UNTIL):

@@ -17,7 +17,9 @@ from kyanite.services.blob import (
     lists,
     page_blob,
     page_ranges,
+    tags,
 )
+from kyanite.services.blob.immutability import IMMUTABILITY
 from kyanite.services.rest.context import Resource
 from kyanite.services.rest.operations import ANY_TOKEN, BREAKS, KEY_ONLY, KEY_ONLY_WRITE, Op, not_yet, query
 from kyanite.services.rest.service_properties import properties_operations, stats_operation
@@ -32,7 +34,6 @@ APPEND = Access(account="o aw", service="aw", writes=True)
 WRITE_OR_DELETE = Access(account="o wd", service="wd", writes=True)
 TAGS = Access(account="o t", service="t")
 SET_TAGS = Access(account="o t", service="t", writes=True)
-IMMUTABILITY = Access(account="o i", service="i", writes=True)
 LIST_BLOBS = Access(account="c l", service="l", public="container")
 READ_CONTAINER = Access(account="c r", public="container")
 WRITE_CONTAINER = Access(account="c w", writes=True)
@@ -61,8 +62,8 @@ OPERATIONS = (
     Op("List Blobs", "GET", CONTAINER, query("container", "list"), lists.list_blobs, LIST_BLOBS),
     Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, Access(account="c wd", writes=True), when=BREAKS),
     Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, WRITE_CONTAINER),
-    Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), not_yet, WRITE_CONTAINER),
-    Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), not_yet, WRITE_CONTAINER),
+    Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), container.restore_container, WRITE_CONTAINER),
+    Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), container.rename_container, WRITE_CONTAINER),
     Op("Find Blobs by Tags", "GET", CONTAINER, query("container", "blobs"), not_yet, Access(account="c f", service="f")),
 
     # Blobs
@@ -90,8 +91,8 @@ OPERATIONS = (
     Op("Set Blob Immutability Policy", "PUT", BLOB, query(comp="immutabilitypolicies"), immutability.set_immutability_policy, IMMUTABILITY),
     Op("Delete Blob Immutability Policy", "DELETE", BLOB, query(comp="immutabilitypolicies"), immutability.delete_immutability_policy, IMMUTABILITY),
     Op("Set Blob Legal Hold", "PUT", BLOB, query(comp="legalhold"), immutability.set_legal_hold, IMMUTABILITY),
-    Op("Get Blob Tags", "GET", BLOB, query(comp="tags"), not_yet, TAGS),
-    Op("Set Blob Tags", "PUT", BLOB, query(comp="tags"), not_yet, SET_TAGS),
+    Op("Get Blob Tags", "GET", BLOB, query(comp="tags"), tags.get_blob_tags, TAGS),
+    Op("Set Blob Tags", "PUT", BLOB, query(comp="tags"), tags.set_blob_tags, SET_TAGS),
     Op("Query Blob Contents", "POST", BLOB, query(comp="query"), not_yet, READ),
 
     # Block, append and page blobs
