@@ -7,6 +7,7 @@ headers) is escaped; what the server made (dates, numbers, ETags) needs no escap
 from binascii import b2a_base64
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from operator import mul
 from typing import NamedTuple
 
 from kyanite.model.blobs import container_listing, listing
@@ -115,7 +116,8 @@ async def list_blobs(context: RequestContext) -> Response:
     if request.snapshots or request.uncommitted:
         items = await encoded(page.items, write)
     else:
-        items = await _rendered.written(page.items.rows, included.form, partial(_written, write))
+        form = sum(map(mul, included, _FORMS))
+        items = await _rendered.written(page.items.rows, form, partial(_written, write))
     delimiter = request.delimiter
     return list_page(
         context,
@@ -137,11 +139,9 @@ class IncludedParts(NamedTuple):
     policy: bool
     legal_hold: bool
 
-    @property
-    def form(self) -> int:
-        return sum(is_included << position for position, is_included in enumerate(self))
 
-
+_FORMS = (1, 2, 4, 8, 16)
+"""Each part that is included makes the items of a list differ."""
 _rendered = RenderedItems()
 
 
