@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kyanite.rules import system_containers
 from kyanite.rules.authorization import Access
 from kyanite.services.blob import errors
 from kyanite.services.blob.operations import OPERATIONS as EVERY_OPERATION
@@ -129,6 +130,7 @@ _PARTS = ServiceDefinition(
     codes=errors.CODES,
     locate=locate,
     acl_lookup=acl_lookup,
+    check_write=system_containers.check_write,
 )
 """The Blob service with the operations that a batch may have."""
 

@@ -14,7 +14,7 @@ from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
 from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB
 from kyanite.model.blobs.rows import STAGING_AREA
 from kyanite.model.records import CopyState
-from kyanite.rules import leases, tiers
+from kyanite.rules import leases, system_containers, tiers
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.retention import whole_days_left
 from kyanite.services.blob import features
@@ -56,14 +56,17 @@ async def list_containers(context: RequestContext) -> Response:
     prefix, first, limit, parts = list_request_of(context.parameters, _CONTAINER_PARTS)
     engine, account, with_metadata = context.store.engine, context.account.name, "metadata" in parts
     start = _container_start_of(first, context.parameters)
+    hidden = system_containers.NEVER_LISTED if "system" in parts else system_containers.UNLISTED
     if "deleted" in parts:
-        request = ContainerListing(prefix, start, limit)
+        request = ContainerListing(prefix, start, limit, hidden)
         found = await container_listing.list_with_deleted(engine, account, request)
         items = await encoded(found.items, partial(_container_item, found.at, with_metadata))
         return list_page(context, limit, "Containers", items, _container_name_of(found.next_start))
     # A marker from a list with deleted ones may lie behind the container itself.
     first = f"{start.name}\0" if start.position else start.name
-    page = await container_listing.list_containers(engine, account, prefix=prefix, first=first, limit=limit)
+    page = await container_listing.list_containers(
+        engine, account, prefix=prefix, first=first, limit=limit, hidden=hidden
+    )
     write = partial(_container_item, page.at, with_metadata)
     items = await encoded(page.items, lambda item: write(ContainerItem(*item)))
     return list_page(context, limit, "Containers", items, page.next_name)

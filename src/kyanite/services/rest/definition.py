@@ -33,5 +33,7 @@ class ServiceDefinition:
     locate: Locate
     acl_lookup: AclLookup
     error_body: ErrorBody = xml_error_body
+    check_write: Callable[[str, str], None] | None = None
+    """Refuses an operation that writes, by the names of the container and the operation: some are the server's."""
     message_as_reason: bool = True
     """Whether the status line of an error has its message; otherwise it has HTTP's phrase for the status."""

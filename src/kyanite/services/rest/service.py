@@ -72,6 +72,8 @@ class Service:
                 context = new_context(environment, request, target, account, query.first, version, location)
                 context = await authenticate(context, query, definition.word, definition.acl_lookup)
                 authorize(context.principal, op.access, self._accessed[target.secondary])
+                if op.access.writes and definition.check_write is not None:
+                    definition.check_write(location.container, op.name)
                 try:
                     response = await op.handle(context)
                 except BreakNeeded as needed:
