@@ -33,7 +33,7 @@ def test_operations_that_write(container: str, allowed: set[str]) -> None:
 
 
 def test_the_operations_in_the_table_exist() -> None:
-    for allowed in system_containers.WRITES_ALLOWED.values():
+    for allowed in system_containers.SERVER_WRITTEN.values():
         assert allowed <= set(WRITES)
 
 

@@ -1,6 +1,6 @@
 """The Blob service, built from its tables."""
 
-from kyanite.rules import system_containers
+from kyanite.rules.system_containers import SERVER_WRITTEN
 from kyanite.services.blob import batch, errors
 from kyanite.services.blob.operations import OPERATIONS
 from kyanite.services.rest.blob_paths import acl_lookup, locate
@@ -21,5 +21,5 @@ DEFINITION = ServiceDefinition(
     codes=errors.CODES,
     locate=locate,
     acl_lookup=acl_lookup,
-    check_write=system_containers.check_write,
+    server_written=SERVER_WRITTEN,
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from kyanite.rules.refusals import Reason
 from kyanite.services.rest.authentication import AclLookup
@@ -33,7 +34,7 @@ class ServiceDefinition:
     locate: Locate
     acl_lookup: AclLookup
     error_body: ErrorBody = xml_error_body
-    check_write: Callable[[str, str], None] | None = None
-    """Refuses an operation that writes, by the names of the container and the operation: some are the server's."""
+    server_written: Mapping[str, frozenset[str]] = MappingProxyType({})
+    """Containers that the server alone writes, each with the operations that write and are allowed all the same."""
     message_as_reason: bool = True
     """Whether the status line of an error has its message; otherwise it has HTTP's phrase for the status."""
