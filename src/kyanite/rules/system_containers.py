@@ -26,15 +26,13 @@ SERVER_WRITTEN: Mapping[str, frozenset[str]] = {
     LOGS: frozenset(("Delete Blob",)),
     _CHANGE_FEED: frozenset(("Delete Blob", "Delete Container")),
 }
-"""Containers that the server alone writes, and the operations that write and that clients may do all the same. Without a
-change feed its container is one that a client made with an earlier version of the server, so it can be deleted."""
+"""Containers that the server alone writes, and the operations that write and are allowed to clients all the same. Without
+a change feed its container is one that a client made with an earlier version of the server, so it can be deleted."""
 
 
-def check_write(
-    container: str, operation: str, server_written: Mapping[str, frozenset[str]] = SERVER_WRITTEN
-) -> None:
+def check_write(container: str, operation: str) -> None:
     """Refuse an operation that writes, if only the server writes this container."""
-    allowed = server_written.get(container)
+    allowed = SERVER_WRITTEN.get(container)
     if allowed is not None and operation not in allowed:
         raise Refused(
             Reason.AUTHORIZATION_FAILURE,

@@ -130,7 +130,7 @@ _PARTS = ServiceDefinition(
     codes=errors.CODES,
     locate=locate,
     acl_lookup=acl_lookup,
-    server_written=SERVER_WRITTEN,
+    server_written=frozenset(SERVER_WRITTEN),
 )
 """The Blob service with the operations that a batch may have."""
 

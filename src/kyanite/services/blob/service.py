@@ -21,5 +21,5 @@ DEFINITION = ServiceDefinition(
     codes=errors.CODES,
     locate=locate,
     acl_lookup=acl_lookup,
-    server_written=SERVER_WRITTEN,
+    server_written=frozenset(SERVER_WRITTEN),
 )

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from kyanite.rules.refusals import Reason
 from kyanite.services.rest.authentication import AclLookup
@@ -34,7 +33,7 @@ class ServiceDefinition:
     locate: Locate
     acl_lookup: AclLookup
     error_body: ErrorBody = xml_error_body
-    server_written: Mapping[str, frozenset[str]] = MappingProxyType({})
-    """Containers that the server alone writes, each with the operations that write and are allowed all the same."""
+    server_written: frozenset[str] = frozenset()
+    """Containers that the server alone writes (``rules/system_containers.py``)."""
     message_as_reason: bool = True
     """Whether the status line of an error has its message; otherwise it has HTTP's phrase for the status."""

@@ -74,7 +74,7 @@ class Service:
                 context = await authenticate(context, query, definition.word, definition.acl_lookup)
                 authorize(context.principal, op.access, self._accessed[target.secondary])
                 if op.access.writes and location.container in definition.server_written:
-                    check_write(location.container, op.name, definition.server_written)
+                    check_write(location.container, op.name)
                 try:
                     response = await op.handle(context)
                 except BreakNeeded as needed:
