@@ -26,8 +26,9 @@ SERVER_WRITTEN: Mapping[str, frozenset[str]] = {
     LOGS: frozenset(("Delete Blob",)),
     _CHANGE_FEED: frozenset(("Delete Blob", "Delete Container")),
 }
-"""Containers that the server alone writes, and the operations that write and are allowed to clients all the same. Without
-a change feed its container is one that a client made with an earlier version of the server, so it can be deleted."""
+"""Containers that the server alone writes, and the operations that write and are allowed to clients all the same.
+Without a change feed its container is one that a client made with an earlier version of the server, so it can be deleted.
+"""
 
 
 def check_write(container: str, operation: str) -> None:
