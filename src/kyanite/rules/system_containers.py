@@ -27,7 +27,7 @@ SERVER_WRITTEN: Mapping[str, frozenset[str]] = {
     _CHANGE_FEED: frozenset(("Delete Blob", "Delete Container")),
 }
 """Containers that the server alone writes, and the operations that write and are allowed to clients all the same.
-Without a change feed its container is one that a client made with an earlier version of the server, so it can be deleted.
+Without a change feed its container is one that a client made with an earlier version of the server: it may be deleted.
 """
 
 
