@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.model.blobs import container
+from kyanite.model.blobs import container, last_access
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import BlobRecord, Staging, decode_blob, decode_staging
 from kyanite.model.content import content
@@ -35,6 +35,8 @@ class BlobKey(Value, frozen=True):
     name: str
     snapshot: Instant | None = None
     """The snapshot of the blob; None for the base blob."""
+    tracks_access: bool = False
+    """Of a blob that is written: whether its account keeps the time of the last access."""
 
 
 # One blob or snapshot
@@ -80,6 +82,7 @@ class StoredName(Value, frozen=True):
     staging_key: bytes
     staging_head: bytes | None
     """The stored head, also of an expired staging area."""
+    tracks_access: bool = False
 
     def staging(self, now: Instant) -> Staging | None:
         """The staging area, unless there is none or it has expired."""
@@ -95,14 +98,16 @@ def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
     key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
     stored, head = snap.get_many((key, staging_key))
     record = None if stored is None else decode_blob(stored)
-    return StoredName(container_id, blob.name, key, record, staging_key, head)
+    return StoredName(container_id, blob.name, key, record, staging_key, head, blob.tracks_access)
 
 
 def reload(snap: Snapshot, name: StoredName) -> StoredName:
     """What is stored now under the same keys."""
     stored, head = snap.get_many((name.key, name.staging_key))
     record = None if stored is None else decode_blob(stored)
-    return StoredName(name.container_id, name.name, name.key, record, name.staging_key, head)
+    return StoredName(
+        name.container_id, name.name, name.key, record, name.staging_key, head, name.tracks_access
+    )
 
 
 def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_content: bool = True) -> None:
@@ -114,6 +119,8 @@ def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_conte
         content.drop(tx, old.record.content)
     if old.staging_head is not None:
         abandon_staging(tx, old.staging_key, old.staging_head)
+    if old.tracks_access:
+        last_access.record_write(tx, old.key, record)
     tx.put(old.key, encode(record))
 
 

@@ -17,7 +17,7 @@ from kyanite.model.records import CopyState
 from kyanite.rules import leases, system_containers, tiers
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.retention import whole_days_left
-from kyanite.services.blob import features
+from kyanite.services.blob import accesses, features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
@@ -95,8 +95,10 @@ async def list_blobs(context: RequestContext) -> Response:
         )
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
     with_metadata, with_copy = "metadata" in parts, "copy" in parts
-    write = partial(_item, page.at, with_metadata, with_copy)
-    if request.snapshots or request.uncommitted:
+    tracked = context.account.settings.last_access_tracking
+    accessed = await accesses.elements_of(context, page.items) if tracked else _NOTHING
+    write = partial(_item, page.at, with_metadata, with_copy, accessed)
+    if request.snapshots or request.uncommitted or tracked:
         items = await encoded(page.items, write)
     else:
         form = with_metadata + 2 * with_copy
@@ -114,6 +116,7 @@ async def list_blobs(context: RequestContext) -> Response:
 
 
 _rendered = RenderedItems()
+_NOTHING: Mapping[str, str] = {}
 
 
 def _written(write: Callable[[BlobItem], str], row: tuple[bytes, bytes]) -> tuple[str, bool]:
@@ -182,7 +185,9 @@ def _container_item(now: Instant, with_metadata: bool, item: ContainerItem) -> s
     )
 
 
-def _item(now: Instant, with_metadata: bool, with_copy: bool, item: BlobItem) -> str:
+def _item(
+    now: Instant, with_metadata: bool, with_copy: bool, accessed: Mapping[str, str], item: BlobItem
+) -> str:
     name, record, snapshot = item.name, item.record, item.snapshot
     element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
     if record is None:
@@ -215,6 +220,8 @@ def _item(now: Instant, with_metadata: bool, with_copy: bool, item: BlobItem) ->
     created = modified if created_at == modified_at else http_date.encode(created_at)
     metadata = metadata_element(record.metadata) if with_metadata else ""
     copied = _copy(record.copy) if with_copy and record.copy is not None else ""
+    if accessed and snapshot is None:
+        copied += accessed.get(name, "")
     return (
         f"<Blob>{element}{snapshot_element}<Properties><Creation-Time>{created}</Creation-Time>"
         f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"
