@@ -11,6 +11,7 @@ it is one small transaction, and a name that is used again can never show what w
     c       account 0 container name                container record
     n       container id, blob name                 blob record (the base blob)
     v       container id, blob name 0 instant       blob record (a snapshot or a version)
+    7       container id, blob name                 when a block blob was last accessed (8)
     i       container id, blob name                 staging area: the blocks that are not committed yet
     j       staging id (8 bytes), block id          staged block
     y       staging id (8 bytes)                    an abandoned staging area, to be purged
@@ -155,6 +156,18 @@ def deleted_snapshots(container_id: int, name: str) -> bytes:
 def versions_deleted_by(mark: bytes, until: int) -> tuple[bytes, bytes]:
     """The range of the snapshots that such a mark covers, up to the instant that it holds."""
     return b"v%b\0" % mark[1:], b"v%b\0%b" % (mark[1:], (until + 1).to_bytes(8, "big"))
+
+
+LAST_ACCESSES = b"7"
+
+
+def last_access_of(blob_key: bytes) -> bytes:
+    return b"7" + blob_key[1:]
+
+
+def blob_accessed(last_access_key: bytes) -> bytes:
+    """The key of the base blob that such a row is for."""
+    return b"n" + last_access_key[1:]
 
 
 STAGINGS = b"i"

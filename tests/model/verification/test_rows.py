@@ -106,6 +106,7 @@ def test_the_store_has_every_kind_of_row(sound: Rows) -> None:
         b"2",
         b"5",
         b"6",
+        b"7",
         b"p",
         b"C",
         b"G",

@@ -381,6 +381,7 @@ KINDS: Mapping[bytes, Kind] = {
     b"c": Kind("container", 3, _record(ContainerRecord)),
     b"n": Kind("blob", 1 + _ID, _record(BlobRecord, _base_blob)),
     b"v": Kind("blob snapshot", 1 + _ID + 1 + _ID, _record(BlobRecord, _blob)),
+    b"7": Kind("time of last access", 1 + _ID, _number),
     b"i": Kind("staging area", 1 + _ID, _record(Staging)),
     b"j": Kind("staged block", 1 + _ID, _record(StagedBlock, _staged_block)),
     b"y": _fixed("abandoned staging area", _ID, check=_empty),

@@ -18,7 +18,7 @@ from kyanite.rules import leases, system_containers, tiers
 from kyanite.rules.authorization import Access, AccessedResource, authorize
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.retention import whole_days_left
-from kyanite.services.blob import features
+from kyanite.services.blob import accesses, features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
@@ -102,7 +102,10 @@ async def list_blobs(context: RequestContext) -> Response:
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
     with_metadata, with_copy, with_tags = "metadata" in parts, "copy" in parts, "tags" in parts
     write = partial(_item, page.at, with_metadata, with_copy, with_tags)
-    if request.snapshots or request.uncommitted:
+    if context.account.settings.last_access_tracking:
+        accessed = await accesses.elements_of(context, page.items)
+        items = await encoded(page.items, partial(accesses.with_element, accessed, write))
+    elif request.snapshots or request.uncommitted:
         items = await encoded(page.items, write)
     else:
         form = with_metadata + 2 * with_copy + 4 * with_tags
