@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from kyanite.rules.authorization import AnonymousPrincipal
+from kyanite.rules.authorization import ACCOUNT_KEY, AnonymousPrincipal
 from kyanite.server.config import AccountKeys
 from kyanite.services.rest.context import Location, Resource, new_context
 from kyanite.wire import shared_key
@@ -86,7 +86,7 @@ async def test_a_token_does_not_write_to_the_secondary(blobs: Harness) -> None:
     assert (answer.status, answer.body) == (200, b"data")
 
 
-def test_a_context_is_anonymous_at_first_and_never_changes(blobs: Harness) -> None:
+def test_a_context_is_anonymous_at_first(blobs: Harness) -> None:
     request = Request("GET", "/acme/box", "", {}, (), BytesBody(b""), "127.0.0.1", False, 10000)
     context = new_context(
         blobs.environment,
@@ -99,8 +99,9 @@ def test_a_context_is_anonymous_at_first_and_never_changes(blobs: Harness) -> No
     )
     assert context.principal == AnonymousPrincipal("")
     assert (context.container, context.object_name, context.keys) == ("box", "", ("", ""))
-    with pytest.raises(AttributeError):
-        context.version = "2009-09-19"  # type: ignore[misc]
+    of_the_account = context.of(ACCOUNT_KEY)
+    assert (context.principal, of_the_account.principal) == (AnonymousPrincipal(""), ACCOUNT_KEY)
+    assert (of_the_account.container, of_the_account.request) == ("box", request)
 
 
 @pytest.mark.parametrize("junk", ["!", " ", "%0A", "AAAA", "="])

@@ -8,8 +8,6 @@ credentials of its own, keeps the principal of the batch.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import msgspec
-
 from kyanite.model.accounts import Account
 from kyanite.rules.authorization import Access, AccessedResource, Principal, authorize
 from kyanite.services.rest.authentication import AclLookup, authenticate
@@ -71,7 +69,7 @@ async def admit(
     query = uri.decode_query(request.query)
     context = new_context(outer.environment, request, target, account, query.first, outer.version, location)
     if without_signature is not None and "sig" not in query.first:
-        context = msgspec.structs.replace(context, principal=without_signature)
+        context = context.of(without_signature)
     else:
         context = await authenticate(context, query, kind.word, kind.acl_lookup)
     authorize(context.principal, access, AccessedResource(kind.word, target.secondary))
@@ -86,4 +84,4 @@ def part_of(outer: RequestContext, request: Request, location: Location, access:
         outer.environment, request, target, outer.account, query.first, outer.version, location
     )
     authorize(outer.principal, access, AccessedResource(target.service, target.secondary))
-    return msgspec.structs.replace(context, principal=outer.principal)
+    return context.of(outer.principal)
