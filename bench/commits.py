@@ -32,7 +32,7 @@ LOG_BYTES = 3 * (8192 + 24)
 """Of a commit of one small blob: three pages of the database, each with its header in the log."""
 
 _TICKS_TO_UNIX = 62_135_596_800 * 10_000_000
-_RING_BYTES = 32 * 1024 * 1024
+_FILE_BYTES = 32 * 1024 * 1024
 
 
 def main() -> None:
@@ -65,28 +65,28 @@ async def _one_client(folder: Path, rounds: int, writes: int) -> None:
         "engine": lambda: engine.run(_put_of(next(numbers))),
         "service": lambda: _put_blob(services, next(numbers)),
     }
-    taken: dict[str, list[float]] = {name: [] for name in kinds}
+    durations: dict[str, list[float]] = {name: [] for name in kinds}
     for _ in range(rounds):
         for name, write in kinds.items():
             for _ in range(writes):
                 began_at = time.perf_counter()
                 await write()
-                taken[name].append((time.perf_counter() - began_at) * 1e6)
+                durations[name].append((time.perf_counter() - began_at) * 1e6)
     await engine.close()
     await services.close()
     bare.close()
     print(f"{'one client':12}{'p50 us':>10}{'beyond the sync':>18}")
-    for name, figures in taken.items():
+    for name, figures in durations.items():
         middle = median(figures)
-        print(f"{name:12}{middle:10.0f}{middle - median(taken['bare']):18.0f}")
+        print(f"{name:12}{middle:10.0f}{middle - median(durations['bare']):18.0f}")
 
 
 class _BareLog:
-    """A file that is written and synced in a ring, as a log is that is started again."""
+    """A file that is written and synced from its start again and again, like a log."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        os.pwrite(self._file, bytes(_RING_BYTES), 0)
+        os.pwrite(self._file, bytes(_FILE_BYTES), 0)
         os.fsync(self._file)
         self._at = 0
         self._piece = os.urandom(LOG_BYTES)
@@ -94,7 +94,7 @@ class _BareLog:
     async def write(self) -> None:
         os.pwrite(self._file, self._piece, self._at)
         os.fdatasync(self._file)
-        self._at = (self._at + LOG_BYTES) % (_RING_BYTES - LOG_BYTES)
+        self._at = (self._at + LOG_BYTES) % (_FILE_BYTES - LOG_BYTES)
 
     def close(self) -> None:
         os.close(self._file)
