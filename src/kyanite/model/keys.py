@@ -59,13 +59,16 @@ it is one small transaction, and a name that is used again can never show what w
     W       share id                                the feed of what changes in a share that clients watch
     W       share id, position (2)                  a change
     p       container id, blob name                 the instant up to which the snapshots of a blob are deleted
+    G       account 0 tag key 0 value 0             a blob that has this tag; by the id of its container, and not by
+            container id, blob name                 the name, which may change
+    G       0 container id                          account 0 name of a container with tagged blobs
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
 
 Letters reserved for coming capabilities:
 
-    G  blobs by their tags              E  versions of blobs       I  immutability policies
-    B  nodes                            X  deleted blobs           A  accounts
+    E  versions of blobs       X  deleted blobs       I  immutability policies
+    B  nodes                   A  accounts
 """
 
 from struct import Struct
@@ -180,6 +183,36 @@ ABANDONED_STAGINGS = b"y"
 
 def abandoned_staging(staging_id: int) -> bytes:
     return b"y" + staging_id.to_bytes(8, "big")
+
+
+def tag_key(account: str, tag_key: str) -> bytes:
+    """What the keys of the postings of a tag begin with, whatever its value. Tags have no zero bytes."""
+    return b"G%b\0%b\0" % (account.encode(), tag_key.encode())
+
+
+def tag(account: str, tag_key: str, value: str) -> bytes:
+    """What the keys of the postings of a tag with this value begin with."""
+    return b"G%b\0%b\0%b\0" % (account.encode(), tag_key.encode(), value.encode())
+
+
+def posting(account: str, tag_key: str, value: str, container_id: int, name: str) -> bytes:
+    return tag(account, tag_key, value) + container_id.to_bytes(8, "big") + name.encode()
+
+
+def parts_of_posting(key: bytes) -> tuple[str, str, str, int, str]:
+    """The arguments of ``posting``."""
+    account, tag_key, value, rest = key[1:].split(b"\0", 3)
+    return (
+        account.decode(),
+        tag_key.decode(),
+        value.decode(),
+        int.from_bytes(rest[:8], "big"),
+        rest[8:].decode(),
+    )
+
+
+def tagged_container(container_id: int) -> bytes:
+    return b"G\0" + container_id.to_bytes(8, "big")
 
 
 DELETED_CONTAINERS = b"d"

@@ -15,6 +15,7 @@ from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB
 from kyanite.model.blobs.rows import STAGING_AREA
 from kyanite.model.records import CopyState
 from kyanite.rules import leases, tiers
+from kyanite.rules.authorization import Access, AccessedResource, authorize
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.retention import whole_days_left
 from kyanite.services.blob import features
@@ -29,12 +30,15 @@ from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, numbers
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_parameter
+from kyanite.wire.tags import element as tags_element
 from kyanite.wire.xml import escape, name_element, valid_text
 
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
+_LIST_TAGS = Access(account="* t", service="t")
+"""What a list with tags needs beside the permission to list."""
 _POSITION_MAX = (1 << 64) - 1
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
-_BLOB_PARTS = frozenset({"snapshots", "metadata", "uncommittedblobs", "copy"}) | features.LISTED_PARTS
+_BLOB_PARTS = frozenset({"snapshots", "metadata", "uncommittedblobs", "copy", "tags"}) | features.LISTED_PARTS
 _UNCOMMITTED = (
     "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>"
     "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState></Properties>"
@@ -73,6 +77,8 @@ async def list_blobs(context: RequestContext) -> Response:
     parameters = context.parameters
     prefix, first, limit, parts = list_request_of(parameters, _BLOB_PARTS)
     features.check_listing(parts)
+    if "tags" in parts:
+        authorize(context.principal, _LIST_TAGS, AccessedResource("blob", context.target.secondary))
     request = BlobListing(
         prefix=prefix,
         delimiter=parameters.get("delimiter", ""),
@@ -91,12 +97,12 @@ async def list_blobs(context: RequestContext) -> Response:
             "include", parameters["include"], "Snapshots are listed without a delimiter only."
         )
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
-    with_metadata, with_copy = "metadata" in parts, "copy" in parts
-    write = partial(_item, page.at, with_metadata, with_copy)
+    with_metadata, with_copy, with_tags = "metadata" in parts, "copy" in parts, "tags" in parts
+    write = partial(_item, page.at, with_metadata, with_copy, with_tags)
     if request.snapshots or request.uncommitted:
         items = await encoded(page.items, write)
     else:
-        form = with_metadata + 2 * with_copy
+        form = with_metadata + 2 * with_copy + 4 * with_tags
         items = await _rendered.written(page.items.rows, form, partial(_written, write))
     delimiter = request.delimiter
     return list_page(
@@ -179,7 +185,7 @@ def _container_item(now: Instant, with_metadata: bool, item: ContainerItem) -> s
     )
 
 
-def _item(now: Instant, with_metadata: bool, with_copy: bool, item: BlobItem) -> str:
+def _item(now: Instant, with_metadata: bool, with_copy: bool, with_tags: bool, item: BlobItem) -> str:
     name, record, snapshot = item.name, item.record, item.snapshot
     element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
     if record is None:
@@ -212,12 +218,14 @@ def _item(now: Instant, with_metadata: bool, with_copy: bool, item: BlobItem) ->
     created = modified if created_at == modified_at else http_date.encode(created_at)
     metadata = metadata_element(record.metadata) if with_metadata else ""
     copied = _copy(record.copy) if with_copy and record.copy is not None else ""
+    tag_count = f"<TagCount>{len(record.tags)}</TagCount>" if record.tags else ""
+    tags = tags_element(record.tags) if with_tags and record.tags else ""
     return (
         f"<Blob>{element}{snapshot_element}<Properties><Creation-Time>{created}</Creation-Time>"
         f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"
         f"<Content-Length>{record.length}</Content-Length>{before_md5}{md5}{after_md5}{of_kind}"
         f"{kind_and_tier}{lease}{copied}"
-        f"<ServerEncrypted>true</ServerEncrypted></Properties>{metadata}<OrMetadata /></Blob>"
+        f"<ServerEncrypted>true</ServerEncrypted>{tag_count}</Properties>{metadata}{tags}<OrMetadata /></Blob>"
     )
 
 
