@@ -4,9 +4,9 @@ from urllib.parse import quote
 
 import pytest
 
-from kyanite.rules.authorization import ACCOUNT_KEY, AnonymousPrincipal
+from kyanite.rules.authorization import AnonymousPrincipal
 from kyanite.server.config import AccountKeys
-from kyanite.services.rest.context import Location, Resource, new_context
+from kyanite.services.rest.context import Location, RequestContext, Resource
 from kyanite.wire import shared_key
 from kyanite.wire.http import Request
 from kyanite.wire.uri import decode_target
@@ -88,7 +88,7 @@ async def test_a_token_does_not_write_to_the_secondary(blobs: Harness) -> None:
 
 def test_a_context_is_anonymous_at_first(blobs: Harness) -> None:
     request = Request("GET", "/acme/box", "", {}, (), BytesBody(b""), "127.0.0.1", False, 10000)
-    context = new_context(
+    context = RequestContext(
         blobs.environment,
         request,
         decode_target("", "/acme/box", "blob"),
@@ -99,9 +99,6 @@ def test_a_context_is_anonymous_at_first(blobs: Harness) -> None:
     )
     assert context.principal == AnonymousPrincipal("")
     assert (context.container, context.object_name, context.keys) == ("box", "", ("", ""))
-    of_the_account = context.of(ACCOUNT_KEY)
-    assert (context.principal, of_the_account.principal) == (AnonymousPrincipal(""), ACCOUNT_KEY)
-    assert (of_the_account.container, of_the_account.request) == ("box", request)
 
 
 @pytest.mark.parametrize("junk", ["!", " ", "%0A", "AAAA", "="])

@@ -62,20 +62,19 @@ class AclLookup(Protocol):
     def __call__(self, context: RequestContext) -> Awaitable[ContainerAcl | None]: ...
 
 
-async def authenticate(
-    context: RequestContext, query: Query, service: str, acl_lookup: AclLookup
-) -> RequestContext:
-    """The same request, of the principal that its credentials prove."""
+async def authenticate(context: RequestContext, query: Query, service: str, acl_lookup: AclLookup) -> None:
+    """Fill in the principal that the credentials of the request prove."""
     if "authorization" in context.headers:
-        return context.of(_by_header(context, query, service))
+        context.principal = _by_header(context, query, service)
+        return
     match sas.decode(query, service):
         case AccountSas() as token:
-            return context.of(_by_account_sas(context, query, token))
+            context.principal = _by_account_sas(context, query, token)
         case ServiceSas() as token:
-            principal = await _by_service_sas(context, token, acl_lookup)
-            return context.of(principal, _overrides(token))
+            context.principal = await _by_service_sas(context, token, acl_lookup)
+            context.overrides = _overrides(token)
         case None:
-            return context.of(await _anonymous(context, service, acl_lookup))
+            context.principal = await _anonymous(context, service, acl_lookup)
         case _:
             raise _failed("User delegation keys are not supported by this server.")
 

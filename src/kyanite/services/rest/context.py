@@ -48,13 +48,12 @@ Locate = Callable[[Request, Target, Mapping[str, str]], Location]
 
 
 class RequestContext:
-    """Made whole by ``new_context``, and never changed: authentication makes another one, of a principal.
+    """Made for every request, of an anonymous caller; ``authenticate`` fills in who it is. All else stays as it is.
 
     A plain class, because mypyc makes a fast one of it; handlers look into it dozens of times for each request.
     """
 
     __slots__ = (
-        "_location",
         "account",
         "container",
         "environment",
@@ -81,8 +80,6 @@ class RequestContext:
         parameters: Mapping[str, str],
         version: str,
         location: Location,
-        principal: Principal,
-        overrides: Mapping[str, str],
     ) -> None:
         self.request: Final = request
         self.environment: Final = environment
@@ -96,7 +93,6 @@ class RequestContext:
         """The query, names in lower case, values decoded."""
         self.version: Final = version
         """The protocol version in force, as ``YYYY-MM-DD``: versions compare as texts."""
-        self._location: Final = location
         self.resource: Final = location.resource
         """The kind of resource that the path names."""
         self.container: Final = location.container
@@ -106,23 +102,9 @@ class RequestContext:
         self.keys: Final = location.keys
         """Partition key and row key, where the path names an entity."""
         self.request_id: Final = request.request_id
-        self.principal: Final = principal
-        self.overrides: Final = overrides
+        self.principal: Principal = _UNAUTHENTICATED
+        self.overrides: Mapping[str, str] = _NO_OVERRIDES
         """Headers of the response to a GET that a shared access signature replaces: lower-case name to value."""
-
-    def of(self, principal: Principal, overrides: Mapping[str, str] = _NO_OVERRIDES) -> "RequestContext":
-        """The same request, of this principal."""
-        return RequestContext(
-            self.environment,
-            self.request,
-            self.target,
-            self.account,
-            self.parameters,
-            self.version,
-            self._location,
-            principal,
-            overrides,
-        )
 
     @property
     def endpoint(self) -> str:
@@ -139,18 +121,3 @@ class RequestContext:
         """The address of what the request names, without its query."""
         scheme = "https" if self.request.secure else "http"
         return f"{scheme}://{self.headers.get('host', '')}{self.request.path}"
-
-
-def new_context(
-    environment: Environment,
-    request: Request,
-    target: Target,
-    account: Account,
-    parameters: Mapping[str, str],
-    version: str,
-    location: Location,
-) -> RequestContext:
-    """A request of an anonymous caller, which it is until ``authenticate`` has checked its credentials."""
-    return RequestContext(
-        environment, request, target, account, parameters, version, location, _UNAUTHENTICATED, _NO_OVERRIDES
-    )
