@@ -17,7 +17,7 @@ from msgspec import structs
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.model.blobs import container, protected_snapshots, tag_index
+from kyanite.model.blobs import container, last_access, protected_snapshots, tag_index
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import BlobRecord, ContainerRecord, Staging, decode_blob, decode_staging
 from kyanite.model.content import content
@@ -40,6 +40,8 @@ class BlobKey(Value, frozen=True):
     name: str
     snapshot: Instant | None = None
     """The snapshot of the blob; None for the base blob."""
+    tracks_access: bool = False
+    """Of a blob that is written: whether its account keeps the time of the last access."""
 
 
 # One blob or snapshot
@@ -109,7 +111,8 @@ class StoredName(Value, frozen=True):
     staging_head: bytes | None
     """The stored head, also of an expired staging area."""
     container: ContainerKey
-    protection: ContainerProtection | None
+    tracks_access: bool = False
+    protection: ContainerProtection | None = None
     """That of the container."""
 
     def staging(self, now: Instant) -> Staging | None:
@@ -128,7 +131,15 @@ def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
     stored, head = snap.get_many((key, staging_key))
     record = None if stored is None else decode_blob(stored)
     return StoredName(
-        container_id, blob.name, key, record, staging_key, head, blob.container, found.protection
+        container_id,
+        blob.name,
+        key,
+        record,
+        staging_key,
+        head,
+        blob.container,
+        blob.tracks_access,
+        found.protection,
     )
 
 
@@ -144,6 +155,7 @@ def reload(snap: Snapshot, name: StoredName) -> StoredName:
         name.staging_key,
         head,
         name.container,
+        name.tracks_access,
         name.protection,
     )
 
@@ -159,6 +171,8 @@ def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_conte
         abandon_staging(tx, old.staging_key, old.staging_head)
     if record.tags or (old.record is not None and old.record.tags):
         _index(tx, old, record.tags)
+    if old.tracks_access:
+        last_access.record_write(tx, old.key, record)
     tx.put(old.key, encode(record))
 
 
