@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -28,7 +29,7 @@ from tests.model.counted import unlimited
 Found = list[tuple[str, str]]
 
 
-def put_tagged(store: BlobStore, key: BlobKey, **given: str) -> None:
+def put_tagged(store: BlobStore, key: BlobKey, /, **given: str) -> None:
     new = NewBlob(b"", 0, HTTP, {}, tags=tuple(sorted(given.items())))
     run(put.put(store.engine, key, new, UNCONDITIONAL, may_overwrite=True))
 
@@ -147,20 +148,13 @@ def test_a_renamed_container_is_found_by_its_new_name(store: BlobStore) -> None:
     put_tagged(store, blob("a"), colour="red")
     new = ContainerKey("acme", "renamed")
 
-    def rename(tx: Transaction) -> None:
-        record = container.load(tx, CONTAINER)
-        tx.delete(CONTAINER.key)
-        tx.put(new.key, encode(record))
-        tag_index.rename(tx, record.id, new)
-
-    run(store.engine.run(rename))
+    run(container.rename(store.engine, CONTAINER, new, None))
     assert find(store, "colour = 'red'") == find(store, "colour = 'red'", box="renamed") == [("renamed", "a")]
     put_tagged(store, BlobKey(new, "b"), colour="red")
     assert find(store, "colour = 'red'") == [("renamed", "a"), ("renamed", "b")]
 
 
-def test_a_page_is_one_state_of_the_store(store: BlobStore) -> None:
-    """A page that is being read does not change, and the next one begins where it ended."""
+def test_a_page_begins_with_the_first_blob_that_the_one_before_had_no_room_for(store: BlobStore) -> None:
     for number in range(10):
         put_tagged(store, blob(f"b{number}"), colour="red")
     reading = pages(store, "colour = 'red'", 4)
@@ -171,7 +165,7 @@ def test_a_page_is_one_state_of_the_store(store: BlobStore) -> None:
     put_tagged(store, blob("b55"), colour="red")
     rest = [each.name for page in reading for each in page]
     assert first == ["b0", "b1", "b2", "b3"]
-    assert rest == ["b35", "b5", "b55", "b6", "b7", "b8", "b9"]
+    assert rest == ["b5", "b55", "b6", "b7", "b8", "b9"]
 
 
 NAMES = ["a", "a\x01", "a/b", "aa", "b", "\u00e9", "\U0001f600", "z" * 300]
@@ -205,10 +199,10 @@ def test_random_searches_in_pages_of_any_size(
                 for bound in chance.sample((("<", "<="), (">", ">=")), chance.randint(1, 2))
             ]
         where = " AND ".join(parts)
-        box = chance.choice(("", "second"))
+        scope = chance.choice(("", "second"))
         search = decode_search(where, names_container=True)
-        expected = {each for each, given in stored.items() if search.is_met(given) and box in ("", each[0])}
-        found = find(store, where, chance.choice((1, 2, 7, 5000)), box=box)
+        expected = {each for each, given in stored.items() if search.is_met(given) and scope in ("", each[0])}
+        found = find(store, where, chance.choice((1, 2, 7, 5000)), box=scope)
         assert len(found) == len(set(found)), where
         assert set(found) == expected, where
 
@@ -222,17 +216,18 @@ RARE = 50
 
 @pytest.fixture(scope="module")
 def large() -> BlobStore:
-    """All blobs have the same common tags; every thousandth a rare one, and some of a third kind in between."""
+    """All blobs have two tags in common; fifty have a rare one, every tenth another; each day has a thousandth."""
     store = BlobStore()
     other = create(store, "other")
     count = profiles.examples(BLOBS)
     boxes = [
-        (each, run(store.engine.read(lambda snap, each=each: container.load(snap, each).id)))
+        (each, record.id)
         for each in (CONTAINER, other)
+        if (record := run(container.find(store.engine, each))) is not None
     ]
     for first in range(0, count, 10_000):
         with unlimited():
-            run(store.engine.run(lambda tx, first=first: _fill(tx, boxes, first, count)))
+            run(store.engine.run(partial(_fill, boxes=boxes, first=first, count=count)))
     return store
 
 
@@ -287,7 +282,9 @@ def test_the_pages_of_a_search_cost_together_what_one_would(large: BlobStore) ->
     """The way is chosen once."""
     where = "state = 'done' AND day > '500' AND day <= '502'"
     count, in_one = cost(large, where)
-    assert cost(large, where, count // 10) == (count, pytest.approx(in_one, rel=1.0))
+    again, in_ten = cost(large, where, count // 10)
+    assert again == count
+    assert in_ten < 2 * in_one
 
 
 def test_a_page_ends_early_where_much_is_read_and_little_found(large: BlobStore) -> None:

@@ -9,12 +9,12 @@ more, it was deleted: what is left of its postings is not found, and is purged t
 
 from kyanite.engine.api import Transaction
 from kyanite.model import keys
-from kyanite.model.blobs.container import ContainerKey
+from kyanite.model.records import NamedKey
 from kyanite.rules.tags import Tags
 
 
 def update(
-    tx: Transaction, container: ContainerKey, container_id: int, name: str, before: Tags, after: Tags
+    tx: Transaction, container: NamedKey, container_id: int, name: str, before: Tags, after: Tags
 ) -> None:
     """Have the postings of a base blob follow its tags; none before it existed, and none after it is gone."""
     account = container.account
@@ -29,7 +29,7 @@ def update(
     _save_container(tx, container_id, container)
 
 
-def rename(tx: Transaction, container_id: int, container: ContainerKey) -> None:
+def rename(tx: Transaction, container_id: int, container: NamedKey) -> None:
     """A container has another name now."""
     if tx.get(keys.tagged_container(container_id)) is not None:
         _save_container(tx, container_id, container)
@@ -49,12 +49,12 @@ def purge_container(tx: Transaction, container_id: int) -> None:
     tx.delete(keys.tagged_container(container_id))
 
 
-def _save_container(tx: Transaction, container_id: int, container: ContainerKey) -> None:
+def _save_container(tx: Transaction, container_id: int, container: NamedKey) -> None:
     key, value = keys.tagged_container(container_id), f"{container.account}\0{container.name}".encode()
     if tx.get(key) != value:
         tx.put(key, value)
 
 
-def decode_container_key(value: bytes) -> ContainerKey:
+def decode_container_key(value: bytes) -> NamedKey:
     account, name = value.decode().split("\0")
-    return ContainerKey(account, name)
+    return NamedKey(account, name)

@@ -206,29 +206,32 @@ class _Cursor:
         self._prefix = prefix
         self._start, self._end = start, end
         self._part: list[bytes] = []
-        self._returned = 0
+        self._part_start = b""
         self._is_last_part = False
+        self._returned = 0
 
     def seek(self, position: bytes) -> bytes | None:
-        """The first at the position or behind it. Positions ascend from call to call."""
+        """The first at the position or behind it."""
         position = max(position, self._start)
+        if position >= self._end:
+            return None
         part = self._part
-        if not part or part[-1] < position:
-            if (part and self._is_last_part) or position >= self._end:
-                return None
+        if position < self._part_start or (not self._is_last_part and (not part or part[-1] < position)):
             part = self._read(position)
-            if not part:
-                return None
+        at = bisect_left(part, position)
+        if at == len(part):
+            return None
         self._returned += 1
-        return part[bisect_left(part, position)]
+        return part[at]
 
     def _read(self, position: bytes) -> list[bytes]:
         limit = min(max(2 * self._returned, 1), _CHUNK_MAX)
         prefix, cut = self._prefix, len(self._prefix)
         found = self._snap.scan(prefix + position, prefix + self._end, limit=limit)
         self._part = part = [key[cut:] for key, _ in found]
-        self._returned = 0
+        self._part_start = position
         self._is_last_part = len(part) < limit
+        self._returned = 0
         self._work.rows += _SEEK_COST + len(part)
         return part
 
@@ -310,15 +313,14 @@ def _shortest(ways: Sequence[_Way], work: _Work) -> Steps[int]:
 
 
 def _ends_within(way: _Way, work: _Work, limit: int) -> Steps[bool]:
-    end, position = work.rows + limit, b""
-    for count in range(limit):
+    end, step_end, position = work.rows + limit, work.rows + STEP_ROWS, b""
+    while work.rows < end:
         reached = way.next_from(position)
         if reached is None:
             return True
-        if work.rows >= end:
-            return False
         position = reached.position + b"\0" if reached.is_posting else reached.position
-        if count % STEP_ROWS == STEP_ROWS - 1:
+        if work.rows >= step_end:
+            step_end = work.rows + STEP_ROWS
             yield
     return False
 
@@ -328,7 +330,7 @@ def _ends_within(way: _Way, work: _Work, limit: int) -> Steps[bool]:
 
 class _Candidate(NamedTuple):
     position: bytes
-    container_id: int
+    coded_id: bytes
     container: str
     name: bytes
 
@@ -349,13 +351,13 @@ def _page(
             position = reached.position
             if reached.is_posting:
                 posting = way.posting_at(position)
-                name = containers.name(posting[:_ID_BYTES])
+                coded_id, blob_name = posting[:_ID_BYTES], posting[_ID_BYTES:]
+                name = containers.name(coded_id)
                 if name is None:
                     position = way.behind_container(position)
-                    continue
-                container_id = int.from_bytes(posting[:_ID_BYTES], "big")
-                candidates.append(_Candidate(position, container_id, name, posting[_ID_BYTES:]))
-                position += b"\0"
+                else:
+                    candidates.append(_Candidate(position, coded_id, name, blob_name))
+                    position += b"\0"
         is_last = reached is None or work.rows >= ROWS_MAX
         wanted = request.limit + 1 - len(blobs)
         if len(candidates) >= min(wanted, _RECORDS_AT_ONCE) or is_last:
@@ -373,6 +375,7 @@ def _matching(
 ) -> list[tuple[_Candidate, Tags]]:
     """Those candidates whose records have what is wanted, with the tags that the search names."""
     work.rows += len(candidates)
-    stored = snap.get_many([keys.blobs(each.container_id) + each.name for each in candidates])
+    blob_keys = [keys.blobs(int.from_bytes(each.coded_id, "big")) + each.name for each in candidates]
+    stored = snap.get_many(blob_keys)
     records = [(each, decode_blob(value)) for each, value in zip(candidates, stored, strict=True) if value]
     return [(each, search.named(record.tags)) for each, record in records if search.is_met(record.tags)]

@@ -31,6 +31,7 @@ from kyanite.engine.api import Snapshot
 from kyanite.extents.api import SEGMENT_BYTES
 from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
+from kyanite.model.blobs.deleted_containers import RetiredContainer
 from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, ContainerRecord, Staging
 from kyanite.model.blobs.staged_blocks import StagedBlock
 from kyanite.model.blobs.tag_index import decode_container_key
@@ -195,6 +196,15 @@ def _posting(check: Check, key: bytes, value: bytes) -> None:
 def _tag(blob_key: bytes, tag_key: str, value: str) -> bytes:
     """The subject for one tag of a base blob."""
     return b"G%b\0%b\0%b" % (blob_key[1:], tag_key.encode(), value.encode())
+
+
+def _retired_container(check: Check, key: bytes, retired: RetiredContainer) -> None:
+    check.need(key, keys.expiry(retired.expires_at, key))
+
+
+def _expiry(check: Check, key: bytes, value: bytes) -> None:
+    _empty(check, key, value)
+    check.need(key, keys.expiring_row(key))
 
 
 def _staged_block(check: Check, key: bytes, record: StagedBlock) -> None:
@@ -375,6 +385,8 @@ KINDS: Mapping[bytes, Kind] = {
     b"j": Kind("staged block", 1 + _ID, _record(StagedBlock, _staged_block)),
     b"y": _fixed("abandoned staging area", _ID, check=_empty),
     b"d": _fixed("deleted container", _ID, check=_empty),
+    b"3": Kind("container that can be restored", 4 + _ID, _record(RetiredContainer, _retired_container)),
+    b"4": Kind("expiry", 1 + _ID + 1, _expiry),
     b"p": Kind("deleted snapshots", 1 + _ID, _number),
     b"G": Kind("tag of a blob", 2 + _ID, _posting),
     b"b": _fixed("inline body", _ID, check=_body),
