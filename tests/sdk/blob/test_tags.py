@@ -91,9 +91,9 @@ async def test_the_tags_of_copies(sdk: Sdk) -> None:
 async def test_a_snapshot_keeps_its_tags(sdk: Sdk) -> None:
     container = await sdk.new_container()
     blob = await done(container.upload_blob("blob", b"data", tags={"a": "1"}))
-    taken = await done(blob.create_snapshot())
+    created = await done(blob.create_snapshot())
     await done(blob.set_blob_tags({"a": "2"}))
-    snapshot = container.get_blob_client("blob", snapshot=taken["snapshot"])
+    snapshot = container.get_blob_client("blob", snapshot=created["snapshot"])
     assert await done(snapshot.get_blob_tags()) == {"a": "1"}
     await done(snapshot.set_blob_tags({"a": "3"}))
     assert await done(snapshot.get_blob_tags()) == {"a": "3"}
