@@ -229,7 +229,8 @@ def test_protected_containers_are_found_by_their_account(store: BlobStore) -> No
     use_versions(store)
     assert (first(), first(version_level_only=True)) == ("box", "box")
     assert findings(store) == []
-    run(store.engine.run(lambda tx: tx.delete(store.rows(b"8")[0])))
+    (row,) = store.rows(b"8")
+    run(store.engine.run(lambda tx: tx.delete(row)))
     assert findings(store)
 
 
