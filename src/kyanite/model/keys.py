@@ -65,7 +65,7 @@ it is one small transaction, and a name that is used again can never show what w
     G       0 container id                          account 0 name of a container with tagged blobs
     I       container id, blob name 0 until, taken  a snapshot that has an immutability policy or a legal hold of its
                                                     own, by the end of that and the instant of the snapshot (8 each)
-    8       account 0 letter (1) container name     a container that is protected: c as a whole, v with version-level
+    9       account 0 letter (1) container name     a container that is protected: c as a whole, v with version-level
                                                     immutability
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
@@ -199,7 +199,7 @@ def blob_accessed(last_access_key: bytes) -> bytes:
 
 def protected_containers(account: str, letter: bytes = b"") -> bytes:
     """What the keys of the protected containers of an account begin with."""
-    return b"8%b\0%b" % (account.encode(), letter)
+    return b"9%b\0%b" % (account.encode(), letter)
 
 
 def protected_container(account: str, letter: bytes, name: str) -> bytes:

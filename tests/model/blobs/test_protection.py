@@ -229,7 +229,7 @@ def test_protected_containers_are_found_by_their_account(store: BlobStore) -> No
     use_versions(store)
     assert (first(), first(version_level_only=True)) == ("box", "box")
     assert findings(store) == []
-    (row,) = store.rows(b"8")
+    (row,) = store.rows(b"9")
     run(store.engine.run(lambda tx: tx.delete(row)))
     assert findings(store)
 
@@ -239,9 +239,9 @@ def test_a_protected_container_that_is_restored(store: BlobStore) -> None:
     days = ServiceProperties(container_retention=Retention(7))
     run(settings.update(store.engine, CONTAINER.account, "blob", days))
     run(protection.delete_container(store.engine, CONTAINER))
-    assert store.rows(b"8") == []
+    assert store.rows(b"9") == []
     (row,) = store.rows(keys.retired_containers(CONTAINER.account))
     deleted_at = Instant(int.from_bytes(row[-8:], "big"))
     run(deleted_containers.restore(store.engine, CONTAINER, deleted_at))
-    assert len(store.rows(b"8")) == 1
+    assert len(store.rows(b"9")) == 1
     assert findings(store) == []

@@ -438,7 +438,7 @@ KINDS: Mapping[bytes, Kind] = {
     b"6": Kind("expiry", 1 + _ID + 1, _expiry),
     b"p": Kind("deleted snapshots", 1 + _ID, _number),
     b"G": Kind("tag of a blob", 2 + _ID, _posting),
-    b"8": Kind("protected container", 5, _protected_container),
+    b"9": Kind("protected container", 5, _protected_container),
     b"I": Kind("protected snapshot", 1 + _ID + 1 + 2 * _ID, _protected_snapshot),
     b"b": _fixed("inline body", _ID, check=_body),
     b"k": _fixed("references to an inline body", _ID, check=_record(int, _body_references)),
