@@ -43,7 +43,8 @@ def load_for_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessCondit
     _, record = rows.load(snap, blob)
     if access_conditions is not UNCONDITIONAL:
         preconditions.check_read(access_conditions.conditions, record.etag, record.modified_at)
-        leases.check_read(record.lease, access_conditions.lease_id, snap.now)
+        if not record.is_previous:
+            leases.check_read(record.lease, access_conditions.lease_id, snap.now)
     return record
 
 
@@ -71,10 +72,14 @@ def load_for_write(
     key, record = rows.load(tx, blob)
     if kind is not None and record.kind != kind:
         raise Refused(Reason.INVALID_BLOB_TYPE)
+    return key, _checked(tx, record, access_conditions)
+
+
+def _checked(tx: Transaction, record: BlobRecord, access_conditions: AccessConditions) -> BlobRecord:
     preconditions.check_write(access_conditions.conditions, record.etag, record.modified_at, creates=False)
     lease = leases.check_write(record.lease, access_conditions.lease_id, tx.now)
     check_online(tx, record)
-    return key, record if lease is record.lease else replace(record, lease=lease)
+    return record if lease is record.lease else replace(record, lease=lease)
 
 
 def get_properties(
@@ -95,7 +100,14 @@ def set_http_headers(
 def set_metadata(
     engine: Engine, blob: BlobKey, metadata: dict[str, str], access_conditions: AccessConditions
 ) -> Awaitable[BlobRecord]:
-    return change(engine, blob, access_conditions, lambda record: replace(record, metadata=metadata))
+    """Replace the metadata. The blob as it was before becomes a version, if the account keeps versions."""
+
+    def body(tx: Transaction) -> BlobRecord:
+        stored, record = rows.load_base(tx, blob)
+        checked = _checked(tx, record, access_conditions)
+        return rows.revise(tx, stored, replace(checked, metadata=metadata, modified_at=tx.now))
+
+    return engine.run(body, scope_of(blob))
 
 
 def change(
@@ -128,7 +140,7 @@ def lease(
 def set_tier(
     engine: Engine, blob: BlobKey, tier: str, priority: str, lease_id: LeaseId | None
 ) -> Awaitable[bool]:
-    """Set the tier of a block blob or of a snapshot of one. Its ETag and its lease do not change.
+    """Set the tier of a block blob, or of a snapshot or version of one. Its ETag and its lease do not change.
 
     Returns whether the change is pending: leaving Archive takes time. A snapshot cannot leave Archive, but be copied.
     """
@@ -137,7 +149,8 @@ def set_tier(
         key, record = rows.load(tx, blob)
         if record.kind != BLOCK_BLOB:
             raise Refused(Reason.TIER_NOT_SUPPORTED)
-        leases.check_write(record.lease, lease_id, tx.now)
+        if not record.is_previous:
+            leases.check_write(record.lease, lease_id, tx.now)
         if blob.snapshot is not None and tier != tiers.ARCHIVE:
             check_online(tx, record)
         tiering = tiers.change(record.tiering, tier, priority, tx.now)

@@ -1,7 +1,8 @@
 """Writes that create a blob or replace one. Put Blob is here; Put Block List and copies prepare their write here too.
 
 All of them check what is stored under the name in the same way: whether it may be overwritten, its kind, the
-conditions, the lease, and whether it is archived. All keep the lease and the creation time of a blob that they replace.
+conditions, the lease, and whether it is archived. All keep the lease of a blob that they replace, and its creation time
+unless that blob is kept as a version.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,7 @@ from kyanite.model.records import HttpHeaders, Value
 from kyanite.rules import leases, preconditions
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.versions import Former
 from kyanite.values import Instant, LeaseId
 
 CheckLease = Callable[[Lease, LeaseId | None, Instant], Lease]
@@ -40,6 +42,8 @@ class Destination(Value, frozen=True):
     old: StoredName
     lease: Lease
     created_at: Instant
+    version_at: Instant | None
+    """The version id of the new blob."""
 
 
 def put(
@@ -53,7 +57,7 @@ def put(
     """Create the blob, or replace a blob of any kind. A lease that the request names stays in force."""
 
     def body(tx: Transaction) -> BlobRecord:
-        target = prepare(tx, blob, access_conditions, may_overwrite=may_overwrite)
+        target = prepare(tx, blob, access_conditions, may_overwrite=may_overwrite, makes=new_blob.kind)
         now = tx.now
         record = BlobRecord(
             modified_at=now,
@@ -67,6 +71,7 @@ def put(
             tier=new_blob.tier,
             tier_changed_at=now if new_blob.tier else None,
             sequence_number=new_blob.sequence_number,
+            version_at=target.version_at,
         )
         rows.replace(tx, target.old, record)
         return record
@@ -80,21 +85,28 @@ def prepare(
     access_conditions: AccessConditions,
     *,
     may_overwrite: bool,
+    makes: int = BLOCK_BLOB,
     kind: int | None = None,
     check_lease: CheckLease = leases.check_write,
 ) -> Destination:
-    """Load what is stored under the name, or refuse the write. ``kind`` is the kind that an existing blob must have."""
+    """Load what is stored under the name, or refuse the write.
+
+    ``makes`` is the kind of the new blob, ``kind`` the kind that an existing blob must have.
+    """
     now = tx.now
     stored = rows.load_name(tx, blob)
-    old = stored.record
+    old, version_at = stored.record, None
+    if stored.history is not None and stored.history.versioning:
+        version_at = now
     if old is None:
         preconditions.check_write(access_conditions.conditions, None, None, creates=True)
         leases.check_write(NO_LEASE, access_conditions.lease_id, now)
-        return Destination(stored, NO_LEASE, now)
+        return Destination(_checked(tx, stored, makes), NO_LEASE, now, version_at)
     if not may_overwrite:
         raise Refused(Reason.UNAUTHORIZED_BLOB_OVERWRITE)
     if kind is not None and old.kind != kind:
         raise Refused(Reason.INVALID_BLOB_TYPE)
+    stored = _checked(tx, stored, makes)
     preconditions.check_write(
         access_conditions.conditions,
         old.etag,
@@ -104,4 +116,9 @@ def prepare(
     )
     lease = check_lease(old.lease, access_conditions.lease_id, now)
     check_online(tx, old)
-    return Destination(stored, lease, old.created_at)
+    is_kept = stored.history is not None and stored.former is Former.VERSION
+    return Destination(stored, lease, now if is_kept else old.created_at, version_at)
+
+
+def _checked(tx: Snapshot, stored: StoredName, makes: int) -> StoredName:
+    return stored if stored.history is None else rows.check_type(tx, stored, makes)

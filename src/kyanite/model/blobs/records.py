@@ -7,6 +7,7 @@ import msgspec
 from kyanite.model.content.content import Content
 from kyanite.model.records import CopyState, HttpHeaders, Policy, Record
 from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.soft_delete import Change, Deletion
 from kyanite.rules.tiers import Rehydration, Tiering
 from kyanite.values import ETag, Instant, etag_of, later
 
@@ -33,7 +34,7 @@ class ContainerRecord(Record, frozen=True):
 
 
 class BlobRecord(Record, frozen=True):
-    """A base blob or a snapshot."""
+    """A base blob, a snapshot or a previous version."""
 
     modified_at: Instant
     created_at: Instant
@@ -56,6 +57,10 @@ class BlobRecord(Record, frozen=True):
     """Of an archived block blob that is being rehydrated."""
     is_sealed: bool = False
     """Of an append blob: no more blocks can be appended."""
+    version_at: Instant | None = None
+    """The version id; None of a snapshot, and of a base blob that was written while versioning was off."""
+    is_previous: bool = False
+    """Of a version: it is not the current one."""
 
     @property
     def etag(self) -> ETag:
@@ -64,6 +69,13 @@ class BlobRecord(Record, frozen=True):
     @property
     def tiering(self) -> Tiering:
         return Tiering(self.tier, self.tier_changed_at, self.rehydration)
+
+
+class DeletedBlob(Record, frozen=True):
+    """A blob, snapshot or version that is deleted and can be restored."""
+
+    deletion: Deletion
+    blob: BlobRecord
 
 
 class Staging(Record, frozen=True):
@@ -80,4 +92,6 @@ class Staging(Record, frozen=True):
 
 decode_container: Callable[[bytes], ContainerRecord] = msgspec.msgpack.Decoder(ContainerRecord).decode
 decode_blob: Callable[[bytes], BlobRecord] = msgspec.msgpack.Decoder(BlobRecord).decode
+decode_deleted: Callable[[bytes], DeletedBlob] = msgspec.msgpack.Decoder(DeletedBlob).decode
+decode_changes: Callable[[bytes], list[Change]] = msgspec.msgpack.Decoder(list[Change]).decode
 decode_staging: Callable[[bytes], Staging] = msgspec.msgpack.Decoder(Staging).decode

@@ -21,6 +21,7 @@ from kyanite.membership.api import Membership
 from kyanite.model import keys
 from kyanite.model.files.opens import durable
 from kyanite.model.maintenance import (
+    blob_history,
     compaction,
     deleted_containers,
     deleted_shares,
@@ -55,7 +56,8 @@ class Expiring(NamedTuple):
 COMPACTION = Marked(keys.PENDING_COMPACTIONS, compaction.step)
 TASKS: tuple[Marked | Expiring, ...] = (
     Marked(keys.DELETED_CONTAINERS, deleted_containers.purge),
-    Marked(keys.DELETED_SNAPSHOTS, deleted_containers.purge_snapshots),
+    Marked(keys.HISTORY_CHANGES, blob_history.apply_changes),
+    Expiring(blob_history.WALK_EVERY_SECONDS, blob_history.find_gone, blob_history.remove_gone),
     Marked(keys.ABANDONED_STAGINGS, staging_areas.purge),
     Expiring(staging_areas.WALK_EVERY_SECONDS, staging_areas.find_expired, staging_areas.remove_expired),
     Marked(keys.DELETED_SHARES, deleted_shares.purge),

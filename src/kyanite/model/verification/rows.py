@@ -30,7 +30,8 @@ from kyanite.engine.api import Snapshot
 from kyanite.extents.api import SEGMENT_BYTES
 from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
-from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, ContainerRecord, Staging
+from kyanite.model.blobs import history
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, ContainerRecord, DeletedBlob, Staging
 from kyanite.model.blobs.staged_blocks import StagedBlock
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layers import Head, PendingCompaction
@@ -162,6 +163,31 @@ def _number(check: Check, key: bytes, value: bytes) -> None:
 
 def _blob(check: Check, key: bytes, record: BlobRecord) -> None:
     check.content(key, record.content, record.length, exactly=record.kind == BLOCK_BLOB)
+
+
+def _version(check: Check, key: bytes, record: BlobRecord) -> None:
+    _blob(check, key, record)
+    if record.version_at != history.instant_in(key) or not record.is_previous:
+        check.refuse(key, "its version id is not that of its key.")
+
+
+def _deleted_blob(check: Check, key: bytes, deleted: DeletedBlob) -> None:
+    _blob(check, key, deleted.blob)
+    check.need(key, keys.gone_blob(deleted.deletion.gone_at, key))
+    if check.snap.get(keys.restored_from(key)) is not None:
+        check.refuse(key, "{} is there as well.", keys.restored_from(key))
+
+
+def _gone_blob(check: Check, key: bytes, value: bytes) -> None:
+    _empty(check, key, value)
+    check.need(key, keys.parts_of_gone_blob(key)[1])
+
+
+def _history_changes(check: Check, key: bytes, value: bytes) -> None:
+    changes = history.changes_in(value)
+    instants = [change.at for change in changes]
+    if not changes or instants != sorted(set(instants)):
+        check.refuse(key, "its changes are not in their order.")
 
 
 def _staged_block(check: Check, key: bytes, record: StagedBlock) -> None:
@@ -342,7 +368,10 @@ KINDS: Mapping[bytes, Kind] = {
     b"j": Kind("staged block", 1 + _ID, _record(StagedBlock, _staged_block)),
     b"y": _fixed("abandoned staging area", _ID, check=_empty),
     b"d": _fixed("deleted container", _ID, check=_empty),
-    b"p": Kind("deleted snapshots", 1 + _ID, _number),
+    b"E": Kind("previous version of a blob", 1 + _ID + 1 + _ID, _record(BlobRecord, _version)),
+    b"X": Kind("deleted blob", 1 + _ID + 1, _record(DeletedBlob, _deleted_blob)),
+    b"3": Kind("when a deleted blob is gone", 1 + _ID + _ID + 1, _gone_blob),
+    b"p": Kind("changes of the history of a blob", 1 + _ID, _history_changes),
     b"b": _fixed("inline body", _ID, check=_body),
     b"k": _fixed("references to an inline body", _ID, check=_record(int, _body_references)),
     b"x": _fixed("extent", SEGMENT_BYTES, _ID, check=_record(ExtentRow, _extent)),

@@ -1,7 +1,6 @@
 """Features of the Blob service that this server does not have yet. Requests that need one are refused.
 
-If it were ignored, a condition would not hold, a key would not encrypt, a tag would be lost, and a client would take a
-listing without deleted blobs for proof that there are none.
+If it were ignored, a condition would not hold, a key would not encrypt, and a tag would be lost.
 """
 
 from kyanite.services.rest.context import RequestContext
@@ -20,16 +19,13 @@ _HEADERS = frozenset(
         "x-ms-tags",
     }
 )
-_PARAMETERS = frozenset({"deletetype", "ses", "versionid"})
+_PARAMETERS = frozenset({"ses"})
 LISTED_PARTS = frozenset(
     {
-        "deleted",
-        "deletedwithversions",
         "immutabilitypolicy",
         "legalhold",
         "permissions",
         "tags",
-        "versions",
     }
 )
 """What List Blobs can include on Azure and not here."""

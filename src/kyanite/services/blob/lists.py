@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 from kyanite.model.blobs import container, listing
+from kyanite.model.blobs.listed_rows import STAGING_AREA, ListedParts
 from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
 from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, ContainerRecord
-from kyanite.model.blobs.rows import STAGING_AREA
 from kyanite.model.records import CopyState
-from kyanite.rules import leases, tiers
+from kyanite.rules import leases, soft_delete, tiers
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
@@ -30,7 +30,12 @@ from kyanite.wire.xml import escape, name_element, valid_text
 
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
-_BLOB_PARTS = frozenset({"snapshots", "metadata", "uncommittedblobs", "copy"}) | features.LISTED_PARTS
+_BLOB_PARTS = (
+    frozenset(
+        {"snapshots", "versions", "deleted", "deletedwithversions", "metadata", "uncommittedblobs", "copy"}
+    )
+    | features.LISTED_PARTS
+)
 _UNCOMMITTED = (
     "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>"
     "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState></Properties>"
@@ -69,17 +74,22 @@ async def list_blobs(context: RequestContext) -> Response:
         ),
         before=parameters.get("endbefore", ""),
         limit=limit,
-        snapshots="snapshots" in parts,
-        uncommitted="uncommittedblobs" in parts,
+        parts=ListedParts(
+            snapshots="snapshots" in parts,
+            versions="versions" in parts,
+            deleted="deleted" in parts,
+            only_versions="deletedwithversions" in parts,
+            uncommitted="uncommittedblobs" in parts,
+        ),
     )
-    if request.snapshots and request.delimiter:
+    if request.parts.snapshots and request.delimiter:
         raise bad_parameter(
             "include", parameters["include"], "Snapshots are listed without a delimiter only."
         )
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
     with_metadata, with_copy = "metadata" in parts, "copy" in parts
-    write = partial(_item, page.at, with_metadata, with_copy)
-    if request.snapshots or request.uncommitted:
+    write = partial(_item, page.at, with_metadata, with_copy, request.parts.versions)
+    if request.parts:
         items = await encoded(page.items, write)
     else:
         form = with_metadata + 2 * with_copy
@@ -139,7 +149,7 @@ def _container_item(now: Instant, parts: frozenset[str], item: tuple[str, Contai
     )
 
 
-def _item(now: Instant, with_metadata: bool, with_copy: bool, item: BlobItem) -> str:
+def _item(now: Instant, with_metadata: bool, with_copy: bool, with_versions: bool, item: BlobItem) -> str:
     name, record, snapshot = item.name, item.record, item.snapshot
     element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
     if record is None:
@@ -157,9 +167,23 @@ def _item(now: Instant, with_metadata: bool, with_copy: bool, item: BlobItem) ->
         http.cache_control,
         http.content_disposition,
     )
-    snapshot_element, lease, of_kind = "", _UNLEASED, ""
+    of_history, deleted, lease, of_kind = "", "", _UNLEASED, ""
     if snapshot is not None:
-        snapshot_element, lease = f"<Snapshot>{iso_time.encode(snapshot)}</Snapshot>", ""
+        of_history, lease = f"<Snapshot>{iso_time.encode(snapshot)}</Snapshot>", ""
+    elif item.has_versions_only:
+        of_history = "<HasVersionsOnly>true</HasVersionsOnly>"
+    elif with_versions and record.version_at is not None:
+        of_history = f"<VersionId>{iso_time.encode(record.version_at)}</VersionId>"
+        if record.is_previous:
+            lease = ""
+        elif item.deletion is None:
+            of_history += "<IsCurrentVersion>true</IsCurrentVersion>"
+    if item.deletion is not None:
+        of_history, lease = of_history + "<Deleted>true</Deleted>", "<LeaseStatus />"
+        deleted = (
+            f"<DeletedTime>{http_date.encode(item.deletion.at)}</DeletedTime>"
+            f"<RemainingRetentionDays>{soft_delete.days_left(item.deletion, now)}</RemainingRetentionDays>"
+        )
     elif record.lease != NO_LEASE:
         lease = _lease(record.lease, now)
     if record.is_sealed:
@@ -173,11 +197,11 @@ def _item(now: Instant, with_metadata: bool, with_copy: bool, item: BlobItem) ->
     metadata = metadata_element(record.metadata) if with_metadata else ""
     copied = _copy(record.copy) if with_copy and record.copy is not None else ""
     return (
-        f"<Blob>{element}{snapshot_element}<Properties><Creation-Time>{created}</Creation-Time>"
+        f"<Blob>{element}{of_history}<Properties><Creation-Time>{created}</Creation-Time>"
         f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"
         f"<Content-Length>{record.length}</Content-Length>{before_md5}{md5}{after_md5}{of_kind}"
         f"{kind_and_tier}{lease}{copied}"
-        f"<ServerEncrypted>true</ServerEncrypted></Properties>{metadata}<OrMetadata /></Blob>"
+        f"<ServerEncrypted>true</ServerEncrypted>{deleted}</Properties>{metadata}<OrMetadata /></Blob>"
     )
 
 
