@@ -101,6 +101,9 @@ def test_the_store_has_every_kind_of_row(sound: Rows) -> None:
     assert KINDS.keys() - {key[:1] for key in sound} <= {
         b"1",
         b"2",
+        b"3",
+        b"E",
+        b"X",
         b"p",
         b"C",
         b"O",
