@@ -96,11 +96,11 @@ def lists_of_changes(draw: st.DrawFn) -> list[Change]:
 
 
 @given(lists_of_changes(), st.integers(0, 60))
-def test_snapshots_between_two_changes_have_the_same_state(changes: Sequence[Change], taken_at: int) -> None:
+def test_snapshots_between_two_changes_have_the_same_state(changes: Sequence[Change], instant: int) -> None:
     ranges = list(soft_delete.snapshot_ranges(changes))
     assert [each.first for each in ranges[1:]] == [each.last + 1 for each in ranges[:-1]]
-    (found,) = [each for each in ranges if each.first <= taken_at <= each.last]
-    assert found.deletion == soft_delete.deletion_of(None, I(taken_at), changes, is_snapshot=True)
+    (found,) = [each for each in ranges if each.first <= instant <= each.last]
+    assert found.deletion == soft_delete.deletion_of(None, I(instant), changes, is_snapshot=True)
 
 
 def test_only_an_undelete_restores() -> None:

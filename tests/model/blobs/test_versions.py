@@ -120,12 +120,12 @@ def test_set_metadata_and_snapshots_make_versions_too(store: BlobStore, state: s
             written = store.set_metadata("b", a="1")
             assert written.etag != former.etag
         else:
-            taken = run(snapshots.take(store.engine, blob("b"), {}, UNCONDITIONAL))
+            snapshot = run(snapshots.take(store.engine, blob("b"), {}, UNCONDITIONAL))
             written = store.record("b")
-            assert taken.version_at == written.version_at
+            assert snapshot.version_at == written.version_at
             assert written.etag == former.etag
-            assert store.read("b", taken.at) == b"0"
-            assert store.record("b", taken.at).version_at is None
+            assert store.read("b", snapshot.at) == b"0"
+            assert store.record("b", snapshot.at).version_at is None
         if switch or former.version_at is not None:
             assert previous(store) == [*before, former.version_at or former.created_at]
             assert state_of(store) == ("C" if switch else "U")
@@ -141,7 +141,7 @@ def test_set_metadata_and_snapshots_make_versions_too(store: BlobStore, state: s
     store.check_nothing_leaks()
 
 
-def test_other_writes_are_in_place(store: BlobStore) -> None:
+def test_other_writes_change_the_blob_itself(store: BlobStore) -> None:
     page = store.put_pages("p", 1024)
     store.write("p", 0, b"x" * 512)
     append = store.put_append("a")
@@ -211,8 +211,8 @@ def test_conditions_and_leases_are_those_of_the_version(store: BlobStore) -> Non
     second = store.put("b", b"2", AccessConditions(lease_id=LEASE))
     assert store.record("b", version=first.version_at).lease == NO_LEASE
     for etag, is_met in ((first.etag, True), (second.etag, False)):
-        asked = AccessConditions(Conditions(if_match=(etag,)), LeaseId("2" * 36))
-        reading = blobs.get_properties(store.engine, blob("b", None, first.version_at), asked)
+        access_conditions = AccessConditions(Conditions(if_match=(etag,)), LeaseId("2" * 36))
+        reading = blobs.get_properties(store.engine, blob("b", None, first.version_at), access_conditions)
         if is_met:
             assert run(reading).record.etag == first.etag
         else:

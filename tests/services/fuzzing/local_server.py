@@ -12,6 +12,7 @@ from kyanite.engine.api import Damaged
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
+from kyanite.model import settings
 from kyanite.model.accounts import Account, Store
 from kyanite.model.verification.extent_check import extent_of
 from kyanite.model.verification.rows import check_page, describe_difference
@@ -19,6 +20,7 @@ from kyanite.server.dispatch import Dispatcher
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import HttpServer, serve
 from kyanite.server.service_table import SERVICES
+from kyanite.service_properties import DeleteRetention, Retention, ServiceProperties
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request
 from tests.services.harness import ACCOUNT, OTHER, Clock
@@ -71,6 +73,8 @@ class LocalServer:
             fresh_guid=self._guid,
             services_by_port={int(host.rpartition(":")[2]): word for word, host in HOSTS.items()},
         )
+        kept = ServiceProperties(versioning=True, delete_retention=DeleteRetention(Retention(7), True))
+        await settings.update(self.engine, ACCOUNT.name, "blob", kept)
         loaders = {word: SERVICES[word].load for word in WORDS}
         handlers = {word: load()(environment) for word, load in loaders.items() if load is not None}
         self._server = await serve(

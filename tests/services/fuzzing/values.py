@@ -127,6 +127,10 @@ def snapshot(scope: Scope) -> str:
     return scope.pool.snapshot_of(scope.service, path, scope.chance)
 
 
+def version(scope: Scope) -> str:
+    return scope.pool.version_of(scope.path, scope.chance)
+
+
 def next_key(scope: Scope) -> str:
     return scope.chance.choice(scope.pool.continuations)[1] if scope.pool.continuations else "1!4!cGFi"
 
@@ -302,10 +306,10 @@ VALUES: Mapping[str, Value] = {
     "marker": marker,
     "maxresults": words("1", "2", "5", "100", "5000"),
     "container-include": some_of("metadata", "deleted", "system"),
-    "blob-include": some_of("snapshots", "metadata", "uncommittedblobs", "copy"),
-    "missing-include": some_of(
-        "deleted", "tags", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold"
+    "blob-include": some_of(
+        "snapshots", "metadata", "uncommittedblobs", "copy", "versions", "deleted", "deletedwithversions"
     ),
+    "missing-include": some_of("tags", "immutabilitypolicy", "legalhold"),
     "queue-include": words("metadata"),
     "share-include": some_of("metadata", "snapshots", "deleted"),
     "entry-include": some_of("Timestamps", "ETag", "Attributes", "PermissionKey"),
@@ -315,7 +319,7 @@ VALUES: Mapping[str, Value] = {
     "sharesnapshot": snapshot,
     "prevsnapshot": snapshot,
     "prevsharesnapshot": snapshot,
-    "versionid": iso,
+    "versionid": version,
     "deletetype": words("permanent"),
     "blockid": block_id,
     "blocklisttype": words("committed", "uncommitted", "all"),

@@ -89,7 +89,7 @@ def put_short_list(
         target = prepare(tx, blob, access_conditions, may_overwrite=may_overwrite, kind=BLOCK_BLOB)
         now, old = tx.now, target.old
         old_content = NO_CONTENT if old.record is None else old.record.content
-        if old.former in KEPT:
+        if old.history is not None and old.former in KEPT:
             old_content = content.share(tx, old_content)
         chosen = _choose(tx, old_content, old.staging(now), new_list.entries)
         composed = blocks.compose(tx, old_content, chosen.staged, chosen.blocks)

@@ -34,7 +34,7 @@ from kyanite.values import Instant
 INLINE_MAX = 64
 """So many rows of a history are changed by one transaction of a client."""
 
-_LOOKED_AT_MAX = 200
+_SEARCHED_MAX = 200
 """To find one row in a certain state. Rows in other states are in the way only until maintenance has come to them."""
 
 _INSTANT_BYTES = 8
@@ -105,9 +105,9 @@ def instant_in(key: bytes) -> Instant:
     return Instant(int.from_bytes(key[-_INSTANT_BYTES:], "big"))
 
 
-def find_snapshot(snap: Snapshot, blob_key: bytes, taken_at: Instant) -> FoundRow | None:
+def find_snapshot(snap: Snapshot, blob_key: bytes, instant: Instant) -> FoundRow | None:
     """A snapshot, active or deleted."""
-    key, deleted_key = keys.snapshot_of(blob_key, taken_at), keys.deleted_snapshot_of(blob_key, taken_at)
+    key, deleted_key = keys.snapshot_of(blob_key, instant), keys.deleted_snapshot_of(blob_key, instant)
     stored, deleted, changes = snap.get_many((key, deleted_key, keys.history_changes_of(blob_key)))
     return _found(key, stored, deleted_key, deleted, changes)
 
@@ -256,7 +256,7 @@ def newest_version(snap: Snapshot, blob_key: bytes) -> BlobRecord | None:
     if not soft_delete.restores(changes):
         return found
     prefix = keys.deleted_versions_of(blob_key)
-    later = snap.scan(prefix, keys.after(prefix), reverse=True, limit=_LOOKED_AT_MAX + 1)
+    later = snap.scan(prefix, keys.after(prefix), reverse=True, limit=_SEARCHED_MAX + 1)
     for row in _few(state_of(key, value, changes) for key, value in later):
         if row.is_active():
             assert row.record.version_at is not None
@@ -340,7 +340,7 @@ def _any_between(snap: Snapshot, prefix: bytes, first: Instant, last: Instant) -
 
 
 def _rows_of(snap: Snapshot, prefix: bytes, changes: Sequence[Change]) -> Iterator[FoundRow]:
-    for key, value in snap.scan(prefix, keys.after(prefix), limit=_LOOKED_AT_MAX + 1):
+    for key, value in snap.scan(prefix, keys.after(prefix), limit=_SEARCHED_MAX + 1):
         yield state_of(key, value, changes)
 
 
@@ -351,7 +351,7 @@ def _any(rows: Iterator[FoundRow], is_wanted: Callable[[FoundRow], bool]) -> boo
 def _few(rows: Iterator[FoundRow]) -> Iterator[FoundRow]:
     """These rows, if they are few. Otherwise the request has to wait until maintenance has removed those in the way."""
     for count, row in enumerate(rows):
-        if count >= _LOOKED_AT_MAX:
+        if count >= _SEARCHED_MAX:
             raise EngineBusy("the history of this blob is being cleaned up")
         yield row
 

@@ -49,9 +49,6 @@ class ListedParts(NamedTuple):
     """One item for a name that has versions and no base blob."""
     uncommitted: bool = False
 
-    def __bool__(self) -> bool:
-        return any(self)
-
 
 NO_PARTS = ListedParts()
 
@@ -94,12 +91,12 @@ def scan_listed(
 ) -> _Rows:
     """Base blobs and these other parts, lazily. ``order`` is where the first name begins."""
     first = (names.start, order)
-    taken = committed = b""
+    listed_base = committed = b""
     for row in _all_rows(snap, container_id, names, parts, order):
         is_hidden = row.value is None
         if row.order == BASE_BLOB:
-            is_hidden = is_hidden or row.name == taken
-            taken = taken if is_hidden else row.name
+            is_hidden = is_hidden or row.name == listed_base
+            listed_base = listed_base if is_hidden else row.name
             committed = row.name if row.letter == b"n" else committed
         elif row.letter == STAGING and row.value is not None:
             is_hidden = row.name == committed or not decode_staging(row.value).is_alive(snap.now)

@@ -92,7 +92,7 @@ class BlobListing:
 def list_blobs(engine: Engine, key: ContainerKey, request: BlobListing) -> Awaitable[BlobPage]:
     def body(snap: Snapshot) -> Steps[BlobPage]:
         container_id = container.load(snap, key).id
-        if request.parts:
+        if request.parts != NO_PARTS:
             return (yield from _merged(snap, container_id, request))
         if request.delimiter:
             return (yield from _by_delimiter(snap, container_id, request))

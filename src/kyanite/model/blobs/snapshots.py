@@ -16,7 +16,7 @@ from kyanite.rules.leases import NO_LEASE
 from kyanite.values import Instant
 
 
-class TakenSnapshot(NamedTuple):
+class NewSnapshot(NamedTuple):
     at: Instant
     record: BlobRecord
     version_at: Instant | None
@@ -25,14 +25,14 @@ class TakenSnapshot(NamedTuple):
 
 def take(
     engine: Engine, blob: BlobKey, metadata: dict[str, str], access_conditions: AccessConditions
-) -> Awaitable[TakenSnapshot]:
+) -> Awaitable[NewSnapshot]:
     """Keep the blob as it is now, sharing its content. A lease does not prevent it.
 
     A snapshot with metadata of its own gets an ETag of its own. Otherwise it has the ETag of the blob. The blob itself
     does not change. But if the account keeps versions, it is a new version from now on, with the same ETag.
     """
 
-    def body(tx: Transaction) -> TakenSnapshot:
+    def body(tx: Transaction) -> NewSnapshot:
         stored, record = rows.load_base(tx, blob)
         preconditions.check_write(
             access_conditions.conditions, record.etag, record.modified_at, creates=False
@@ -45,6 +45,6 @@ def take(
         rows.add_snapshot(tx, stored.key, kept)
         if stored.history is not None:
             record = rows.revise(tx, stored, record)
-        return TakenSnapshot(tx.now, kept, record.version_at)
+        return NewSnapshot(tx.now, kept, record.version_at)
 
     return engine.run(body, scope_of(blob))

@@ -194,15 +194,15 @@ async def set_blob_tier(context: RequestContext) -> Response:
 
 
 async def snapshot_blob(context: RequestContext) -> Response:
-    taken = await snapshots.take(
+    snapshot = await snapshots.take(
         context.store.engine,
         blob_key_of(context),
         metadata_of(context.request),
         access_conditions_of(context.headers),
     )
-    headers = [*version_headers(taken.record), ("x-ms-snapshot", iso_time.encode(taken.at))]
-    if taken.version_at is not None:
-        headers.append(version_id_header(taken.version_at))
+    headers = [*version_headers(snapshot.record), ("x-ms-snapshot", iso_time.encode(snapshot.at))]
+    if snapshot.version_at is not None:
+        headers.append(version_id_header(snapshot.version_at))
     return Response(201, headers)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 from kyanite.model.blobs import container, listing
-from kyanite.model.blobs.listed_rows import STAGING_AREA, ListedParts
+from kyanite.model.blobs.listed_rows import NO_PARTS, STAGING_AREA, ListedParts
 from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
 from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, ContainerRecord
 from kyanite.model.records import CopyState
@@ -89,7 +89,7 @@ async def list_blobs(context: RequestContext) -> Response:
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
     with_metadata, with_copy = "metadata" in parts, "copy" in parts
     write = partial(_item, page.at, with_metadata, with_copy, request.parts.versions)
-    if request.parts:
+    if request.parts != NO_PARTS:
         items = await encoded(page.items, write)
     else:
         form = with_metadata + 2 * with_copy

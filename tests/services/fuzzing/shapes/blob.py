@@ -101,14 +101,16 @@ SHAPES = {
         "?snapshot x-ms-structured-body ?versionid x-ms-if-tags",
         weight=3,
     ),
-    "Get Blob Properties": Shape(_ANY, may=f"{CONDITIONS} x-ms-lease-id ?snapshot"),
+    "Get Blob Properties": Shape(_ANY, may=f"{CONDITIONS} x-ms-lease-id ?snapshot ?versionid"),
+    "Delete Blob [?deletetype]": Shape(_ANY, needs="?deletetype", may="?snapshot ?versionid", weight=0.3),
+    "Delete Blob [?versionid]": Shape(_ANY, needs="?versionid", may=f"{_WRITE} x-ms-delete-snapshots"),
     "Delete Blob": Shape(
         _ANY,
-        may=f"{_WRITE} x-ms-delete-snapshots x-ms-delete-snapshots ?snapshot ?deletetype "
+        may=f"{_WRITE} x-ms-delete-snapshots x-ms-delete-snapshots ?snapshot "
         "x-ms-access-tier-if-modified-since x-ms-access-tier-if-unmodified-since",
         weight=0.5,
     ),
-    "Get Blob Metadata": Shape(_ANY, may=f"{CONDITIONS} x-ms-lease-id ?snapshot"),
+    "Get Blob Metadata": Shape(_ANY, may=f"{CONDITIONS} x-ms-lease-id ?snapshot ?versionid"),
     "Set Blob Metadata": Shape(_ANY, may=f"{_WRITE} {_META}"),
     "Set Blob Properties [x-ms-blob-content-length]": Shape(_PAGE, may=f"{_WRITE} {_CONTENT}"),
     "Set Blob Properties [x-ms-sequence-number-action]": Shape(
@@ -122,9 +124,12 @@ SHAPES = {
     "Snapshot Blob": Shape(_ANY, may=f"{_WRITE} {_META}"),
     "Abort Copy Blob": Shape(_ANY, needs="?copyid x-ms-copy-action", may="x-ms-lease-id"),
     "Set Blob Tier": Shape(
-        _BLOCK, needs="x-ms-access-tier", may="x-ms-rehydrate-priority x-ms-lease-id ?snapshot", weight=0.5
+        _BLOCK,
+        needs="x-ms-access-tier",
+        may="x-ms-rehydrate-priority x-ms-lease-id ?snapshot ?versionid",
+        weight=0.5,
     ),
-    "Undelete Blob": Shape(_ANY, weight=0.2),
+    "Undelete Blob": Shape(_ANY, may="?snapshot ?versionid"),
     "Set Blob Expiry": Shape(_ANY, weight=0.2),
     "Set Blob Immutability Policy": Shape(_ANY, may="x-ms-immutability-policy-until-date", weight=0.2),
     "Delete Blob Immutability Policy": Shape(_ANY, weight=0.2),
@@ -139,7 +144,7 @@ SHAPES = {
     "Put Block List": Shape(
         _BLOCK, may=f"{_NEW} {_HASHES} x-ms-access-tier x-ms-blob-content-md5", body="block_list", weight=2
     ),
-    "Get Block List": Shape(_BLOCK, may="?blocklisttype ?snapshot x-ms-lease-id"),
+    "Get Block List": Shape(_BLOCK, may="?blocklisttype ?snapshot ?versionid x-ms-lease-id"),
     "Append Block From URL": Shape(
         _APPEND,
         needs="x-ms-copy-source",
@@ -161,7 +166,7 @@ SHAPES = {
     ),
     "Get Page Ranges": Shape(
         _PAGE,
-        may=f"{CONDITIONS} x-ms-lease-id ?snapshot ?prevsnapshot x-ms-range ?marker ?maxresults "
+        may=f"{CONDITIONS} x-ms-lease-id ?snapshot ?versionid ?prevsnapshot x-ms-range ?marker ?maxresults "
         "x-ms-previous-snapshot-url",
     ),
     "Incremental Copy Blob": Shape(_PAGE, needs="x-ms-copy-source", weight=0.2),
