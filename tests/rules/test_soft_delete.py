@@ -16,29 +16,11 @@ PURGE_SNAPSHOTS, DELETE_SNAPSHOTS = Effect.PURGE_SNAPSHOTS, Effect.DELETE_SNAPSH
 UNDELETE, PURGE_DELETED = Effect.UNDELETE, Effect.PURGE_DELETED
 
 
-# fmt: off
-DAYS_LEFT = [
-    # policy, seconds since the deletion, RemainingRetentionDays, gone
-    (7,   0,               6,   False),
-    (7,   1,               6,   False),
-    (7,   DAY - 1,         6,   False),
-    (7,   DAY,             5,   False),
-    (7,   6 * DAY + 1,     0,   False),
-    (7,   7 * DAY - 1,     0,   False),
-    (7,   7 * DAY,         0,   True),
-    (7,   8 * DAY,         0,   True),
-    (1,   0,               0,   False),
-    (365, 0,               364, False),
-]
-# fmt: on
-
-
-@pytest.mark.parametrize(("days", "seconds", "left", "is_gone"), DAYS_LEFT)
-def test_days_left_are_rounded_down(days: int, seconds: int, left: int, is_gone: bool) -> None:
-    deletion = soft_delete.deleted_now(START, days)
-    now = later(START, seconds)
-    assert soft_delete.days_left(deletion, now) == left
-    assert deletion.is_gone(now) is is_gone
+@pytest.mark.parametrize(
+    ("seconds", "is_gone"), [(0, False), (7 * DAY - 1, False), (7 * DAY, True), (8 * DAY, True)]
+)
+def test_it_is_gone_when_the_days_are_over(seconds: int, is_gone: bool) -> None:
+    assert soft_delete.deleted_now(START, 7).is_gone(later(START, seconds)) is is_gone
 
 
 def test_a_deletion_lasts_as_long_as_the_setting_says_at_that_moment() -> None:

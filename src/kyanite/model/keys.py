@@ -15,11 +15,13 @@ it is one small transaction, and a name that is used again can never show what w
     X       container id, 0, blob name              deleted blob: the base blob
     X       container id, 1, blob name 0 instant    deleted blob: a snapshot
     X       container id, 2, blob name 0 instant    deleted blob: a previous version
-    3       gone at (8), rest of the key of X       when a deleted blob is gone for good
+    5       gone at (8), rest of the key of X       when a deleted blob is gone for good
     i       container id, blob name                 staging area: the blocks that are not committed yet
     j       staging id (8 bytes), block id          staged block
     y       staging id (8 bytes)                    an abandoned staging area, to be purged
     d       container id                            a deleted container, to be purged
+    3       account 0 container name 0 instant      a container that was deleted at that instant and can be restored
+    4       expires at (8), key of a row            what can be restored until that instant: the row with this key
     b       number (8 bytes)                        an inline body, which engines may store apart from other rows
     k       number (8 bytes)                        the number of references to an inline body, if several
     x       segment (16 bytes), start (8 bytes)     extent: length, CRC and references
@@ -197,11 +199,11 @@ def restored_from(deleted_key: bytes) -> bytes:
     return b"%b%b%b" % (_LETTERS_OF_DELETED[deleted_key[9:10]], deleted_key[1:9], deleted_key[10:])
 
 
-GONE_BLOBS = b"3"
+GONE_BLOBS = b"5"
 
 
 def gone_blob(gone_at: int, deleted_key: bytes) -> bytes:
-    return b"3%b%b" % (gone_at.to_bytes(8, "big"), deleted_key[1:])
+    return b"5%b%b" % (gone_at.to_bytes(8, "big"), deleted_key[1:])
 
 
 def parts_of_gone_blob(key: bytes) -> tuple[int, bytes]:
@@ -254,6 +256,30 @@ DELETED_CONTAINERS = b"d"
 
 def deleted_container(container_id: int) -> bytes:
     return b"d" + container_id.to_bytes(8, "big")
+
+
+RETIRED_CONTAINERS = b"3"
+
+
+def retired_containers(account: str) -> bytes:
+    """What the keys of an account's deleted containers begin with that can be restored."""
+    return b"3%b\0" % account.encode()
+
+
+def retired_container(account: str, name: str, instant: int) -> bytes:
+    return b"3%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
+
+
+EXPIRIES = b"4"
+
+
+def expiry(expires_at: int, row: bytes) -> bytes:
+    return b"4%b%b" % (expires_at.to_bytes(8, "big"), row)
+
+
+def expiring_row(expiry_key: bytes) -> bytes:
+    """The key of the row that expires."""
+    return expiry_key[9:]
 
 
 def body(body_number: int) -> bytes:

@@ -172,6 +172,13 @@ def refusal_without_credentials(service: str, version: str) -> Reason:
     return Reason.NO_AUTHENTICATION_INFORMATION if challenged else Reason.RESOURCE_NOT_FOUND
 
 
+def refused_token(refusal: Refused, service: str, version: str) -> Refused:
+    """How a bad bearer token is refused: versions without a challenge answer as for a wrong signature."""
+    if refusal.reason is Reason.INVALID_AUTHENTICATION_INFO and version < _CHALLENGED_SINCE[service]:
+        return Refused(Reason.AUTHENTICATION_FAILED, refusal.detail)
+    return refusal
+
+
 def _check_account_sas(principal: AccountSasPrincipal, operation: Access, service: str) -> None:
     if operation.account is None:
         raise Refused(Reason.AUTHORIZATION_FAILURE)

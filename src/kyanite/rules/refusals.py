@@ -139,6 +139,7 @@ class Reason(Enum):
     # Access
     AUTHENTICATION_FAILED = auto()
     AUTHORIZATION_FAILURE = auto()
+    INVALID_AUTHENTICATION_INFO = auto()
     NO_AUTHENTICATION_INFORMATION = auto()
     RESOURCE_NOT_FOUND = auto()
     PERMISSION_MISMATCH = auto()

@@ -1,8 +1,6 @@
 """Soft delete: until when what was deleted can be restored, and changes of the whole history of a name.
 
-What is deleted while soft delete is on stays for as many days as the account says at that moment. The instant at which
-it is gone is stored with it, so later settings do not move it. From that instant on it does not exist, whether its
-space was reclaimed or not.
+What is deleted while soft delete is on can be restored for as long as ``retention.py`` says. From then on it is gone.
 
 A change of the whole history of a name (Undelete Blob, Delete Blob with all snapshots) may concern any number of
 snapshots and versions. So it is one entry in a short list, and maintenance changes the rows later, in the order of the
@@ -13,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from kyanite.values import TICKS_PER_SECOND, Instant, later
+from kyanite.rules.retention import expiry_of, is_over
+from kyanite.values import Instant
 
-_DAY_SECONDS = 86_400
 MAX_CHANGES = 16
 """In the list of one name. More have to wait for maintenance."""
 
@@ -27,7 +25,7 @@ class Deletion(NamedTuple):
     gone_at: Instant
 
     def is_gone(self, now: Instant) -> bool:
-        return self.gone_at <= now
+        return is_over(self.gone_at, now)
 
 
 class Effect(IntEnum):
@@ -55,12 +53,7 @@ class Change(NamedTuple):
 
 
 def deleted_now(now: Instant, days: int) -> Deletion:
-    return Deletion(now, later(now, days * _DAY_SECONDS))
-
-
-def days_left(deletion: Deletion, now: Instant) -> int:
-    """Whole days until it is gone, rounded down: 6 immediately after a deletion for 7 days."""
-    return max(0, (deletion.gone_at - now - 1) // (TICKS_PER_SECOND * _DAY_SECONDS))
+    return Deletion(now, expiry_of(now, days))
 
 
 def deletion_of(

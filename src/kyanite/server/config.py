@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kyanite.server.failures import BadUsage
+from kyanite.server.identity.config import OFF, IdentityConfig
 from kyanite.server.service_table import SERVICES, offered
 from kyanite.server.store.api import StoreKind
 
@@ -68,6 +69,8 @@ class Config:
     smb_requires_encryption: bool = False
     smb_is_durable: bool = True
     """Whether a WRITE is answered when it is on disk; else that is promised by FLUSH and CLOSE only."""
+    identity: IdentityConfig = OFF
+    """Whose bearer tokens are accepted, and what they allow."""
     testing: bool = False
     """Whether the clock of the server can be moved."""
 

@@ -17,18 +17,20 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.engine.clock import wall_clock
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import keys
-from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, decode_blob
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, decode_blob, decode_container
 from kyanite.model.content.content import Content
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layers import Head, decode_head
 from kyanite.model.content.references import ExtentRow, decode_extent
 from kyanite.model.files.entry import FILE, decode_entry
 from kyanite.model.records import encode
+from kyanite.model.retired import Retired
 from kyanite.model.verification import rows as verification
 from kyanite.model.verification.rows import KINDS, check_page, describe_difference
 from kyanite.server.store.api import StoreKind
 from kyanite.server.store.factory import factory_of
 from kyanite.server.store.format import prepare
+from kyanite.values import Instant
 from tests.stores.recorded import unpack
 
 ARCHIVE = Path(__file__).parents[2] / "stores" / "394e107.tar.xz"
@@ -102,6 +104,8 @@ def test_the_store_has_every_kind_of_row(sound: Rows) -> None:
         b"1",
         b"2",
         b"3",
+        b"4",
+        b"5",
         b"E",
         b"X",
         b"p",
@@ -327,6 +331,18 @@ def test_a_layer_that_no_one_needs_and_that_is_not_pending(sound: Rows) -> None:
     (finding,) = findings({**sound, keys.layer(5): encode(Head(records=0))})
     assert finding.startswith("layer 5: pending compaction")
     assert "is not there" in finding
+
+
+def test_a_deleted_container_and_its_expiry_need_each_other(sound: Rows) -> None:
+    record = decode_container(sound[first(sound, b"c")])
+    row = keys.retired_container("acme", "old", 1000)
+    expiry = keys.expiry(2000, row)
+    pair = {row: encode(Retired(record, Instant(1000), Instant(2000))), expiry: b""}
+    assert findings(sound | pair) == []
+    for left, value in pair.items():
+        (finding,) = findings(sound | {left: value})
+        assert finding.endswith("which it refers to, is not there.")
+    assert len(findings(sound | {row: pair[row], keys.expiry(2001, row): b""})) == 1
 
 
 def test_a_pending_compaction_of_no_layer(sound: Rows) -> None:

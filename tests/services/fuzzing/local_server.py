@@ -28,6 +28,12 @@ from tests.services.harness import ACCOUNT, OTHER, Clock
 WORDS = ("blob", "queue", "table", "file")
 HOSTS = {word: f"127.0.0.1:{10000 + number}" for number, word in enumerate(WORDS)}
 """What requests call the services, whatever the ports of their sockets are, so that they can be sent again."""
+KEPT = ServiceProperties(
+    container_retention=Retention(days=1),
+    versioning=True,
+    delete_retention=DeleteRetention(Retention(days=7), allow_permanent_delete=True),
+)
+"""What an operator sets for the account, because no request can."""
 _TICK_SECONDS = 0.25
 
 
@@ -66,6 +72,7 @@ class LocalServer:
         self.ports = {word: each.getsockname()[1] for word, each in sockets.items()}
         by_port = {port: word for word, port in self.ports.items()}
         store = Store(self.engine, self.extents, self.membership)
+        await settings.update(self.engine, ACCOUNT.name, "blob", KEPT)
         environment = Environment(
             accounts={each.name: Account(each.name, each.keys, store) for each in (ACCOUNT, OTHER)},
             clock=self.clock,
@@ -73,8 +80,6 @@ class LocalServer:
             fresh_guid=self._guid,
             services_by_port={int(host.rpartition(":")[2]): word for word, host in HOSTS.items()},
         )
-        kept = ServiceProperties(versioning=True, delete_retention=DeleteRetention(Retention(7), True))
-        await settings.update(self.engine, ACCOUNT.name, "blob", kept)
         loaders = {word: SERVICES[word].load for word in WORDS}
         handlers = {word: load()(environment) for word, load in loaders.items() if load is not None}
         self._server = await serve(

@@ -118,8 +118,9 @@ def handle_id(scope: Scope) -> str:
     return scope.chance.choice(scope.pool.handle_ids) if scope.pool.handle_ids and scope.likely(0.6) else "*"
 
 
-def share_version(scope: Scope) -> str:
-    return scope.chance.choice(scope.pool.share_versions) if scope.pool.share_versions else "01DC000000000000"
+def deleted_version(scope: Scope) -> str:
+    known = scope.pool.deleted_versions
+    return scope.chance.choice(known) if known else "01DC000000000000"
 
 
 def snapshot(scope: Scope) -> str:
@@ -285,8 +286,11 @@ VALUES: Mapping[str, Value] = {
     "x-ms-share-paid-bursting-enabled": _FLAG,
     "x-ms-share-paid-bursting-max-iops": words("1000"),
     "x-ms-share-paid-bursting-max-bandwidth-mibps": words("100"),
+    "x-ms-deleted-container-name": lambda scope: scope.path[1:],
+    "x-ms-deleted-container-version": deleted_version,
+    "x-ms-source-container-name": lambda scope: scope.one("spare", "chest", "crate", "none"),
     "x-ms-deleted-share-name": lambda scope: scope.path[1:],
-    "x-ms-deleted-share-version": share_version,
+    "x-ms-deleted-share-version": deleted_version,
     # Tables
     "accept": rarely(
         "application/json;odata=minimalmetadata",

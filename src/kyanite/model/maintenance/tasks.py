@@ -56,6 +56,11 @@ class Expiring(NamedTuple):
 COMPACTION = Marked(keys.PENDING_COMPACTIONS, compaction.step)
 TASKS: tuple[Marked | Expiring, ...] = (
     Marked(keys.DELETED_CONTAINERS, deleted_containers.purge),
+    Expiring(
+        deleted_containers.CHECK_EVERY_SECONDS,
+        deleted_containers.find_expired,
+        deleted_containers.remove_expired,
+    ),
     Marked(keys.HISTORY_CHANGES, blob_history.apply_changes),
     Expiring(blob_history.WALK_EVERY_SECONDS, blob_history.find_gone, blob_history.remove_gone),
     Marked(keys.ABANDONED_STAGINGS, staging_areas.purge),

@@ -31,6 +31,7 @@ from kyanite.extents.api import SEGMENT_BYTES
 from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
 from kyanite.model.blobs import history
+from kyanite.model.blobs.deleted_containers import RetiredContainer
 from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, ContainerRecord, DeletedBlob, Staging
 from kyanite.model.blobs.staged_blocks import StagedBlock
 from kyanite.model.content.intervals import Interval
@@ -188,6 +189,15 @@ def _history_changes(check: Check, key: bytes, value: bytes) -> None:
     instants = [change.at for change in changes]
     if not changes or instants != sorted(set(instants)):
         check.refuse(key, "its changes are not in their order.")
+
+
+def _retired_container(check: Check, key: bytes, retired: RetiredContainer) -> None:
+    check.need(key, keys.expiry(retired.expires_at, key))
+
+
+def _expiry(check: Check, key: bytes, value: bytes) -> None:
+    _empty(check, key, value)
+    check.need(key, keys.expiring_row(key))
 
 
 def _staged_block(check: Check, key: bytes, record: StagedBlock) -> None:
@@ -370,8 +380,10 @@ KINDS: Mapping[bytes, Kind] = {
     b"d": _fixed("deleted container", _ID, check=_empty),
     b"E": Kind("previous version of a blob", 1 + _ID + 1 + _ID, _record(BlobRecord, _version)),
     b"X": Kind("deleted blob", 1 + _ID + 1, _record(DeletedBlob, _deleted_blob)),
-    b"3": Kind("when a deleted blob is gone", 1 + _ID + _ID + 1, _gone_blob),
+    b"5": Kind("when a deleted blob is gone", 1 + _ID + _ID + 1, _gone_blob),
     b"p": Kind("changes of the history of a blob", 1 + _ID, _history_changes),
+    b"3": Kind("container that can be restored", 4 + _ID, _record(RetiredContainer, _retired_container)),
+    b"4": Kind("expiry", 1 + _ID + 1, _expiry),
     b"b": _fixed("inline body", _ID, check=_body),
     b"k": _fixed("references to an inline body", _ID, check=_record(int, _body_references)),
     b"x": _fixed("extent", SEGMENT_BYTES, _ID, check=_record(ExtentRow, _extent)),

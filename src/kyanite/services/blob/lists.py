@@ -8,19 +8,22 @@ from binascii import b2a_base64
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
-from kyanite.model.blobs import container, listing
+from kyanite.model.blobs import container_listing, listing
+from kyanite.model.blobs.container_listing import ContainerItem, ContainerListing, ContainerPosition
 from kyanite.model.blobs.listed_rows import NO_PARTS, STAGING_AREA, ListedParts
 from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
-from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, ContainerRecord
+from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB
 from kyanite.model.records import CopyState
-from kyanite.rules import leases, soft_delete, tiers
+from kyanite.rules import leases, tiers
 from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.retention import whole_days_left
 from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
 from kyanite.services.rest.rendered_items import RenderedItems
+from kyanite.services.rest.restoring import encode_version
 from kyanite.slices import encoded
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, numbers
@@ -29,6 +32,7 @@ from kyanite.wire.malformed import bad_parameter
 from kyanite.wire.xml import escape, name_element, valid_text
 
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
+_POSITION_MAX = (1 << 64) - 1
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
 _BLOB_PARTS = (
     frozenset(
@@ -49,14 +53,24 @@ _KINDS = {
 }
 """The elements for the kind and the tier of a blob for which no tier was chosen."""
 _UNLEASED = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>"
+_DELETED_LEASE = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>expired</LeaseState>"
+"""What recorded answers of Azure have for every deleted container, leased before or not."""
 
 
 async def list_containers(context: RequestContext) -> Response:
     prefix, first, limit, parts = list_request_of(context.parameters, _CONTAINER_PARTS)
-    page = await container.list_containers(
-        context.store.engine, context.account.name, prefix=prefix, first=first, limit=limit
-    )
-    items = await encoded(page.items, partial(_container_item, page.at, parts))
+    engine, account, with_metadata = context.store.engine, context.account.name, "metadata" in parts
+    start = _container_start_of(first, context.parameters)
+    if "deleted" in parts:
+        request = ContainerListing(prefix, start, limit)
+        found = await container_listing.list_with_deleted(engine, account, request)
+        items = await encoded(found.items, partial(_container_item, found.at, with_metadata))
+        return list_page(context, limit, "Containers", items, _container_name_of(found.next_start))
+    # A marker from a list with deleted ones may lie behind the container itself.
+    first = f"{start.name}\0" if start.position else start.name
+    page = await container_listing.list_containers(engine, account, prefix=prefix, first=first, limit=limit)
+    write = partial(_container_item, page.at, with_metadata)
+    items = await encoded(page.items, lambda item: write(ContainerItem(*item)))
     return list_page(context, limit, "Containers", items, page.next_name)
 
 
@@ -133,19 +147,45 @@ def _name_of(start: BlobPageStart | None) -> str | None:
     return f"{start.name}\0{start.order}" if start.order else start.name
 
 
-def _container_item(now: Instant, parts: frozenset[str], item: tuple[str, ContainerRecord]) -> str:
-    name, record = item
+def _container_start_of(marked: str, parameters: Mapping[str, str]) -> ContainerPosition:
+    """A marker between deleted containers of one name has a position after the name and a zero byte."""
+    name, _, text = marked.partition("\0")
+    position = numbers.decode(text or "0")
+    if position is None or not 0 <= position <= _POSITION_MAX:
+        raise bad_parameter("marker", parameters["marker"])
+    return ContainerPosition(name, position)
+
+
+def _container_name_of(start: ContainerPosition | None) -> str | None:
+    """The name in the marker of the next page."""
+    if start is None:
+        return None
+    return f"{start.name}\0{start.position}" if start.position else start.name
+
+
+def _container_item(now: Instant, with_metadata: bool, item: ContainerItem) -> str:
+    record, retired = item.record, item.retired
     public = f"<PublicAccess>{record.public_access}</PublicAccess>" if record.public_access else ""
-    metadata = metadata_element(record.metadata) if "metadata" in parts else ""
+    metadata = metadata_element(record.metadata) if with_metadata else ""
+    version, kept, lease = "", "", _UNLEASED
+    if retired is not None:
+        version = f"<Deleted>true</Deleted><Version>{encode_version(retired.deleted_at)}</Version>"
+        kept = (
+            f"<DeletedTime>{http_date.encode(retired.deleted_at)}</DeletedTime>"
+            f"<RemainingRetentionDays>{whole_days_left(retired.expires_at, now)}</RemainingRetentionDays>"
+        )
+        lease = _DELETED_LEASE
+    elif record.lease != NO_LEASE:
+        lease = _lease(record.lease, now)
     return (
-        f"<Container><Name>{escape(name)}</Name><Properties>"
+        f"<Container><Name>{escape(item.name)}</Name>{version}<Properties>"
         f"<Last-Modified>{http_date.encode(record.modified_at)}</Last-Modified>"
-        f'<Etag>"{record.etag}"</Etag>{_lease(record.lease, now)}{public}'
+        f'<Etag>"{record.etag}"</Etag>{lease}{public}'
         "<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>"
         "<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>"
         "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
         "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>"
-        f"</Properties>{metadata}</Container>"
+        f"{kept}</Properties>{metadata}</Container>"
     )
 
 
@@ -182,7 +222,7 @@ def _item(now: Instant, with_metadata: bool, with_copy: bool, with_versions: boo
         of_history, lease = of_history + "<Deleted>true</Deleted>", "<LeaseStatus />"
         deleted = (
             f"<DeletedTime>{http_date.encode(item.deletion.at)}</DeletedTime>"
-            f"<RemainingRetentionDays>{soft_delete.days_left(item.deletion, now)}</RemainingRetentionDays>"
+            f"<RemainingRetentionDays>{whole_days_left(item.deletion.gone_at, now)}</RemainingRetentionDays>"
         )
     elif record.lease != NO_LEASE:
         lease = _lease(record.lease, now)

@@ -60,8 +60,8 @@ OPERATIONS = (
     Op("List Blobs", "GET", CONTAINER, query("container", "list"), lists.list_blobs, LIST_BLOBS),
     Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, Access(account="c wd", writes=True), when=BREAKS),
     Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, WRITE_CONTAINER),
-    Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), not_yet, WRITE_CONTAINER),
-    Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), not_yet, WRITE_CONTAINER),
+    Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), container.restore_container, WRITE_CONTAINER),
+    Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), container.rename_container, WRITE_CONTAINER),
     Op("Find Blobs by Tags", "GET", CONTAINER, query("container", "blobs"), not_yet, Access(account="c f", service="f")),
 
     # Blobs

@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from kyanite.model.accounts import Account
-from kyanite.rules import sas_terms
+from kyanite.rules import sas_terms, token_claims
 from kyanite.rules.authorization import (
     ACCOUNT_KEY,
     AccountSasPrincipal,
@@ -21,6 +21,7 @@ from kyanite.rules.authorization import (
     Principal,
     ServiceSasPrincipal,
     refusal_without_credentials,
+    refused_token,
 )
 from kyanite.rules.refusals import AuthenticationProblem, Reason, Refused
 from kyanite.rules.sas_terms import Policy
@@ -70,7 +71,7 @@ async def authenticate(
 ) -> RequestContext:
     """The same request, of the principal that its credentials prove."""
     if "authorization" in context.headers:
-        return _replace(context, principal=_by_header(context, query))
+        return _replace(context, principal=_by_header(context, query, service))
     match sas.decode(query, service):
         case AccountSas() as token:
             return _replace(context, principal=_by_account_sas(context, query, token))
@@ -83,7 +84,7 @@ async def authenticate(
             raise _failed("User delegation keys are not supported by this server.")
 
 
-def _by_header(context: RequestContext, query: Query) -> Principal:
+def _by_header(context: RequestContext, query: Query, service: str) -> Principal:
     """The principal of a request with an Authorization header.
 
     A token in the URL is ignored. The clients send it along with the key that they prefer to it: the Python library
@@ -91,7 +92,8 @@ def _by_header(context: RequestContext, query: Query) -> Principal:
     """
     authorization = shared_key.decode_authorization(context.headers["authorization"])
     if isinstance(authorization, Bearer):
-        raise _failed("OAuth tokens are not supported by this server.")
+        refusal = token_claims.refused("This server trusts no issuer of tokens.")
+        raise refused_token(refusal, service, context.version)
     _check_date(context)
     signable = Signable(
         context.request.method, context.target, query, context.headers, context.version or _UNVERSIONED

@@ -56,6 +56,12 @@ REASONS: Mapping[Reason, WireError] = {
     Reason.AUTHORIZATION_FAILURE: WireError(
         403, "AuthorizationFailure", "This request is not authorized to perform this operation."
     ),
+    Reason.INVALID_AUTHENTICATION_INFO: WireError(
+        401,
+        "InvalidAuthenticationInfo",
+        "Server failed to authenticate the request. Please refer to the information in the www-authenticate "
+        "header.",
+    ),
     Reason.NO_AUTHENTICATION_INFORMATION: WireError(
         401,
         "NoAuthenticationInformation",

@@ -65,8 +65,12 @@ SHAPES = {
         needs=f"x-ms-lease-action x-ms-lease-duration {_LEASE}",
         may="if-modified-since if-unmodified-since",
     ),
-    "Restore Container": Shape("/{spare}", weight=0.2),
-    "Rename Container": Shape("/{spare}", weight=0.2),
+    "Restore Container": Shape(
+        "/{spare}", needs="x-ms-deleted-container-name x-ms-deleted-container-version", weight=0.6
+    ),
+    "Rename Container": Shape(
+        "/{spare}", needs="x-ms-source-container-name", may="x-ms-source-lease-id", weight=0.6
+    ),
     "Copy Blob From URL": Shape(
         _ANY, needs="x-ms-copy-source", may=f"{_WRITE} {_META} {_SOURCE} x-ms-access-tier"
     ),
