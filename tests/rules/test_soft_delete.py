@@ -66,7 +66,7 @@ def test_changes_of_a_whole_history(
     of_version: tuple[int, int] | None,
 ) -> None:
     deletion = None if own is None else Deletion(I(own[0]), I(own[1]))
-    made = [Change(*map(I, change)) for change in changes]
+    made = [Change(change[0], *map(I, change[1:])) for change in changes]  # type: ignore[arg-type]
     for is_snapshot, expected in ((True, of_snapshot), (False, of_version)):
         assert soft_delete.deletion_of(deletion, I(since), made, is_snapshot=is_snapshot) == expected
 

@@ -52,7 +52,7 @@ def account_token(harness: Harness, permission: str) -> str:
             ACCOUNT.name,
             KEY,
             ResourceTypes(object=True),
-            AccountSasPermissions.from_string(permission),
+            AccountSasPermissions.from_string(permission),  # type: ignore[no-untyped-call]
             in_an_hour(harness),
         )
     )

@@ -203,11 +203,12 @@ class BlobStore:
     def set_metadata(self, name: str, **metadata: str) -> BlobRecord:
         return outcome(blobs.set_metadata(self.engine, blob(name), metadata, UNCONDITIONAL))
 
-    def list(self, *, limit: int = 5000, delimiter: str = "", **parts: bool) -> "list[BlobItem]":
+    def listed(self, parts: ListedParts, *, limit: int = 5000, delimiter: str = "") -> list[BlobItem]:
         """All items of a listing, by pages."""
-        first, items = BEGINNING, []
+        first = BEGINNING
+        items: list[BlobItem] = []
         while True:
-            request = BlobListing(delimiter=delimiter, first=first, limit=limit, parts=ListedParts(**parts))
+            request = BlobListing(delimiter=delimiter, first=first, limit=limit, parts=parts)
             page = outcome(listing.list_blobs(self.engine, CONTAINER, request))
             assert len(page.items) <= limit
             items += page.items
@@ -215,7 +216,7 @@ class BlobStore:
                 return items
             first = page.next_start
 
-    def verify(self) -> "list[str]":
+    def verify(self) -> list[str]:
         """What `kyanite verify` finds in the rows."""
         stated: Counter[bytes] = Counter()
         counted: Counter[bytes] = Counter()

@@ -13,6 +13,7 @@ import pytest
 from kyanite.engine.api import EngineBusy
 from kyanite.model.blobs import delete, history
 from kyanite.model.blobs.delete import Snapshots
+from kyanite.model.blobs.listed_rows import ListedParts
 from kyanite.model.blobs.listing import BlobItem
 from kyanite.model.maintenance import blob_history
 from kyanite.model.maintenance.tasks import step_each
@@ -67,7 +68,7 @@ class Oracle:
         name.items["version", version_id] = Item(name.base)
 
     def put(self, name: Name, data: bytes, now: Instant) -> None:
-        created_at = now
+        created_at: Instant | None = now
         if name.base is not None:
             if self.versioning or name.base_id is not None:
                 self.keep_version(name)
@@ -274,7 +275,7 @@ class Machine:
 
     def check(self, parts: dict[str, bool], limit: int) -> None:
         now = self.now
-        found = [listed_item(item) for item in self.store.list(limit=limit, **parts)]
+        found = [listed_item(item) for item in self.store.listed(ListedParts(**parts), limit=limit)]
         assert found == self.oracle.listed(now, parts)
         for text, name in self.oracle.names.items():
             for (kind, instant), item in name.items.items():

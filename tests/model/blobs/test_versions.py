@@ -9,6 +9,7 @@ from kyanite.model.blobs import copy, delete, snapshots
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.copy import CopyRequest, PutFromRequest
 from kyanite.model.blobs.delete import Snapshots
+from kyanite.model.blobs.listed_rows import ListedParts
 from kyanite.model.blobs.records import APPEND_BLOB, PAGE_BLOB, BlobRecord
 from kyanite.model.lease import Action, LeaseRequest
 from kyanite.model.records import HttpHeaders
@@ -31,7 +32,7 @@ def store() -> BlobStore:
 
 def state_of(store: BlobStore, name: str = "b") -> str:
     """The state of a name, by what clients can see."""
-    items = [item for item in store.list(versions=True) if item.name == name]
+    items = [item for item in store.listed(ListedParts(versions=True)) if item.name == name]
     base = [item.record for item in items if item.record is not None and not item.record.is_previous]
     if base:
         return "U" if base[0].version_at is None else "C"
@@ -39,7 +40,7 @@ def state_of(store: BlobStore, name: str = "b") -> str:
 
 
 def previous(store: BlobStore, name: str = "b") -> list[Instant]:
-    found = [item.record for item in store.list(versions=True) if item.name == name]
+    found = [item.record for item in store.listed(ListedParts(versions=True)) if item.name == name]
     return [each.version_at for each in found if each is not None and each.is_previous and each.version_at]
 
 
