@@ -26,7 +26,7 @@ _BLOCK, _APPEND, _PAGE = "/{container}/{block_blob}", "/{container}/{append_blob
 SHAPES = {
     "List Containers": Shape("/", may=f"{_LIST} ?include:container-include"),
     "Set Blob Service Properties": Shape("/", body="blob_properties"),
-    "Get Blob Service Properties": Shape("/"),
+    "Get Blob Service Properties": Shape("/", weight=2),
     "Get Blob Service Stats": Shape("-secondary/"),
     "Get User Delegation Key": Shape("/", body="key_info", weight=0.2),
     "Get Account Information @service": Shape("/", weight=0.4),
