@@ -15,13 +15,14 @@ it is one small transaction, and a name that is used again can never show what w
     X       container id, 0, blob name              deleted blob: the base blob
     X       container id, 1, blob name 0 instant    deleted blob: a snapshot
     X       container id, 2, blob name 0 instant    deleted blob: a previous version
-    5       gone at (8), rest of the key of X       when a deleted blob is gone for good
+    8       gone at (8), rest of the key of X       when a deleted blob is gone for good
+    7       container id, blob name                 when a block blob was last accessed (8)
     i       container id, blob name                 staging area: the blocks that are not committed yet
     j       staging id (8 bytes), block id          staged block
     y       staging id (8 bytes)                    an abandoned staging area, to be purged
     d       container id                            a deleted container, to be purged
-    3       account 0 container name 0 instant      a container that was deleted at that instant and can be restored
-    4       expires at (8), key of a row            what can be restored until that instant: the row with this key
+    5       account 0 container name 0 instant      a container that was deleted at that instant and can be restored
+    6       expires at (8), key of a row            what can be restored until that instant: the row with this key
     b       number (8 bytes)                        an inline body, which engines may store apart from other rows
     k       number (8 bytes)                        the number of references to an inline body, if several
     x       segment (16 bytes), start (8 bytes)     extent: length, CRC and references
@@ -65,13 +66,15 @@ it is one small transaction, and a name that is used again can never show what w
     W       share id, position (2)                  a change
     p       container id, blob name                 changes of all snapshots and versions of a blob that are yet to be
                                                     applied to their rows
+    G       account 0 tag key 0 value 0             a blob that has this tag; by the id of its container, and not by
+            container id, blob name                 the name, which may change
+    G       0 container id                          account 0 name of a container with tagged blobs
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
 
 Letters reserved for coming capabilities:
 
-    G  blobs by their tags              I  immutability policies
-    B  nodes                            A  accounts
+    I  immutability policies       B  nodes       A  accounts
 """
 
 from struct import Struct
@@ -199,11 +202,11 @@ def restored_from(deleted_key: bytes) -> bytes:
     return b"%b%b%b" % (_LETTERS_OF_DELETED[deleted_key[9:10]], deleted_key[1:9], deleted_key[10:])
 
 
-GONE_BLOBS = b"5"
+GONE_BLOBS = b"8"
 
 
 def gone_blob(gone_at: int, deleted_key: bytes) -> bytes:
-    return b"5%b%b" % (gone_at.to_bytes(8, "big"), deleted_key[1:])
+    return b"8%b%b" % (gone_at.to_bytes(8, "big"), deleted_key[1:])
 
 
 def parts_of_gone_blob(key: bytes) -> tuple[int, bytes]:
@@ -221,6 +224,18 @@ def history_changes_in(container_id: int) -> bytes:
 
 def history_changes_of(blob_key: bytes) -> bytes:
     return b"p" + blob_key[1:]
+
+
+LAST_ACCESSES = b"7"
+
+
+def last_access_of(blob_key: bytes) -> bytes:
+    return b"7" + blob_key[1:]
+
+
+def blob_accessed(last_access_key: bytes) -> bytes:
+    """The key of the base blob that such a row is for."""
+    return b"n" + last_access_key[1:]
 
 
 STAGINGS = b"i"
@@ -251,6 +266,36 @@ def abandoned_staging(staging_id: int) -> bytes:
     return b"y" + staging_id.to_bytes(8, "big")
 
 
+def tag_key(account: str, tag_key: str) -> bytes:
+    """What the keys of the postings of a tag begin with, whatever its value. Tags have no zero bytes."""
+    return b"G%b\0%b\0" % (account.encode(), tag_key.encode())
+
+
+def tag(account: str, tag_key: str, value: str) -> bytes:
+    """What the keys of the postings of a tag with this value begin with."""
+    return b"G%b\0%b\0%b\0" % (account.encode(), tag_key.encode(), value.encode())
+
+
+def posting(account: str, tag_key: str, value: str, container_id: int, name: str) -> bytes:
+    return tag(account, tag_key, value) + container_id.to_bytes(8, "big") + name.encode()
+
+
+def parts_of_posting(key: bytes) -> tuple[str, str, str, int, str]:
+    """The arguments of ``posting``."""
+    account, tag_key, value, rest = key[1:].split(b"\0", 3)
+    return (
+        account.decode(),
+        tag_key.decode(),
+        value.decode(),
+        int.from_bytes(rest[:8], "big"),
+        rest[8:].decode(),
+    )
+
+
+def tagged_container(container_id: int) -> bytes:
+    return b"G\0" + container_id.to_bytes(8, "big")
+
+
 DELETED_CONTAINERS = b"d"
 
 
@@ -258,23 +303,23 @@ def deleted_container(container_id: int) -> bytes:
     return b"d" + container_id.to_bytes(8, "big")
 
 
-RETIRED_CONTAINERS = b"3"
+RETIRED_CONTAINERS = b"5"
 
 
 def retired_containers(account: str) -> bytes:
     """What the keys of an account's deleted containers begin with that can be restored."""
-    return b"3%b\0" % account.encode()
+    return b"5%b\0" % account.encode()
 
 
 def retired_container(account: str, name: str, instant: int) -> bytes:
-    return b"3%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
+    return b"5%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
 
 
-EXPIRIES = b"4"
+EXPIRIES = b"6"
 
 
 def expiry(expires_at: int, row: bytes) -> bytes:
-    return b"4%b%b" % (expires_at.to_bytes(8, "big"), row)
+    return b"6%b%b" % (expires_at.to_bytes(8, "big"), row)
 
 
 def expiring_row(expiry_key: bytes) -> bytes:

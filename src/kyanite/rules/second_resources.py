@@ -32,6 +32,8 @@ class SecondResource(NamedTuple):
 
 
 READ_BLOB = Access(account="o r", service="r", public="blob")
+READ_TAGS = Access(account="o t", service="t")
+"""Needed as well on a source whose tags are copied, or compared by a condition."""
 READ_FILE = Access(account="o r", service="r")
 MOVE_FILE = Access(account="o r&w", service="r&w", writes=True)
 """A rename gives the content another name and takes the old one away. Azure accepts read and write for it: recorded

@@ -149,7 +149,7 @@ def test_other_writes_change_the_blob_itself(store: BlobStore) -> None:
     store.append("a", b"more")
     block = store.put("b")
     run(blobs.set_http_headers(store.engine, blob("b"), HttpHeaders("text/html"), UNCONDITIONAL))
-    run(blobs.set_tier(store.engine, blob("b"), "Cool", "", None))
+    run(blobs.set_tier(store.engine, blob("b"), "Cool", "", UNCONDITIONAL))
     store.stage("b", b"1")
     run(
         blobs.lease(
@@ -245,11 +245,15 @@ def test_promotion_is_a_copy_from_a_version(store: BlobStore) -> None:
 def test_a_version_has_a_tier_of_its_own(store: BlobStore) -> None:
     first = store.put("b", b"1")
     store.put("b", b"2")
-    run(blobs.set_tier(store.engine, blob("b", None, first.version_at), ARCHIVE, "", LEASE))
+    run(
+        blobs.set_tier(
+            store.engine, blob("b", None, first.version_at), ARCHIVE, "", AccessConditions(lease_id=LEASE)
+        )
+    )
     with refused(Reason.BLOB_ARCHIVED):
         store.read("b", version=first.version_at)
     assert store.read("b") == b"2"
-    assert run(blobs.set_tier(store.engine, blob("b", None, first.version_at), "Hot", "", None))
+    assert run(blobs.set_tier(store.engine, blob("b", None, first.version_at), "Hot", "", UNCONDITIONAL))
     store.wait(100)
     assert store.read("b", version=first.version_at) == b"1"
 

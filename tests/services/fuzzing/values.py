@@ -147,6 +147,7 @@ _SDDL = (
     "inherit",
     "preserve",
 )
+_TAG_CONDITIONS = ("a = 'b'", "a <> 'x' AND a > '' OR \"c\" <= 'd e'", "a = '2' or a = 'b'")
 _FLAG = words("true", "false")
 _TEXT = words("x", "some text", "text/plain", "en", "a, b; c=d", "é")
 
@@ -171,7 +172,12 @@ VALUES: Mapping[str, Value] = {
     "x-ms-source-if-none-match": words('"0x1"', "*"),
     "x-ms-source-if-modified-since": http_time,
     "x-ms-source-if-unmodified-since": http_time,
-    "x-ms-if-tags": words("a = 'b'"),
+    "x-ms-if-tags": words(*_TAG_CONDITIONS),
+    "x-ms-source-if-tags": words(*_TAG_CONDITIONS),
+    "x-ms-blob-if-match": etag,
+    "x-ms-blob-if-none-match": etag,
+    "x-ms-blob-if-modified-since": http_time,
+    "x-ms-blob-if-unmodified-since": http_time,
     # Blobs
     "x-ms-blob-type": words("BlockBlob"),
     "x-ms-blob-content-type": _TEXT,
@@ -218,7 +224,8 @@ VALUES: Mapping[str, Value] = {
     "x-ms-seal-blob": _FLAG,
     "x-ms-requires-sync": words("true"),
     "x-ms-previous-snapshot-url": lambda scope: f"{blob_url(scope)}?snapshot={snapshot(scope)}",
-    "x-ms-tags": words("a=b"),
+    "x-ms-tags": words("a=b", "a=b&c=d+e", "a=2&%2B-.%2F:=x%3D", ""),
+    "x-ms-copy-source-tag-option": words("REPLACE", "COPY"),
     "x-ms-encryption-scope": words("scope1"),
     "x-ms-encryption-key": words("AAAA"),
     "x-ms-default-encryption-scope": words("$account-encryption-key", "other"),
@@ -311,7 +318,14 @@ VALUES: Mapping[str, Value] = {
     "maxresults": words("1", "2", "5", "100", "5000"),
     "container-include": some_of("metadata", "deleted", "system"),
     "blob-include": some_of(
-        "snapshots", "metadata", "uncommittedblobs", "copy", "versions", "deleted", "deletedwithversions"
+        "snapshots",
+        "metadata",
+        "uncommittedblobs",
+        "copy",
+        "tags",
+        "versions",
+        "deleted",
+        "deletedwithversions",
     ),
     "missing-include": some_of("tags", "immutabilitypolicy", "legalhold"),
     "queue-include": words("metadata"),

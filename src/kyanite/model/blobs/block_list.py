@@ -23,9 +23,10 @@ from kyanite.model.content.blocks import Block
 from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.page import Decoded
 from kyanite.model.records import HttpHeaders
-from kyanite.rules import leases
+from kyanite.rules import leases, preconditions
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.versions import KEPT
 from kyanite.values import Instant
 
@@ -50,6 +51,7 @@ class NewBlockList:
     http: HttpHeaders
     metadata: dict[str, str]
     tier: str = ""
+    tags: Tags = NO_TAGS
 
 
 class ListedBlock(NamedTuple):
@@ -115,6 +117,7 @@ def new_record(
         tier=new_list.tier,
         tier_changed_at=now if new_list.tier else None,
         version_at=target.version_at,
+        tags=new_list.tags,
     )
 
 
@@ -177,6 +180,7 @@ def get_block_list(
     def body(snap: Snapshot) -> Steps[BlockLists]:
         if blob.snapshot is not None or blob.version is not None:
             _, record = rows.load(snap, blob)
+            preconditions.check_tags(access_conditions.conditions, record.tags)
             return BlockLists(_block_blob(record), (yield from _committed(snap, record)), _NONE_STAGED)
         stored = rows.load_name(snap, blob)
         area, found = stored.staging(snap.now), stored.record
@@ -184,6 +188,7 @@ def get_block_list(
             raise Refused(Reason.BLOB_NOT_FOUND)
         if found is not None:
             _block_blob(found)
+        preconditions.check_tags(access_conditions.conditions, NO_TAGS if found is None else found.tags)
         leases.check_read(NO_LEASE if found is None else found.lease, access_conditions.lease_id, snap.now)
         blocks_of_blob: list[ListedBlock] = []
         staged = _NONE_STAGED

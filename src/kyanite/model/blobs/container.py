@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys, settings
+from kyanite.model.blobs import tag_index
 from kyanite.model.blobs.deleted_containers import retire
 from kyanite.model.blobs.records import ContainerRecord, decode_container
 from kyanite.model.lease import LeaseRequest, Outcome, act
@@ -54,6 +55,16 @@ def create(
         )
         tx.put(key.key, encode(record))
         return record
+
+    return engine.run(body)
+
+
+def create_if_missing(engine: Engine, key: ContainerKey) -> Awaitable[None]:
+    """For a system container, which the server creates itself."""
+
+    def body(tx: Transaction) -> None:
+        if tx.get(key.key) is None:
+            tx.put(key.key, encode(ContainerRecord(tx.new_id(), tx.now, tx.now, {})))
 
     return engine.run(body)
 
@@ -167,6 +178,7 @@ def rename(
         renamed = replace(record, modified_at=tx.now)
         tx.delete(source.key)
         tx.put(target.key, encode(renamed))
+        tag_index.rename(tx, record.id, target)
         return renamed
 
     return engine.run(body)

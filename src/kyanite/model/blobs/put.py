@@ -18,6 +18,7 @@ from kyanite.model.records import HttpHeaders, Value
 from kyanite.rules import leases, preconditions
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.versions import Former
 from kyanite.values import Instant, LeaseId
 
@@ -34,6 +35,7 @@ class NewBlob(Value, frozen=True):
     tier: str = ""
     kind: int = BLOCK_BLOB
     sequence_number: int = 0
+    tags: Tags = NO_TAGS
 
 
 class Destination(Value, frozen=True):
@@ -72,6 +74,7 @@ def put(
             tier_changed_at=now if new_blob.tier else None,
             sequence_number=new_blob.sequence_number,
             version_at=target.version_at,
+            tags=new_blob.tags,
         )
         rows.replace(tx, target.old, record)
         return record
@@ -111,6 +114,7 @@ def prepare(
         access_conditions.conditions,
         old.etag,
         old.modified_at,
+        old.tags,
         creates=True,
         holds_lease=leases.holds(old.lease, access_conditions.lease_id, now),
     )

@@ -8,6 +8,7 @@ from kyanite.model.content.content import Content
 from kyanite.model.records import CopyState, HttpHeaders, Policy, Record
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.soft_delete import Change, Deletion
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.tiers import Rehydration, Tiering
 from kyanite.values import ETag, Instant, etag_of, later
 
@@ -61,6 +62,8 @@ class BlobRecord(Record, frozen=True):
     """The version id; None of a snapshot, and of a base blob that was written while versioning was off."""
     is_previous: bool = False
     """Of a version: it is not the current one."""
+    tags: Tags = NO_TAGS
+    """Those of a base blob are in the index too (``tag_index.py``)."""
 
     @property
     def etag(self) -> ETag:

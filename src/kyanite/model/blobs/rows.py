@@ -13,7 +13,7 @@ from msgspec.structs import replace as changed
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys, settings
-from kyanite.model.blobs import container, history
+from kyanite.model.blobs import container, history, last_access, tag_index
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import (
     BlobRecord,
@@ -28,6 +28,7 @@ from kyanite.model.records import Value, encode
 from kyanite.rules import soft_delete, tiers, versions
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.versions import NO_HISTORY, Base, Former, History
 from kyanite.values import Instant
 
@@ -42,6 +43,8 @@ class BlobKey(Value, frozen=True):
     """The snapshot of the blob."""
     version: Instant | None = None
     """The version of the blob, current or previous. Without this and a snapshot it is the base blob."""
+    tracks_access: bool = False
+    """Of a blob that is written: whether its account keeps the time of the last access."""
 
 
 # One blob, snapshot or version
@@ -90,6 +93,13 @@ def save(tx: Transaction, key: bytes, record: BlobRecord) -> None:
         tx.put(key, encode(record))
 
 
+def save_tags(tx: Transaction, blob: BlobKey, key: bytes, record: BlobRecord, before: Tags) -> None:
+    """The same with other tags than before. Those of a snapshot or of a previous version are not in the index."""
+    if key[:1] == b"n":
+        tag_index.update(tx, blob.container, keys.id_of(key), blob.name, before, record.tags)
+    save(tx, key, record)
+
+
 # What an account keeps
 
 
@@ -128,6 +138,8 @@ class StoredName(Value, frozen=True):
     staging_key: bytes
     staging_head: bytes | None
     """The stored head, also of an expired staging area."""
+    container: ContainerKey
+    tracks_access: bool = False
     history: History | None = None
     """What the account keeps; None while it has no settings, and so no blob of it has ever been kept."""
     deleted: DeletedBlob | None = None
@@ -169,7 +181,9 @@ def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
     stored, head, found = snap.get_many((key, staging_key, _settings_key(blob.container.account)))
     record = None if stored is None else decode_blob(stored)
     if found is None:
-        return StoredName(container_id, blob.name, key, record, staging_key, head)
+        return StoredName(
+            container_id, blob.name, key, record, staging_key, head, blob.container, blob.tracks_access
+        )
     deleted = None if record is not None else snap.get(keys.deleted_base_of(key))
     return StoredName(
         container_id,
@@ -178,6 +192,8 @@ def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
         record,
         staging_key,
         head,
+        blob.container,
+        blob.tracks_access,
         _history_in(found),
         None if deleted is None else decode_deleted(deleted),
     )
@@ -195,7 +211,17 @@ def reload(snap: Snapshot, name: StoredName) -> StoredName:
     """What is stored now under the same keys: the base blob and the staging area."""
     stored, head = snap.get_many((name.key, name.staging_key))
     record = None if stored is None else decode_blob(stored)
-    return StoredName(name.container_id, name.name, name.key, record, name.staging_key, head, name.history)
+    return StoredName(
+        name.container_id,
+        name.name,
+        name.key,
+        record,
+        name.staging_key,
+        head,
+        name.container,
+        name.tracks_access,
+        name.history,
+    )
 
 
 def check_type(snap: Snapshot, name: StoredName, kind: int) -> StoredName:
@@ -226,6 +252,10 @@ def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_conte
         content.drop(tx, old.record.content)
     if old.staging_head is not None:
         abandon_staging(tx, old.staging_key, old.staging_head)
+    if record.tags or (old.record is not None and old.record.tags):
+        _index(tx, old, record.tags)
+    if old.tracks_access:
+        last_access.record_write(tx, old.key, record)
     tx.put(old.key, encode(record))
 
 
@@ -282,6 +312,8 @@ def revise(tx: Transaction, old: StoredName, record: BlobRecord) -> BlobRecord:
         former = changed(old.record, content=content.share(tx, old.record.content))
         history.keep_version(tx, old.key, former)
         record = changed(record, created_at=tx.now, version_at=tx.now if kept.versioning else None)
+        if old.tracks_access:
+            last_access.record_write(tx, old.key, record)
     tx.put(old.key, encode(record))
     return record
 
@@ -293,6 +325,8 @@ def delete(tx: Transaction, old: StoredName) -> bool:
     record = old.record
     if record is None:
         return True
+    if record.tags:
+        _index(tx, old, NO_TAGS)
     former = versions.deleted(old.base, old.history or NO_HISTORY)
     tx.delete(old.key)
     if former is Former.VERSION:
@@ -312,8 +346,16 @@ def undelete(tx: Transaction, name: StoredName) -> None:
         raise Refused(Reason.BLOB_NOT_FOUND)
     if restored is not None:
         history.restore_row(tx, keys.deleted_base_of(name.key), restored)
+        if restored.tags:
+            _index(tx, name, restored.tags)
     if name.history is not None:
         history.undelete(tx, name.key)
+
+
+def _index(tx: Transaction, old: StoredName, tags: Tags) -> None:
+    """Have the index of tags follow: the base blob of the name has these now, or is gone and has none."""
+    before = NO_TAGS if old.record is None else old.record.tags
+    tag_index.update(tx, old.container, old.container_id, old.name, before, tags)
 
 
 # Snapshots
@@ -389,14 +431,23 @@ def purge_container(tx: Transaction, container_id: int, *, limit: int) -> bool:
     left = limit
     prefix = keys.blobs(container_id)
     for key, value in list(tx.scan(prefix, keys.after(prefix), limit=left)):
-        content.drop(tx, decode_blob(value).content)
+        if left <= 0:
+            break
+        record = decode_blob(value)
+        if record.tags:  # It counts twice, for its rows in the index.
+            tag_index.purge(tx, container_id, key[NAME_AT:].decode(), record.tags)
+            left -= 1
+        content.drop(tx, record.content)
         tx.delete(key)
         left -= 1
+    left = max(left, 0)
     left -= history.purge_container(tx, container_id, limit=left)
     prefix = keys.stagings(container_id)
     for key, head in list(tx.scan(prefix, keys.after(prefix), limit=left)):
         abandon_staging(tx, key, head)
         left -= 1
+    if left == limit:
+        tag_index.purge_container(tx, container_id)
     return left < limit
 
 

@@ -35,7 +35,7 @@ def take(
     def body(tx: Transaction) -> NewSnapshot:
         stored, record = rows.load_base(tx, blob)
         preconditions.check_write(
-            access_conditions.conditions, record.etag, record.modified_at, creates=False
+            access_conditions.conditions, record.etag, record.modified_at, record.tags, creates=False
         )
         leases.check_read(record.lease, access_conditions.lease_id, tx.now)
         check_online(tx, record)

@@ -26,6 +26,7 @@ from kyanite.model.maintenance import (
     deleted_containers,
     deleted_shares,
     deleted_tables,
+    last_accesses,
     spent_messages,
     staging_areas,
 )
@@ -61,6 +62,7 @@ TASKS: tuple[Marked | Expiring, ...] = (
         deleted_containers.find_expired,
         deleted_containers.remove_expired,
     ),
+    Expiring(last_accesses.WALK_EVERY_SECONDS, last_accesses.find_unneeded, last_accesses.remove_unneeded),
     Marked(keys.HISTORY_CHANGES, blob_history.apply_changes),
     Expiring(blob_history.WALK_EVERY_SECONDS, blob_history.find_gone, blob_history.remove_gone),
     Marked(keys.ABANDONED_STAGINGS, staging_areas.purge),

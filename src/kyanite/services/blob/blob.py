@@ -13,9 +13,10 @@ from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.preconditions import NONE
-from kyanite.services.blob import features
+from kyanite.services.blob import accesses, features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.lists import BLOB_TYPES
+from kyanite.services.blob.tag_headers import IF_TAGS, TAGS, check_permissions, with_tags
 from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of, tier_times_of
 from kyanite.services.rest.blob_paths import readable_key_of
 from kyanite.services.rest.context import RequestContext
@@ -58,21 +59,31 @@ _TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.ite
 def blob_key_of(context: RequestContext) -> BlobKey:
     """The blob that a write names. Snapshots and previous versions are never written."""
     features.check(context)
+    if TAGS in context.headers or IF_TAGS in context.headers:
+        check_permissions(context)
     if "snapshot" in context.parameters:
         raise bad_parameter("snapshot", context.parameters["snapshot"])
     if "versionid" in context.parameters:
         raise bad_parameter("versionid", context.parameters["versionid"])
-    return BlobKey(key_of(context), context.object_name)
+    return BlobKey(
+        key_of(context),
+        context.object_name,
+        tracks_access=context.account.settings.last_access_tracking,
+    )
 
 
 def found_key_of(context: RequestContext) -> BlobKey:
     """The blob, snapshot or version that a read, a delete or a change of tier names."""
     features.check(context)
+    if IF_TAGS in context.headers:
+        check_permissions(context)
     return readable_key_of(context)
 
 
 def access_conditions_of(headers: Mapping[str, str]) -> AccessConditions:
     conditions, lease_id = conditions_of(headers), lease_id_of(headers)
+    if IF_TAGS in headers:
+        conditions = with_tags(conditions, headers, IF_TAGS)
     return (
         UNCONDITIONAL if conditions is NONE and lease_id is None else AccessConditions(conditions, lease_id)
     )
@@ -118,8 +129,12 @@ async def get_blob(context: RequestContext) -> Response:
 
     request = Reading(load) if wanted is None else Reading(load, wanted.first, wanted.last, is_whole=False)
     if is_structured(context):
-        return await download_structured(context, request, describe)
-    return await download(context, request, describe)
+        response = await download_structured(context, request, describe)
+    else:
+        response = await download(context, request, describe)
+    if context.account.settings.last_access_tracking:
+        await accesses.record_read(context, response)
+    return response
 
 
 async def get_blob_properties(context: RequestContext) -> Response:
@@ -131,6 +146,8 @@ async def get_blob_properties(context: RequestContext) -> Response:
     if record.http.content_md5:
         headers.append(("Content-MD5", base64_text(record.http.content_md5)))
     headers += tier_headers(record, found.at)
+    if context.account.settings.last_access_tracking:
+        headers += await accesses.header_of(context)
     return Response(200, headers, length=record.length)
 
 
@@ -175,7 +192,10 @@ async def set_blob_metadata(context: RequestContext) -> Response:
 async def lease_blob(context: RequestContext) -> Response:
     request = lease_request_of(context)
     record, outcome = await blob.lease(
-        context.store.engine, blob_key_of(context), request, conditions_of(context.headers)
+        context.store.engine,
+        blob_key_of(context),
+        request,
+        access_conditions_of(context.headers).conditions,
     )
     return lease_answer(request, outcome, version_headers(record))
 
@@ -188,7 +208,7 @@ async def set_blob_tier(context: RequestContext) -> Response:
         found_key_of(context),
         tier_of(context.headers),
         priority_of(context.headers),
-        lease_id_of(context.headers),
+        access_conditions_of(context.headers),
     )
     return Response(202 if is_pending else 200)
 
@@ -257,13 +277,13 @@ def property_headers(context: RequestContext, record: BlobRecord, now: Instant) 
         ("x-ms-server-encrypted", "true"),
     )
     if record.version_at is not None:
-        headers.append(version_id_header(record.version_at))
-    if not record.is_previous and "snapshot" not in context.parameters:
+        headers += _headers_of_version(record, record.version_at, now)
+    elif "snapshot" not in context.parameters:
         headers += lease_headers(record.lease, now)
-        if record.version_at is not None:
-            headers.append(_IS_CURRENT)
     if record.kind != BLOCK_BLOB:
-        headers += _headers_of_kind(record)
+        headers += _kind_headers(record)
+    if record.tags:
+        headers.append(("x-ms-tag-count", str(len(record.tags))))
     if record.copy is not None:
         headers += copy_headers(record.copy)
     if record.metadata:
@@ -271,8 +291,16 @@ def property_headers(context: RequestContext, record: BlobRecord, now: Instant) 
     return headers
 
 
-def _headers_of_kind(record: BlobRecord) -> Headers:
-    """What only page blobs or append blobs have."""
+def _headers_of_version(record: BlobRecord, version_at: Instant, now: Instant) -> Headers:
+    """Only the current version can be leased."""
+    headers = [version_id_header(version_at)]
+    if not record.is_previous:
+        headers += (_IS_CURRENT, *lease_headers(record.lease, now))
+    return headers
+
+
+def _kind_headers(record: BlobRecord) -> Headers:
+    """What page blobs and append blobs have beside."""
     if record.kind == PAGE_BLOB:
         return [("x-ms-blob-sequence-number", str(record.sequence_number))]
     count = ("x-ms-blob-committed-block-count", str(record.appended))

@@ -1,6 +1,6 @@
 """Features of the Blob service that this server does not have yet. Requests that need one are refused.
 
-If it were ignored, a condition would not hold, a key would not encrypt, and a tag would be lost.
+If it were ignored, a key would not encrypt, and a policy would not protect.
 """
 
 from kyanite.services.rest.context import RequestContext
@@ -11,12 +11,9 @@ _HEADERS = frozenset(
         "x-ms-encryption-key",
         "x-ms-encryption-scope",
         "x-ms-expiry-option",
-        "x-ms-if-tags",
         "x-ms-immutability-policy-until-date",
         "x-ms-legal-hold",
         "x-ms-source-encryption-key",
-        "x-ms-source-if-tags",
-        "x-ms-tags",
     }
 )
 _PARAMETERS = frozenset({"ses"})
@@ -25,7 +22,6 @@ LISTED_PARTS = frozenset(
         "immutabilitypolicy",
         "legalhold",
         "permissions",
-        "tags",
     }
 )
 """What List Blobs can include on Azure and not here."""

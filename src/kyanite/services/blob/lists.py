@@ -14,10 +14,11 @@ from kyanite.model.blobs.listed_rows import NO_PARTS, STAGING_AREA, ListedParts
 from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
 from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB
 from kyanite.model.records import CopyState
-from kyanite.rules import leases, tiers
+from kyanite.rules import leases, system_containers, tiers
+from kyanite.rules.authorization import Access, AccessedResource, authorize
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.retention import whole_days_left
-from kyanite.services.blob import features
+from kyanite.services.blob import accesses, features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
@@ -29,14 +30,26 @@ from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, numbers
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_parameter
+from kyanite.wire.tags import element as tags_element
 from kyanite.wire.xml import escape, name_element, valid_text
 
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
+_LIST_TAGS = Access(account="* t", service="t")
+"""What a list with tags needs beside the permission to list."""
 _POSITION_MAX = (1 << 64) - 1
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
 _BLOB_PARTS = (
     frozenset(
-        {"snapshots", "versions", "deleted", "deletedwithversions", "metadata", "uncommittedblobs", "copy"}
+        {
+            "snapshots",
+            "versions",
+            "deleted",
+            "deletedwithversions",
+            "metadata",
+            "uncommittedblobs",
+            "copy",
+            "tags",
+        }
     )
     | features.LISTED_PARTS
 )
@@ -61,14 +74,17 @@ async def list_containers(context: RequestContext) -> Response:
     prefix, first, limit, parts = list_request_of(context.parameters, _CONTAINER_PARTS)
     engine, account, with_metadata = context.store.engine, context.account.name, "metadata" in parts
     start = _container_start_of(first, context.parameters)
+    hidden = system_containers.NEVER_LISTED if "system" in parts else system_containers.UNLISTED
     if "deleted" in parts:
-        request = ContainerListing(prefix, start, limit)
+        request = ContainerListing(prefix, start, limit, hidden)
         found = await container_listing.list_with_deleted(engine, account, request)
         items = await encoded(found.items, partial(_container_item, found.at, with_metadata))
         return list_page(context, limit, "Containers", items, _container_name_of(found.next_start))
     # A marker from a list with deleted ones may lie behind the container itself.
     first = f"{start.name}\0" if start.position else start.name
-    page = await container_listing.list_containers(engine, account, prefix=prefix, first=first, limit=limit)
+    page = await container_listing.list_containers(
+        engine, account, prefix=prefix, first=first, limit=limit, hidden=hidden
+    )
     write = partial(_container_item, page.at, with_metadata)
     items = await encoded(page.items, lambda item: write(ContainerItem(*item)))
     return list_page(context, limit, "Containers", items, page.next_name)
@@ -78,6 +94,8 @@ async def list_blobs(context: RequestContext) -> Response:
     parameters = context.parameters
     prefix, first, limit, parts = list_request_of(parameters, _BLOB_PARTS)
     features.check_listing(parts)
+    if "tags" in parts:
+        authorize(context.principal, _LIST_TAGS, AccessedResource("blob", context.target.secondary))
     request = BlobListing(
         prefix=prefix,
         delimiter=parameters.get("delimiter", ""),
@@ -101,12 +119,15 @@ async def list_blobs(context: RequestContext) -> Response:
             "include", parameters["include"], "Snapshots are listed without a delimiter only."
         )
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
-    with_metadata, with_copy = "metadata" in parts, "copy" in parts
-    write = partial(_item, page.at, with_metadata, with_copy, request.parts.versions)
-    if request.parts != NO_PARTS:
+    with_metadata, with_copy, with_tags = "metadata" in parts, "copy" in parts, "tags" in parts
+    write = partial(_item, page.at, with_metadata, with_copy, with_tags, request.parts.versions)
+    if context.account.settings.last_access_tracking:
+        accessed = await accesses.elements_of(context, page.items)
+        items = await encoded(page.items, partial(accesses.with_element, accessed, write))
+    elif request.parts != NO_PARTS:
         items = await encoded(page.items, write)
     else:
-        form = with_metadata + 2 * with_copy
+        form = with_metadata + 2 * with_copy + 4 * with_tags
         items = await _rendered.written(page.items.rows, form, partial(_written, write))
     delimiter = request.delimiter
     return list_page(
@@ -189,7 +210,14 @@ def _container_item(now: Instant, with_metadata: bool, item: ContainerItem) -> s
     )
 
 
-def _item(now: Instant, with_metadata: bool, with_copy: bool, with_versions: bool, item: BlobItem) -> str:
+def _item(
+    now: Instant,
+    with_metadata: bool,
+    with_copy: bool,
+    with_tags: bool,
+    with_versions: bool,
+    item: BlobItem,
+) -> str:
     name, record, snapshot = item.name, item.record, item.snapshot
     element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
     if record is None:
@@ -236,12 +264,15 @@ def _item(now: Instant, with_metadata: bool, with_copy: bool, with_versions: boo
     created = modified if created_at == modified_at else http_date.encode(created_at)
     metadata = metadata_element(record.metadata) if with_metadata else ""
     copied = _copy(record.copy) if with_copy and record.copy is not None else ""
+    tag_count = f"<TagCount>{len(record.tags)}</TagCount>" if record.tags else ""
+    tags = tags_element(record.tags) if with_tags and record.tags else ""
     return (
         f"<Blob>{element}{of_history}<Properties><Creation-Time>{created}</Creation-Time>"
         f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"
         f"<Content-Length>{record.length}</Content-Length>{before_md5}{md5}{after_md5}{of_kind}"
         f"{kind_and_tier}{lease}{copied}"
-        f"<ServerEncrypted>true</ServerEncrypted>{deleted}</Properties>{metadata}<OrMetadata /></Blob>"
+        f"<ServerEncrypted>true</ServerEncrypted>{deleted}{tag_count}</Properties>"
+        f"{metadata}{tags}<OrMetadata /></Blob>"
     )
 
 

@@ -16,6 +16,7 @@ from kyanite.services.blob import (
     lists,
     page_blob,
     page_ranges,
+    tags,
 )
 from kyanite.services.rest.context import Resource
 from kyanite.services.rest.operations import ANY_TOKEN, BREAKS, KEY_ONLY, KEY_ONLY_WRITE, Op, not_yet, query
@@ -91,8 +92,8 @@ OPERATIONS = (
     Op("Set Blob Immutability Policy", "PUT", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY),
     Op("Delete Blob Immutability Policy", "DELETE", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY),
     Op("Set Blob Legal Hold", "PUT", BLOB, query(comp="legalhold"), not_yet, IMMUTABILITY),
-    Op("Get Blob Tags", "GET", BLOB, query(comp="tags"), not_yet, TAGS),
-    Op("Set Blob Tags", "PUT", BLOB, query(comp="tags"), not_yet, SET_TAGS),
+    Op("Get Blob Tags", "GET", BLOB, query(comp="tags"), tags.get_blob_tags, TAGS),
+    Op("Set Blob Tags", "PUT", BLOB, query(comp="tags"), tags.set_blob_tags, SET_TAGS),
     Op("Query Blob Contents", "POST", BLOB, query(comp="query"), not_yet, READ),
 
     # Block, append and page blobs
