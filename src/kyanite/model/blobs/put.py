@@ -104,12 +104,15 @@ def prepare(
     if old is None:
         preconditions.check_write(access_conditions.conditions, None, None, creates=True)
         leases.check_write(NO_LEASE, access_conditions.lease_id, now)
-        return Destination(_checked(tx, stored, makes), NO_LEASE, now, version_at)
+        if stored.history is not None:
+            stored = rows.check_type(tx, stored, makes)
+        return Destination(stored, NO_LEASE, now, version_at)
     if not may_overwrite:
         raise Refused(Reason.UNAUTHORIZED_BLOB_OVERWRITE)
     if kind is not None and old.kind != kind:
         raise Refused(Reason.INVALID_BLOB_TYPE)
-    stored = _checked(tx, stored, makes)
+    if stored.history is not None:
+        stored = rows.check_type(tx, stored, makes)
     preconditions.check_write(
         access_conditions.conditions,
         old.etag,
@@ -122,7 +125,3 @@ def prepare(
     check_online(tx, old)
     is_kept = stored.history is not None and stored.former is Former.VERSION
     return Destination(stored, lease, now if is_kept else old.created_at, version_at)
-
-
-def _checked(tx: Snapshot, stored: StoredName, makes: int) -> StoredName:
-    return stored if stored.history is None else rows.check_type(tx, stored, makes)
