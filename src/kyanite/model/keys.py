@@ -69,12 +69,14 @@ it is one small transaction, and a name that is used again can never show what w
     G       account 0 tag key 0 value 0             a blob that has this tag; by the id of its container, and not by
             container id, blob name                 the name, which may change
     G       0 container id                          account 0 name of a container with tagged blobs
+    I       container id, blob name 0 until, taken  a snapshot that has an immutability policy or a legal hold of its
+                                                    own, by the end of that and the instant of the snapshot (8 each)
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
 
 Letters reserved for coming capabilities:
 
-    I  immutability policies       B  nodes       A  accounts
+    B  nodes       A  accounts
 """
 
 from struct import Struct
@@ -143,6 +145,10 @@ def snapshots_of(blob_key: bytes) -> bytes:
 def snapshot_of(blob_key: bytes, instant: int) -> bytes:
     """The snapshot that was taken of a base blob at this instant."""
     return b"v%b\0%b" % (blob_key[1:], instant.to_bytes(8, "big"))
+
+
+def is_snapshot(key: bytes) -> bool:
+    return key.startswith(b"v")
 
 
 def versions_in(container_id: int) -> bytes:
@@ -236,6 +242,25 @@ def last_access_of(blob_key: bytes) -> bytes:
 def blob_accessed(last_access_key: bytes) -> bytes:
     """The key of the base blob that such a row is for."""
     return b"n" + last_access_key[1:]
+
+
+def protected_snapshots(container_id: int, name: str) -> bytes:
+    """What the keys of the protected snapshots of a blob begin with. The one that is protected longest is the last."""
+    return b"I%b%b\0" % (container_id.to_bytes(8, "big"), name.encode())
+
+
+def protected_snapshots_in(container_id: int) -> bytes:
+    return b"I" + container_id.to_bytes(8, "big")
+
+
+def protected_snapshot(snapshot_key: bytes, until: int) -> bytes:
+    """For the key of a snapshot, and the instant until which it is protected."""
+    return b"I%b%b%b" % (snapshot_key[1:-8], until.to_bytes(8, "big"), snapshot_key[-8:])
+
+
+def snapshot_protected_by(key: bytes) -> bytes:
+    """The key of the snapshot that such a row is for."""
+    return b"v%b%b" % (key[1:-16], key[-8:])
 
 
 STAGINGS = b"i"

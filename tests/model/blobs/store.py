@@ -36,7 +36,7 @@ from kyanite.model.blobs.listing import BEGINNING, BlobItem, BlobListing
 from kyanite.model.blobs.long_block_list import Pin
 from kyanite.model.blobs.page_blob import PageWrite
 from kyanite.model.blobs.put import NewBlob
-from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord
+from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord, ContainerRecord
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.blobs.staged_blocks import NewBlock
 from kyanite.model.content.content import ExtentPart, Zeros, read_plan
@@ -199,6 +199,9 @@ class BlobStore:
 
     def undelete(self, name: str) -> None:
         outcome(delete.undelete(self.engine, blob(name)))
+
+    def record_of_container(self) -> ContainerRecord:
+        return outcome(self.engine.read(lambda snap: container.load(snap, CONTAINER)))
 
     def set_metadata(self, name: str, **metadata: str) -> BlobRecord:
         return outcome(blobs.set_metadata(self.engine, blob(name), metadata, UNCONDITIONAL))

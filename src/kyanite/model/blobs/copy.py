@@ -20,6 +20,7 @@ from kyanite.model.content.intervals import ENDLESS
 from kyanite.model.copy_sources import CheckSource, SourceKey
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases, preconditions, tiers
+from kyanite.rules.immutability import BlobProtection
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
@@ -48,6 +49,8 @@ class CopyRequest:
     """The largest source that is copied."""
     tags: Tags | None = NO_TAGS
     """The tags of the copy; None for those of the source."""
+    protection: BlobProtection | None = None
+    """The immutability policy and legal hold in the request. Those of the source are not copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ def copy(
             makes=source.kind,
             kind=source.kind,
             check_lease=check_lease,
+            protection=request.protection,
         )
         now = tx.now
         is_block_blob = source.kind == BLOCK_BLOB
@@ -112,6 +116,7 @@ def copy(
             version_at=target.version_at,
             is_previous=False,
             tags=source.tags if request.tags is None else request.tags,
+            protection=target.protection,
         )
         tiering = tiers.copied(source.tiering, request.tier, request.rehydrate_priority, now)
         record = with_tiering(shared, tiering)
@@ -148,6 +153,7 @@ def put_from(
             tier_changed_at=now if request.tier else None,
             version_at=target.version_at,
             tags=source.tags if request.tags is None else request.tags,
+            protection=target.protection,
         )
         rows.replace(tx, target.old, record)
         return record

@@ -5,10 +5,11 @@ from enum import Enum
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model.blobs import rows
-from kyanite.model.blobs.blob import AccessConditions, scope_of
+from kyanite.model.blobs.blob import AccessConditions, check_mutable, scope_of
 from kyanite.model.blobs.records import BlobRecord
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.rules import leases, preconditions, tiers
+from kyanite.rules.immutability import Change
 from kyanite.rules.preconditions import NONE, Conditions
 from kyanite.rules.refusals import Reason, Refused
 
@@ -40,6 +41,8 @@ def delete(
         stored = rows.load_name(tx, blob)
         if stored.record is not None:
             _check(tx, stored.record, access_conditions, tier_times)
+            if snapshots is not Snapshots.ONLY and stored.protection is not None:
+                check_mutable(tx, Change.DELETE, stored.protection, stored.record)
         elif stored.staging(tx.now) is None:
             raise Refused(Reason.BLOB_NOT_FOUND)
         is_permanent = True
@@ -57,10 +60,12 @@ def delete(
 def _delete_row(
     tx: Transaction, blob: BlobKey, access_conditions: AccessConditions, tier_times: Conditions
 ) -> bool:
-    key, record = rows.load(tx, blob)
+    found, key, record = rows.load_with_container(tx, blob)
     if blob.version is not None and not record.is_previous:
         raise Refused(Reason.CURRENT_VERSION)
     _check(tx, record, access_conditions, tier_times)
+    if found.protection is not None:
+        check_mutable(tx, Change.DELETE, found.protection, record)
     return rows.delete_row(tx, key, record, rows.load_history(tx, blob.container.account))
 
 
@@ -72,7 +77,10 @@ def delete_permanently(engine: Engine, blob: BlobKey) -> Awaitable[None]:
         is_allowed = rows.load_history(tx, blob.container.account).allows_permanent_delete
         if found is None or not is_allowed:
             raise Refused(Reason.PERMANENT_DELETE_NOT_ALLOWED)
-        rows.retire(tx, *found)
+        in_container, key, record = found
+        if in_container.protection is not None:
+            check_mutable(tx, Change.DELETE, in_container.protection, record)
+        rows.retire(tx, key, record)
 
     return engine.run(body, scope_of(blob))
 

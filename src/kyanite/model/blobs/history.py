@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import EngineBusy, Snapshot, Transaction
 from kyanite.model import keys
+from kyanite.model.blobs import protected_snapshots
 from kyanite.model.blobs.records import (
     BlobRecord,
     DeletedBlob,
@@ -174,19 +175,26 @@ def remove(tx: Transaction, key: bytes) -> None:
 
 def retire(tx: Transaction, key: bytes, record: BlobRecord) -> None:
     """Delete a row and drop its content."""
+    if record.protection is not None:
+        protected_snapshots.replace(tx, key, record.protection, None)
     content.drop(tx, record.content)
     remove(tx, key)
 
 
 def soft_delete_row(tx: Transaction, key: bytes, record: BlobRecord, deletion: Deletion) -> None:
     """Let an active snapshot or version be deleted."""
+    if record.protection is not None:
+        protected_snapshots.replace(tx, key, record.protection, None)
     remove(tx, key)
     keep_deleted(tx, key if key[:1] == keys.DELETED_BLOBS else keys.deleted_from(key), record, deletion)
 
 
 def restore_row(tx: Transaction, deleted_key: bytes, record: BlobRecord) -> None:
     remove(tx, deleted_key)
-    tx.put(keys.restored_from(deleted_key), encode(record))
+    key = keys.restored_from(deleted_key)
+    if record.protection is not None:
+        protected_snapshots.replace(tx, key, None, record.protection)
+    tx.put(key, encode(record))
 
 
 # The whole history of a name
@@ -207,6 +215,25 @@ def has_active_snapshots(snap: Snapshot, blob_key: bytes) -> bool:
         return False
     restored = _rows_of(snap, keys.deleted_snapshots_of(blob_key), changes)
     return _any(restored, FoundRow.is_active)
+
+
+def newest_snapshot(snap: Snapshot, blob_key: bytes) -> BlobRecord | None:
+    """The newest of the snapshots that are active."""
+    changes = load_changes(snap, blob_key)
+    found: FoundRow | None = None
+    for each in reversed(list(soft_delete.snapshot_ranges(changes))):
+        start, end = keys.snapshot_of(blob_key, each.first), keys.snapshot_of(blob_key, each.last + 1)
+        if each.deletion is None and found is None:
+            for key, value in snap.scan(start, end, reverse=True, limit=1):
+                found = state_of(key, value, changes)
+    if soft_delete.restores(changes):
+        prefix = keys.deleted_snapshots_of(blob_key)
+        rows = snap.scan(prefix, keys.after(prefix), reverse=True, limit=_SEARCHED_MAX + 1)
+        for row in _few(state_of(key, value, changes) for key, value in rows):
+            if row.is_active():
+                is_newer = found is None or instant_in(row.key) > instant_in(found.key)
+                return row.record if is_newer or found is None else found.record
+    return None if found is None else found.record
 
 
 def has_restorable_snapshots(snap: Snapshot, blob_key: bytes) -> bool:

@@ -1,7 +1,7 @@
 """Writes that create a blob or replace one. Put Blob is here; Put Block List and copies prepare their write here too.
 
 All of them check what is stored under the name in the same way: whether it may be overwritten, its kind, the
-conditions, the lease, and whether it is archived. All keep the lease of a blob that they replace, and its creation time
+conditions, the lease, and whether it is archived or immutable. All keep the lease of a blob that they replace, and its creation time
 unless that blob is kept as a version.
 """
 
@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model.blobs import rows
-from kyanite.model.blobs.blob import AccessConditions, check_online, scope_of
+from kyanite.model.blobs.blob import AccessConditions, check_mutable, check_online, scope_of
 from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord
 from kyanite.model.blobs.rows import BlobKey, StoredName
 from kyanite.model.content import content
 from kyanite.model.records import HttpHeaders, Value
-from kyanite.rules import leases, preconditions
+from kyanite.rules import immutability, leases, preconditions
+from kyanite.rules.immutability import BlobProtection, Change
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
@@ -36,6 +37,8 @@ class NewBlob(Value, frozen=True):
     kind: int = BLOCK_BLOB
     sequence_number: int = 0
     tags: Tags = NO_TAGS
+    protection: BlobProtection | None = None
+    """The immutability policy and legal hold in the request."""
 
 
 class Destination(Value, frozen=True):
@@ -46,6 +49,8 @@ class Destination(Value, frozen=True):
     created_at: Instant
     version_at: Instant | None
     """The version id of the new blob."""
+    protection: BlobProtection | None
+    """That of the new blob."""
 
 
 def put(
@@ -59,7 +64,14 @@ def put(
     """Create the blob, or replace a blob of any kind. A lease that the request names stays in force."""
 
     def body(tx: Transaction) -> BlobRecord:
-        target = prepare(tx, blob, access_conditions, may_overwrite=may_overwrite, makes=new_blob.kind)
+        target = prepare(
+            tx,
+            blob,
+            access_conditions,
+            may_overwrite=may_overwrite,
+            makes=new_blob.kind,
+            protection=new_blob.protection,
+        )
         now = tx.now
         record = BlobRecord(
             modified_at=now,
@@ -75,6 +87,7 @@ def put(
             sequence_number=new_blob.sequence_number,
             version_at=target.version_at,
             tags=new_blob.tags,
+            protection=target.protection,
         )
         rows.replace(tx, target.old, record)
         return record
@@ -91,22 +104,31 @@ def prepare(
     makes: int = BLOCK_BLOB,
     kind: int | None = None,
     check_lease: CheckLease = leases.check_write,
+    protection: BlobProtection | None = None,
 ) -> Destination:
     """Load what is stored under the name, or refuse the write.
 
-    ``makes`` is the kind of the new blob, ``kind`` the kind that an existing blob must have.
+    ``makes`` is the kind of the new blob, ``kind`` the kind that an existing blob must have. ``protection`` is the
+    immutability policy and legal hold that the request asks for.
     """
     now = tx.now
     stored = rows.load_name(tx, blob)
     old, version_at = stored.record, None
     if stored.history is not None and stored.history.versioning:
         version_at = now
+    is_plain = protection is None and stored.protection is None
     if old is None:
         preconditions.check_write(access_conditions.conditions, None, None, creates=True)
         leases.check_write(NO_LEASE, access_conditions.lease_id, now)
         if stored.history is not None:
             stored = rows.check_type(tx, stored, makes)
-        return Destination(stored, NO_LEASE, now, version_at)
+        return Destination(
+            stored,
+            NO_LEASE,
+            now,
+            version_at,
+            None if is_plain else immutability.of_new_blob(stored.protection, protection, now),
+        )
     if not may_overwrite:
         raise Refused(Reason.UNAUTHORIZED_BLOB_OVERWRITE)
     if kind is not None and old.kind != kind:
@@ -124,4 +146,12 @@ def prepare(
     lease = check_lease(old.lease, access_conditions.lease_id, now)
     check_online(tx, old)
     is_kept = stored.history is not None and stored.former is Former.VERSION
-    return Destination(stored, lease, now if is_kept else old.created_at, version_at)
+    if stored.protection is not None:
+        check_mutable(tx, Change.OVERWRITE, stored.protection, old, keeps_version=is_kept)
+    return Destination(
+        stored,
+        lease,
+        now if is_kept else old.created_at,
+        version_at,
+        None if is_plain else immutability.of_new_blob(stored.protection, protection, now),
+    )

@@ -13,10 +13,11 @@ from msgspec.structs import replace as changed
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys, settings
-from kyanite.model.blobs import container, history, last_access, tag_index
+from kyanite.model.blobs import container, history, last_access, protected_snapshots, tag_index
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import (
     BlobRecord,
+    ContainerRecord,
     DeletedBlob,
     Staging,
     decode_blob,
@@ -25,7 +26,8 @@ from kyanite.model.blobs.records import (
 )
 from kyanite.model.content import content
 from kyanite.model.records import Value, encode
-from kyanite.rules import soft_delete, tiers, versions
+from kyanite.rules import immutability, soft_delete, tiers, versions
+from kyanite.rules.immutability import BlobProtection, Change, ContainerProtection
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
@@ -52,19 +54,24 @@ class BlobKey(Value, frozen=True):
 
 def load(snap: Snapshot, blob: BlobKey) -> tuple[bytes, BlobRecord]:
     """The key and the record of what is active, or a refusal that it or its container does not exist."""
-    container_id = container.load(snap, blob.container).id
-    key = keys.blob(container_id, blob.name)
+    return load_with_container(snap, blob)[1:]
+
+
+def load_with_container(snap: Snapshot, blob: BlobKey) -> tuple[ContainerRecord, bytes, BlobRecord]:
+    """The same, after the record of the container."""
+    found = container.load(snap, blob.container)
+    key = keys.blob(found.id, blob.name)
     if blob.snapshot is None and blob.version is None:
         stored = snap.get(key)
         if stored is None:
             raise Refused(Reason.BLOB_NOT_FOUND)
-        return key, decode_blob(stored)
+        return found, key, decode_blob(stored)
     current, row = _find(snap, key, blob)
     if current is not None:
-        return key, current
+        return found, key, current
     if row is None or row.deletion is not None:
         raise Refused(Reason.BLOB_NOT_FOUND)
-    return row.key, row.record
+    return found, row.key, row.record
 
 
 def _find(snap: Snapshot, key: bytes, blob: BlobKey) -> history.FoundVersion:
@@ -74,15 +81,16 @@ def _find(snap: Snapshot, key: bytes, blob: BlobKey) -> history.FoundVersion:
     return history.FoundVersion(None, history.find_snapshot(snap, key, blob.snapshot))
 
 
-def load_deleted(snap: Snapshot, blob: BlobKey) -> tuple[bytes, BlobRecord] | None:
-    """The key and the record of a deleted snapshot or version; None when it is active; refused when it is neither."""
-    key = keys.blob(container.load(snap, blob.container).id, blob.name)
+def load_deleted(snap: Snapshot, blob: BlobKey) -> tuple[ContainerRecord, bytes, BlobRecord] | None:
+    """The same for a deleted snapshot or version; None when it is active; refused when it is neither."""
+    found = container.load(snap, blob.container)
+    key = keys.blob(found.id, blob.name)
     current, row = _find(snap, key, blob)
     if current is not None or (row is not None and row.is_active()):
         return None
     if row is None or not row.is_restorable(snap.now):
         raise Refused(Reason.BLOB_NOT_FOUND)
-    return row.key, row.record
+    return found, row.key, row.record
 
 
 def save(tx: Transaction, key: bytes, record: BlobRecord) -> None:
@@ -91,6 +99,14 @@ def save(tx: Transaction, key: bytes, record: BlobRecord) -> None:
         history.save_deleted(tx, key, record)
     else:
         tx.put(key, encode(record))
+
+
+def save_protection(
+    tx: Transaction, key: bytes, record: BlobRecord, protection: BlobProtection | None
+) -> None:
+    """Change nothing but the immutability policy and the legal hold of a record that was loaded from this key."""
+    protected_snapshots.replace(tx, key, record.protection, protection)
+    save(tx, key, changed(record, protection=protection))
 
 
 def save_tags(tx: Transaction, blob: BlobKey, key: bytes, record: BlobRecord, before: Tags) -> None:
@@ -140,6 +156,8 @@ class StoredName(Value, frozen=True):
     """The stored head, also of an expired staging area."""
     container: ContainerKey
     tracks_access: bool = False
+    protection: ContainerProtection | None = None
+    """That of the container."""
     history: History | None = None
     """What the account keeps; None while it has no settings, and so no blob of it has ever been kept."""
     deleted: DeletedBlob | None = None
@@ -176,13 +194,22 @@ class StoredName(Value, frozen=True):
 
 def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
     """What is stored under the name of a base blob; refused when its container does not exist."""
-    container_id = container.load(snap, blob.container).id
+    in_container = container.load(snap, blob.container)
+    container_id = in_container.id
     key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
     stored, head, found = snap.get_many((key, staging_key, _settings_key(blob.container.account)))
     record = None if stored is None else decode_blob(stored)
     if found is None:
         return StoredName(
-            container_id, blob.name, key, record, staging_key, head, blob.container, blob.tracks_access
+            container_id,
+            blob.name,
+            key,
+            record,
+            staging_key,
+            head,
+            blob.container,
+            blob.tracks_access,
+            in_container.protection,
         )
     deleted = None if record is not None else snap.get(keys.deleted_base_of(key))
     return StoredName(
@@ -194,6 +221,7 @@ def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
         head,
         blob.container,
         blob.tracks_access,
+        in_container.protection,
         _history_in(found),
         None if deleted is None else decode_deleted(deleted),
     )
@@ -220,6 +248,7 @@ def reload(snap: Snapshot, name: StoredName) -> StoredName:
         head,
         name.container,
         name.tracks_access,
+        name.protection,
         name.history,
     )
 
@@ -312,6 +341,8 @@ def revise(tx: Transaction, old: StoredName, record: BlobRecord) -> BlobRecord:
         former = changed(old.record, content=content.share(tx, old.record.content))
         history.keep_version(tx, old.key, former)
         record = changed(record, created_at=tx.now, version_at=tx.now if kept.versioning else None)
+        if old.protection is not None and record.protection is None:
+            record = changed(record, protection=immutability.of_new_blob(old.protection, None, tx.now))
         if old.tracks_access:
             last_access.record_write(tx, old.key, record)
     tx.put(old.key, encode(record))
@@ -363,7 +394,10 @@ def _index(tx: Transaction, old: StoredName, tags: Tags) -> None:
 
 def add_snapshot(tx: Transaction, key: bytes, record: BlobRecord) -> None:
     """Store a snapshot of the base blob with this key. The instant of the transaction names it."""
-    tx.put(keys.snapshot_of(key, tx.now), encode(record))
+    snapshot = keys.snapshot_of(key, tx.now)
+    if record.protection is not None:
+        protected_snapshots.replace(tx, snapshot, None, record.protection)
+    tx.put(snapshot, encode(record))
 
 
 def has_snapshots(snap: Snapshot, name: StoredName) -> bool:
@@ -377,10 +411,23 @@ def has_snapshots(snap: Snapshot, name: StoredName) -> bool:
 
 
 def delete_snapshots(tx: Transaction, name: StoredName) -> bool:
-    """Delete all snapshots that the base blob has now. Returns whether they are gone for good."""
+    """Delete all snapshots that the base blob has now. Returns whether they are gone for good.
+
+    Refused when one of them is immutable.
+    """
+    if name.protection is not None:
+        _check_snapshots(tx, name, name.protection)
     days = (name.history or NO_HISTORY).retention_days
     history.delete_snapshots(tx, name.key, days)
     return days is None
+
+
+def _check_snapshots(tx: Transaction, name: StoredName, protection: ContainerProtection) -> None:
+    """A policy of the container keeps the newest snapshot longest: none was created or modified later."""
+    if protection.is_version_level:
+        protected_snapshots.check_deleted(tx, name.container_id, name.name)
+    elif (newest := history.newest_snapshot(tx, name.key)) is not None:
+        immutability.check(Change.DELETE, protection, None, newest.times, tx.now)
 
 
 def retire(tx: Transaction, key: bytes, record: BlobRecord) -> None:
@@ -421,6 +468,17 @@ def abandon_staging(tx: Transaction, key: bytes, head: bytes) -> None:
     """Delete the head of a staging area. Maintenance purges the blocks."""
     tx.delete(key)
     tx.put(keys.abandoned_staging(decode_staging(head).id), b"")
+
+
+def is_empty(snap: Snapshot, container_id: int) -> bool:
+    """Whether a container has no blob, no snapshot, no version and nothing deleted. Staged blocks do not count."""
+    prefixes = (
+        keys.blobs(container_id),
+        keys.snapshots_in(container_id),
+        keys.versions_in(container_id),
+        keys.deleted_in(container_id),
+    )
+    return all(next(snap.scan(prefix, keys.after(prefix), limit=1), None) is None for prefix in prefixes)
 
 
 # Purges: no name leads to these rows any more, or they have expired

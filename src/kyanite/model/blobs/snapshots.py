@@ -7,11 +7,12 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model.blobs import rows
-from kyanite.model.blobs.blob import AccessConditions, check_online, scope_of
+from kyanite.model.blobs.blob import AccessConditions, check_mutable, check_online, scope_of
 from kyanite.model.blobs.records import BlobRecord
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content import content
 from kyanite.rules import leases, preconditions
+from kyanite.rules.immutability import Change
 from kyanite.rules.leases import NO_LEASE
 from kyanite.values import Instant
 
@@ -28,8 +29,9 @@ def take(
 ) -> Awaitable[NewSnapshot]:
     """Keep the blob as it is now, sharing its content. A lease does not prevent it.
 
-    A snapshot with metadata of its own gets an ETag of its own. Otherwise it has the ETag of the blob. The blob itself
-    does not change. But if the account keeps versions, it is a new version from now on, with the same ETag.
+    A snapshot with metadata of its own gets an ETag of its own. Otherwise it has the ETag of the blob. It has the
+    immutability policy and the legal hold that the blob has now. The blob itself does not change. But if the account
+    keeps versions, it is a new version from now on, with the same ETag.
     """
 
     def body(tx: Transaction) -> NewSnapshot:
@@ -39,6 +41,8 @@ def take(
         )
         leases.check_read(record.lease, access_conditions.lease_id, tx.now)
         check_online(tx, record)
+        if stored.protection is not None:
+            check_mutable(tx, Change.SNAPSHOT, stored.protection, record)
         kept = replace(record, content=content.share(tx, record.content), lease=NO_LEASE, version_at=None)
         if metadata:
             kept = replace(kept, metadata=metadata, modified_at=tx.now)
