@@ -1,8 +1,8 @@
 """Writes that create a blob or replace one. Put Blob is here; Put Block List and copies prepare their write here too.
 
 All of them check what is stored under the name in the same way: whether it may be overwritten, its kind, the
-conditions, the lease, and whether it is archived or immutable. All keep the lease of a blob that they replace, and its creation time
-unless that blob is kept as a version.
+conditions, the lease, and whether it is archived or immutable. All keep the lease of a blob that they replace, and its
+creation time unless that blob is kept as a version.
 """
 
 from collections.abc import Awaitable, Callable
