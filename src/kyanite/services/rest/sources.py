@@ -84,7 +84,7 @@ async def _admit(
     credentials, access = SECOND_RESOURCES[context.request.operation, kind.word]
     assert access is not None
     lent: KeyPrincipal | None = None
-    if credentials is not Credentials.OWN and account == context.account:
+    if credentials is not Credentials.OWN and account.name == context.account.name:
         if context.principal == ACCOUNT_KEY:
             lent = ACCOUNT_KEY
         elif credentials is Credentials.OF_REQUEST and "sig" not in uri.decode_query(request.query).first:
