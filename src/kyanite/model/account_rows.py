@@ -24,7 +24,14 @@ from kyanite.values import Instant
 TOPIC = b"accounts"
 """Notified after each change."""
 
-DATA = (keys.containers, keys.queues, keys.tables, keys.shares, keys.retired_shares)
+DATA = (
+    keys.containers,
+    keys.retired_containers,
+    keys.queues,
+    keys.tables,
+    keys.shares,
+    keys.retired_shares,
+)
 """What the keys of what an account has by name begin with, the settings of its services excepted."""
 
 
@@ -79,7 +86,7 @@ def note_change(tx: Transaction) -> None:
 
 
 def has_data(snap: Snapshot, name: str) -> bool:
-    """Whether an account has containers, queues, tables or shares, deleted shares that can be restored included."""
+    """Whether an account has containers, queues, tables or shares, deleted ones that can be restored included."""
     ranges = [prefix(name) for prefix in DATA]
     return any(True for base in ranges for _ in snap.scan(base, keys.after(base), limit=1))
 

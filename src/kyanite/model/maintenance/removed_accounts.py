@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from kyanite.engine.api import Transaction
 from kyanite.model import account_rows, keys
+from kyanite.model.blobs import deleted_containers
 from kyanite.model.blobs.records import decode_container
 from kyanite.model.files import deleted_shares
 from kyanite.model.files.share import decode_share
@@ -23,6 +24,7 @@ _Mark = Callable[[bytes], bytes]
 
 _MARKS: dict[Callable[[str], bytes], _Mark] = {
     keys.containers: lambda value: keys.deleted_container(decode_container(value).id),
+    keys.retired_containers: lambda value: keys.deleted_container(deleted_containers.decode(value).record.id),
     keys.queues: lambda value: keys.discarded_messages(decode_queue(value).message_set_id),
     keys.tables: lambda value: keys.deleted_table(decode_table(value).id),
     keys.shares: lambda value: keys.deleted_share(decode_share(value).id),
@@ -38,6 +40,8 @@ def purge(tx: Transaction, mark: bytes) -> None:
         for key, value in list(tx.scan(base, keys.after(base), limit=left)):
             tx.put(_MARKS[prefix](value), b"")
             tx.delete(key)
+            if prefix is keys.retired_containers:
+                tx.delete(keys.expiry(deleted_containers.decode(value).expires_at, key))
             left -= 1
         if not left:
             return
