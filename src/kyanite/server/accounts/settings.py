@@ -4,6 +4,7 @@ Some are kept with the account and obeyed by every request (``AccountSettings``)
 service, which transactions read, and which clients may set as well (``model/settings.py``).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -52,7 +53,7 @@ SETTINGS = SettingsChange.__struct_fields__
 
 def problem_of(change: SettingsChange) -> tuple[str, str] | None:
     """The first setting whose value is not honoured, and why."""
-    checks = {
+    checks: dict[str, Callable[[Any], str | None]] = {
         "kind": problem_of_kind,
         "sku": problem_of_sku,
         "sas_policy": _problem_of_sas_policy,
