@@ -11,12 +11,13 @@ it is one small transaction, and a name that is used again can never show what w
     c       account 0 container name                container record
     n       container id, blob name                 blob record (the base blob)
     v       container id, blob name 0 instant       blob record (a snapshot or a version)
+    7       container id, blob name                 when a block blob was last accessed (8)
     i       container id, blob name                 staging area: the blocks that are not committed yet
     j       staging id (8 bytes), block id          staged block
     y       staging id (8 bytes)                    an abandoned staging area, to be purged
     d       container id                            a deleted container, to be purged
-    3       account 0 container name 0 instant      a container that was deleted at that instant and can be restored
-    4       expires at (8), key of a row            what can be restored until that instant: the row with this key
+    5       account 0 container name 0 instant      a container that was deleted at that instant and can be restored
+    6       expires at (8), key of a row            what can be restored until that instant: the row with this key
     b       number (8 bytes)                        an inline body, which engines may store apart from other rows
     k       number (8 bytes)                        the number of references to an inline body, if several
     x       segment (16 bytes), start (8 bytes)     extent: length, CRC and references
@@ -160,6 +161,18 @@ def versions_deleted_by(mark: bytes, until: int) -> tuple[bytes, bytes]:
     return b"v%b\0" % mark[1:], b"v%b\0%b" % (mark[1:], (until + 1).to_bytes(8, "big"))
 
 
+LAST_ACCESSES = b"7"
+
+
+def last_access_of(blob_key: bytes) -> bytes:
+    return b"7" + blob_key[1:]
+
+
+def blob_accessed(last_access_key: bytes) -> bytes:
+    """The key of the base blob that such a row is for."""
+    return b"n" + last_access_key[1:]
+
+
 STAGINGS = b"i"
 
 
@@ -225,23 +238,23 @@ def deleted_container(container_id: int) -> bytes:
     return b"d" + container_id.to_bytes(8, "big")
 
 
-RETIRED_CONTAINERS = b"3"
+RETIRED_CONTAINERS = b"5"
 
 
 def retired_containers(account: str) -> bytes:
     """What the keys of an account's deleted containers begin with that can be restored."""
-    return b"3%b\0" % account.encode()
+    return b"5%b\0" % account.encode()
 
 
 def retired_container(account: str, name: str, instant: int) -> bytes:
-    return b"3%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
+    return b"5%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
 
 
-EXPIRIES = b"4"
+EXPIRIES = b"6"
 
 
 def expiry(expires_at: int, row: bytes) -> bytes:
-    return b"4%b%b" % (expires_at.to_bytes(8, "big"), row)
+    return b"6%b%b" % (expires_at.to_bytes(8, "big"), row)
 
 
 def expiring_row(expiry_key: bytes) -> bytes:

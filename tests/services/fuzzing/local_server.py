@@ -13,7 +13,7 @@ from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 from kyanite.model import settings
-from kyanite.model.accounts import Account, Store
+from kyanite.model.accounts import Account, AccountSettings, Store
 from kyanite.model.verification.extent_check import extent_of
 from kyanite.model.verification.rows import check_page, describe_difference
 from kyanite.server.dispatch import Dispatcher
@@ -30,6 +30,7 @@ HOSTS = {word: f"127.0.0.1:{10000 + number}" for number, word in enumerate(WORDS
 """What requests call the services, whatever the ports of their sockets are, so that they can be sent again."""
 KEPT = ServiceProperties(container_retention=Retention(days=1))
 """What an operator sets for the account, because no request can."""
+TRACKED = AccountSettings(last_access_tracking=True)
 _TICK_SECONDS = 0.25
 
 
@@ -70,7 +71,7 @@ class LocalServer:
         store = Store(self.engine, self.extents, self.membership)
         await settings.update(self.engine, ACCOUNT.name, "blob", KEPT)
         environment = Environment(
-            accounts={each.name: Account(each.name, each.keys, store) for each in (ACCOUNT, OTHER)},
+            accounts={each.name: Account(each.name, each.keys, store, TRACKED) for each in (ACCOUNT, OTHER)},
             clock=self.clock,
             wall_clock=self.clock,
             fresh_guid=self._guid,

@@ -59,6 +59,16 @@ def create(
     return engine.run(body)
 
 
+def create_if_missing(engine: Engine, key: ContainerKey) -> Awaitable[None]:
+    """For a system container, which the server creates itself."""
+
+    def body(tx: Transaction) -> None:
+        if tx.get(key.key) is None:
+            tx.put(key.key, encode(ContainerRecord(tx.new_id(), tx.now, tx.now, {})))
+
+    return engine.run(body)
+
+
 def get_properties(
     engine: Engine, key: ContainerKey, lease_id: LeaseId | None
 ) -> Awaitable[AtInstant[ContainerRecord]]:

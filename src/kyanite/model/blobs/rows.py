@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.model.blobs import container, tag_index
+from kyanite.model.blobs import container, last_access, tag_index
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import BlobRecord, Staging, decode_blob, decode_staging
 from kyanite.model.content import content
@@ -36,6 +36,8 @@ class BlobKey(Value, frozen=True):
     name: str
     snapshot: Instant | None = None
     """The snapshot of the blob; None for the base blob."""
+    tracks_access: bool = False
+    """Of a blob that is written: whether its account keeps the time of the last access."""
 
 
 # One blob or snapshot
@@ -89,6 +91,7 @@ class StoredName(Value, frozen=True):
     staging_head: bytes | None
     """The stored head, also of an expired staging area."""
     container: ContainerKey
+    tracks_access: bool = False
 
     def staging(self, now: Instant) -> Staging | None:
         """The staging area, unless there is none or it has expired."""
@@ -104,14 +107,25 @@ def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
     key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
     stored, head = snap.get_many((key, staging_key))
     record = None if stored is None else decode_blob(stored)
-    return StoredName(container_id, blob.name, key, record, staging_key, head, blob.container)
+    return StoredName(
+        container_id, blob.name, key, record, staging_key, head, blob.container, blob.tracks_access
+    )
 
 
 def reload(snap: Snapshot, name: StoredName) -> StoredName:
     """What is stored now under the same keys."""
     stored, head = snap.get_many((name.key, name.staging_key))
     record = None if stored is None else decode_blob(stored)
-    return StoredName(name.container_id, name.name, name.key, record, name.staging_key, head, name.container)
+    return StoredName(
+        name.container_id,
+        name.name,
+        name.key,
+        record,
+        name.staging_key,
+        head,
+        name.container,
+        name.tracks_access,
+    )
 
 
 def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_content: bool = True) -> None:
@@ -125,6 +139,8 @@ def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_conte
         abandon_staging(tx, old.staging_key, old.staging_head)
     if record.tags or (old.record is not None and old.record.tags):
         _index(tx, old, record.tags)
+    if old.tracks_access:
+        last_access.record_write(tx, old.key, record)
     tx.put(old.key, encode(record))
 
 

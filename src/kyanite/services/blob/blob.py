@@ -13,7 +13,7 @@ from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.preconditions import NONE
-from kyanite.services.blob import features
+from kyanite.services.blob import accesses, features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.lists import BLOB_TYPES
 from kyanite.services.blob.tag_headers import IF_TAGS, TAGS, check_permissions, with_tags
@@ -62,7 +62,11 @@ def blob_key_of(context: RequestContext) -> BlobKey:
         check_permissions(context)
     if "snapshot" in context.parameters:
         raise bad_parameter("snapshot", context.parameters["snapshot"])
-    return BlobKey(key_of(context), context.object_name)
+    return BlobKey(
+        key_of(context),
+        context.object_name,
+        tracks_access=context.account.settings.last_access_tracking,
+    )
 
 
 def found_key_of(context: RequestContext) -> BlobKey:
@@ -110,8 +114,12 @@ async def get_blob(context: RequestContext) -> Response:
 
     request = Reading(load) if wanted is None else Reading(load, wanted.first, wanted.last, is_whole=False)
     if is_structured(context):
-        return await download_structured(context, request, describe)
-    return await download(context, request, describe)
+        response = await download_structured(context, request, describe)
+    else:
+        response = await download(context, request, describe)
+    if context.account.settings.last_access_tracking:
+        await accesses.record_read(context, response)
+    return response
 
 
 async def get_blob_properties(context: RequestContext) -> Response:
@@ -123,6 +131,8 @@ async def get_blob_properties(context: RequestContext) -> Response:
     if record.http.content_md5:
         headers.append(("Content-MD5", base64_text(record.http.content_md5)))
     headers += tier_headers(record, found.at)
+    if context.account.settings.last_access_tracking:
+        headers += await accesses.header_of(context)
     return Response(200, headers, length=record.length)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from kyanite.model.blobs import container, deleted_containers
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import ContainerRecord
-from kyanite.rules import leases, names
+from kyanite.rules import leases, names, system_containers
 from kyanite.rules.preconditions import Conditions
 from kyanite.services.blob import features
 from kyanite.services.rest.context import RequestContext
@@ -123,6 +123,7 @@ async def rename_container(context: RequestContext) -> Response:
     name = required(context.headers, _SOURCE_NAME)
     lease_id = lease_id_of(context.headers, "x-ms-source-lease-id")
     names.check_container(name)
+    system_containers.check_rename(name, context.container)
     source = await container_of(context, BLOB_SOURCE, name)
     await container.rename(context.store.engine, key_of(source), key_of(context), lease_id)
     return Response(200)

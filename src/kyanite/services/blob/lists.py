@@ -14,11 +14,11 @@ from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
 from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB
 from kyanite.model.blobs.rows import STAGING_AREA
 from kyanite.model.records import CopyState
-from kyanite.rules import leases, tiers
+from kyanite.rules import leases, system_containers, tiers
 from kyanite.rules.authorization import Access, AccessedResource, authorize
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.retention import whole_days_left
-from kyanite.services.blob import features
+from kyanite.services.blob import accesses, features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
@@ -60,14 +60,17 @@ async def list_containers(context: RequestContext) -> Response:
     prefix, first, limit, parts = list_request_of(context.parameters, _CONTAINER_PARTS)
     engine, account, with_metadata = context.store.engine, context.account.name, "metadata" in parts
     start = _container_start_of(first, context.parameters)
+    hidden = system_containers.NEVER_LISTED if "system" in parts else system_containers.UNLISTED
     if "deleted" in parts:
-        request = ContainerListing(prefix, start, limit)
+        request = ContainerListing(prefix, start, limit, hidden)
         found = await container_listing.list_with_deleted(engine, account, request)
         items = await encoded(found.items, partial(_container_item, found.at, with_metadata))
         return list_page(context, limit, "Containers", items, _container_name_of(found.next_start))
     # A marker from a list with deleted ones may lie behind the container itself.
     first = f"{start.name}\0" if start.position else start.name
-    page = await container_listing.list_containers(engine, account, prefix=prefix, first=first, limit=limit)
+    page = await container_listing.list_containers(
+        engine, account, prefix=prefix, first=first, limit=limit, hidden=hidden
+    )
     write = partial(_container_item, page.at, with_metadata)
     items = await encoded(page.items, lambda item: write(ContainerItem(*item)))
     return list_page(context, limit, "Containers", items, page.next_name)
@@ -99,7 +102,10 @@ async def list_blobs(context: RequestContext) -> Response:
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
     with_metadata, with_copy, with_tags = "metadata" in parts, "copy" in parts, "tags" in parts
     write = partial(_item, page.at, with_metadata, with_copy, with_tags)
-    if request.snapshots or request.uncommitted:
+    if context.account.settings.last_access_tracking:
+        accessed = await accesses.elements_of(context, page.items)
+        items = await encoded(page.items, partial(accesses.with_element, accessed, write))
+    elif request.snapshots or request.uncommitted:
         items = await encoded(page.items, write)
     else:
         form = with_metadata + 2 * with_copy + 4 * with_tags
