@@ -3,8 +3,10 @@
 from functools import partial
 
 from kyanite.model import settings
+from kyanite.model.accounts import Account
 from kyanite.rules.authorization import Access
-from kyanite.service_properties import ServiceProperties
+from kyanite.rules.refusals import Explained, Reason, Refused
+from kyanite.service_properties import DeleteRetention, ServiceProperties
 from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.services.rest.operations import Op, query
 from kyanite.wire import service_properties as wire
@@ -44,8 +46,23 @@ async def _set_properties(context: RequestContext, *, service: str, elements: fr
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BYTES))
     change = wire.decode(document, elements)
     _check_implemented(change)
-    await settings.update(context.store.engine, context.account.name, service, change)
+    account = context.account
+    check = partial(_check_not_fixed, account) if account.fixed and service == "blob" else None
+    await settings.update(context.store.engine, account.name, service, change, check)
     return Response(202)
+
+
+def _check_not_fixed(account: Account, before: ServiceProperties, after: ServiceProperties) -> None:
+    """What the operator states for an account is not for clients to change."""
+    old, new = before.delete_retention or DeleteRetention(), after.delete_retention or DeleteRetention()
+    changed = {
+        "blob_soft_delete_days": old.retention.days != new.retention.days,
+        "allow_permanent_delete": old.allow_permanent_delete != new.allow_permanent_delete,
+    }
+    for setting, where in account.fixed.items():
+        if changed.get(setting):
+            text = f"The setting {setting} is stated by {where} and cannot be changed here."
+            raise Refused(Reason.SETTING_IS_FIXED, Explained(text))
 
 
 def _check_implemented(change: ServiceProperties) -> None:
