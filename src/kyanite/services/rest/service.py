@@ -11,6 +11,7 @@ from functools import partial
 from kyanite.engine.api import EngineError
 from kyanite.model.accounts import Account
 from kyanite.model.files.opens.caching import BreakNeeded
+from kyanite.rules.account_settings import has_readable_secondary
 from kyanite.rules.authorization import AccessedResource, authorize
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.system_containers import check_write
@@ -57,6 +58,11 @@ class Service:
             if account is None:
                 raise _unknown_account(target)
             request.account = account.name
+            settings = account.settings
+            if settings.require_https and not request.secure:
+                raise Refused(Reason.ACCOUNT_REQUIRES_HTTPS)
+            if target.secondary and not has_readable_secondary(settings.sku):
+                raise _unknown_account(target)
             if request.method == "OPTIONS":
                 location = Location(Resource.SERVICE)
                 context = RequestContext(environment, request, target, account, {}, version, location)
