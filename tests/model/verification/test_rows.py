@@ -112,6 +112,7 @@ def test_the_store_has_every_kind_of_row(sound: Rows) -> None:
         b"A",
         b"C",
         b"G",
+        b"I",
         b"O",
         b"Q",
         b"J",
