@@ -94,7 +94,8 @@ def _by_header(context: RequestContext, query: Query, service: str) -> Principal
     if isinstance(authorization, Bearer):
         refusal = token_claims.refused("This server trusts no issuer of tokens.")
         raise refused_token(refusal, service, context.version)
-    _check_keys_permitted(context.account)
+    if not context.account.settings.shared_key_access:
+        raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
     _check_date(context)
     signable = Signable(
         context.request.method, context.target, query, context.headers, context.version or _UNVERSIONED
@@ -128,7 +129,8 @@ def _by_account_sas(context: RequestContext, query: Query, token: AccountSas) ->
     It is remembered for this query, this account and its present keys; the terms are checked every time.
     """
     account = context.account
-    _check_keys_permitted(account)
+    if not account.settings.shared_key_access:
+        raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
     remembered = query.derived.get(account.name)
     if isinstance(remembered, _Verified) and remembered.account is account:
         principal = remembered.principal
@@ -148,7 +150,8 @@ class _Verified:
 
 async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup: AclLookup) -> Principal:
     account, terms = context.account, token.terms
-    _check_keys_permitted(account)
+    if not account.settings.shared_key_access:
+        raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
     moment = context.parameters.get("snapshot") or context.parameters.get("versionid") or ""
     text = token.string_to_sign(account.name, context.container, context.object_name, moment)
     _check_signature(account.keys, text, token.signature)
@@ -171,12 +174,6 @@ async def _anonymous(context: RequestContext, service: str, acl_lookup: AclLooku
     refusal = refusal_without_credentials(service, context.version, may_be_public=may_be_public)
     acl = await acl_lookup(context) if context.container and may_be_public else None
     return AnonymousPrincipal("" if acl is None else acl.public_access, refusal)
-
-
-def _check_keys_permitted(account: Account) -> None:
-    """Account keys, and the signatures made with them, may be switched off for an account."""
-    if not account.settings.shared_key_access:
-        raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
 
 
 def _check_signature(keys: Sequence[bytes], text: str, signature: str) -> None:
