@@ -9,11 +9,12 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.engine.api import STEP_ROWS, Engine, Snapshot, Steps, Transaction
+from kyanite.model import keys
 from kyanite.model.blobs import container, rows
 from kyanite.model.blobs.blob import scope_of
 from kyanite.model.blobs.container import ContainerKey
-from kyanite.model.blobs.records import ContainerRecord
+from kyanite.model.blobs.records import ContainerRecord, decode_container
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.records import encode
 from kyanite.rules import immutability, leases, preconditions
@@ -116,3 +117,15 @@ def delete_container(engine: Engine, key: ContainerKey) -> Awaitable[None]:
         container.remove(tx, key, record)
 
     return engine.run(body)
+
+
+def version_level_container(snap: Snapshot, account: str) -> Steps[str | None]:
+    """The name of a container with version-level immutability, which needs versioning; None if there is none."""
+    base = keys.containers(account)
+    for count, (key, value) in enumerate(snap.scan(base, keys.after(base)), 1):
+        protection = decode_container(value).protection
+        if protection is not None and protection.is_version_level:
+            return key[len(base) :].decode()
+        if count % STEP_ROWS == 0:
+            yield
+    return None

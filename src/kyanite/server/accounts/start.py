@@ -9,7 +9,8 @@ from functools import partial
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model import account_rows, settings
 from kyanite.model.account_rows import AccountRecord
-from kyanite.server.accounts.settings import apply, apply_to_service, problem_of_both
+from kyanite.model.blobs.protection import version_level_container
+from kyanite.server.accounts.settings import SettingsChange, apply, apply_to_service, problem_of_both
 from kyanite.server.config import StatedAccount
 from kyanite.server.failures import Failure
 
@@ -20,7 +21,23 @@ SERVICE = "blob"
 async def apply_stated(engine: Engine, stated: Sequence[StatedAccount]) -> None:
     for account in stated:
         if account.settings.given():
+            if (
+                problem := await problem_without_versioning(engine, account.name, account.settings)
+            ) is not None:
+                raise Failure(problem)
             await engine.run(partial(_apply, account=account))
+
+
+async def problem_without_versioning(engine: Engine, name: str, change: SettingsChange) -> str | None:
+    """Why versioning cannot be turned off, if the change does that."""
+    if change.versioning is not False:
+        return None
+    container = await engine.read_in_steps(partial(version_level_container, account=name))
+    if container is None:
+        return None
+    return (
+        f"Account {name} needs versioning, because its container {container} has version-level immutability."
+    )
 
 
 def _apply(tx: Transaction, account: StatedAccount) -> None:

@@ -28,7 +28,7 @@ from kyanite.server.accounts.settings import (
     problem_of,
     problem_of_both,
 )
-from kyanite.server.accounts.start import SERVICE
+from kyanite.server.accounts.start import SERVICE, problem_without_versioning
 from kyanite.server.config import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, KEYS, is_account_name, parse_key
 from kyanite.server.management.command import Command, CommandRefused, CommandRequest, Management
 from kyanite.values import Instant
@@ -140,6 +140,10 @@ async def set_account(management: Management, request: SetAccount) -> AccountDes
     if not given:
         raise CommandRefused("The command names no setting to change.")
     _check_values(request.settings)
+    if (
+        problem := await problem_without_versioning(management.store.engine, name, request.settings)
+    ) is not None:
+        raise CommandRefused(problem)
 
     def body(tx: Transaction) -> None:
         record = _present(tx, name)
