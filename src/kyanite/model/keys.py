@@ -63,12 +63,14 @@ it is one small transaction, and a name that is used again can never show what w
     G       account 0 tag key 0 value 0             a blob that has this tag; by the id of its container, and not by
             container id, blob name                 the name, which may change
     G       0 container id                          account 0 name of a container with tagged blobs
+    I       container id, blob name 0 until, taken  a snapshot that has an immutability policy or a legal hold of its
+                                                    own, by the end of that and the instant of the snapshot (8 each)
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
 
 Letters reserved for coming capabilities:
 
-    E  versions of blobs       X  deleted blobs       I  immutability policies
+    E  versions of blobs       X  deleted blobs
     B  nodes                   A  accounts
 """
 
@@ -141,6 +143,10 @@ def version_of(blob_key: bytes, instant: int) -> bytes:
     return b"v%b\0%b" % (blob_key[1:], instant.to_bytes(8, "big"))
 
 
+def is_snapshot(key: bytes) -> bool:
+    return key.startswith(b"v")
+
+
 DELETED_SNAPSHOTS = b"p"
 
 
@@ -156,6 +162,25 @@ def deleted_snapshots(container_id: int, name: str) -> bytes:
 def versions_deleted_by(mark: bytes, until: int) -> tuple[bytes, bytes]:
     """The range of the snapshots that such a mark covers, up to the instant that it holds."""
     return b"v%b\0" % mark[1:], b"v%b\0%b" % (mark[1:], (until + 1).to_bytes(8, "big"))
+
+
+def protected_snapshots(container_id: int, name: str) -> bytes:
+    """What the keys of the protected snapshots of a blob begin with. The one that is protected longest is the last."""
+    return b"I%b%b\0" % (container_id.to_bytes(8, "big"), name.encode())
+
+
+def protected_snapshots_in(container_id: int) -> bytes:
+    return b"I" + container_id.to_bytes(8, "big")
+
+
+def protected_snapshot(snapshot_key: bytes, until: int) -> bytes:
+    """For the key of a snapshot, and the instant until which it is protected."""
+    return b"I%b%b%b" % (snapshot_key[1:-8], until.to_bytes(8, "big"), snapshot_key[-8:])
+
+
+def snapshot_protected_by(key: bytes) -> bytes:
+    """The key of the snapshot that such a row is for."""
+    return b"v%b%b" % (key[1:-16], key[-8:])
 
 
 LAST_ACCESSES = b"7"

@@ -110,6 +110,7 @@ def test_the_store_has_every_kind_of_row(sound: Rows) -> None:
         b"p",
         b"C",
         b"G",
+        b"I",
         b"O",
         b"Q",
         b"J",

@@ -14,6 +14,8 @@ from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 from kyanite.model import settings
 from kyanite.model.accounts import Account, AccountSettings, Store
+from kyanite.model.blobs import container
+from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.verification.extent_check import extent_of
 from kyanite.model.verification.rows import check_page, describe_difference
 from kyanite.server.dispatch import Dispatcher
@@ -67,6 +69,7 @@ class LocalServer:
     async def start(self) -> None:
         sockets = {word: socket.create_server(("127.0.0.1", 0)) for word in WORDS}
         self.ports = {word: each.getsockname()[1] for word, each in sockets.items()}
+        await self._make_vault()
         by_port = {port: word for word, port in self.ports.items()}
         store = Store(self.engine, self.extents, self.membership)
         await settings.update(self.engine, ACCOUNT.name, "blob", KEPT)
@@ -88,6 +91,14 @@ class LocalServer:
         for name in ("kyanite", "asyncio"):
             logging.getLogger(name).addHandler(self.failures)
         asyncio.get_running_loop().set_exception_handler(self.failures.on_loop)
+
+    async def _make_vault(self) -> None:
+        """A container with version-level immutability, which no client can create in an account like this one."""
+        for account in (ACCOUNT, OTHER):
+            await settings.update(self.engine, account.name, "blob", ServiceProperties(versioning=True))
+            key = ContainerKey(account.name, "vault")
+            await container.create(self.engine, key, metadata={}, public_access="", is_version_level=True)
+            await settings.update(self.engine, account.name, "blob", ServiceProperties(versioning=False))
 
     async def close(self) -> None:
         for name in ("kyanite", "asyncio"):

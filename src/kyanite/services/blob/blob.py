@@ -15,6 +15,7 @@ from kyanite.model.records import HttpHeaders
 from kyanite.rules.preconditions import NONE
 from kyanite.services.blob import accesses, features
 from kyanite.services.blob.container import key_of
+from kyanite.services.blob.immutability import protection_headers
 from kyanite.services.blob.lists import BLOB_TYPES
 from kyanite.services.blob.tag_headers import IF_TAGS, TAGS, check_permissions, with_tags
 from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of, tier_times_of
@@ -55,9 +56,12 @@ SEALED = ("x-ms-blob-sealed", "true")
 _TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.items()}
 
 
-def blob_key_of(context: RequestContext) -> BlobKey:
-    """The blob that a write names. Snapshots are never written."""
-    features.check(context)
+def blob_key_of(context: RequestContext, *, may_protect: bool = False) -> BlobKey:
+    """The blob that a write names. Snapshots are never written.
+
+    ``may_protect`` is for the operations that support the headers of immutability.
+    """
+    features.check(context, may_protect=may_protect)
     if TAGS in context.headers or IF_TAGS in context.headers:
         check_permissions(context)
     if "snapshot" in context.parameters:
@@ -251,13 +255,15 @@ def property_headers(context: RequestContext, record: BlobRecord, now: Instant) 
         headers.append(("x-ms-tag-count", str(len(record.tags))))
     if record.copy is not None:
         headers += copy_headers(record.copy)
+    if record.protection is not None:
+        headers += protection_headers(record.protection)
     if record.metadata:
         headers += metadata_headers(record.metadata)
     return headers
 
 
 def _kind_headers(record: BlobRecord) -> Headers:
-    """What page blobs and append blobs have beside."""
+    """What only page blobs or append blobs have."""
     if record.kind == PAGE_BLOB:
         return [("x-ms-blob-sequence-number", str(record.sequence_number))]
     count = ("x-ms-blob-committed-block-count", str(record.appended))

@@ -8,6 +8,7 @@ from kyanite.model.blobs.records import ContainerRecord
 from kyanite.rules import leases, names, system_containers
 from kyanite.rules.preconditions import Conditions
 from kyanite.services.blob import features
+from kyanite.services.blob.immutability import container_headers
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import (
     conditions_of,
@@ -45,6 +46,7 @@ async def create_container(context: RequestContext) -> Response:
         key_of(context),
         metadata=metadata_of(context.request),
         public_access=_public_access(context),
+        is_version_level=context.account.settings.version_level_immutability,
     )
     return Response(201, version_headers(record.etag, record.modified_at))
 
@@ -149,10 +151,8 @@ def _properties(record: ContainerRecord, now: Instant) -> list[tuple[str, str]]:
     if duration:
         headers.append(("x-ms-lease-duration", duration))
     headers += _public_header(record)
+    headers += container_headers(record)
     headers += [
-        ("x-ms-has-immutability-policy", "false"),
-        ("x-ms-has-legal-hold", "false"),
-        ("x-ms-immutable-storage-with-versioning-enabled", "false"),
         ("x-ms-default-encryption-scope", "$account-encryption-key"),
         ("x-ms-deny-encryption-scope-override", "false"),
     ]
