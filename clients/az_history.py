@@ -11,11 +11,12 @@ from clients.report import Report
 from clients.workspace import Workspace, expect
 
 _KEPT = "blob_soft_delete_days = 7\ncontainer_soft_delete_days = 7\n"
-_VERSIONED = f"versioning = true\n{_KEPT}"
+_VERSIONED = f"versioning = true\nversion_level_immutability = true\n{_KEPT}"
 
 
 def suite(workspace: Workspace, report: Report) -> None:
-    for settings, checks in ((_KEPT, (_containers, _deleted_blobs)), (_VERSIONED, (_versions, _tags))):
+    of_kept, of_versioned = (_containers, _deleted_blobs), (_versions, _tags, _protection)
+    for settings, checks in ((_KEPT, of_kept), (_VERSIONED, of_versioned)):
         with _keeping(workspace, settings) as own:
             az = Az(own)
             for check in checks:
@@ -43,9 +44,9 @@ class _Blob:
         self._folder = az.workspace.new_folder({})
         az("container", "create", name=self.container)
 
-    def upload(self, data: bytes) -> None:
+    def upload(self, data: bytes, *more: str) -> None:
         (self._folder / "up").write_bytes(data)
-        self("upload", file=str(self._folder / "up"), overwrite="true")
+        self("upload", *more, file=str(self._folder / "up"), overwrite="true")
 
     def download(self, **options: str) -> bytes:
         self("download", file=str(self._folder / "down"), **options)
@@ -56,8 +57,8 @@ class _Blob:
         found: list[dict[str, Any]] = self.az("blob", "list", container_name=self.container, **options)
         return found
 
-    def __call__(self, verb: str, **options: str) -> Any:
-        return self.az("blob", verb, container_name=self.container, name="b", **options)
+    def __call__(self, verb: str, *more: str, **options: str) -> Any:
+        return self.az("blob", verb, *more, container_name=self.container, name="b", **options)
 
 
 def _containers(az: Az, report: Report) -> None:
@@ -128,11 +129,26 @@ def _versions(az: Az, report: Report) -> None:
 
 def _tags(az: Az, report: Report) -> None:
     blob = _Blob(az)
-    with report.check("blob tag set, list, filter"):
-        blob.upload(b"tagged")
-        key = az.workspace.new_name()
-        named = {"container_name": blob.container, "name": "b"}
-        az("blob tag", "set", "--tags", f"{key}=1", "color=blue", **named)
-        expect(az("blob tag", "list", **named), {key: "1", "color": "blue"})
-        found = az("blob", "filter", tag_filter=f"\"{key}\"='1'")
-        expect([(each["containerName"], each["name"]) for each in found], [(blob.container, "b")])
+    with report.check("blob upload with tags, list and show by them"):
+        blob.upload(b"tagged", "--tags", "color=blue", "size=9")
+        (listed,) = blob.listed("t")
+        expect(listed["tags"], {"color": "blue", "size": "9"})
+        expect(blob("show", tags_condition="\"color\"='blue'")["name"], "b")
+        other = {"container_name": blob.container, "name": "b", "tags_condition": "\"color\"='red'"}
+        az.refuses("ConditionNotMet", "blob", "show", **other)
+
+
+def _protection(az: Az, report: Report) -> None:
+    blob = _Blob(az)
+    named = {"container_name": blob.container, "name": "b"}
+    with report.check("blob set-legal-hold: it cannot be deleted"):
+        blob.upload(b"held")
+        blob("set-legal-hold", legal_hold="true")
+        az.refuses("BlobImmutableDueToLegalHold", "blob", "delete", **named)
+        blob("set-legal-hold", legal_hold="false")
+    with report.check("blob immutability-policy set, delete"):
+        terms = {"expiry_time": "2099-01-01T00:00:00Z", "policy_mode": "Unlocked"}
+        az("blob immutability-policy", "set", **named, **terms)
+        az.refuses("BlobImmutableDueToPolicy", "blob", "delete", **named)
+        az("blob immutability-policy", "delete", **named)
+        blob("delete")
