@@ -19,7 +19,14 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.blobs import container, last_access, protected_snapshots, tag_index
 from kyanite.model.blobs.container import ContainerKey
-from kyanite.model.blobs.records import BlobRecord, ContainerRecord, Staging, decode_blob, decode_staging
+from kyanite.model.blobs.records import (
+    BlobRecord,
+    ContainerRecord,
+    Staging,
+    decode_blob,
+    decode_staging,
+    remembered_blob,
+)
 from kyanite.model.content import content
 from kyanite.model.records import Value, encode
 from kyanite.rules import immutability
@@ -66,7 +73,7 @@ def load_with_container(snap: Snapshot, blob: BlobKey) -> tuple[ContainerRecord,
             stored = None
     if stored is None:
         raise Refused(Reason.BLOB_NOT_FOUND)
-    return found, key, decode_blob(stored)
+    return found, key, remembered_blob(stored)
 
 
 def save(tx: Transaction, key: bytes, record: BlobRecord) -> None:
