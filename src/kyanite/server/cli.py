@@ -1,4 +1,4 @@
-"""The command line: ``kyanite serve``, ``kyanite verify``, and the commands that a running server carries out.
+"""The command line: ``kyanite serve``, ``verify``, ``token``, and the commands that a running server carries out.
 
 Every option is an environment variable as well. A failure is one sentence on standard error and an exit code: 2 for
 bad options, 1 for the rest.
@@ -15,6 +15,8 @@ from click.core import ParameterSource
 from kyanite.server import config as configuration
 from kyanite.server.config import AccountKeys, Config, parse_account
 from kyanite.server.failures import BadUsage, Failure
+from kyanite.server.identity.config import Development, IdentityConfig, check_loopback, parse_identity
+from kyanite.server.issuer.token_cli import token
 from kyanite.server.management.account_cli import account
 from kyanite.server.observability.logs import LEVELS
 from kyanite.server.options import DecoratedCommand, location_option, option
@@ -94,6 +96,25 @@ def kyanite() -> None:
 @option("--key", type=_FILE, help="Private key of the certificate, PEM.")
 @option("--admin-port", type=_PORT, help="Port of /healthz and /metrics.  [default: none]")
 @option(
+    "--dev-identity",
+    type=click.Choice(("any", "builtin")),
+    help="For development, on loopback only: accept any well-formed bearer token, or those of a built-in issuer.",
+)
+@option(
+    "--identity-port",
+    type=_PORT,
+    default=10020,
+    show_default=True,
+    help="Port of the built-in issuer, TLS.",
+)
+@option(
+    "--managed-identity-port",
+    type=_PORT,
+    default=10021,
+    show_default=True,
+    help="Port of the managed identity endpoints of the built-in issuer, plain HTTP.",
+)
+@option(
     "--testing",
     is_flag=True,
     help="Let tests move the clock through the admin port. For new stores and on loopback only.",
@@ -167,6 +188,7 @@ def verify(location: Path, as_json: bool) -> None:
 
 
 kyanite.add_command(account)
+kyanite.add_command(token)
 
 
 def _config(context: click.Context, options: dict[str, Any]) -> Config:
@@ -179,10 +201,17 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
     admin_port = configuration.choose_admin_port(
         options["admin_port"], testing=options["testing"], host=options["host"]
     )
+    identity = _identity(options)
+    other_ports = {"admin": admin_port}
+    if identity.development is Development.BUILTIN:
+        other_ports |= {
+            "identity": options["identity_port"],
+            "managed identity": options["managed_identity_port"],
+        }
     return Config(
         location=None if in_memory else options["location"],
         host=options["host"],
-        ports=configuration.choose_ports(services, ports, admin_port),
+        ports=configuration.choose_ports(services, ports, other_ports),
         workers=configuration.choose_workers(options["workers"], in_memory=in_memory),
         accounts=configuration.choose_accounts(
             options["accounts"], host=options["host"], allow_development_key=options["allow_development_key"]
@@ -198,8 +227,17 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
         store_kind=store_kind,
         smb_requires_encryption=options["smb_encryption"] == "required",
         smb_is_durable=options["smb_durability"] == "strict",
+        identity=identity,
+        identity_port=options["identity_port"],
+        managed_identity_port=options["managed_identity_port"],
         testing=options["testing"],
     )
+
+
+def _identity(options: dict[str, Any]) -> IdentityConfig:
+    config = parse_identity({}, options["dev_identity"])
+    check_loopback(config, host=options["host"], is_loopback=configuration.is_loopback(options["host"]))
+    return config
 
 
 def main() -> None:

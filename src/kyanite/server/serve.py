@@ -13,13 +13,16 @@ import shutil
 import socket
 import tempfile
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kyanite.engine.clock import wall_clock
 from kyanite.server.clock import TestingClock
 from kyanite.server.config import Config
 from kyanite.server.form import form
+from kyanite.server.identity.config import Development
 from kyanite.server.management import token, unix_socket
 from kyanite.server.management.http_api import HttpApi
 from kyanite.server.observability import logs
@@ -38,8 +41,12 @@ from kyanite.server.store.format import check_folder, make_folder
 from kyanite.server.store.lock import StoreLock, take_store_lock
 from kyanite.server.tls import tls_context
 
+if TYPE_CHECKING:
+    from kyanite.server.issuer.builtin import BuiltinIssuer
+
 _WORKER = "worker {}"
 _ADMIN = "admin"
+_ISSUER = "issuer"
 _SECRET_BYTES = 32
 _log = logging.getLogger("kyanite.server")
 
@@ -63,6 +70,13 @@ def serve(config: Config) -> None:
         management = at_end.enter_context(unix_socket.open_socket(folder))
         factory = factory_of(config.store_kind, folder)
         clock = TestingClock() if config.testing else wall_clock
+        issuer = None
+        if config.identity.development is Development.BUILTIN:
+            # A server without an issuer does not even import it.
+            from kyanite.server.issuer.builtin import open_issuer
+
+            issuer = open_issuer(config, folder, clock, tls, at_end)
+            config, tls = replace(config, identity=issuer.identity), issuer.tls
         worker = Worker(
             config,
             factory,
@@ -72,11 +86,14 @@ def serve(config: Config) -> None:
             management,
             maintainer=_WORKER.format(1),
             server_guid=_server_guid(config),
+            plain_too=issuer is not None and issuer.has_made_certificate,
             secret=os.urandom(_SECRET_BYTES),
         )
-        process_table, roles = _roles(config, worker, admin, folder)
+        process_table, roles = _roles(config, worker, admin, folder, issuer)
         _prepare(config, Preparation(factory, folder, clock), roles, lock)
-        endpoints = _endpoints(config, listeners, admin)
+        endpoints = _endpoints(config, listeners, admin, has_tls=tls is not None)
+        if issuer is not None:
+            endpoints |= issuer.endpoints
         supervisor = Supervisor(
             roles,
             process_table,
@@ -107,10 +124,14 @@ def _folder(config: Config, at_end: ExitStack) -> Path:
 
 
 def _roles(
-    config: Config, worker: Worker, admin: socket.socket | None, folder: Path
+    config: Config,
+    worker: Worker,
+    admin: socket.socket | None,
+    folder: Path,
+    issuer: "BuiltinIssuer | None",
 ) -> tuple[ProcessTable, list[Role]]:
     names = [_WORKER.format(number) for number in range(1, config.workers + 1)]
-    process_table = ProcessTable([*names, *([_ADMIN] if admin else [])])
+    process_table = ProcessTable([*names, *([_ADMIN] if admin else []), *([_ISSUER] if issuer else [])])
     slots = {name: process_table.slots[name] for name in names}
     shared = tuple(worker.listeners.values())
     restart = config.store_kind is not StoreKind.IN_MEMORY
@@ -128,6 +149,9 @@ def _roles(
         api = HttpApi(folder, token.load_or_make(folder))
         process = AdminProcess(admin, process_table.slots, frozenset(names), api, clock)
         roles.append(Role(_ADMIN, process, (admin,), uses_store=False))
+    if issuer is not None:
+        listeners = (issuer.process.listener, issuer.process.managed_identity)
+        roles.append(Role(_ISSUER, issuer.process, listeners, uses_store=False))
     return process_table, roles
 
 
@@ -157,10 +181,10 @@ def _import_services(config: Config) -> None:
 
 
 def _endpoints(
-    config: Config, listeners: dict[str, socket.socket], admin: socket.socket | None
+    config: Config, listeners: dict[str, socket.socket], admin: socket.socket | None, *, has_tls: bool
 ) -> dict[str, str]:
     """Where each service is reached, for the first account, and the admin port."""
-    scheme = "https" if config.tls else "http"
+    scheme = "https" if has_tls else "http"
     endpoints = {}
     for name, listener in listeners.items():
         host, port = address_of(listener)

@@ -60,6 +60,8 @@ class Worker:
     maintainer: str
     """The name of the worker that does the maintenance for all."""
     server_guid: bytes
+    plain_too: bool
+    """Whether clients may choose plain HTTP where there is TLS."""
     secret: bytes
     """What all workers know, and nobody else: it is never stored."""
 
@@ -113,7 +115,7 @@ class Worker:
             commands = await CommandServer.start(self.management, COMMANDS, management)
         for name, listener in self.listeners.items():
             if SERVICES[name].load is not None:
-                await server.accept_on(listener, self.tls)
+                await server.accept_on(listener, self.tls, plain_too=self.plain_too)
             elif smb is not None:
                 smb.accept_on(listener)
         # What exists now stays, so the collector skips it and the pages stay shared with the other processes. New

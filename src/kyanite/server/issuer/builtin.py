@@ -1,0 +1,95 @@
+"""The built-in issuer of a server that is about to start: its files, its ports, and the trust in it."""
+
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from ssl import SSLContext
+
+from kyanite.engine.clock import wall_clock
+from kyanite.rules.roles import ROLES, Assignment
+from kyanite.rules.token_claims import Trust
+from kyanite.server.config import Config
+from kyanite.server.identity.config import BUILTIN_ISSUER, FixedJwks, IdentityConfig, TrustedIssuer
+from kyanite.server.issuer import certificates, discovery, private_files, published, signing_key
+from kyanite.server.issuer.clients import DEVELOPMENT_CLIENT, Clients
+from kyanite.server.issuer.issuer import Issuer
+from kyanite.server.issuer.published import Published
+from kyanite.server.issuer.tokens import issuer_text
+from kyanite.server.processes.issuer_process import IssuerProcess
+from kyanite.server.sockets import address_of, open_listener
+from kyanite.server.tls import tls_context
+from kyanite.values import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinIssuer:
+    process: IssuerProcess
+    identity: IdentityConfig
+    """What was configured, with the issuer trusted."""
+    tls: SSLContext
+    """For every port of the server."""
+    has_made_certificate: bool
+    """Whether nobody gave a certificate. Clients then need not use it: they may speak plain HTTP to the services."""
+    endpoints: dict[str, str]
+    """For the ready line."""
+
+
+def open_issuer(
+    config: Config, location: Path, clock: Callable[[], Instant], given: SSLContext | None, at_end: ExitStack
+) -> BuiltinIssuer:
+    """``location`` is the store's folder, whose lock the caller holds; ``given`` is TLS as it was configured."""
+    folder = private_files.identity_folder(location)
+    private_files.make_private_folder(folder)
+    made = None
+    if given is None:
+        made = certificates.load_or_make(folder, datetime.now(UTC))
+        given = tls_context(made.tls)
+    listener = at_end.enter_context(open_listener(config.host, config.identity_port, "the identity port"))
+    plain = at_end.enter_context(
+        open_listener(config.host, config.managed_identity_port, "the managed identity port")
+    )
+    issuer = _issuer(config, folder, "https://{}:{}".format(*address_of(listener)), clock)
+    endpoints = {"identity": issuer.base, "managed_identity": "http://{}:{}".format(*address_of(plain))}
+    if made is not None:
+        endpoints["identity_ca"] = str(made.authority.resolve())
+    known = (*(client.identity for client in issuer.clients), *config.identity.builtin.users)
+    published.write(folder, Published(issuer.base, issuer.tenant, known))
+    return BuiltinIssuer(
+        IssuerProcess(issuer, config.identity.builtin.identity_header, given, listener, plain),
+        _trusting(config.identity, issuer),
+        given,
+        made is not None,
+        endpoints,
+    )
+
+
+def _issuer(config: Config, folder: Path, base: str, clock: Callable[[], Instant]) -> Issuer:
+    builtin = config.identity.builtin
+    return Issuer(
+        base,
+        (builtin.tenant, *builtin.other_tenants),
+        signing_key.load_or_make(folder),
+        Clients(builtin.clients or (DEVELOPMENT_CLIENT,)),
+        clock=clock,
+        wall_clock=wall_clock,
+        token_seconds=builtin.token_seconds,
+    )
+
+
+def _trusting(config: IdentityConfig, issuer: Issuer) -> IdentityConfig:
+    """The development client, which everybody knows, may do everything; configured ones what the roles say."""
+    trust = Trust(name=BUILTIN_ISSUER, issuer=issuer_text(issuer.base, issuer.tenant), tenant=issuer.tenant)
+    trusted = TrustedIssuer(
+        trust,
+        FixedJwks(json.dumps(discovery.keys(issuer))),
+        authorization_uri=f"{issuer.base}/{issuer.tenant}/oauth2/authorize",
+    )
+    assignments = (
+        []
+        if config.builtin.clients
+        else [Assignment(DEVELOPMENT_CLIENT.identity.oid, role, issuer=BUILTIN_ISSUER) for role in ROLES]
+    )
+    return config.with_issuer(trusted, assignments)
