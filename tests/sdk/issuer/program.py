@@ -1,4 +1,4 @@
-"""A program as users write it: official clients and credentials, which know nothing of the server but their environment.
+"""A program as users write it: official clients and credentials, which know of the server by their environment only.
 
     python -m tests.sdk.issuer.program sync|async NAME…
 
