@@ -154,7 +154,12 @@ async def use_file(module: Any, credential: Any) -> None:
     await done(service.close())
 
 
-USES = {"blob": use_blob, "queue": use_queue, "table": use_table, "file": use_file}
+async def use_token(_module: Any, credential: Any) -> None:
+    token = await done(credential.get_token("https://storage.azure.com/.default"))
+    assert token.token.count(".") == 2
+
+
+USES = {"token": use_token, "blob": use_blob, "queue": use_queue, "table": use_table, "file": use_file}
 
 
 @contextmanager
@@ -175,7 +180,7 @@ async def outcomes(form: str, name: str) -> dict[str, str]:
         credential = make(modules["identity"])
         for service, use in USES.items():
             try:
-                await use(modules[service], credential)
+                await use(modules.get(service), credential)
                 found[service] = "ok"
             except Exception as error:
                 found[service] = f"{type(error).__name__}: {error}"
