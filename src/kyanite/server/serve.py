@@ -14,6 +14,7 @@ import socket
 import tempfile
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +44,7 @@ from kyanite.server.tls import tls_context
 
 if TYPE_CHECKING:
     from kyanite.server.issuer.builtin import BuiltinIssuer
+    from kyanite.server.issuer.certificates import MadeCertificate
 
 _WORKER = "worker {}"
 _ADMIN = "admin"
@@ -70,13 +72,18 @@ def serve(config: Config) -> None:
         management = at_end.enter_context(unix_socket.open_socket(folder))
         factory = factory_of(config.store_kind, folder)
         clock = TestingClock() if config.testing else wall_clock
+        made = None
+        if tls is None and config.identity.development is not Development.OFF:
+            made = _made_certificate(folder)
+            tls = tls_context(made.tls)
         issuer = None
         if config.identity.development is Development.BUILTIN:
-            # A server without an issuer does not even import it.
+            # Imported here, since a server without an issuer needs nothing of it.
             from kyanite.server.issuer.builtin import open_issuer
 
+            assert tls is not None
             issuer = open_issuer(config, folder, clock, tls, at_end)
-            config, tls = replace(config, identity=issuer.identity), issuer.tls
+            config = replace(config, identity=issuer.identity)
         worker = Worker(
             config,
             factory,
@@ -86,14 +93,14 @@ def serve(config: Config) -> None:
             management,
             maintainer=_WORKER.format(1),
             server_guid=_server_guid(config),
-            plain_too=issuer is not None and issuer.has_made_certificate,
+            plain_too=made is not None,
             secret=os.urandom(_SECRET_BYTES),
         )
         process_table, roles = _roles(config, worker, admin, folder, issuer)
         _prepare(config, Preparation(factory, folder, clock), roles, lock)
-        endpoints = _endpoints(config, listeners, admin, has_tls=tls is not None)
-        if issuer is not None:
-            endpoints |= issuer.endpoints
+        endpoints = _endpoints(config, listeners, admin, issuer)
+        if made is not None:
+            endpoints["identity_ca"] = str(made.authority.resolve())
         supervisor = Supervisor(
             roles,
             process_table,
@@ -104,6 +111,13 @@ def serve(config: Config) -> None:
             store_watch=factory.watch(),
         )
         supervisor.run()
+
+
+def _made_certificate(folder: Path) -> "MadeCertificate":
+    """Clients send tokens over TLS only, so a server for them has it, whoever forgot to give it a certificate."""
+    from kyanite.server.issuer import certificates, private_files
+
+    return certificates.load_or_make(private_files.make_identity_folder(folder), datetime.now(UTC))
 
 
 def _server_guid(config: Config) -> bytes:
@@ -181,10 +195,13 @@ def _import_services(config: Config) -> None:
 
 
 def _endpoints(
-    config: Config, listeners: dict[str, socket.socket], admin: socket.socket | None, *, has_tls: bool
+    config: Config,
+    listeners: dict[str, socket.socket],
+    admin: socket.socket | None,
+    issuer: "BuiltinIssuer | None",
 ) -> dict[str, str]:
     """Where each service is reached, for the first account, and the admin port."""
-    scheme = "https" if has_tls else "http"
+    scheme = "https" if config.tls or issuer else "http"
     endpoints = {}
     for name, listener in listeners.items():
         host, port = address_of(listener)
@@ -195,7 +212,7 @@ def _endpoints(
     if admin is not None:
         host, port = address_of(admin)
         endpoints["admin"] = f"http://{host}:{port}"
-    return endpoints
+    return endpoints if issuer is None else endpoints | issuer.endpoints
 
 
 def _announce(endpoints: dict[str, str], folder: Path) -> None:

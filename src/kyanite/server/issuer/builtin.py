@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from ssl import SSLContext
 
@@ -13,14 +12,13 @@ from kyanite.rules.roles import ROLES, Assignment
 from kyanite.rules.token_claims import Trust
 from kyanite.server.config import Config
 from kyanite.server.identity.config import BUILTIN_ISSUER, FixedJwks, IdentityConfig, TrustedIssuer
-from kyanite.server.issuer import certificates, discovery, private_files, published, signing_key
+from kyanite.server.issuer import discovery, private_files, published, signing_key
 from kyanite.server.issuer.clients import DEVELOPMENT_CLIENT, Clients
 from kyanite.server.issuer.issuer import Issuer
 from kyanite.server.issuer.published import Published
 from kyanite.server.issuer.tokens import issuer_text
 from kyanite.server.processes.issuer_process import IssuerProcess
 from kyanite.server.sockets import address_of, open_listener
-from kyanite.server.tls import tls_context
 from kyanite.values import Instant
 
 
@@ -29,39 +27,26 @@ class BuiltinIssuer:
     process: IssuerProcess
     identity: IdentityConfig
     """What was configured, with the issuer trusted."""
-    tls: SSLContext
-    """For every port of the server."""
-    has_made_certificate: bool
-    """Whether nobody gave a certificate. Clients then need not use it: they may speak plain HTTP to the services."""
     endpoints: dict[str, str]
     """For the ready line."""
 
 
 def open_issuer(
-    config: Config, location: Path, clock: Callable[[], Instant], given: SSLContext | None, at_end: ExitStack
+    config: Config, location: Path, clock: Callable[[], Instant], tls: SSLContext, at_end: ExitStack
 ) -> BuiltinIssuer:
-    """``location`` is the store's folder, whose lock the caller holds; ``given`` is TLS as it was configured."""
-    folder = private_files.identity_folder(location)
-    private_files.make_private_folder(folder)
-    made = None
-    if given is None:
-        made = certificates.load_or_make(folder, datetime.now(UTC))
-        given = tls_context(made.tls)
+    """``location`` is the store's folder, whose lock the caller holds."""
+    folder = private_files.make_identity_folder(location)
     listener = at_end.enter_context(open_listener(config.host, config.identity_port, "the identity port"))
     plain = at_end.enter_context(
         open_listener(config.host, config.managed_identity_port, "the managed identity port")
     )
     issuer = _issuer(config, folder, "https://{}:{}".format(*address_of(listener)), clock)
     endpoints = {"identity": issuer.base, "managed_identity": "http://{}:{}".format(*address_of(plain))}
-    if made is not None:
-        endpoints["identity_ca"] = str(made.authority.resolve())
     known = (*(client.identity for client in issuer.clients), *config.identity.builtin.users)
     published.write(folder, Published(issuer.base, issuer.tenant, known))
     return BuiltinIssuer(
-        IssuerProcess(issuer, config.identity.builtin.identity_header, given, listener, plain),
+        IssuerProcess(issuer, config.identity.builtin.identity_header, tls, listener, plain),
         _trusting(config.identity, issuer),
-        given,
-        made is not None,
         endpoints,
     )
 
