@@ -1,7 +1,7 @@
 """No keys in the program: `DefaultAzureCredential` finds out who it runs as, and asks for a token for that identity.
 
-The same program runs in Azure, where the platform sets the environment of a managed identity, and against a server on this
-machine that was started with `kyanite serve --dev-identity builtin`:
+The same program runs in Azure, where the platform sets the environment of a managed identity, and against a server
+on this machine that was started with `kyanite serve --dev-identity builtin`:
 
     export BLOB_URL=https://127.0.0.1:10000/devstoreaccount1
     export IDENTITY_ENDPOINT=http://127.0.0.1:10021/msi/token IDENTITY_HEADER=kyanite-development

@@ -1,6 +1,6 @@
 """TLS for a development server without a certificate of its own: a certificate authority and what it signs.
 
-Clients refuse to send tokens over plain HTTP, and to ask for them as well. So a server for development that takes tokens
+Clients refuse to send tokens over plain HTTP, and to ask for them as well. So a server that takes tokens in development
 and was given no certificate makes one, for the names of this machine only. Its authority is limited to those names too:
 a client that trusts it trusts it for nothing else.
 """
