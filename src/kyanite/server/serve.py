@@ -82,7 +82,7 @@ def serve(config: Config) -> None:
             from kyanite.server.issuer.builtin import open_issuer
 
             assert tls is not None
-            issuer = open_issuer(config, folder, clock, tls, at_end)
+            issuer = open_issuer(config, folder, tls, at_end)
             config = replace(config, identity=issuer.identity)
         worker = Worker(
             config,

@@ -1,7 +1,6 @@
 """The built-in issuer of a server that is about to start: its files, its ports, and the trust in it."""
 
 import json
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,6 @@ from kyanite.server.issuer.published import Published
 from kyanite.server.issuer.tokens import issuer_text
 from kyanite.server.processes.issuer_process import IssuerProcess
 from kyanite.server.sockets import address_of, open_listener
-from kyanite.values import Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +29,14 @@ class BuiltinIssuer:
     """For the ready line."""
 
 
-def open_issuer(
-    config: Config, location: Path, clock: Callable[[], Instant], tls: SSLContext, at_end: ExitStack
-) -> BuiltinIssuer:
+def open_issuer(config: Config, location: Path, tls: SSLContext, at_end: ExitStack) -> BuiltinIssuer:
     """``location`` is the store's folder, whose lock the caller holds."""
     folder = private_files.make_identity_folder(location)
     listener = at_end.enter_context(open_listener(config.host, config.identity_port, "the identity port"))
     plain = at_end.enter_context(
         open_listener(config.host, config.managed_identity_port, "the managed identity port")
     )
-    issuer = _issuer(config, folder, "https://{}:{}".format(*address_of(listener)), clock)
+    issuer = _issuer(config, folder, "https://{}:{}".format(*address_of(listener)))
     endpoints = {"identity": issuer.base, "managed_identity": "http://{}:{}".format(*address_of(plain))}
     known = (*(client.identity for client in issuer.clients), *config.identity.builtin.users)
     published.write(folder, Published(issuer.base, issuer.tenant, known))
@@ -51,15 +47,14 @@ def open_issuer(
     )
 
 
-def _issuer(config: Config, folder: Path, base: str, clock: Callable[[], Instant]) -> Issuer:
+def _issuer(config: Config, folder: Path, base: str) -> Issuer:
     builtin = config.identity.builtin
     return Issuer(
         base,
         (builtin.tenant, *builtin.other_tenants),
         signing_key.load_or_make(folder),
         Clients(builtin.clients or (DEVELOPMENT_CLIENT,)),
-        clock=clock,
-        wall_clock=wall_clock,
+        clock=wall_clock,
         token_seconds=builtin.token_seconds,
     )
 
