@@ -32,6 +32,8 @@ class SecondResource(NamedTuple):
 
 
 READ_BLOB = Access(account="o r", service="r", public="blob")
+READ_TAGS = Access(account="o t", service="t")
+"""Needed as well on a source whose tags are copied, or compared by a condition."""
 READ_FILE = Access(account="o r", service="r")
 MOVE_FILE = Access(account="o r&w", service="r&w", writes=True)
 """A rename gives the content another name and takes the old one away. Azure accepts read and write for it: recorded
@@ -40,6 +42,8 @@ MOVE_DIRECTORY = Access(account="o r&w", service="r&w", writes=True, whole_conta
 """Everything in the directory moves along, so a token for a single path is not enough."""
 LINK_FILE = Access(account="o r&w", service="r&w", writes=True)
 """Whatever a token allows on the new name, it allows on the file."""
+MOVE_CONTAINER = Access(account="c w&d", writes=True)
+"""Its old name is gone, as after a deletion. No document says what Azure demands."""
 
 OWN, OWN_OR_KEY, OF_REQUEST = Credentials.OWN, Credentials.OWN_OR_KEY, Credentials.OF_REQUEST
 
@@ -65,6 +69,7 @@ SECOND_RESOURCES: Mapping[tuple[str, str], SecondResource] = {
     ("Rename File",              "file"):  SecondResource(OWN_OR_KEY, MOVE_FILE),
     ("Rename Directory",         "file"):  SecondResource(OWN_OR_KEY, MOVE_DIRECTORY),
     ("Create Hard Link",         "file"):  SecondResource(OF_REQUEST, LINK_FILE),
+    ("Rename Container",         "blob"):  SecondResource(OF_REQUEST, MOVE_CONTAINER),
     ("Blob Batch",               "blob"):  SecondResource(OWN,        None),
     ("Entity Group Transaction", "table"): SecondResource(OF_REQUEST, None),
 }
