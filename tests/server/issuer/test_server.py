@@ -201,6 +201,15 @@ def test_in_memory() -> None:
         assert not authority.exists()
 
 
+def test_by_the_environment(tmp_path: Path) -> None:
+    names = ("DEV_IDENTITY", "IDENTITY_PORT", "MANAGED_IDENTITY_PORT", "SERVICES")
+    variables = {
+        f"KYANITE_{name}": value for name, value in zip(names, ("builtin", "0", "0", "blob"), strict=True)
+    }
+    with ServerProcess(location=tmp_path, environment=variables) as server:
+        assert token_of(server)
+
+
 @pytest.mark.parametrize("mode", ["builtin", "any"])
 def test_on_loopback_only(tmp_path: Path, mode: str) -> None:
     key = "bXkgb3duIGtleQ=="
