@@ -133,9 +133,14 @@ class IdentityConfig:
 OFF = IdentityConfig()
 
 
-def parse_identity(table: Mapping[str, object], development: str | None = None) -> IdentityConfig:
-    """Read the table ``[identity]``; ``development`` is what ``--dev-identity`` says, which counts before it."""
-    top = ConfigTable("identity", table)
+def parse_identity(
+    table: Mapping[str, object], development: str | None = None, folder: Path = Path()
+) -> IdentityConfig:
+    """Read the table ``[identity]`` of a file in this folder.
+
+    ``development`` is what ``--dev-identity`` says, which counts before what is in the table.
+    """
+    top = ConfigTable("identity", table, folder)
     stated = top.text("dev")
     dev = stated if development is None else development
     try:
@@ -189,8 +194,8 @@ def _check_modes(config: IdentityConfig) -> None:
 
 def _issuer(table: ConfigTable) -> TrustedIssuer:
     sources: list[KeySource] = []
-    if path := table.text("jwks_file"):
-        sources.append(JwksFile(Path(path)))
+    if path := table.file("jwks_file"):
+        sources.append(JwksFile(path))
     if url := table.url("jwks_url"):
         sources.append(JwksUrl(url))
     if url := table.url("discovery_url"):
