@@ -153,6 +153,9 @@ def test_a_restart_keeps_the_key_the_certificate_and_the_name(tmp_path: Path) ->
         assert Path(server.endpoints["identity_ca"]).read_bytes() == authority
         claims = claims_of(token, server)
         assert claims["iss"] == claims_of(token_of(server), server)["iss"]
+        server.stop()
+        command = [sys.executable, "-m", "kyanite.server.cli", "verify", "--location", str(tmp_path)]
+        assert subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
 
 
 def issuer_pid(server: ServerProcess) -> int:
