@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import msgspec
-
 from kyanite.model.accounts import Account
 from kyanite.rules import sas_terms, token_claims
 from kyanite.rules.authorization import (
@@ -40,8 +38,6 @@ _UNVERSIONED = "2009-09-19"
 _NOT_IN_HEADERS = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
 """Characters that a header of a response cannot have."""
 
-_replace = msgspec.structs.replace
-
 
 class NamedPolicy(Policy, Protocol):
     @property
@@ -66,20 +62,19 @@ class AclLookup(Protocol):
     def __call__(self, context: RequestContext) -> Awaitable[ContainerAcl | None]: ...
 
 
-async def authenticate(
-    context: RequestContext, query: Query, service: str, acl_lookup: AclLookup
-) -> RequestContext:
-    """The same request, of the principal that its credentials prove."""
+async def authenticate(context: RequestContext, query: Query, service: str, acl_lookup: AclLookup) -> None:
+    """Fill in the principal that the credentials of the request prove."""
     if "authorization" in context.headers:
-        return _replace(context, principal=_by_header(context, query, service))
+        context.principal = _by_header(context, query, service)
+        return
     match sas.decode(query, service):
         case AccountSas() as token:
-            return _replace(context, principal=_by_account_sas(context, query, token))
+            context.principal = _by_account_sas(context, query, token)
         case ServiceSas() as token:
-            principal = await _by_service_sas(context, token, acl_lookup)
-            return _replace(context, principal=principal, overrides=_overrides(token))
+            context.principal = await _by_service_sas(context, token, acl_lookup)
+            context.overrides = _overrides(token)
         case None:
-            return _replace(context, principal=await _anonymous(context, service, acl_lookup))
+            context.principal = await _anonymous(context, service, acl_lookup)
         case _:
             raise _failed("User delegation keys are not supported by this server.")
 
