@@ -227,6 +227,7 @@ VALUES: Mapping[str, Value] = {
     "x-ms-default-encryption-scope": words("$account-encryption-key", "other"),
     "x-ms-deny-encryption-scope-override": _FLAG,
     "x-ms-immutability-policy-until-date": http_time,
+    "x-ms-immutability-policy-mode": words("Unlocked", "locked", "Mutable"),
     "x-ms-legal-hold": _FLAG,
     "x-ms-meta-name": _TEXT,
     "x-ms-meta-Other_1": _TEXT,
@@ -308,15 +309,22 @@ VALUES: Mapping[str, Value] = {
     "maxdataserviceversion": words("3.0;NetFx"),
     "x-http-method": words("MERGE", "DELETE", "PUT", "PATCH"),
     # Parameters
+    "where": words(
+        "a = 'b'",
+        "a > '' AND c = 'd e'",
+        "@container = 'box' AND a >= '2' and \"a b\" < 'x'",
+        "a > '1' AND a < 'c'",
+    ),
+    "find-include": words("none", "versions"),
     "prefix": words("d", "dir/", "b", "s", "ü", "things"),
     "delimiter": words("/", "dir", "."),
     "marker": marker,
     "maxresults": words("1", "2", "5", "100", "5000"),
     "container-include": some_of("metadata", "deleted", "system"),
-    "blob-include": some_of("snapshots", "metadata", "uncommittedblobs", "copy", "tags"),
-    "missing-include": some_of(
-        "deleted", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold"
+    "blob-include": some_of(
+        "snapshots", "metadata", "uncommittedblobs", "copy", "immutabilitypolicy", "legalhold", "tags"
     ),
+    "missing-include": some_of("deleted", "versions", "deletedwithversions"),
     "queue-include": words("metadata"),
     "share-include": some_of("metadata", "snapshots", "deleted"),
     "entry-include": some_of("Timestamps", "ETag", "Attributes", "PermissionKey"),
@@ -351,6 +359,7 @@ VALUES: Mapping[str, Value] = {
 PARAMETERS = frozenset(
     [
         "timeout",
+        "where",
         "prefix",
         "delimiter",
         "marker",

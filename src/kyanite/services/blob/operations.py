@@ -13,11 +13,14 @@ from kyanite.services.blob import (
     block_list,
     container,
     copy,
+    find_blobs,
+    immutability,
     lists,
     page_blob,
     page_ranges,
     tags,
 )
+from kyanite.services.blob.immutability import IMMUTABILITY
 from kyanite.services.rest.context import Resource
 from kyanite.services.rest.operations import ANY_TOKEN, BREAKS, KEY_ONLY, KEY_ONLY_WRITE, Op, not_yet, query
 from kyanite.services.rest.service_properties import properties_operations, stats_operation
@@ -32,7 +35,7 @@ APPEND = Access(account="o aw", service="aw", writes=True)
 WRITE_OR_DELETE = Access(account="o wd", service="wd", writes=True)
 TAGS = Access(account="o t", service="t")
 SET_TAGS = Access(account="o t", service="t", writes=True)
-IMMUTABILITY = Access(account="o i", service="i", writes=True)
+FIND_IN_CONTAINER = Access(account="o f", service="f", whole_container=True)
 LIST_BLOBS = Access(account="c l", service="l", public="container")
 READ_CONTAINER = Access(account="c r", public="container")
 WRITE_CONTAINER = Access(account="c w", writes=True)
@@ -48,7 +51,7 @@ OPERATIONS = (
     Op("Get Account Information", "GET HEAD", SERVICE, query("account", "properties"), account.get_information, ANY_TOKEN),
     Op("Get Account Information", "GET HEAD", CONTAINER, query("account", "properties"), account.get_information, ANY_TOKEN),
     Op("Get Account Information", "GET HEAD", BLOB, query("account", "properties"), account.get_information, ANY_TOKEN),
-    Op("Find Blobs by Tags", "GET", SERVICE, query(comp="blobs"), not_yet, Access(account="s f")),
+    Op("Find Blobs by Tags", "GET", SERVICE, query(comp="blobs"), find_blobs.find_blobs_in_account, Access(account="o f")),
 
     # Containers
     Op("Create Container", "PUT", CONTAINER, query("container"), container.create_container, Access(account="c cw", writes=True)),
@@ -63,7 +66,7 @@ OPERATIONS = (
     Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, WRITE_CONTAINER),
     Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), container.restore_container, WRITE_CONTAINER),
     Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), container.rename_container, WRITE_CONTAINER),
-    Op("Find Blobs by Tags", "GET", CONTAINER, query("container", "blobs"), not_yet, Access(account="c f", service="f")),
+    Op("Find Blobs by Tags", "GET", CONTAINER, query("container", "blobs"), find_blobs.find_blobs_in_container, FIND_IN_CONTAINER),
 
     # Blobs
     Op("Copy Blob From URL", "PUT", BLOB, query(), copy.copy_blob_from_url, CREATE_OR_WRITE, when="x-ms-requires-sync: true"),
@@ -87,9 +90,9 @@ OPERATIONS = (
     Op("Set Blob Tier", "PUT", BLOB, query(comp="tier"), blob.set_blob_tier, WRITE),
     Op("Undelete Blob", "PUT", BLOB, query(comp="undelete"), not_yet, WRITE),
     Op("Set Blob Expiry", "PUT", BLOB, query(comp="expiry"), not_yet, WRITE),
-    Op("Set Blob Immutability Policy", "PUT", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY),
-    Op("Delete Blob Immutability Policy", "DELETE", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY),
-    Op("Set Blob Legal Hold", "PUT", BLOB, query(comp="legalhold"), not_yet, IMMUTABILITY),
+    Op("Set Blob Immutability Policy", "PUT", BLOB, query(comp="immutabilitypolicies"), immutability.set_immutability_policy, IMMUTABILITY),
+    Op("Delete Blob Immutability Policy", "DELETE", BLOB, query(comp="immutabilitypolicies"), immutability.delete_immutability_policy, IMMUTABILITY),
+    Op("Set Blob Legal Hold", "PUT", BLOB, query(comp="legalhold"), immutability.set_legal_hold, IMMUTABILITY),
     Op("Get Blob Tags", "GET", BLOB, query(comp="tags"), tags.get_blob_tags, TAGS),
     Op("Set Blob Tags", "PUT", BLOB, query(comp="tags"), tags.set_blob_tags, SET_TAGS),
     Op("Query Blob Contents", "POST", BLOB, query(comp="query"), not_yet, READ),
