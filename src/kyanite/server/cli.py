@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from kyanite.server import config as configuration
 from kyanite.server.config import AccountKeys, Config, parse_account
 from kyanite.server.failures import BadUsage, Failure
+from kyanite.server.identity.config import Development, IdentityConfig, check_loopback, parse_identity
 from kyanite.server.observability.logs import LEVELS
 from kyanite.server.service_table import SERVICES
 from kyanite.server.store.api import StoreKind, choose_kind
@@ -114,6 +115,11 @@ def kyanite() -> None:
 @_option("--cert", type=_FILE, help="Certificate chain for TLS, PEM.")
 @_option("--key", type=_FILE, help="Private key of the certificate, PEM.")
 @_option("--admin-port", type=_PORT, help="Port of /healthz and /metrics.  [default: none]")
+@_option(
+    "--dev-identity",
+    type=click.Choice(("any", "builtin")),
+    help="For development, on loopback only: accept any well-formed bearer token, or those of a built-in issuer.",
+)
 @_option(
     "--testing",
     is_flag=True,
@@ -216,8 +222,17 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
         store_kind=store_kind,
         smb_requires_encryption=options["smb_encryption"] == "required",
         smb_is_durable=options["smb_durability"] == "strict",
+        identity=_identity(options),
         testing=options["testing"],
     )
+
+
+def _identity(options: dict[str, Any]) -> IdentityConfig:
+    config = parse_identity({}, options["dev_identity"])
+    check_loopback(config, host=options["host"], is_loopback=configuration.is_loopback(options["host"]))
+    if config.development is Development.BUILTIN:
+        raise BadUsage("The built-in issuer is not part of this version yet.")
+    return config
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import asyncio
 import gc
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import uvloop
@@ -35,7 +35,7 @@ from kyanite.server.smb.limits import Limits as SmbLimits
 from kyanite.server.sockets import names_of
 from kyanite.server.store import maintenance
 from kyanite.server.store.api import Clock, Store, StoreFactory
-from kyanite.services.rest.environment import Environment
+from kyanite.services.rest.environment import Environment, Identity
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.values import unix_seconds
 from kyanite.wire.http import Handler
@@ -154,15 +154,29 @@ class Worker:
                 )
         return None
 
+    def _identity(self, names: Collection[str], ports: Collection[int]) -> Identity | None:
+        if not self.config.identity.is_on:
+            return None
+        # Most servers have no issuers, so what checks signatures of tokens is not even imported there.
+        from kyanite.server.identity.verifier import TrustedIdentity
+
+        scheme = "https" if self.config.tls else "http"
+        own_urls = {f"{scheme}://{name}:{port}" for name in names for port in ports}
+        identity = TrustedIdentity(self.config.identity, own_urls)
+        identity.start()
+        return identity
+
     def _handlers(
         self, served: Mapping[str, accounts.Account], ports: Mapping[int, str]
     ) -> dict[str, Handler]:
+        names = {self.config.host}.union(*(names_of(listener) for listener in self.listeners.values()))
         environment = Environment(
             accounts=served,
             clock=self.clock,
             wall_clock=wall_clock,
             fresh_guid=FreshGuids(),
             services_by_port=ports,
-            names={self.config.host}.union(*(names_of(listener) for listener in self.listeners.values())),
+            names=names,
+            identity=self._identity(names, ports),
         )
         return {name: load()(environment) for name in self.listeners if (load := SERVICES[name].load)}

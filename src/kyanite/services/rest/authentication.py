@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from kyanite.model.accounts import Account
-from kyanite.rules import sas_terms, token_claims
+from kyanite.rules import sas_terms
 from kyanite.rules.authorization import (
     ACCOUNT_KEY,
     AccountSasPrincipal,
@@ -21,10 +21,10 @@ from kyanite.rules.authorization import (
     Principal,
     ServiceSasPrincipal,
     refusal_without_credentials,
-    refused_token,
 )
 from kyanite.rules.refusals import AuthenticationProblem, Reason, Refused
 from kyanite.rules.sas_terms import Policy
+from kyanite.services.rest import bearer_tokens
 from kyanite.services.rest.context import RequestContext
 from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import http_date, sas, shared_key
@@ -70,8 +70,14 @@ async def authenticate(
     context: RequestContext, query: Query, service: str, acl_lookup: AclLookup
 ) -> RequestContext:
     """The same request, of the principal that its credentials prove."""
-    if "authorization" in context.headers:
-        return _replace(context, principal=_by_header(context, query, service))
+    header = context.headers.get("authorization")
+    if header is not None:
+        authorization = shared_key.decode_authorization(header)
+        if isinstance(authorization, Bearer):
+            _check_alone(query)
+            caller = await bearer_tokens.principal_of(context, authorization.token, service)
+            return _replace(context, principal=caller)
+        return _replace(context, principal=_by_key(context, query, authorization))
     match sas.decode(query, service):
         case AccountSas() as token:
             return _replace(context, principal=_by_account_sas(context, query, token))
@@ -84,16 +90,12 @@ async def authenticate(
             raise _failed("User delegation keys are not supported by this server.")
 
 
-def _by_header(context: RequestContext, query: Query, service: str) -> Principal:
-    """The principal of a request with an Authorization header.
+def _by_key(context: RequestContext, query: Query, authorization: SharedKey) -> Principal:
+    """The principal of a request that is signed with a key.
 
     A token in the URL is ignored. The clients send it along with the key that they prefer to it: the Python library
     says so, and the Azure CLI does it for a URL with a token beside a connection string.
     """
-    authorization = shared_key.decode_authorization(context.headers["authorization"])
-    if isinstance(authorization, Bearer):
-        refusal = token_claims.refused("This server trusts no issuer of tokens.")
-        raise refused_token(refusal, service, context.version)
     _check_date(context)
     signable = Signable(
         context.request.method, context.target, query, context.headers, context.version or _UNVERSIONED
@@ -102,6 +104,12 @@ def _by_header(context: RequestContext, query: Query, service: str) -> Principal
     if authorization.account == account.name and shared_key.verify(authorization, account.keys, signable):
         return ACCOUNT_KEY
     raise _failed(_mismatch(authorization, signable))
+
+
+def _check_alone(query: Query) -> None:
+    """Beside a bearer token a URL has no signature: it is not known which of the two the caller means."""
+    if "sig" in query.first:
+        raise _failed("A bearer token and a shared access signature were both given.")
 
 
 def _mismatch(authorization: SharedKey, signable: Signable) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from kyanite.model.accounts import Account
-from kyanite.rules.authorization import Access, AccessedResource, Principal, authorize
+from kyanite.rules.authorization import Access, AccessedResource, Principal, authorize, within
 from kyanite.services.rest.authentication import AclLookup, authenticate
 from kyanite.services.rest.context import Locate, Location, RequestContext, new_context
 from kyanite.wire import uri
@@ -85,5 +85,6 @@ def part_of(outer: RequestContext, request: Request, location: Location, access:
     context = new_context(
         outer.environment, request, target, outer.account, query.first, outer.version, location
     )
-    authorize(outer.principal, access, AccessedResource(target.service, target.secondary))
-    return msgspec.structs.replace(context, principal=outer.principal)
+    principal = within(outer.principal, location.container)
+    authorize(principal, access, AccessedResource(target.service, target.secondary))
+    return msgspec.structs.replace(context, principal=principal)
