@@ -1,4 +1,4 @@
-"""The command line: ``kyanite serve`` and ``kyanite verify``.
+"""The command line: ``kyanite serve``, ``kyanite verify``, and the commands that a running server carries out.
 
 Every option is an environment variable as well. A failure is one sentence on standard error and an exit code: 2 for
 bad options, 1 for the rest.
@@ -6,9 +6,8 @@ bad options, 1 for the rest.
 
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -17,15 +16,14 @@ from kyanite.server import config as configuration
 from kyanite.server.config import AccountKeys, Config, parse_account
 from kyanite.server.failures import BadUsage, Failure
 from kyanite.server.identity.config import Development, IdentityConfig, check_loopback, parse_identity
+from kyanite.server.management.account_cli import account
 from kyanite.server.observability.logs import LEVELS
+from kyanite.server.options import DecoratedCommand, location_option, option
 from kyanite.server.service_table import SERVICES
 from kyanite.server.store.api import StoreKind, choose_kind
 
 _PORT = click.IntRange(0, 65535)
 _FILE = click.Path(path_type=Path)
-
-
-_Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 def _parse_accounts(
@@ -37,34 +35,17 @@ def _parse_accounts(
     )
 
 
-def _option(name: str, *, variable: str = "", **settings: Any) -> Callable[[_Command], _Command]:
-    """An option and its environment variable, ``--blob-port`` and ``KYANITE_BLOB_PORT``."""
-    variable = variable or name.lstrip("-")
-    environment = "KYANITE_" + variable.replace("-", "_").upper()
-    return click.option(name, variable.replace("-", "_"), envvar=environment, show_envvar=True, **settings)
-
-
-def _port_options(command: _Command) -> _Command:
+def _port_options(command: DecoratedCommand) -> DecoratedCommand:
     for row in reversed(SERVICES.values()):
-        option = _option(
+        port_option = option(
             f"--{row.name}-port",
             type=_PORT,
             default=row.default_port,
             show_default=True,
             help=f"Port of {row.name}.",
         )
-        command = option(command)
+        command = port_option(command)
     return command
-
-
-def _location_option(command: _Command) -> _Command:
-    return _option(
-        "--location",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=configuration.DEFAULT_LOCATION,
-        show_default=True,
-        help="Folder of the store.",
-    )(command)
 
 
 def _print_version(context: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
@@ -91,18 +72,16 @@ def kyanite() -> None:
 
 
 @kyanite.command(help="Serve until SIGTERM or SIGINT. Port 0 takes a free one.")
-@_location_option
-@_option("--host", default="127.0.0.1", show_default=True, help="Address to serve on.")
+@location_option
+@option("--host", default="127.0.0.1", show_default=True, help="Address to serve on.")
 @_port_options
-@_option(
-    "--workers", type=click.IntRange(1, 64), help="Worker processes.  [default: one per core, at most 8]"
-)
-@_option(
+@option("--workers", type=click.IntRange(1, 64), help="Worker processes.  [default: one per core, at most 8]")
+@option(
     "--services",
     metavar="NAME,…",
     help=f"Services to offer, of {','.join(SERVICES)}.  [default: all]",
 )
-@_option(
+@option(
     "--account",
     variable="accounts",
     callback=_parse_accounts,
@@ -110,61 +89,61 @@ def kyanite() -> None:
     metavar="NAME:KEY[:KEY2]",
     help="An account and its keys; may be repeated.  [default: the development account]",
 )
-@_option("--allow-development-key", is_flag=True, help="Accept the well-known key from other machines.")
-@_option("--in-memory", is_flag=True, help="Store nothing on disk; takes one worker.")
-@_option("--cert", type=_FILE, help="Certificate chain for TLS, PEM.")
-@_option("--key", type=_FILE, help="Private key of the certificate, PEM.")
-@_option("--admin-port", type=_PORT, help="Port of /healthz and /metrics.  [default: none]")
-@_option(
+@option("--allow-development-key", is_flag=True, help="Accept the well-known key from other machines.")
+@option("--in-memory", is_flag=True, help="Store nothing on disk; takes one worker.")
+@option("--cert", type=_FILE, help="Certificate chain for TLS, PEM.")
+@option("--key", type=_FILE, help="Private key of the certificate, PEM.")
+@option("--admin-port", type=_PORT, help="Port of /healthz and /metrics.  [default: none]")
+@option(
     "--dev-identity",
     type=click.Choice(("any", "builtin")),
     help="For development, on loopback only: accept any well-formed bearer token, or those of a built-in issuer.",
 )
-@_option(
+@option(
     "--testing",
     is_flag=True,
     help="Let tests move the clock through the admin port. For new stores and on loopback only.",
 )
-@_option(
+@option(
     "--smb-encryption",
     type=click.Choice(("offered", "required")),
     default="offered",
     show_default=True,
     help="Whether SMB clients may encrypt, or must.",
 )
-@_option(
+@option(
     "--smb-durability",
     type=click.Choice(("strict", "flush")),
     default="strict",
     show_default=True,
     help="Whether an SMB write is on disk when it is answered, or at the latest when the client flushes or closes.",
 )
-@_option("--engine", metavar="URL", help=f"Where metadata is kept.  [default: {StoreKind.EMBEDDED.value}]")
-@_option("--extents", metavar="URL", help="Where content is kept.  [default: local]")
-@_option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What to log.")
-@_option("--log-requests", is_flag=True, help="Log a line for every request.")
-@_option(
+@option("--engine", metavar="URL", help=f"Where metadata is kept.  [default: {StoreKind.EMBEDDED.value}]")
+@option("--extents", metavar="URL", help="Where content is kept.  [default: local]")
+@option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="What to log.")
+@option("--log-requests", is_flag=True, help="Log a line for every request.")
+@option(
     "--stop-seconds",
     type=click.FloatRange(0, 3600),
     default=8.0,
     show_default=True,
     help="How long a stop waits for requests in flight.",
 )
-@_option(
+@option(
     "--body-memory-mib",
     type=click.IntRange(16, 1 << 20),
     default=256,
     show_default=True,
     help="Memory for requests and responses in a worker. Beyond it HTTP answers 503 and SMB waits.",
 )
-@_option(
+@option(
     "--recheck-minutes",
     type=click.IntRange(0, 10_080),
     default=10,
     show_default=True,
     help="How long a worker may send stored bytes that it has checked without checking them again.",
 )
-@_option(
+@option(
     "--scrub-mib-per-second",
     type=click.IntRange(0, 1 << 20),
     default=8,
@@ -185,12 +164,15 @@ def serve(context: click.Context, /, **options: Any) -> None:
 @kyanite.command(
     help="Read everything in a stopped store and check it. A store of an older format is upgraded first."
 )
-@_location_option
-@_option("--json", variable="as_json", is_flag=True, help="Print each finding as a line of JSON.")
+@location_option
+@option("--json", variable="as_json", is_flag=True, help="Print each finding as a line of JSON.")
 def verify(location: Path, as_json: bool) -> None:
     from kyanite.server.store.verify import verify as run
 
     run(location, as_json=as_json)
+
+
+kyanite.add_command(account)
 
 
 def _config(context: click.Context, options: dict[str, Any]) -> Config:

@@ -20,6 +20,8 @@ from kyanite.engine.clock import wall_clock
 from kyanite.server.clock import TestingClock
 from kyanite.server.config import Config
 from kyanite.server.form import form
+from kyanite.server.management import token, unix_socket
+from kyanite.server.management.http_api import HttpApi
 from kyanite.server.observability import logs
 from kyanite.server.processes.admin_process import AdminProcess
 from kyanite.server.processes.descriptor_limit import raise_files_limit
@@ -57,6 +59,8 @@ def serve(config: Config) -> None:
         admin = None
         if config.admin_port is not None:
             admin = at_end.enter_context(open_listener(config.host, config.admin_port, "the admin port"))
+        at_end.callback(unix_socket.remove_socket, folder)
+        management = at_end.enter_context(unix_socket.open_socket(folder))
         factory = factory_of(config.store_kind, folder)
         clock = TestingClock() if config.testing else wall_clock
         worker = Worker(
@@ -65,11 +69,12 @@ def serve(config: Config) -> None:
             clock,
             listeners,
             tls,
+            management,
             maintainer=_WORKER.format(1),
             server_guid=_server_guid(config),
             secret=os.urandom(_SECRET_BYTES),
         )
-        process_table, roles = _roles(config, worker, admin)
+        process_table, roles = _roles(config, worker, admin, folder)
         _prepare(config, Preparation(factory, folder, clock), roles, lock)
         endpoints = _endpoints(config, listeners, admin)
         supervisor = Supervisor(
@@ -77,7 +82,7 @@ def serve(config: Config) -> None:
             process_table,
             stop_seconds=config.stop_seconds,
             log_level=config.log_level,
-            announce=partial(_announce, endpoints),
+            announce=partial(_announce, endpoints, folder),
             keep_as_worker=lock.keep_as_worker,
             store_watch=factory.watch(),
         )
@@ -101,16 +106,27 @@ def _folder(config: Config, at_end: ExitStack) -> Path:
     return folder
 
 
-def _roles(config: Config, worker: Worker, admin: socket.socket | None) -> tuple[ProcessTable, list[Role]]:
+def _roles(
+    config: Config, worker: Worker, admin: socket.socket | None, folder: Path
+) -> tuple[ProcessTable, list[Role]]:
     names = [_WORKER.format(number) for number in range(1, config.workers + 1)]
     process_table = ProcessTable([*names, *([_ADMIN] if admin else [])])
     slots = {name: process_table.slots[name] for name in names}
     shared = tuple(worker.listeners.values())
     restart = config.store_kind is not StoreKind.IN_MEMORY
-    roles = [Role(name, partial(worker, slots), shared, may_restart=restart) for name in names]
+    roles = [
+        Role(
+            name,
+            partial(worker, slots),
+            (*shared, worker.management) if name == worker.maintainer else shared,
+            may_restart=restart,
+        )
+        for name in names
+    ]
     if admin is not None:
         clock = worker.clock if isinstance(worker.clock, TestingClock) else None
-        process = AdminProcess(admin, process_table.slots, frozenset(names), clock)
+        api = HttpApi(folder, token.load_or_make(folder))
+        process = AdminProcess(admin, process_table.slots, frozenset(names), api, clock)
         roles.append(Role(_ADMIN, process, (admin,), uses_store=False))
     return process_table, roles
 
@@ -158,8 +174,9 @@ def _endpoints(
     return endpoints
 
 
-def _announce(endpoints: dict[str, str]) -> None:
-    _log.info("serving", extra={"form": form(), "endpoints": endpoints})
+def _announce(endpoints: dict[str, str], folder: Path) -> None:
+    management = str(folder / unix_socket.NAME)
+    _log.info("serving", extra={"form": form(), "endpoints": endpoints, "management": management})
     # Standard output may be closed; that is no reason not to serve.
     with suppress(OSError):
         print("ready", json.dumps(endpoints), flush=True)

@@ -1,7 +1,7 @@
-"""The admin port: ``GET /healthz`` and ``GET /metrics`` for the whole server, and the clock of a testing server.
+"""The admin port: ``GET /healthz`` and ``GET /metrics`` for the whole server, commands, and the clock of tests.
 
 A process of its own answers here, so that it can report what is wrong when no worker answers. All that it knows is in
-the process table.
+the process table; management commands are passed on to a worker (``management/http_api.py``).
 """
 
 import json
@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from kyanite.server.clock import TestingClock
+from kyanite.server.management import http_api
 from kyanite.server.observability import metrics
 from kyanite.server.observability.metrics import Samples
 from kyanite.server.processes.process_table import Slot, State
 from kyanite.values import instant_from_datetime, iso_text, later
 from kyanite.wire import iso_time
-from kyanite.wire.http import Request, Response
+from kyanite.wire.http import Handler, Request, Response
 
 SILENT_SECONDS = 3.0
 """A worker whose heartbeat has not changed for so long does not answer."""
@@ -32,11 +33,16 @@ class Admin:
     """Answers for all workers. ``note_heartbeats`` is to be called about once a second."""
 
     def __init__(
-        self, slots: Mapping[str, Slot], workers: frozenset[str], clock: TestingClock | None = None
+        self,
+        slots: Mapping[str, Slot],
+        workers: frozenset[str],
+        clock: TestingClock | None = None,
+        api: Handler | None = None,
     ) -> None:
         self._slots = slots
         self._workers = workers
         self._clock = clock
+        self._api = api
         self._beats: dict[str, tuple[int, float]] = {}
 
     def note_heartbeats(self) -> None:
@@ -51,6 +57,8 @@ class Admin:
     async def __call__(self, request: Request) -> Response:
         if self._clock is not None and request.path == "/testing/clock":
             return await _move_clock(self._clock, request)
+        if self._api is not None and request.path.startswith(http_api.PATH):
+            return await self._api(request)
         pages = {"/healthz": self._health, "/metrics": self._metrics}
         page = pages.get(request.path)
         if page is None:

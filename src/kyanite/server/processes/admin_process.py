@@ -10,6 +10,7 @@ import uvloop
 from kyanite.server.clock import TestingClock
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import serve
+from kyanite.server.management.http_api import HttpApi
 from kyanite.server.observability.admin import Admin
 from kyanite.server.processes.process import ProcessContext, until_stopped
 from kyanite.server.processes.process_table import Slot
@@ -25,6 +26,7 @@ class AdminProcess:
     listener: socket.socket
     slots: Mapping[str, Slot]
     workers: frozenset[str]
+    api: HttpApi
     clock: TestingClock | None = None
     """The clock of a testing server."""
 
@@ -32,7 +34,7 @@ class AdminProcess:
         uvloop.run(self._serve(context))
 
     async def _serve(self, context: ProcessContext) -> None:
-        admin = Admin(self.slots, self.workers, self.clock)
+        admin = Admin(self.slots, self.workers, self.clock, self.api)
         server = await serve(admin, [self.listener], limits=_LIMITS)
         heart = asyncio.create_task(context.beat(admin.note_heartbeats))
         context.ready()

@@ -22,6 +22,9 @@ from kyanite.server.fair_smb import FairSmbServer
 from kyanite.server.guids import FreshGuids
 from kyanite.server.http import response_head
 from kyanite.server.http.limits import Limits
+from kyanite.server.management.command import Management
+from kyanite.server.management.command_server import CommandServer
+from kyanite.server.management.commands import COMMANDS
 from kyanite.server.memory_budget import MemoryBudget
 from kyanite.server.observability.metrics import RequestMeter
 from kyanite.server.observability.observer import observer
@@ -52,6 +55,8 @@ class Worker:
     clock: Clock
     listeners: Mapping[str, socket.socket]
     tls: ssl.SSLContext | None
+    management: socket.socket
+    """On which the maintainer takes management commands."""
     maintainer: str
     """The name of the worker that does the maintenance for all."""
     server_guid: bytes
@@ -67,7 +72,8 @@ class Worker:
         if self.config.testing:
             response_head.use_clock(lambda: unix_seconds(self.clock()))
         store = self.store_factory.open(self.clock)
-        served = self._accounts(store)
+        main = self._main(store)
+        served = self._accounts(main)
         ports = {
             at.getsockname()[1]: name
             for name, at in self.listeners.items()
@@ -101,6 +107,10 @@ class Worker:
         if context.slot.name == self.maintainer:
             steps = maintenance.steps_of(store) + ([] if scrub is None else [scrub.step])
             background += [asyncio.create_task(maintenance.repeat(step)) for step in steps]
+        commands = None
+        if context.slot.name == self.maintainer:
+            management = Management(main, served, self.clock)
+            commands = await CommandServer.start(self.management, COMMANDS, management)
         for name, listener in self.listeners.items():
             if SERVICES[name].load is not None:
                 await server.accept_on(listener, self.tls)
@@ -113,16 +123,20 @@ class Worker:
         gc.set_threshold(_COLLECTED_EVERY_OBJECTS)
         context.ready()
         await until_stopped()
-        stopping = [each.stop(self.config.stop_seconds) for each in (server, smb) if each is not None]
+        serving = (server, smb, commands)
+        stopping = [each.stop(self.config.stop_seconds) for each in serving if each is not None]
         await asyncio.gather(*stopping)
         for task in background:
             task.cancel()
         await asyncio.wait(background)
         await store.close()
 
-    def _accounts(self, store: Store) -> dict[str, accounts.Account]:
+    def _main(self, store: Store) -> accounts.Store:
+        """The store as the model knows it."""
         recheck_seconds = self.config.recheck_minutes * 60.0
-        main = accounts.Store(store.engine, store.extents, store.membership, recheck_seconds)
+        return accounts.Store(store.engine, store.extents, store.membership, recheck_seconds)
+
+    def _accounts(self, main: accounts.Store) -> dict[str, accounts.Account]:
         return {
             account.name: accounts.Account(account.name, account.keys, main)
             for account in self.config.accounts

@@ -1,0 +1,98 @@
+"""What a management command is: a name, a typed request, and a coroutine that carries it out.
+
+``commands.py`` is the table of all commands. One worker carries them out, whichever way they came in: from the command
+line through a socket in the store's folder (``command_server.py``), or over HTTP through the admin port
+(``http_api.py``).
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kyanite.engine.api import EngineError
+from kyanite.model.accounts import Account, Store
+from kyanite.rules.refusals import Refused
+from kyanite.server.failures import Failure
+from kyanite.server.store.api import Clock
+
+_log = logging.getLogger("kyanite.management")
+
+
+@dataclass(frozen=True, slots=True)
+class Management:
+    """What commands work on."""
+
+    store: Store
+    accounts: Mapping[str, Account]
+    """Those that are served at present, by name."""
+    clock: Clock
+
+    def account(self, name: str) -> Account:
+        """The account that a command names. Fails with a sentence if there is none."""
+        account = self.accounts.get(name)
+        if account is None:
+            raise CommandRefused(f"There is no account {name!r}.")
+        return account
+
+
+class CommandRefused(Failure):
+    """The command is understood, but not carried out. The sentence says why."""
+
+
+class UnknownCommand(Failure):
+    """There is no such command, or its arguments are not those that it takes."""
+
+    exit_code = 2
+
+
+class CommandRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The base of the requests: the arguments of a command by name, as JSON has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    name: str
+    """Words with spaces, as they are typed: ``account list``."""
+    request: type[CommandRequest]
+    run: Callable[[Management, Any], Awaitable[object]]
+    """Gets a request of that type. What it returns is encoded as JSON: a struct, a dataclass, a list, a dict …"""
+
+
+async def carry_out(
+    commands: Mapping[str, Command], management: Management, name: str, arguments: object
+) -> object:
+    """Run a command and return its result. Raises a Failure with one sentence, whatever goes wrong."""
+    command = commands.get(name)
+    if command is None:
+        raise UnknownCommand(f"The server has no command {name!r}.")
+    try:
+        request = msgspec.convert(arguments, command.request)
+    except msgspec.ValidationError as error:
+        raise UnknownCommand(f"The arguments of {name!r} cannot be used: {error}.") from None
+    try:
+        result = await command.run(management, request)
+    except Failure:
+        raise
+    except Refused as refusal:
+        raise CommandRefused(_sentence_of(refusal)) from None
+    except EngineError as error:
+        raise CommandRefused(f"The store does not work at present: {error}.") from None
+    except Exception:
+        _log.exception("command failed", extra={"command": name})
+        raise Failure("The command failed. The log of the server says why.") from None
+    _log.info("command", extra={"command": name})
+    return result
+
+
+def _sentence_of(refusal: Refused) -> str:
+    """What a client of the Blob service would read for the same refusal."""
+    from kyanite.services.blob.errors import REASONS
+    from kyanite.services.rest.context import Resource
+
+    error = REASONS[Resource.CONTAINER].get(refusal.reason)
+    if error is None:
+        return f"The server refuses this: {refusal.reason.name}."
+    return f"{error.code}: {error.message}"
