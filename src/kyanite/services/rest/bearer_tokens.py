@@ -14,12 +14,14 @@ from kyanite.services.rest.context import RequestContext
 from kyanite.wire.malformed import bad_header, missing_header
 
 INTENT = "x-ms-file-request-intent"
+DELEGATION_KEY = "Get User Delegation Key"
+"""The operation on no file, for which clients state no intent."""
 
 
 async def principal_of(context: RequestContext, token: str, service: str) -> RolePrincipal:
     """The caller of a request with this token and its roles in the service."""
     caller = await caller_of(context, token, service)
-    if service == "file":
+    if service == "file" and context.request.operation != DELEGATION_KEY:
         _check_intent(context)
     return with_roles(context, caller, service)
 
