@@ -6,6 +6,7 @@ seconds only, so a fraction in a stored time must not matter.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import NamedTuple
@@ -15,6 +16,7 @@ import pytest
 from kyanite.rules import preconditions
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason
+from kyanite.rules.tag_expressions import decode_condition
 from kyanite.values import TICKS_PER_SECOND, ETag, Instant
 from tests.rules.refusing import reason_of
 
@@ -100,6 +102,47 @@ def test_a_source_that_is_read_by_its_url() -> None:
                 expected = Reason.COPY_SOURCE_CONDITION_NOT_MET
             actual = refusal(partial(preconditions.check_source_read, conditions), resource)
             assert actual is expected, (conditions, resource)
+
+
+RED = (("colour", "red"),)
+MET, UNMET = decode_condition("colour = 'red'"), decode_condition("colour <> 'red'")
+
+
+def test_a_condition_on_tags_beside_all_others() -> None:
+    """If it is met it changes nothing, otherwise only faults of the request itself are stronger."""
+    checks: list[tuple[Callable[..., None], Reason, frozenset[Reason]]] = [
+        (preconditions.check_read, Reason.CONDITION_NOT_MET, frozenset({Reason.UNSATISFIABLE_CONDITION})),
+        (preconditions.check_tags_read, Reason.CONDITION_NOT_MET, frozenset()),
+        (preconditions.check_source, Reason.SOURCE_CONDITION_NOT_MET, frozenset()),
+        (preconditions.check_source_read, Reason.COPY_SOURCE_CONDITION_NOT_MET, frozenset()),
+        (preconditions.check_delete, Reason.CONDITION_NOT_MET, frozenset({Reason.MULTIPLE_CONDITIONS})),
+        *[
+            (
+                partial(preconditions.check_write, creates=creates, holds_lease=holds_lease),
+                Reason.CONDITION_NOT_MET,
+                frozenset({Reason.MULTIPLE_CONDITIONS, Reason.BLOB_ALREADY_EXISTS}),
+            )
+            for creates in (False, True)
+            for holds_lease in (False, True)
+        ],
+    ]
+    etag, time = ETag("x"), Instant((NOON + 1) * TICKS_PER_SECOND)
+    for conditions, _ in every_request():
+        for check, not_met, stronger in checks:
+            without = reason_of(partial(check, conditions, etag, time, RED))
+            met = reason_of(partial(check, replace(conditions, if_tags=MET), etag, time, RED))
+            assert met is without, conditions
+            unmet = reason_of(partial(check, replace(conditions, if_tags=UNMET), etag, time, RED))
+            assert unmet is (without if without in stronger else not_met), conditions
+
+
+def test_what_does_not_exist_meets_no_condition_on_tags() -> None:
+    for conditions, _ in every_request():
+        check = partial(preconditions.check_write, creates=True)
+        without = reason_of(partial(check, conditions, None, None))
+        for if_tags in (MET, UNMET):
+            actual = reason_of(partial(check, replace(conditions, if_tags=if_tags), None, None))
+            assert actual is (without or Reason.CONDITION_NOT_MET), conditions
 
 
 ALLOWED: dict[frozenset[str], str | None] = {

@@ -4,13 +4,20 @@ import asyncio
 import errno
 import os
 import socket
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kyanite.server import fair_accept
-from kyanite.server.fair_accept import PAUSES_SECONDS, FairAccept
+from kyanite.server.config import Tls
+from kyanite.server.fair_accept import PAUSES_SECONDS, FairAccept, FairServer
+from kyanite.server.http.limits import Limits
 from kyanite.server.processes.process_table import ProcessTable, Slot, State
+from kyanite.server.tls import tls_context
+from kyanite.wire.http import Request, Response
+from tests.server.http.certificates import write_certificate
 
 
 class Listener(socket.socket):
@@ -108,3 +115,76 @@ def test_nothing_is_accepted_after_close(listener: Listener) -> None:
 
     assert asyncio.run(close_while_stepping_back()) == []
     assert listener.fileno() == -1
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    return write_certificate(tmp_path)
+
+
+async def with_and_without_tls(
+    certificate: tuple[Path, Path], listener: Listener, limits: Limits
+) -> tuple[FairServer, ssl.SSLContext]:
+    """A server that takes both on its port, and the context of a client that trusts it."""
+
+    async def answer(request: Request) -> Response:
+        return Response(200, [("X-Secure", str(request.secure))])
+
+    own, other = slots(0, 0, State.GONE)
+    server = FairServer(answer, limits=limits, own=own, others=[other])
+    await server.accept_on(listener, tls_context(Tls(*certificate)), plain_too=True)
+    return server, ssl.create_default_context(cafile=str(certificate[0]))
+
+
+async def secure_of(port: int, context: ssl.SSLContext | None, *, in_pieces: bool = False) -> str:
+    name = "localhost" if context else None
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname=name)
+    request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    for piece in [request[:1], request[1:]] if in_pieces else [request]:
+        writer.write(piece)
+        await asyncio.sleep(0.05 if in_pieces else 0)
+    answer = (await reader.read()).decode()
+    writer.close()
+    return answer.partition("X-Secure: ")[2].partition("\r\n")[0]
+
+
+async def test_a_port_for_tls_and_plain_http(listener: Listener, certificate: tuple[Path, Path]) -> None:
+    port = listener.getsockname()[1]
+    server, context = await with_and_without_tls(certificate, listener, Limits())
+    assert await secure_of(port, None) == "False"
+    assert await secure_of(port, context) == "True"
+    assert await secure_of(port, None, in_pieces=True) == "False"
+    # One that sends nothing stops no other, and neither does one that leaves.
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    (await asyncio.open_connection("127.0.0.1", port))[1].close()
+    assert await secure_of(port, context) == "True"
+    await server.stop(1)
+    assert await reader.read() == b""
+    writer.close()
+
+
+async def test_a_client_that_sends_nothing_is_disconnected(
+    listener: Listener, certificate: tuple[Path, Path]
+) -> None:
+    port = listener.getsockname()[1]
+    server, _ = await with_and_without_tls(certificate, listener, Limits(idle_seconds=0.1))
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    async with asyncio.timeout(30):
+        assert await reader.read() == b""
+    writer.close()
+    await server.stop(0)
+
+
+async def test_too_many_clients_that_send_nothing(listener: Listener, certificate: tuple[Path, Path]) -> None:
+    port = listener.getsockname()[1]
+    server, _ = await with_and_without_tls(certificate, listener, Limits(connections=2))
+    clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+    async with asyncio.timeout(30):
+        closed = await asyncio.wait(
+            [asyncio.ensure_future(reader.read()) for reader, _ in clients],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+    assert len(closed[0]) == 1
+    await server.stop(0)
+    for _, writer in clients:
+        writer.close()

@@ -16,10 +16,13 @@ A letter stands for an action, and what is before the colon for the resource it 
 ``*`` is every action. A need has alternatives, joined by ``|``, of actions that are all needed, joined by ``&``.
 """
 
+import ast
 from itertools import product
+from pathlib import Path
 
 import pytest
 
+import kyanite
 from kyanite.rules.authorization import Access, AccessedResource, RolePrincipal, authorize
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.roles import ROLES, Caller, Grant, Role
@@ -286,6 +289,20 @@ def test_operations_that_roles_open_only_lately(service: str, version: str) -> N
             assert outcome(owner, service, access, "2024-11-03") is Reason.AUTHORIZATION_FAILURE, name
         else:
             assert access.role_since == "", name
+
+
+def test_every_access_names_its_role() -> None:
+    """Whatever a handler needs besides, such as the tags of a source, a caller with a token needs an action for."""
+    without = [
+        f"{path.name}:{node.lineno}"
+        for path in Path(kyanite.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Access"
+        and "role" not in {keyword.arg for keyword in node.keywords}
+    ]
+    assert without == []
 
 
 def test_roles_of_several_assignments_add_up() -> None:

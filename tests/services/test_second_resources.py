@@ -85,8 +85,13 @@ ROWS = [
         takes_single=False,
     ),
 ]
-NOT_BY_URL = {("Create Hard Link", "file"), ("Blob Batch", "blob"), ("Entity Group Transaction", "table")}
-"""Rows with tests of their own, below."""
+NOT_BY_URL = {
+    ("Create Hard Link", "file"),
+    ("Rename Container", "blob"),
+    ("Blob Batch", "blob"),
+    ("Entity Group Transaction", "table"),
+}
+"""Rows with tests of their own: below, and in ``blob/test_rename_container.py``."""
 
 by_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.operation}, {row.source}")
 

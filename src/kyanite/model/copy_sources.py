@@ -13,11 +13,12 @@ from kyanite.model.files.tree import FilePath
 from kyanite.rules import preconditions
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.tags import Tags
 from kyanite.values import ETag, Instant
 
 __all__ = ["BlobKey", "CheckSource", "SourceKey", "load", "load_blob"]
 
-CheckSource = Callable[[Conditions, ETag, Instant], None]
+CheckSource = Callable[[Conditions, ETag, Instant, Tags], None]
 SourceKey = BlobKey | FilePath
 
 _MISSING = frozenset(
@@ -55,7 +56,7 @@ def load(
         is_missing = refusal.reason in _MISSING
         reason = Reason.COPY_SOURCE_NOT_FOUND if is_missing else Reason.COPY_SOURCE_NOT_AVAILABLE
         raise Refused(reason) from None
-    check(conditions, found.etag, found.modified_at)
+    check(conditions, found.etag, found.modified_at, found.tags)
     return found
 
 

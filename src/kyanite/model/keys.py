@@ -15,6 +15,8 @@ it is one small transaction, and a name that is used again can never show what w
     j       staging id (8 bytes), block id          staged block
     y       staging id (8 bytes)                    an abandoned staging area, to be purged
     d       container id                            a deleted container, to be purged
+    3       account 0 container name 0 instant      a container that was deleted at that instant and can be restored
+    4       expires at (8), key of a row            what can be restored until that instant: the row with this key
     b       number (8 bytes)                        an inline body, which engines may store apart from other rows
     k       number (8 bytes)                        the number of references to an inline body, if several
     x       segment (16 bytes), start (8 bytes)     extent: length, CRC and references
@@ -57,13 +59,16 @@ it is one small transaction, and a name that is used again can never show what w
     W       share id                                the feed of what changes in a share that clients watch
     W       share id, position (2)                  a change
     p       container id, blob name                 the instant up to which the snapshots of a blob are deleted
+    G       account 0 tag key 0 value 0             a blob that has this tag; by the id of its container, and not by
+            container id, blob name                 the name, which may change
+    G       0 container id                          account 0 name of a container with tagged blobs
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
 
 Letters reserved for coming capabilities:
 
-    G  blobs by their tags              E  versions of blobs       I  immutability policies
-    B  nodes                            X  deleted blobs           A  accounts
+    E  versions of blobs       X  deleted blobs       I  immutability policies
+    B  nodes                   A  accounts
 """
 
 from struct import Struct
@@ -180,11 +185,65 @@ def abandoned_staging(staging_id: int) -> bytes:
     return b"y" + staging_id.to_bytes(8, "big")
 
 
+def tag_key(account: str, tag_key: str) -> bytes:
+    """What the keys of the postings of a tag begin with, whatever its value. Tags have no zero bytes."""
+    return b"G%b\0%b\0" % (account.encode(), tag_key.encode())
+
+
+def tag(account: str, tag_key: str, value: str) -> bytes:
+    """What the keys of the postings of a tag with this value begin with."""
+    return b"G%b\0%b\0%b\0" % (account.encode(), tag_key.encode(), value.encode())
+
+
+def posting(account: str, tag_key: str, value: str, container_id: int, name: str) -> bytes:
+    return tag(account, tag_key, value) + container_id.to_bytes(8, "big") + name.encode()
+
+
+def parts_of_posting(key: bytes) -> tuple[str, str, str, int, str]:
+    """The arguments of ``posting``."""
+    account, tag_key, value, rest = key[1:].split(b"\0", 3)
+    return (
+        account.decode(),
+        tag_key.decode(),
+        value.decode(),
+        int.from_bytes(rest[:8], "big"),
+        rest[8:].decode(),
+    )
+
+
+def tagged_container(container_id: int) -> bytes:
+    return b"G\0" + container_id.to_bytes(8, "big")
+
+
 DELETED_CONTAINERS = b"d"
 
 
 def deleted_container(container_id: int) -> bytes:
     return b"d" + container_id.to_bytes(8, "big")
+
+
+RETIRED_CONTAINERS = b"3"
+
+
+def retired_containers(account: str) -> bytes:
+    """What the keys of an account's deleted containers begin with that can be restored."""
+    return b"3%b\0" % account.encode()
+
+
+def retired_container(account: str, name: str, instant: int) -> bytes:
+    return b"3%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
+
+
+EXPIRIES = b"4"
+
+
+def expiry(expires_at: int, row: bytes) -> bytes:
+    return b"4%b%b" % (expires_at.to_bytes(8, "big"), row)
+
+
+def expiring_row(expiry_key: bytes) -> bytes:
+    """The key of the row that expires."""
+    return expiry_key[9:]
 
 
 def body(body_number: int) -> bytes:

@@ -4,10 +4,12 @@
     If-None-Match: e          its ETag is not e; ``*``: it does not exist
     If-Modified-Since: t      its Last-Modified is later than t
     If-Unmodified-Since: t    its Last-Modified is t or earlier
+    x-ms-if-tags: c           it exists and its tags meet c (``tag_expressions.py``)
 
 A read may have any combination, a write one condition or one of two pairs; a read may return 304, a write never does.
 Times compare as whole seconds, the resolution of the headers and of Last-Modified: what was modified at 12:00:00.7
-has not been modified since 12:00:00.
+has not been modified since 12:00:00. The condition on tags may stand beside any others. It has to be met too, and is
+never answered with 304.
 
 Each service decides which operation has which conditions. ETags are without their quotes here, and an invalid time,
 which Azure ignores, is None.
@@ -16,6 +18,8 @@ which Azure ignores, is None.
 from dataclasses import dataclass
 
 from kyanite.rules.refusals import CurrentETag, Reason, Refused
+from kyanite.rules.tag_expressions import Condition
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.values import TICKS_PER_SECOND, ETag, Instant
 
 ANY = "*"
@@ -27,12 +31,13 @@ class Conditions:
     if_none_match: tuple[str, ...] | None = None
     if_modified_since: Instant | None = None
     if_unmodified_since: Instant | None = None
+    if_tags: Condition | None = None
 
 
 NONE = Conditions()
 
 
-def check_read(c: Conditions, etag: ETag, modified_at: Instant) -> None:
+def check_read(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags = NO_TAGS) -> None:
     """If-Match AND If-Unmodified-Since AND (If-None-Match OR If-Modified-Since); a missing header is left out.
 
     ``If-None-Match: *`` means reading what does not exist, and is always refused.
@@ -41,40 +46,52 @@ def check_read(c: Conditions, etag: ETag, modified_at: Instant) -> None:
         return
     if c.if_none_match is not None and ANY in c.if_none_match:
         raise Refused(Reason.UNSATISFIABLE_CONDITION)
-    if not _is_expected(c, etag, modified_at):
+    if not _is_expected(c, etag, modified_at, tags):
         raise Refused(Reason.CONDITION_NOT_MET)
     if not _is_new_to_client(c, etag, modified_at):
         raise Refused(Reason.NOT_MODIFIED, CurrentETag(etag))
 
 
-def check_source(c: Conditions, etag: ETag, modified_at: Instant) -> None:
-    """The ``x-ms-source-if-*`` conditions of Copy Blob: like those of a read, but always 412."""
-    if c is not NONE and not (_is_expected(c, etag, modified_at) and _is_new_to_client(c, etag, modified_at)):
+def check_tags_read(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags) -> None:
+    """The ``x-ms-blob-if-*`` conditions of Get Blob Tags: like those of a read, but always 412."""
+    if c is not NONE and not _are_met(c, etag, modified_at, tags):
+        raise Refused(Reason.CONDITION_NOT_MET)
+
+
+def check_source(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags = NO_TAGS) -> None:
+    """The ``x-ms-source-if-*`` conditions of Copy Blob: likewise."""
+    if c is not NONE and not _are_met(c, etag, modified_at, tags):
         raise Refused(Reason.SOURCE_CONDITION_NOT_MET)
 
 
-def check_source_read(c: Conditions, etag: ETag, modified_at: Instant) -> None:
+def check_source_read(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags = NO_TAGS) -> None:
     """The same where a source is read by its URL: the refusal is the status that the read itself would get.
 
     Azure returns 304 and 412 there, both with the code for a source that cannot be verified.
     """
     if c is NONE:
         return
-    if not _is_expected(c, etag, modified_at):
+    if not _is_expected(c, etag, modified_at, tags):
         raise Refused(Reason.COPY_SOURCE_CONDITION_NOT_MET)
     if not _is_new_to_client(c, etag, modified_at):
         raise Refused(Reason.COPY_SOURCE_NOT_MODIFIED)
 
 
 def check_write(
-    c: Conditions, etag: ETag | None, modified_at: Instant | None, *, creates: bool, holds_lease: bool = False
+    c: Conditions,
+    etag: ETag | None,
+    modified_at: Instant | None,
+    tags: Tags = NO_TAGS,
+    *,
+    creates: bool,
+    holds_lease: bool = False,
 ) -> None:
     """One condition, or a pair: If-Match beside If-Unmodified-Since, If-None-Match beside If-Modified-Since.
 
     In a pair the ETag alone decides. ETag and time are None when the blob does not exist; then time conditions are
-    skipped. An operation ``creates`` if it does not need the blob to exist (Put Blob, Put Block List, the copies): its
-    ``If-None-Match: *`` on an existing blob returns 409 rather than 412, and does not apply to the holder of the lease.
-    Clients send both when they upload with a lease and without overwriting.
+    skipped, and one on tags is not met. An operation ``creates`` if it does not need the blob to exist (Put Blob, Put
+    Block List, the copies): its ``If-None-Match: *`` on an existing blob returns 409 rather than 412, and does not
+    apply to the holder of the lease. Clients send both when they upload with a lease and without overwriting.
     """
     if c is NONE:
         return
@@ -85,19 +102,27 @@ def check_write(
     elif c.if_none_match == (ANY,) and creates:
         if etag is not None and not holds_lease:
             raise Refused(Reason.BLOB_ALREADY_EXISTS)
-        return
+        is_met = True
     elif c.if_none_match is not None:
         is_met = etag is None or not _names(c.if_none_match, etag)
     else:
         is_met = modified_at is None or _times_are_met(c, modified_at)
-    if not is_met:
+    if not is_met or (c.if_tags is not None and (etag is None or not c.if_tags.is_met(tags))):
         raise Refused(Reason.CONDITION_NOT_MET)
 
 
-def check_delete(c: Conditions, etag: ETag, modified_at: Instant) -> None:
+def check_delete(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags = NO_TAGS) -> None:
     """Like another write, but ``If-None-Match: *`` does not hinder it: Azure deletes the blob."""
     if c.if_none_match != (ANY,) or not _may_combine(c):
-        check_write(c, etag, modified_at, creates=False)
+        check_write(c, etag, modified_at, tags, creates=False)
+    else:
+        check_tags(c, tags)
+
+
+def check_tags(c: Conditions, tags: Tags) -> None:
+    """For operations on a blob with no other condition than that on its tags."""
+    if c.if_tags is not None and not c.if_tags.is_met(tags):
+        raise Refused(Reason.CONDITION_NOT_MET)
 
 
 def check_time_write(c: Conditions, modified_at: Instant) -> None:
@@ -137,10 +162,16 @@ def _may_combine(c: Conditions) -> bool:
     return c.if_modified_since is None or c.if_unmodified_since is None
 
 
-def _is_expected(c: Conditions, etag: ETag, modified_at: Instant) -> bool:
-    """If-Match AND If-Unmodified-Since: it is the version that the client expects."""
-    return (c.if_match is None or _names(c.if_match, etag)) and (
-        c.if_unmodified_since is None or not _is_later(modified_at, c.if_unmodified_since)
+def _are_met(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags) -> bool:
+    return _is_expected(c, etag, modified_at, tags) and _is_new_to_client(c, etag, modified_at)
+
+
+def _is_expected(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags) -> bool:
+    """If-Match AND If-Unmodified-Since AND x-ms-if-tags: it is what the client expects."""
+    return (
+        (c.if_match is None or _names(c.if_match, etag))
+        and (c.if_unmodified_since is None or not _is_later(modified_at, c.if_unmodified_since))
+        and (c.if_tags is None or c.if_tags.is_met(tags))
     )
 
 
@@ -159,8 +190,8 @@ def _times_are_met(c: Conditions, modified_at: Instant) -> bool:
     )
 
 
-def _names(tags: tuple[str, ...], etag: ETag) -> bool:
-    return etag in tags or ANY in tags
+def _names(etags: tuple[str, ...], etag: ETag) -> bool:
+    return etag in etags or ANY in etags
 
 
 def _is_later(modified_at: Instant, moment: Instant) -> bool:

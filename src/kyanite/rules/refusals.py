@@ -127,13 +127,17 @@ class Reason(Enum):
     LEASE_ID_MISSING = auto()
     LEASE_LOST = auto()
     LEASE_NOT_PRESENT = auto()
-    # Names and metadata
+    # Names, metadata and tags
     INVALID_RESOURCE_NAME = auto()
     INVALID_PATH_NAME = auto()
     NAME_LENGTH_OUT_OF_RANGE = auto()
     EMPTY_METADATA_KEY = auto()
     INVALID_METADATA = auto()
     METADATA_TOO_LARGE = auto()
+    EMPTY_TAG_NAME = auto()
+    DUPLICATE_TAG_NAMES = auto()
+    INVALID_TAG = auto()
+    TAGS_TOO_LARGE = auto()
     # Access
     AUTHENTICATION_FAILED = auto()
     AUTHORIZATION_FAILURE = auto()

@@ -34,6 +34,8 @@ class SecondResource(NamedTuple):
 _READ_FILE = "files/read&fileServices/readFileBackupSemantics"
 _WRITE_FILE = "files/write&fileServices/writeFileBackupSemantics"
 READ_BLOB = Access(account="o r", service="r", public="blob", role="blobs/read")
+READ_TAGS = Access(account="o t", service="t", role="blobs/tags/read")
+"""Needed as well on a source whose tags are copied, or compared by a condition."""
 READ_FILE = Access(account="o r", service="r", role=_READ_FILE)
 MOVE_FILE = Access(account="o r&w", service="r&w", writes=True, role=f"{_READ_FILE}&{_WRITE_FILE}")
 """A rename gives the content another name and takes the old one away. Azure accepts read and write for it: recorded
@@ -44,6 +46,8 @@ MOVE_DIRECTORY = Access(
 """Everything in the directory moves along, so a token for a single path is not enough."""
 LINK_FILE = Access(account="o r&w", service="r&w", writes=True, role=f"{_READ_FILE}&{_WRITE_FILE}")
 """Whatever a token allows on the new name, it allows on the file."""
+MOVE_CONTAINER = Access(account="c w&d", writes=True, role="containers/write&containers/delete")
+"""Its old name is gone, as after a deletion. No document says what Azure demands."""
 
 OWN, OWN_OR_KEY, OF_REQUEST = Credentials.OWN, Credentials.OWN_OR_KEY, Credentials.OF_REQUEST
 
@@ -69,6 +73,7 @@ SECOND_RESOURCES: Mapping[tuple[str, str], SecondResource] = {
     ("Rename File",              "file"):  SecondResource(OWN_OR_KEY, MOVE_FILE),
     ("Rename Directory",         "file"):  SecondResource(OWN_OR_KEY, MOVE_DIRECTORY),
     ("Create Hard Link",         "file"):  SecondResource(OF_REQUEST, LINK_FILE),
+    ("Rename Container",         "blob"):  SecondResource(OF_REQUEST, MOVE_CONTAINER),
     ("Blob Batch",               "blob"):  SecondResource(OWN,        None),
     ("Entity Group Transaction", "table"): SecondResource(OF_REQUEST, None),
 }

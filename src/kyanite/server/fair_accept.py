@@ -10,7 +10,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from operator import attrgetter
 from ssl import SSLContext
@@ -27,6 +27,8 @@ _LEFT_SECONDS = sum(PAUSES_SECONDS)
 """A loop with much work notices the end of a pause late, so the time counts as well as the pauses."""
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _EXHAUSTED_SECONDS = 0.1
+_TLS_HANDSHAKE = b"\x16"
+"""The first byte of every TLS connection (RFC 8446, section 5.1), with which no request begins."""
 
 _log = logging.getLogger("kyanite.accept")
 
@@ -124,9 +126,12 @@ class FairServer(HttpServer):
         self._arriving: set[asyncio.Task[object]] = set()
         """Connections that were accepted and are not open yet: a TLS handshake takes time."""
 
-    async def accept_on(self, listener: socket.socket, ssl: SSLContext | None = None) -> None:
-        port = listener.getsockname()[1]
-        self._accepting.append(FairAccept(listener, partial(self._open, port, ssl), self._own, self._others))
+    async def accept_on(
+        self, listener: socket.socket, ssl: SSLContext | None = None, *, plain_too: bool = False
+    ) -> None:
+        """``plain_too`` lets clients choose: those that do not begin with a TLS handshake speak plain HTTP."""
+        open_connection = partial(self._open, listener.getsockname()[1], ssl, plain_too)
+        self._accepting.append(FairAccept(listener, open_connection, self._own, self._others))
 
     async def stop(self, grace_seconds: float) -> None:
         for each in self._accepting:
@@ -139,18 +144,46 @@ class FairServer(HttpServer):
         super().closed(connection)
         self._publish_count()
 
-    def _open(self, port: int, ssl: SSLContext | None, connection: socket.socket) -> None:
+    def _open(self, port: int, ssl: SSLContext | None, plain_too: bool, connection: socket.socket) -> None:
+        opening = (
+            self._open_either(port, ssl, connection) if plain_too else self._connect(port, ssl, connection)
+        )
+        task: asyncio.Task[object] = asyncio.get_running_loop().create_task(opening)
+        self._arriving.add(task)
+        task.add_done_callback(self._arrived)
+        self._publish_count()
+
+    def _connect(
+        self, port: int, ssl: SSLContext | None, connection: socket.socket
+    ) -> Coroutine[object, object, object]:
         loop = asyncio.get_running_loop()
-        opening = loop.connect_accepted_socket(
+        return loop.connect_accepted_socket(
             lambda: new_connection(self, loop, port),
             connection,
             ssl=ssl,
             ssl_handshake_timeout=None if ssl is None else self.limits.head_seconds,
         )
-        task: asyncio.Task[object] = loop.create_task(opening)
-        self._arriving.add(task)
-        task.add_done_callback(self._arrived)
-        self._publish_count()
+
+    async def _open_either(self, port: int, ssl: SSLContext | None, connection: socket.socket) -> object:
+        try:
+            is_tls = await self._begins_with_tls(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return await self._connect(port, ssl if is_tls else None, connection)
+
+    async def _begins_with_tls(self, connection: socket.socket) -> bool:
+        if len(self._arriving) > self.limits.connections:
+            raise ConnectionAbortedError("too many clients that have sent nothing yet")
+        loop = asyncio.get_running_loop()
+        arrived = asyncio.Event()
+        loop.add_reader(connection, arrived.set)
+        try:
+            async with asyncio.timeout(self.limits.idle_seconds):
+                await arrived.wait()
+        finally:
+            loop.remove_reader(connection)
+        return connection.recv(1, socket.MSG_PEEK) == _TLS_HANDSHAKE
 
     def _arrived(self, task: asyncio.Task[object]) -> None:
         self._arriving.discard(task)

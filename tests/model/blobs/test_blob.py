@@ -102,7 +102,7 @@ def test_conditions_of_a_lease_action(store: BlobStore) -> None:
 
 
 def set_tier(store: BlobStore, name: str, tier: str, priority: str = "", at: object = None) -> bool:
-    return run(blobs.set_tier(store.engine, blob(name, at), tier, priority, None))  # type: ignore[arg-type]
+    return run(blobs.set_tier(store.engine, blob(name, at), tier, priority, UNCONDITIONAL))  # type: ignore[arg-type]
 
 
 def test_a_tier_changes_neither_the_etag_nor_the_bytes(store: BlobStore) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.extents.api import Extent
-from kyanite.model import keys
+from kyanite.model import keys, settings
 from kyanite.model.blobs import container, rows
 from kyanite.model.blobs.delete import Snapshots
 from kyanite.model.content import content
@@ -34,6 +34,7 @@ from kyanite.model.verification.extent_check import Span
 from kyanite.model.verification.pages import Unreadable, range_of
 from kyanite.rules.entities import Act
 from kyanite.rules.preconditions import NONE
+from kyanite.service_properties import Retention, ServiceProperties
 from kyanite.slices import next_slice
 from kyanite.values import iso_text
 from tests.model.blobs.store import CONTAINER, BlobStore, blob
@@ -485,6 +486,17 @@ def test_a_deleted_share_that_can_be_restored_keeps_its_name(store: BlobStore) -
     assert described(store, whole(extent)) == [
         "file acme/share (deleted)/file: 1000 bytes from 0 are damaged"
     ]
+
+
+def test_a_deleted_container_that_can_be_restored_keeps_its_name(store: BlobStore) -> None:
+    (extent,) = store.extents(b"x" * 1000)
+    store.put("blob", (extent,))
+    change = ServiceProperties(container_retention=Retention(days=7))
+    outcome(settings.update(store.engine, "acme", "blob", change))
+    outcome(container.delete(store.engine, CONTAINER, NONE, None))
+    assert described(store, whole(extent)) == ["blob acme/box (deleted)/blob: 1000 bytes from 0 are damaged"]
+    (row,) = store.rows(keys.RETIRED_CONTAINERS)
+    assert described(store, damaged=[row]) == ["deleted container acme/box: its record is damaged"]
 
 
 def test_content_may_be_none(store: BlobStore) -> None:

@@ -17,18 +17,21 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.engine.clock import wall_clock
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import keys
-from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, decode_blob
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, decode_blob, decode_container
+from kyanite.model.blobs.rows import NAME_AT
 from kyanite.model.content.content import Content
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layers import Head, decode_head
 from kyanite.model.content.references import ExtentRow, decode_extent
 from kyanite.model.files.entry import FILE, decode_entry
 from kyanite.model.records import encode
+from kyanite.model.retired import Retired
 from kyanite.model.verification import rows as verification
 from kyanite.model.verification.rows import KINDS, check_page, describe_difference
 from kyanite.server.store.api import StoreKind
 from kyanite.server.store.factory import factory_of
 from kyanite.server.store.format import prepare
+from kyanite.values import Instant
 from tests.stores.recorded import unpack
 
 ARCHIVE = Path(__file__).parents[2] / "stores" / "394e107.tar.xz"
@@ -101,8 +104,11 @@ def test_the_store_has_every_kind_of_row(sound: Rows) -> None:
     assert KINDS.keys() - {key[:1] for key in sound} <= {
         b"1",
         b"2",
+        b"3",
+        b"4",
         b"p",
         b"C",
+        b"G",
         b"O",
         b"Q",
         b"J",
@@ -168,6 +174,54 @@ def test_a_body_of_another_length(change: bytes, sound: Rows) -> None:
     damaged[keys.body(record.content.body)] = body + change if change else body[:-1]
     (finding,) = findings(damaged)
     assert f"bytes instead of {record.length}" in finding
+
+
+def tagged(rows: Rows) -> tuple[Rows, bytes, bytes]:
+    """A store in which a blob has a tag; the key of the posting, and that of the row for its container."""
+    key, record = blob_with(rows, lambda _record: True)
+    container_id, name = keys.id_of(key), key[NAME_AT:].decode()
+    posting = keys.posting("acme", "colour", "red", container_id, name)
+    container = keys.tagged_container(container_id)
+    changed = {key: encode(replace(record, tags=(("colour", "red"),))), posting: b"", container: b"acme\0box"}
+    return rows | changed, posting, container
+
+
+def test_tags_that_are_in_the_index(sound: Rows) -> None:
+    assert findings(tagged(sound)[0]) == []
+
+
+def test_a_tag_that_is_not_in_the_index(sound: Rows) -> None:
+    damaged, posting, _ = tagged(sound)
+    del damaged[posting]
+    (finding,) = findings(damaged)
+    assert finding.startswith("tag of a blob ")
+    assert finding.endswith("colour\\x00red: it is not in the index.")
+
+
+@pytest.mark.parametrize("changed", ["other blob", "other tag", "other value"])
+def test_a_posting_that_no_blob_has(sound: Rows, changed: str) -> None:
+    damaged, posting, _ = tagged(sound)
+    account, tag_key, value, container_id, name = keys.parts_of_posting(posting)
+    extra = {
+        "other blob": keys.posting(account, tag_key, value, container_id, name + "x"),
+        "other tag": keys.posting(account, "size", value, container_id, name),
+        "other value": keys.posting(account, tag_key, "blue", container_id, name),
+    }
+    (finding,) = findings({**damaged, extra[changed]: b""})
+    assert finding.endswith(": the index has it, but the blob does not.")
+
+
+def test_a_posting_of_another_account(sound: Rows) -> None:
+    damaged, posting, container = tagged(sound)
+    (finding,) = findings({**damaged, container: b"other\0box"})
+    assert finding.startswith("tag of a blob Gacme")
+    assert "is of another account" in finding
+    del damaged[container]
+    (finding,) = findings(damaged)
+    assert finding.startswith("tag of a blob Gacme")
+    assert "is not there" in finding
+    (finding,) = findings({**tagged(sound)[0], posting: b"not empty"})
+    assert "it should be empty" in finding
 
 
 def test_a_file_that_ends_before_its_content(sound: Rows) -> None:
@@ -324,6 +378,18 @@ def test_a_layer_that_no_one_needs_and_that_is_not_pending(sound: Rows) -> None:
     (finding,) = findings({**sound, keys.layer(5): encode(Head(records=0))})
     assert finding.startswith("layer 5: pending compaction")
     assert "is not there" in finding
+
+
+def test_a_deleted_container_and_its_expiry_need_each_other(sound: Rows) -> None:
+    record = decode_container(sound[first(sound, b"c")])
+    row = keys.retired_container("acme", "old", 1000)
+    expiry = keys.expiry(2000, row)
+    pair = {row: encode(Retired(record, Instant(1000), Instant(2000))), expiry: b""}
+    assert findings(sound | pair) == []
+    for left, value in pair.items():
+        (finding,) = findings(sound | {left: value})
+        assert finding.endswith("which it refers to, is not there.")
+    assert len(findings(sound | {row: pair[row], keys.expiry(2001, row): b""})) == 1
 
 
 def test_a_pending_compaction_of_no_layer(sound: Rows) -> None:

@@ -9,7 +9,6 @@ from kyanite.rules.roles import Assignment, role_of
 from kyanite.rules.token_claims import Trust
 from kyanite.server.failures import BadUsage
 from kyanite.server.identity.config import (
-    Client,
     Development,
     DiscoveryUrl,
     JwksFile,
@@ -120,14 +119,12 @@ def test_the_option_counts_before_the_file() -> None:
     assert parse_identity({"dev": "builtin"}).development is Development.BUILTIN
 
 
-def test_clients_of_the_built_in_issuer() -> None:
-    table = {
-        "dev": "builtin",
-        "tenant": TENANT,
-        "clients": [{"id": "app", "secret": "s", "object_id": TENANT}],
-    }
+def test_keys_of_the_built_in_issuer() -> None:
+    table = {"dev": "builtin", "tenant": TENANT, "clients": [{"id": "app", "secret": "s"}]}
     config = parse_identity(table)
-    assert (config.tenant, config.clients) == (TENANT, (Client("app", "s", TENANT),))
+    assert config.development is Development.BUILTIN
+    assert config.builtin.tenant == TENANT
+    assert [client.id for client in config.builtin.clients] == ["app"]
 
 
 ISSUER = '[[issuers]]\nname = "a"\nissuer = "i"\njwks_file = "f"\n'

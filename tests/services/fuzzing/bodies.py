@@ -151,8 +151,10 @@ def key_info(scope: Scope, request: FuzzRequest) -> None:
     _xml(request, f"<KeyInfo>{start}<Expiry>{expiry}</Expiry>{user}</KeyInfo>")
 
 
-def tags(_scope: Scope, request: FuzzRequest) -> None:
-    _xml(request, "<Tags><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tags>")
+def tags(scope: Scope, request: FuzzRequest) -> None:
+    keys = scope.chance.sample(("a", "c", "a b", "+-./:=_", "k" * 128), scope.chance.choice((0, 1, 1, 2, 5)))
+    items = [f"<Tag><Key>{key}</Key><Value>{scope.one('b', 'd e', '2', '')}</Value></Tag>" for key in keys]
+    _xml(request, f"<Tags><TagSet>{''.join(items)}</TagSet></Tags>")
 
 
 def query_request(_scope: Scope, request: FuzzRequest) -> None:

@@ -12,6 +12,7 @@ from kyanite.engine.api import Damaged
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
+from kyanite.model import settings
 from kyanite.model.accounts import Account, Store
 from kyanite.model.verification.extent_check import extent_of
 from kyanite.model.verification.rows import check_page, describe_difference
@@ -20,6 +21,7 @@ from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import HttpServer, serve
 from kyanite.server.identity.verifier import TrustedIdentity
 from kyanite.server.service_table import SERVICES
+from kyanite.service_properties import Retention, ServiceProperties
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request
 from tests.services.fuzzing import bearer
@@ -28,6 +30,8 @@ from tests.services.harness import ACCOUNT, OTHER, Clock
 WORDS = ("blob", "queue", "table", "file")
 HOSTS = {word: f"127.0.0.1:{10000 + number}" for number, word in enumerate(WORDS)}
 """What requests call the services, whatever the ports of their sockets are, so that they can be sent again."""
+KEPT = ServiceProperties(container_retention=Retention(days=1))
+"""What an operator sets for the account, because no request can."""
 _TICK_SECONDS = 0.25
 
 
@@ -66,6 +70,7 @@ class LocalServer:
         self.ports = {word: each.getsockname()[1] for word, each in sockets.items()}
         by_port = {port: word for word, port in self.ports.items()}
         store = Store(self.engine, self.extents, self.membership)
+        await settings.update(self.engine, ACCOUNT.name, "blob", KEPT)
         environment = Environment(
             accounts={each.name: Account(each.name, each.keys, store) for each in (ACCOUNT, OTHER)},
             clock=self.clock,

@@ -49,7 +49,8 @@ class Pool:
     markers: list[str] = field(default_factory=list)
     continuations: list[tuple[str, str]] = field(default_factory=list)
     """Name and value of a parameter."""
-    share_versions: list[str] = field(default_factory=list)
+    deleted_versions: list[str] = field(default_factory=list)
+    """Of containers and shares that can be restored."""
     handle_ids: list[str] = field(default_factory=list)
 
     def learn(self, request: FuzzRequest, status: int, headers: dict[str, str], body: bytes) -> None:
@@ -73,7 +74,7 @@ class Pool:
             _keep(self.blocks[request.path], [parameters["blockid"]])
         elif request.method == "GET" and len(body) < 100_000:
             _keep(self.markers, _found(_MARKERS, body))
-            _keep(self.share_versions, _found(_VERSIONS, body))
+            _keep(self.deleted_versions, _found(_VERSIONS, body))
             _keep(self.handle_ids, _found(_HANDLES, body))
 
     def _learn_lease(self, request: FuzzRequest, headers: dict[str, str]) -> None:

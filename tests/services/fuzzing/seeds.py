@@ -39,6 +39,9 @@ def _blobs() -> Iterator[FuzzRequest]:
         yield _put("blob", f"/box/{blob}", "", sized)
         written = [("x-ms-page-write", "update"), ("x-ms-range", "bytes=0-1023")]
         yield _put("blob", f"/box/{blob}", "comp=page", written, b"p" * 1024)
+    yield _put("blob", "/spare", "restype=container")
+    yield _other("DELETE", "blob", "/spare", [("restype", "container")])
+    yield _other("GET", "blob", "/", [("comp", "list"), ("include", "deleted")])
 
 
 def _queues() -> Iterator[FuzzRequest]:

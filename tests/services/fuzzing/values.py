@@ -118,8 +118,9 @@ def handle_id(scope: Scope) -> str:
     return scope.chance.choice(scope.pool.handle_ids) if scope.pool.handle_ids and scope.likely(0.6) else "*"
 
 
-def share_version(scope: Scope) -> str:
-    return scope.chance.choice(scope.pool.share_versions) if scope.pool.share_versions else "01DC000000000000"
+def deleted_version(scope: Scope) -> str:
+    known = scope.pool.deleted_versions
+    return scope.chance.choice(known) if known else "01DC000000000000"
 
 
 def snapshot(scope: Scope) -> str:
@@ -142,6 +143,7 @@ _SDDL = (
     "inherit",
     "preserve",
 )
+_TAG_CONDITIONS = ("a = 'b'", "a <> 'x' AND a > '' OR \"c\" <= 'd e'", "a = '2' or a = 'b'")
 _FLAG = words("true", "false")
 _TEXT = words("x", "some text", "text/plain", "en", "a, b; c=d", "é")
 
@@ -166,7 +168,12 @@ VALUES: Mapping[str, Value] = {
     "x-ms-source-if-none-match": words('"0x1"', "*"),
     "x-ms-source-if-modified-since": http_time,
     "x-ms-source-if-unmodified-since": http_time,
-    "x-ms-if-tags": words("a = 'b'"),
+    "x-ms-if-tags": words(*_TAG_CONDITIONS),
+    "x-ms-source-if-tags": words(*_TAG_CONDITIONS),
+    "x-ms-blob-if-match": etag,
+    "x-ms-blob-if-none-match": etag,
+    "x-ms-blob-if-modified-since": http_time,
+    "x-ms-blob-if-unmodified-since": http_time,
     # Blobs
     "x-ms-blob-type": words("BlockBlob"),
     "x-ms-blob-content-type": _TEXT,
@@ -213,7 +220,8 @@ VALUES: Mapping[str, Value] = {
     "x-ms-seal-blob": _FLAG,
     "x-ms-requires-sync": words("true"),
     "x-ms-previous-snapshot-url": lambda scope: f"{blob_url(scope)}?snapshot={snapshot(scope)}",
-    "x-ms-tags": words("a=b"),
+    "x-ms-tags": words("a=b", "a=b&c=d+e", "a=2&%2B-.%2F:=x%3D", ""),
+    "x-ms-copy-source-tag-option": words("REPLACE", "COPY"),
     "x-ms-encryption-scope": words("scope1"),
     "x-ms-encryption-key": words("AAAA"),
     "x-ms-default-encryption-scope": words("$account-encryption-key", "other"),
@@ -281,8 +289,11 @@ VALUES: Mapping[str, Value] = {
     "x-ms-share-paid-bursting-enabled": _FLAG,
     "x-ms-share-paid-bursting-max-iops": words("1000"),
     "x-ms-share-paid-bursting-max-bandwidth-mibps": words("100"),
+    "x-ms-deleted-container-name": lambda scope: scope.path[1:],
+    "x-ms-deleted-container-version": deleted_version,
+    "x-ms-source-container-name": lambda scope: scope.one("spare", "chest", "crate", "none"),
     "x-ms-deleted-share-name": lambda scope: scope.path[1:],
-    "x-ms-deleted-share-version": share_version,
+    "x-ms-deleted-share-version": deleted_version,
     # Tables
     "accept": rarely(
         "application/json;odata=minimalmetadata",
@@ -302,9 +313,9 @@ VALUES: Mapping[str, Value] = {
     "marker": marker,
     "maxresults": words("1", "2", "5", "100", "5000"),
     "container-include": some_of("metadata", "deleted", "system"),
-    "blob-include": some_of("snapshots", "metadata", "uncommittedblobs", "copy"),
+    "blob-include": some_of("snapshots", "metadata", "uncommittedblobs", "copy", "tags"),
     "missing-include": some_of(
-        "deleted", "tags", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold"
+        "deleted", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold"
     ),
     "queue-include": words("metadata"),
     "share-include": some_of("metadata", "snapshots", "deleted"),

@@ -42,7 +42,7 @@ class BlobAtInstant(Value, frozen=True):
 def load_for_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessConditions) -> BlobRecord:
     _, record = rows.load(snap, blob)
     if access_conditions is not UNCONDITIONAL:
-        preconditions.check_read(access_conditions.conditions, record.etag, record.modified_at)
+        preconditions.check_read(access_conditions.conditions, record.etag, record.modified_at, record.tags)
         leases.check_read(record.lease, access_conditions.lease_id, snap.now)
     return record
 
@@ -71,7 +71,9 @@ def load_for_write(
     key, record = rows.load(tx, blob)
     if kind is not None and record.kind != kind:
         raise Refused(Reason.INVALID_BLOB_TYPE)
-    preconditions.check_write(access_conditions.conditions, record.etag, record.modified_at, creates=False)
+    preconditions.check_write(
+        access_conditions.conditions, record.etag, record.modified_at, record.tags, creates=False
+    )
     lease = leases.check_write(record.lease, access_conditions.lease_id, tx.now)
     check_online(tx, record)
     return key, record if lease is record.lease else replace(record, lease=lease)
@@ -117,7 +119,7 @@ def lease(
 ) -> Awaitable[tuple[BlobRecord, Outcome]]:
     def body(tx: Transaction) -> tuple[BlobRecord, Outcome]:
         key, record = rows.load(tx, blob)
-        preconditions.check_write(conditions, record.etag, record.modified_at, creates=False)
+        preconditions.check_write(conditions, record.etag, record.modified_at, record.tags, creates=False)
         outcome = act(record.lease, request, tx.now)
         rows.save(tx, key, replace(record, lease=outcome.lease))
         return record, outcome
@@ -126,18 +128,20 @@ def lease(
 
 
 def set_tier(
-    engine: Engine, blob: BlobKey, tier: str, priority: str, lease_id: LeaseId | None
+    engine: Engine, blob: BlobKey, tier: str, priority: str, access_conditions: AccessConditions
 ) -> Awaitable[bool]:
     """Set the tier of a block blob or of a snapshot of one. Its ETag and its lease do not change.
 
-    Returns whether the change is pending: leaving Archive takes time. A snapshot cannot leave Archive, but be copied.
+    Of the conditions only that on its tags counts. Returns whether the change is pending: leaving Archive takes time. A
+    snapshot cannot leave Archive, but be copied.
     """
 
     def body(tx: Transaction) -> bool:
         key, record = rows.load(tx, blob)
         if record.kind != BLOCK_BLOB:
             raise Refused(Reason.TIER_NOT_SUPPORTED)
-        leases.check_write(record.lease, lease_id, tx.now)
+        preconditions.check_tags(access_conditions.conditions, record.tags)
+        leases.check_write(record.lease, access_conditions.lease_id, tx.now)
         if blob.snapshot is not None and tier != tiers.ARCHIVE:
             check_online(tx, record)
         tiering = tiers.change(record.tiering, tier, priority, tx.now)

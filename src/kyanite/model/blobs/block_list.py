@@ -23,9 +23,10 @@ from kyanite.model.content.blocks import Block
 from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.page import Decoded
 from kyanite.model.records import HttpHeaders
-from kyanite.rules import leases
+from kyanite.rules import leases, preconditions
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.values import Instant
 
 ENTRIES_AT_ONCE = 300
@@ -49,6 +50,7 @@ class NewBlockList:
     http: HttpHeaders
     metadata: dict[str, str]
     tier: str = ""
+    tags: Tags = NO_TAGS
 
 
 class ListedBlock(NamedTuple):
@@ -111,6 +113,7 @@ def new_record(
         lease=target.lease,
         tier=new_list.tier,
         tier_changed_at=now if new_list.tier else None,
+        tags=new_list.tags,
     )
 
 
@@ -173,6 +176,7 @@ def get_block_list(
     def body(snap: Snapshot) -> Steps[BlockLists]:
         if blob.snapshot is not None:
             _, record = rows.load(snap, blob)
+            preconditions.check_tags(access_conditions.conditions, record.tags)
             return BlockLists(_block_blob(record), (yield from _committed(snap, record)), _NONE_STAGED)
         stored = rows.load_name(snap, blob)
         area, found = stored.staging(snap.now), stored.record
@@ -180,6 +184,7 @@ def get_block_list(
             raise Refused(Reason.BLOB_NOT_FOUND)
         if found is not None:
             _block_blob(found)
+        preconditions.check_tags(access_conditions.conditions, NO_TAGS if found is None else found.tags)
         leases.check_read(NO_LEASE if found is None else found.lease, access_conditions.lease_id, snap.now)
         blocks_of_blob: list[ListedBlock] = []
         staged = _NONE_STAGED

@@ -1,8 +1,9 @@
-"""Containers: the transactions over them and their listing.
+"""Containers: the transactions over them.
 
 A container is found by its name, and its blobs are stored under its id. Deleting it removes the name and marks the id,
 and maintenance purges the blobs. So a container of any size is deleted by one transaction, and the name can be reused
-immediately.
+immediately. If the account keeps deleted containers, its record moves to a row from which it can be restored
+(``deleted_containers.py``).
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
-from kyanite.model import keys
+from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.model import keys, settings
+from kyanite.model.blobs import tag_index
+from kyanite.model.blobs.deleted_containers import retire
 from kyanite.model.blobs.records import ContainerRecord, decode_container
 from kyanite.model.lease import LeaseRequest, Outcome, act
 from kyanite.model.named import finder, loader
-from kyanite.model.page import Page, page_by_name
 from kyanite.model.records import AtInstant, NamedKey, Policy, encode
 from kyanite.rules import leases, preconditions
 from kyanite.rules.preconditions import Conditions
@@ -134,23 +136,39 @@ def lease(
 def delete(
     engine: Engine, key: ContainerKey, conditions: Conditions, lease_id: LeaseId | None
 ) -> Awaitable[None]:
+    """Delete the container. It can be restored for as many days as the Blob service of its account keeps it."""
+
     def body(tx: Transaction) -> None:
         record = load(tx, key)
         preconditions.check_time_write(conditions, record.modified_at)
         leases.check_write(record.lease, lease_id, tx.now)
         tx.delete(key.key)
-        tx.put(keys.deleted_container(record.id), b"")
+        retention = settings.load(tx, key.account, "blob").container_retention
+        if retention is not None and retention.days:
+            retire(tx, key, record, retention.days)
+        else:
+            tx.put(keys.deleted_container(record.id), b"")
 
     return engine.run(body)
 
 
-def list_containers(
-    engine: Engine, account: str, *, prefix: str, first: str, limit: int
-) -> Awaitable[Page[ContainerRecord]]:
-    """The containers of an account in the order of their names, from ``first`` on."""
+def rename(
+    engine: Engine, source: ContainerKey, target: ContainerKey, source_lease_id: LeaseId | None
+) -> Awaitable[ContainerRecord]:
+    """Give a container another name, which must be free. Everything in it, its policies and its lease stay.
 
-    def body(snap: Snapshot) -> Steps[Page[ContainerRecord]]:
-        base = keys.containers(account)
-        return page_by_name(snap, base, decode_container, prefix=prefix, first=first, limit=limit)
+    Its old name is gone, as after a deletion, so an active lease must be named.
+    """
 
-    return engine.read_in_steps(body)
+    def body(tx: Transaction) -> ContainerRecord:
+        record = load(tx, source)
+        leases.check_write(record.lease, source_lease_id, tx.now)
+        if tx.get(target.key) is not None:
+            raise Refused(Reason.CONTAINER_ALREADY_EXISTS)
+        renamed = replace(record, modified_at=tx.now)
+        tx.delete(source.key)
+        tx.put(target.key, encode(renamed))
+        tag_index.rename(tx, record.id, target)
+        return renamed
+
+    return engine.run(body)

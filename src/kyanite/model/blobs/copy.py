@@ -22,6 +22,7 @@ from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases, preconditions, tiers
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.values import LeaseId
 
 
@@ -45,6 +46,8 @@ class CopyRequest:
     copy needs an infinite lease, because it could outlast any other."""
     max_length: int = ENDLESS
     """The largest source that is copied."""
+    tags: Tags | None = NO_TAGS
+    """The tags of the copy; None for those of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class PutFromRequest:
     """Replaces the source's metadata; empty keeps the source's."""
     tier: str = ""
     max_length: int = ENDLESS
+    tags: Tags | None = NO_TAGS
+    """The tags of the new blob; None for those of the source."""
 
 
 def copy(
@@ -102,6 +107,7 @@ def copy(
             lease=target.lease,
             copy=CopyState(request.copy_id, request.source_url, now, source.length),
             is_sealed=source.is_sealed if request.seals is None else request.seals,
+            tags=source.tags if request.tags is None else request.tags,
         )
         tiering = tiers.copied(source.tiering, request.tier, request.rehydrate_priority, now)
         record = with_tiering(shared, tiering)
@@ -136,6 +142,7 @@ def put_from(
             lease=target.lease,
             tier=request.tier,
             tier_changed_at=now if request.tier else None,
+            tags=source.tags if request.tags is None else request.tags,
         )
         rows.replace(tx, target.old, record)
         return record

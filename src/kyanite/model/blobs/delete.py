@@ -58,7 +58,7 @@ def delete(
 def _check(
     tx: Transaction, record: BlobRecord, access_conditions: AccessConditions, tier_times: Conditions
 ) -> None:
-    preconditions.check_delete(access_conditions.conditions, record.etag, record.modified_at)
+    preconditions.check_delete(access_conditions.conditions, record.etag, record.modified_at, record.tags)
     if tier_times is not NONE:
         changed_at = tiers.current(record.tiering, tx.now).changed_at
         preconditions.check_time_write(tier_times, changed_at or record.created_at)

@@ -17,6 +17,7 @@ from kyanite.model.records import HttpHeaders, Value
 from kyanite.rules import leases, preconditions
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.values import Instant, LeaseId
 
 CheckLease = Callable[[Lease, LeaseId | None, Instant], Lease]
@@ -32,6 +33,7 @@ class NewBlob(Value, frozen=True):
     tier: str = ""
     kind: int = BLOCK_BLOB
     sequence_number: int = 0
+    tags: Tags = NO_TAGS
 
 
 class Destination(Value, frozen=True):
@@ -67,6 +69,7 @@ def put(
             tier=new_blob.tier,
             tier_changed_at=now if new_blob.tier else None,
             sequence_number=new_blob.sequence_number,
+            tags=new_blob.tags,
         )
         rows.replace(tx, target.old, record)
         return record
@@ -99,6 +102,7 @@ def prepare(
         access_conditions.conditions,
         old.etag,
         old.modified_at,
+        old.tags,
         creates=True,
         holds_lease=leases.holds(old.lease, access_conditions.lease_id, now),
     )

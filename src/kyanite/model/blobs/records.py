@@ -7,6 +7,7 @@ import msgspec
 from kyanite.model.content.content import Content
 from kyanite.model.records import CopyState, HttpHeaders, Policy, Record
 from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.tiers import Rehydration, Tiering
 from kyanite.values import ETag, Instant, etag_of, later
 
@@ -56,6 +57,8 @@ class BlobRecord(Record, frozen=True):
     """Of an archived block blob that is being rehydrated."""
     is_sealed: bool = False
     """Of an append blob: no more blocks can be appended."""
+    tags: Tags = NO_TAGS
+    """Those of a base blob are in the index too (``tag_index.py``)."""
 
     @property
     def etag(self) -> ETag:

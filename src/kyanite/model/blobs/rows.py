@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.model.blobs import container
+from kyanite.model.blobs import container, tag_index
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import BlobRecord, Staging, decode_blob, decode_staging
 from kyanite.model.content import content
 from kyanite.model.records import Value, encode
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.values import Instant
 
 SNAPSHOTS_INLINE_MAX = 64
@@ -61,6 +62,13 @@ def save(tx: Transaction, key: bytes, record: BlobRecord) -> None:
     tx.put(key, encode(record))
 
 
+def save_tags(tx: Transaction, blob: BlobKey, key: bytes, record: BlobRecord, before: Tags) -> None:
+    """The same with other tags than before. Of a snapshot they are not in the index."""
+    if blob.snapshot is None:
+        tag_index.update(tx, blob.container, keys.id_of(key), blob.name, before, record.tags)
+    tx.put(key, encode(record))
+
+
 def retire(tx: Transaction, key: bytes, record: BlobRecord) -> None:
     """Delete a blob or snapshot and drop its content."""
     content.drop(tx, record.content)
@@ -80,6 +88,7 @@ class StoredName(Value, frozen=True):
     staging_key: bytes
     staging_head: bytes | None
     """The stored head, also of an expired staging area."""
+    container: ContainerKey
 
     def staging(self, now: Instant) -> Staging | None:
         """The staging area, unless there is none or it has expired."""
@@ -95,14 +104,14 @@ def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
     key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
     stored, head = snap.get_many((key, staging_key))
     record = None if stored is None else decode_blob(stored)
-    return StoredName(container_id, blob.name, key, record, staging_key, head)
+    return StoredName(container_id, blob.name, key, record, staging_key, head, blob.container)
 
 
 def reload(snap: Snapshot, name: StoredName) -> StoredName:
     """What is stored now under the same keys."""
     stored, head = snap.get_many((name.key, name.staging_key))
     record = None if stored is None else decode_blob(stored)
-    return StoredName(name.container_id, name.name, name.key, record, name.staging_key, head)
+    return StoredName(name.container_id, name.name, name.key, record, name.staging_key, head, name.container)
 
 
 def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_content: bool = True) -> None:
@@ -114,6 +123,8 @@ def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_conte
         content.drop(tx, old.record.content)
     if old.staging_head is not None:
         abandon_staging(tx, old.staging_key, old.staging_head)
+    if record.tags or (old.record is not None and old.record.tags):
+        _index(tx, old, record.tags)
     tx.put(old.key, encode(record))
 
 
@@ -122,7 +133,15 @@ def delete(tx: Transaction, old: StoredName) -> None:
     if old.staging_head is not None:
         abandon_staging(tx, old.staging_key, old.staging_head)
     if old.record is not None:
+        if old.record.tags:
+            _index(tx, old, NO_TAGS)
         retire(tx, old.key, old.record)
+
+
+def _index(tx: Transaction, old: StoredName, tags: Tags) -> None:
+    """Have the index of tags follow: the base blob of the name has these now, or is gone and has none."""
+    before = NO_TAGS if old.record is None else old.record.tags
+    tag_index.update(tx, old.container, old.container_id, old.name, before, tags)
 
 
 # Snapshots
@@ -281,14 +300,27 @@ def _bounds(prefix: bytes, names: NameRange) -> tuple[bytes, bytes]:
 def purge_container(tx: Transaction, container_id: int, *, limit: int) -> bool:
     """Delete some rows of a deleted container. False when there were none."""
     left = limit
-    for prefix in (keys.blobs(container_id), keys.blob_versions(container_id)):
-        for key, value in list(tx.scan(prefix, keys.after(prefix), limit=left)):
-            retire(tx, key, decode_blob(value))
+    prefix = keys.blobs(container_id)
+    for key, value in list(tx.scan(prefix, keys.after(prefix), limit=left)):
+        if left <= 0:
+            break
+        record = decode_blob(value)
+        if record.tags:  # It counts twice, for its rows in the index.
+            tag_index.purge(tx, container_id, key[NAME_AT:].decode(), record.tags)
             left -= 1
+        retire(tx, key, record)
+        left -= 1
+    left = max(left, 0)
+    prefix = keys.blob_versions(container_id)
+    for key, value in list(tx.scan(prefix, keys.after(prefix), limit=left)):
+        retire(tx, key, decode_blob(value))
+        left -= 1
     prefix = keys.stagings(container_id)
     for key, head in list(tx.scan(prefix, keys.after(prefix), limit=left)):
         abandon_staging(tx, key, head)
         left -= 1
+    if left == limit:
+        tag_index.purge_container(tx, container_id)
     return left < limit
 
 

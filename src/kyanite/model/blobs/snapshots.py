@@ -26,7 +26,7 @@ def take(
     def body(tx: Transaction) -> tuple[Instant, BlobRecord]:
         key, record = rows.load(tx, blob)
         preconditions.check_write(
-            access_conditions.conditions, record.etag, record.modified_at, creates=False
+            access_conditions.conditions, record.etag, record.modified_at, record.tags, creates=False
         )
         leases.check_read(record.lease, access_conditions.lease_id, tx.now)
         check_online(tx, record)

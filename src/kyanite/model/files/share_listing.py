@@ -6,19 +6,18 @@ A page is full, or ends early when it has read very many rows: deleted shares th
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator
-from heapq import merge
 from typing import NamedTuple
 
 import msgspec
 
 from kyanite.engine.api import Engine, Snapshot, Steps
 from kyanite.model import keys
-from kyanite.model.files.deleted_shares import RetiredShare, retired
+from kyanite.model.files.deleted_shares import SHARES, RetiredShare
 from kyanite.model.files.share import ShareRecord, decode_share
 from kyanite.model.files.share_snapshots import snapshots
+from kyanite.model.retired import merged, scan
 from kyanite.values import Instant
 
-_ITEMS_PER_STEP = 100
 _ITSELF = 1 << 63
 """The position of the share itself, where its snapshots have their instants: it is listed behind them."""
 
@@ -64,15 +63,8 @@ def list_shares(engine: Engine, account: str, request: ShareListing) -> Awaitabl
         streams = [_live(snap, account, request)]
         if request.deleted:
             streams.append(_deleted(snap, account, request))
-        items: list[ShareItem] = []
-        for rows_read, item in enumerate(merge(*streams, key=lambda item: item.position)):
-            if len(items) == request.limit or rows_read == 2 * request.limit:
-                return SharePage(items, item.position, snap.now)
-            if item.retired is None or item.retired.expires_at > snap.now:
-                items.append(item)
-            if rows_read % _ITEMS_PER_STEP == _ITEMS_PER_STEP - 1:
-                yield
-        return SharePage(items, None, snap.now)
+        items, following = yield from merged(snap, streams, request.limit)
+        return SharePage(items, None if following is None else following.position, snap.now)
 
     return engine.read_in_steps(body)
 
@@ -93,5 +85,5 @@ def _deleted(snap: Snapshot, account: str, request: ShareListing) -> Iterator[Sh
     first, position = request.first
     deleted_from = Instant(max(position - _ITSELF, 0))
     limit = 2 * request.limit + 2
-    for name, each in retired(snap, account, request.prefix, first, deleted_from, limit):
+    for name, each in scan(snap, SHARES, account, request.prefix, first, deleted_from, limit):
         yield ShareItem(name, None, each.record, each)

@@ -55,6 +55,11 @@ class Expiring(NamedTuple):
 COMPACTION = Marked(keys.PENDING_COMPACTIONS, compaction.step)
 TASKS: tuple[Marked | Expiring, ...] = (
     Marked(keys.DELETED_CONTAINERS, deleted_containers.purge),
+    Expiring(
+        deleted_containers.CHECK_EVERY_SECONDS,
+        deleted_containers.find_expired,
+        deleted_containers.remove_expired,
+    ),
     Marked(keys.DELETED_SNAPSHOTS, deleted_containers.purge_snapshots),
     Marked(keys.ABANDONED_STAGINGS, staging_areas.purge),
     Expiring(staging_areas.WALK_EVERY_SECONDS, staging_areas.find_expired, staging_areas.remove_expired),

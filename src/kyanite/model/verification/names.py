@@ -15,6 +15,7 @@ import msgspec
 from kyanite.edm import text_of_ordinal
 from kyanite.engine.api import Engine
 from kyanite.model import keys
+from kyanite.model.blobs import deleted_containers
 from kyanite.model.blobs.records import decode_container, decode_staging
 from kyanite.model.blobs.rows import NAME_AT
 from kyanite.model.files import deleted_shares
@@ -52,6 +53,11 @@ _PARENTS: Mapping[bytes, _Kind] = {
     b"t": _Kind("table", lambda value: decode_table(value).id, keys.deleted_table),
     b"F": _Kind("share", lambda value: decode_share(value).id, keys.deleted_share),
     b"R": _Kind("deleted share", lambda value: deleted_shares.decode(value).record.id, keys.deleted_share),
+    b"3": _Kind(
+        "deleted container",
+        lambda value: deleted_containers.decode(value).record.id,
+        keys.deleted_container,
+    ),
     b"i": _Kind("staging area", lambda value: decode_staging(value).id, keys.abandoned_staging),
 }
 
@@ -68,6 +74,9 @@ _PARENT_OF = {
     b"P": b"F",
 }
 """By the letter of a row, that of the row which the id in its key is of."""
+
+_RESTORABLE = {b"c": b"3", b"F": b"R"}
+"""By the letter of a parent, that of one which was deleted and can be restored."""
 
 
 class _Namer:
@@ -88,7 +97,8 @@ class _Namer:
         wanted[b"c"].update(map(keys.id_of, self._parents.values()))
         for letter, ids in list(wanted.items()):
             await self._find(letter, ids)
-        await self._find(b"R", {each for each in wanted[b"F"] if (b"F", each) not in self._parents})
+        for live, deleted in _RESTORABLE.items():
+            await self._find(deleted, {each for each in wanted[live] if (live, each) not in self._parents})
         files = [key for key in rows if key[:1] in (b"N", b"V")]
         self._files = await file_names(self._engine, files, self._spend)
 
@@ -108,6 +118,8 @@ class _Namer:
         letter = key[:1]
         if letter in (b"c", b"q", b"t", b"F"):
             return [f"{_PARENTS[letter].word} {_account_and_name(key)}"]
+        if letter in _RESTORABLE.values():
+            return [f"{_PARENTS[letter].word} {_account_and_name(key[: -_INSTANT_BYTES - 1])}"]
         if letter == b"s":
             return [f"service properties {_account_and_name(key)}"]
         if letter not in _PARENT_OF:
@@ -124,7 +136,7 @@ class _Namer:
             return None if area is None else await self._blob_of(area)
         if (key := self._parents.get((letter, parent_id))) is not None:
             return _account_and_name(key)
-        if letter == b"F" and (key := self._parents.get((b"R", parent_id))) is not None:
+        if (key := self._parents.get((_RESTORABLE.get(letter, b""), parent_id))) is not None:
             return _account_and_name(key[: -_INSTANT_BYTES - 1]) + " (deleted)"
         kind = _PARENTS[letter]
         is_deleted = await self._read(kind.deleted(parent_id)) is not None

@@ -14,6 +14,7 @@ tallies of all pages; where the two sums of a subject differ, ``describe_differe
     o, part           the part                               the entity, or the mark of its deleted table
     H, file           the open file                          its handles
     W, share          the feed of the share                  handles that watch a directory
+    G, blob, tag      the posting                            the record of the blob
 
 Freed extents, deleted containers, abandoned staging areas and other work that is still to be done are no findings:
 their rows count like any others until maintenance removes them.
@@ -30,8 +31,10 @@ from kyanite.engine.api import Snapshot
 from kyanite.extents.api import SEGMENT_BYTES
 from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
+from kyanite.model.blobs.deleted_containers import RetiredContainer
 from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, ContainerRecord, Staging
 from kyanite.model.blobs.staged_blocks import StagedBlock
+from kyanite.model.blobs.tag_index import decode_container_key
 from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layers import Head, PendingCompaction
 from kyanite.model.content.reading import KeptExtent
@@ -50,7 +53,7 @@ from kyanite.model.scrub_state import ScrubState
 from kyanite.model.store_format import StoreFormat
 from kyanite.model.tables import stored_entity
 from kyanite.model.tables.table import TableRecord
-from kyanite.model.verification.check import Check, Finding
+from kyanite.model.verification.check import Check, Finding, Needed
 from kyanite.model.verification.pages import BEHIND_ALL, Row, Rows, Unreadable, take
 from kyanite.service_properties import ServiceProperties
 
@@ -115,6 +118,12 @@ def _check_row(check: Check, key: bytes, value: bytes) -> None:
 def describe_difference(subject: bytes, stated: int, counted: int) -> str:
     """A finding, for a subject of which the rows state another number than was counted."""
     name = name_of(subject)
+    if subject[:1] == b"G":
+        return (
+            f"{name}: the index has it, but the blob does not."
+            if stated
+            else f"{name}: it is not in the index."
+        )
     if len(subject) == len(keys.edge(0, 0)) and subject[:1] == b"e":
         return f"{name}: {stated} edges, but {counted} layers say so."
     if not stated:
@@ -162,6 +171,40 @@ def _number(check: Check, key: bytes, value: bytes) -> None:
 
 def _blob(check: Check, key: bytes, record: BlobRecord) -> None:
     check.content(key, record.content, record.length, exactly=record.kind == BLOCK_BLOB)
+
+
+def _base_blob(check: Check, key: bytes, record: BlobRecord) -> None:
+    _blob(check, key, record)
+    for tag_key, value in record.tags:
+        check.counted[_tag(key, tag_key, value)] += 1
+
+
+def _posting(check: Check, key: bytes, value: bytes) -> None:
+    if key == keys.tagged_container(_id_at(key, 2)):
+        decode_container_key(value)
+        return
+    _empty(check, key, value)
+    account, tag_key, tag_value, container_id, name = keys.parts_of_posting(key)
+    check.stated[_tag(keys.blob(container_id, name), tag_key, tag_value)] += 1
+
+    def is_of_account(value: bytes) -> str | None:
+        return None if decode_container_key(value).account == account else "is of another account"
+
+    check.needed.append(Needed(key, keys.tagged_container(container_id), is_of_account))
+
+
+def _tag(blob_key: bytes, tag_key: str, value: str) -> bytes:
+    """The subject for one tag of a base blob."""
+    return b"G%b\0%b\0%b" % (blob_key[1:], tag_key.encode(), value.encode())
+
+
+def _retired_container(check: Check, key: bytes, retired: RetiredContainer) -> None:
+    check.need(key, keys.expiry(retired.expires_at, key))
+
+
+def _expiry(check: Check, key: bytes, value: bytes) -> None:
+    _empty(check, key, value)
+    check.need(key, keys.expiring_row(key))
 
 
 def _staged_block(check: Check, key: bytes, record: StagedBlock) -> None:
@@ -336,13 +379,16 @@ def _fixed(name: str, *parts: int, check: RowCheck) -> Kind:
 KINDS: Mapping[bytes, Kind] = {
     b"s": Kind("service properties", 3, _record(ServiceProperties)),
     b"c": Kind("container", 3, _record(ContainerRecord)),
-    b"n": Kind("blob", 1 + _ID, _record(BlobRecord, _blob)),
+    b"n": Kind("blob", 1 + _ID, _record(BlobRecord, _base_blob)),
     b"v": Kind("blob snapshot", 1 + _ID + 1 + _ID, _record(BlobRecord, _blob)),
     b"i": Kind("staging area", 1 + _ID, _record(Staging)),
     b"j": Kind("staged block", 1 + _ID, _record(StagedBlock, _staged_block)),
     b"y": _fixed("abandoned staging area", _ID, check=_empty),
     b"d": _fixed("deleted container", _ID, check=_empty),
+    b"3": Kind("container that can be restored", 4 + _ID, _record(RetiredContainer, _retired_container)),
+    b"4": Kind("expiry", 1 + _ID + 1, _expiry),
     b"p": Kind("deleted snapshots", 1 + _ID, _number),
+    b"G": Kind("tag of a blob", 2 + _ID, _posting),
     b"b": _fixed("inline body", _ID, check=_body),
     b"k": _fixed("references to an inline body", _ID, check=_record(int, _body_references)),
     b"x": _fixed("extent", SEGMENT_BYTES, _ID, check=_record(ExtentRow, _extent)),

@@ -4,7 +4,7 @@ It is the table ``[identity]`` of the configuration file, and ``--dev-identity``
 
     [identity]
     dev = "builtin"                       # or "any"; both are for development and on loopback only
-    tenant = "…"                          # the tenant of the built-in issuer, a GUID
+                                          # server/issuer/config.py has the keys of the built-in issuer
 
     [[identity.issuers]]
     name = "entra"
@@ -23,12 +23,6 @@ It is the table ``[identity]`` of the configuration file, and ``--dev-identity``
     scope = "lake/photos"                               # an account, or one container of it; default: everything
     issuer = "entra"                                    # needed where several issuers are trusted; "*" for any
 
-    [[identity.clients]]                                # of the built-in issuer
-    id = "…"
-    secret = "…"
-    object_id = "…"
-    groups = ["…"]
-
 Anything unknown, of the wrong type or contradictory is one ``BadUsage`` with the path of the key.
 """
 
@@ -40,13 +34,14 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from kyanite.rules.roles import ANYONE, Assignment, is_guid, role_of
+from kyanite.rules.roles import ANYONE, Assignment, role_of
 from kyanite.rules.token_claims import STORAGE_AUDIENCE, Trust
 from kyanite.server.failures import BadUsage
+from kyanite.server.identity.tables import ConfigTable
+from kyanite.server.issuer.config import DEFAULT, ISSUER_KEYS, IssuerConfig, parse_issuer
 
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _TOLERANCE_SECONDS_MAX = 3600
-_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _CHALLENGE = "Bearer authorization_uri={} resource_id={}"
 _COMMON_AUTHORITY = "https://login.microsoftonline.com/common/oauth2/authorize"
 _ENTRA_AUTHORITIES = {
@@ -111,24 +106,13 @@ class TrustedIssuer:
         return _CHALLENGE.format(self.authorization_uri or _authority_of(self.trust.issuer), resource)
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
-    """An application that the built-in issuer knows."""
-
-    id: str
-    secret: str
-    object_id: str
-    groups: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityConfig:
     development: Development = Development.OFF
-    tenant: str = ""
-    """The tenant of the built-in issuer; empty for the usual one."""
     issuers: tuple[TrustedIssuer, ...] = ()
     assignments: tuple[Assignment, ...] = ()
-    clients: tuple[Client, ...] = ()
+    builtin: IssuerConfig = DEFAULT
+    """The built-in issuer, where that is on."""
 
     @property
     def is_on(self) -> bool:
@@ -151,7 +135,7 @@ OFF = IdentityConfig()
 
 def parse_identity(table: Mapping[str, object], development: str | None = None) -> IdentityConfig:
     """Read the table ``[identity]``; ``development`` is what ``--dev-identity`` says, which counts before it."""
-    top = _Table("identity", table)
+    top = ConfigTable("identity", table)
     stated = top.text("dev")
     dev = stated if development is None else development
     try:
@@ -161,16 +145,14 @@ def parse_identity(table: Mapping[str, object], development: str | None = None) 
     issuers = tuple(_issuer(each) for each in top.tables("issuers"))
     _check_once("issuers", [each.trust.name for each in issuers])
     _check_once("issuers", [each.trust.issuer for each in issuers])
-    clients = tuple(_client(each) for each in top.tables("clients"))
-    _check_once("clients", [each.id for each in clients])
+    builtin = parse_issuer(top)
     names = [each.trust.name for each in issuers] + ([BUILTIN_ISSUER] if mode is Development.BUILTIN else [])
     assignments = tuple(_assignment(each, names) for each in top.tables("roles"))
     config = IdentityConfig(
         development=mode,
-        tenant=top.guid("tenant"),
         issuers=issuers,
         assignments=assignments,
-        clients=clients,
+        builtin=builtin,
     )
     top.finish()
     _check_modes(config)
@@ -198,13 +180,14 @@ def _check_modes(config: IdentityConfig) -> None:
         )
     if config.assignments and not config.is_on:
         raise BadUsage("identity.roles are given, but identity.issuers is missing.")
-    if (config.clients or config.tenant) and config.development is not Development.BUILTIN:
+    if config.builtin != DEFAULT and config.development is not Development.BUILTIN:
         raise BadUsage(
-            'identity.clients and identity.tenant are those of the built-in issuer: set identity.dev = "builtin".'
+            f"{', '.join(f'identity.{key}' for key in ISSUER_KEYS)} are those of the built-in issuer: "
+            'set identity.dev = "builtin".'
         )
 
 
-def _issuer(table: "_Table") -> TrustedIssuer:
+def _issuer(table: ConfigTable) -> TrustedIssuer:
     sources: list[KeySource] = []
     if path := table.text("jwks_file"):
         sources.append(JwksFile(Path(path)))
@@ -233,7 +216,7 @@ def _issuer(table: "_Table") -> TrustedIssuer:
     return issuer
 
 
-def _assignment(table: "_Table", issuers: Sequence[str]) -> Assignment:
+def _assignment(table: ConfigTable, issuers: Sequence[str]) -> Assignment:
     text = table.required("role")
     role = role_of(text)
     if role is None:
@@ -257,14 +240,6 @@ def _assignment(table: "_Table", issuers: Sequence[str]) -> Assignment:
     return Assignment(principal, role, account, container, "" if issuer == ANYONE else issuer)
 
 
-def _client(table: "_Table") -> Client:
-    client = Client(
-        table.required("id"), table.required("secret"), table.guid("object_id"), table.texts("groups")
-    )
-    table.finish()
-    return client
-
-
 def _check_once(name: str, texts: Sequence[str]) -> None:
     for text in texts:
         if texts.count(text) > 1:
@@ -277,61 +252,3 @@ def _authority_of(issuer: str) -> str:
     host = _ENTRA_AUTHORITIES.get(parts.netloc, parts.netloc)
     path = parts.path.rstrip("/").removesuffix("/v2.0")
     return f"{parts.scheme}://{host}{path}/oauth2/authorize"
-
-
-class _Table:
-    """A table of the configuration: what is taken from it is checked, and what is left is unknown."""
-
-    def __init__(self, path: str, table: object) -> None:
-        if not isinstance(table, Mapping):
-            raise BadUsage(f"{path} must be a table.")
-        self.path = path
-        self._left = dict(table)
-
-    def finish(self) -> None:
-        for key in self._left:
-            raise BadUsage(f"{self.path}.{key} is no known setting.")
-
-    def text(self, key: str) -> str:
-        value = self._left.pop(key, "")
-        if not isinstance(value, str):
-            raise BadUsage(f"{self.path}.{key} must be a text.")
-        return value.strip()
-
-    def required(self, key: str) -> str:
-        value = self.text(key)
-        if not value:
-            raise BadUsage(f"{self.path}.{key} is missing.")
-        return value
-
-    def guid(self, key: str) -> str:
-        value = self.text(key)
-        if value and not is_guid(value):
-            raise BadUsage(f"{self.path}.{key} must be a GUID.")
-        return value.lower()
-
-    def url(self, key: str) -> str:
-        value = self.text(key)
-        if value and not re.fullmatch(r"https?://[^\s\"',]+", value):
-            raise BadUsage(f"{self.path}.{key} must be a URL.")
-        if value.startswith("http://") and urlsplit(value).hostname not in _THIS_MACHINE:
-            raise BadUsage(f"{self.path}.{key} must begin with https://, except for this machine itself.")
-        return value
-
-    def number(self, key: str, default: int) -> int:
-        value = self._left.pop(key, default)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise BadUsage(f"{self.path}.{key} must be a whole number.")
-        return value
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self._left.pop(key, [])
-        if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
-            raise BadUsage(f"{self.path}.{key} must be a list of texts.")
-        return tuple(each.strip() for each in value)
-
-    def tables(self, key: str) -> list["_Table"]:
-        value = self._left.pop(key, [])
-        if not isinstance(value, list):
-            raise BadUsage(f"{self.path}.{key} must be a list of tables.")
-        return [_Table(f"{self.path}.{key}[{number}]", each) for number, each in enumerate(value, 1)]

@@ -8,7 +8,7 @@ import msgspec
 from kyanite.model.blobs import blob, delete, snapshots
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.delete import Snapshots
-from kyanite.model.blobs.records import APPEND_BLOB, PAGE_BLOB, BlobRecord
+from kyanite.model.blobs.records import BLOCK_BLOB, PAGE_BLOB, BlobRecord
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.records import HttpHeaders
@@ -16,6 +16,7 @@ from kyanite.rules.preconditions import NONE
 from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.lists import BLOB_TYPES
+from kyanite.services.blob.tag_headers import IF_TAGS, TAGS, check_permissions, with_tags
 from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of, tier_times_of
 from kyanite.services.rest.blob_paths import readable_key_of
 from kyanite.services.rest.context import RequestContext
@@ -57,6 +58,8 @@ _TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.ite
 def blob_key_of(context: RequestContext) -> BlobKey:
     """The blob that a write names. Snapshots are never written."""
     features.check(context)
+    if TAGS in context.headers or IF_TAGS in context.headers:
+        check_permissions(context)
     if "snapshot" in context.parameters:
         raise bad_parameter("snapshot", context.parameters["snapshot"])
     return BlobKey(key_of(context), context.object_name)
@@ -65,11 +68,15 @@ def blob_key_of(context: RequestContext) -> BlobKey:
 def found_key_of(context: RequestContext) -> BlobKey:
     """The blob or snapshot that a read or a delete names."""
     features.check(context)
+    if IF_TAGS in context.headers:
+        check_permissions(context)
     return readable_key_of(context)
 
 
 def access_conditions_of(headers: Mapping[str, str]) -> AccessConditions:
     conditions, lease_id = conditions_of(headers), lease_id_of(headers)
+    if IF_TAGS in headers:
+        conditions = with_tags(conditions, headers, IF_TAGS)
     return (
         UNCONDITIONAL if conditions is NONE and lease_id is None else AccessConditions(conditions, lease_id)
     )
@@ -160,7 +167,10 @@ async def set_blob_metadata(context: RequestContext) -> Response:
 async def lease_blob(context: RequestContext) -> Response:
     request = lease_request_of(context)
     record, outcome = await blob.lease(
-        context.store.engine, blob_key_of(context), request, conditions_of(context.headers)
+        context.store.engine,
+        blob_key_of(context),
+        request,
+        access_conditions_of(context.headers).conditions,
     )
     return lease_answer(request, outcome, version_headers(record))
 
@@ -173,7 +183,7 @@ async def set_blob_tier(context: RequestContext) -> Response:
         found_key_of(context),
         tier_of(context.headers),
         priority_of(context.headers),
-        lease_id_of(context.headers),
+        access_conditions_of(context.headers),
     )
     return Response(202 if is_pending else 200)
 
@@ -225,14 +235,20 @@ def property_headers(context: RequestContext, record: BlobRecord, now: Instant) 
     )
     if "snapshot" not in context.parameters:
         headers += lease_headers(record.lease, now)
-    if record.kind == PAGE_BLOB:
-        headers.append(("x-ms-blob-sequence-number", str(record.sequence_number)))
-    elif record.kind == APPEND_BLOB:
-        headers.append(("x-ms-blob-committed-block-count", str(record.appended)))
-        if record.is_sealed:
-            headers.append(SEALED)
+    if record.kind != BLOCK_BLOB:
+        headers += _kind_headers(record)
+    if record.tags:
+        headers.append(("x-ms-tag-count", str(len(record.tags))))
     if record.copy is not None:
         headers += copy_headers(record.copy)
     if record.metadata:
         headers += metadata_headers(record.metadata)
     return headers
+
+
+def _kind_headers(record: BlobRecord) -> Headers:
+    """What page blobs and append blobs have beside."""
+    if record.kind == PAGE_BLOB:
+        return [("x-ms-blob-sequence-number", str(record.sequence_number))]
+    count = ("x-ms-blob-committed-block-count", str(record.appended))
+    return [count, SEALED] if record.is_sealed else [count]

@@ -8,6 +8,7 @@ from kyanite.model.blobs.records import BlobRecord
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers
+from kyanite.services.blob.tag_headers import tags_of
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, md5_of, metadata_of, required
@@ -34,7 +35,7 @@ async def put_blob(context: RequestContext) -> Response:
         access_conditions_of(headers),
         metadata_of(context.request),
     )
-    tier = tier_of(headers)
+    tier, tags = tier_of(headers), tags_of(headers)
     md5 = md5_of(headers, "x-ms-blob-content-md5")
 
     def transaction(received: ReceivedBody) -> Awaitable[BlobRecord]:
@@ -44,6 +45,7 @@ async def put_blob(context: RequestContext) -> Response:
             http=http_headers_of(headers, received.md5),
             metadata=metadata,
             tier=tier,
+            tags=tags,
         )
         return put.put(
             context.store.engine,

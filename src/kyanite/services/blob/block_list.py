@@ -15,6 +15,7 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, found_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.source import source_hash_headers, store_range
+from kyanite.services.blob.tag_headers import tags_of
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, lease_id_of, metadata_of, stored_md5_of
@@ -81,6 +82,7 @@ async def put_block_list(context: RequestContext) -> Response:
         access_conditions_of(headers),
         metadata_of(context.request),
     )
+    tags = tags_of(headers)
     document = await context.request.body.read_all(_LIST_MAX_BYTES)
     if document is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_LIST_MAX_BYTES))
@@ -90,6 +92,7 @@ async def put_block_list(context: RequestContext) -> Response:
         http=http_headers_of(headers, stored_md5_of(headers) or b"", own_only=True),
         metadata=metadata,
         tier=tier_of(headers),
+        tags=tags,
     )
     record = await long_block_list.put_block_list(
         context.store.engine,

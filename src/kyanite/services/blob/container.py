@@ -2,21 +2,31 @@
 
 from collections.abc import Awaitable, Callable
 
-from kyanite.model.blobs import container
+from kyanite.model.blobs import container, deleted_containers
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import ContainerRecord
-from kyanite.rules import leases
+from kyanite.rules import leases, names
 from kyanite.rules.preconditions import Conditions
 from kyanite.services.blob import features
 from kyanite.services.rest.context import RequestContext
-from kyanite.services.rest.headers import conditions_of, lease_id_of, metadata_headers, metadata_of, one_of
+from kyanite.services.rest.headers import (
+    conditions_of,
+    lease_id_of,
+    metadata_headers,
+    metadata_of,
+    one_of,
+    required,
+)
 from kyanite.services.rest.leases import lease_answer, lease_request_of
 from kyanite.services.rest.policies import policies_document, policies_of
+from kyanite.services.rest.restoring import deletion_of
+from kyanite.services.rest.sources import BLOB_SOURCE, container_of
 from kyanite.values import ETag, Instant
 from kyanite.wire import http_date
 from kyanite.wire.http import Response
 
 _PUBLIC_LEVELS = ("container", "blob")
+_SOURCE_NAME = "x-ms-source-container-name"
 
 
 def key_of(context: RequestContext) -> ContainerKey:
@@ -100,6 +110,22 @@ async def delete_container(context: RequestContext) -> Response:
         lease_id_of(context.headers),
     )
     return Response(202)
+
+
+async def restore_container(context: RequestContext) -> Response:
+    deleted_at = deletion_of(context, "container")
+    await deleted_containers.restore(context.store.engine, key_of(context), deleted_at)
+    return Response(201)
+
+
+async def rename_container(context: RequestContext) -> Response:
+    """The URL has the new name. No document describes this operation; the official clients contain it."""
+    name = required(context.headers, _SOURCE_NAME)
+    lease_id = lease_id_of(context.headers, "x-ms-source-lease-id")
+    names.check_container(name)
+    source = await container_of(context, BLOB_SOURCE, name)
+    await container.rename(context.store.engine, key_of(source), key_of(context), lease_id)
+    return Response(200)
 
 
 def _describe(

@@ -28,6 +28,7 @@ from kyanite.services.blob.source import (
     source_hash_headers,
     store_source,
 )
+from kyanite.services.blob.tag_headers import copied_tags_of
 from kyanite.services.blob.tiering import priority_of, tier_of
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import (
@@ -92,6 +93,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
         metadata=metadata_of(context.request),
         tier=tier_of(headers),
         max_length=_PUT_FROM_MAX_BYTES,
+        tags=copied_tags_of(headers, may_copy=True),
     )
     hashes: Headers = []
     if expected == NO_HASHES:
@@ -105,6 +107,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
                 http=copy.headers_of_copy(request, of_source),
                 metadata=request.metadata or of_source.metadata,
                 tier=request.tier,
+                tags=of_source.tags if request.tags is None else request.tags,
             )
             return put.put(*_onto(context, new_blob), may_overwrite=may_overwrite(context.principal))
 
@@ -137,6 +140,7 @@ async def _copy(
         seals=flag_of(context.headers, _SEALS) if _SEALS in context.headers else None,
         is_synchronous=is_synchronous,
         max_length=max_length,
+        tags=copied_tags_of(context.headers, may_copy=is_synchronous),
     )
     return await copy.copy(*_onto(context, request), may_overwrite=may_overwrite(context.principal))
 

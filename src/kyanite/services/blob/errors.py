@@ -33,6 +33,16 @@ _ANYWHERE: Mapping[Reason, WireError] = {
         "delete.",
     ),
     Reason.BLOB_NOT_FOUND: WireError(404, "BlobNotFound", "The specified blob does not exist."),
+    Reason.DUPLICATE_TAG_NAMES: WireError(
+        400, "DuplicateTagNames", "Two of the tags specified have the same name."
+    ),
+    Reason.EMPTY_TAG_NAME: WireError(400, "EmptyTagName", "The name of one of the tags specified is empty."),
+    Reason.INVALID_TAG: WireError(
+        400, "InvalidTag", "The tags specified are invalid. They have characters that are not permitted."
+    ),
+    Reason.TAGS_TOO_LARGE: WireError(
+        400, "TagsTooLarge", "The tags specified exceed the maximum permissible limit."
+    ),
     Reason.INVALID_BLOB_TYPE: WireError(
         409, "InvalidBlobType", "The blob type is invalid for this operation."
     ),

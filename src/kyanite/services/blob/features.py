@@ -1,6 +1,6 @@
 """Features of the Blob service that this server does not have yet. Requests that need one are refused.
 
-If it were ignored, a condition would not hold, a key would not encrypt, a tag would be lost, and a client would take a
+If it were ignored, a key would not encrypt, a policy would not protect, and a client would take a
 listing without deleted blobs for proof that there are none.
 """
 
@@ -12,12 +12,9 @@ _HEADERS = frozenset(
         "x-ms-encryption-key",
         "x-ms-encryption-scope",
         "x-ms-expiry-option",
-        "x-ms-if-tags",
         "x-ms-immutability-policy-until-date",
         "x-ms-legal-hold",
         "x-ms-source-encryption-key",
-        "x-ms-source-if-tags",
-        "x-ms-tags",
     }
 )
 _PARAMETERS = frozenset({"deletetype", "ses", "versionid"})
@@ -28,7 +25,6 @@ LISTED_PARTS = frozenset(
         "immutabilitypolicy",
         "legalhold",
         "permissions",
-        "tags",
         "versions",
     }
 )

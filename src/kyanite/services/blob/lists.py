@@ -8,29 +8,37 @@ from binascii import b2a_base64
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
-from kyanite.model.blobs import container, listing
+from kyanite.model.blobs import container_listing, listing
+from kyanite.model.blobs.container_listing import ContainerItem, ContainerListing, ContainerPosition
 from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
-from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, ContainerRecord
+from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB
 from kyanite.model.blobs.rows import STAGING_AREA
 from kyanite.model.records import CopyState
 from kyanite.rules import leases, tiers
+from kyanite.rules.authorization import Access, AccessedResource, authorize
 from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.retention import whole_days_left
 from kyanite.services.blob import features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
 from kyanite.services.rest.rendered_items import RenderedItems
+from kyanite.services.rest.restoring import encode_version
 from kyanite.slices import encoded
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, numbers
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_parameter
+from kyanite.wire.tags import element as tags_element
 from kyanite.wire.xml import escape, name_element, valid_text
 
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
+_LIST_TAGS = Access(account="* t", service="t", role="blobs/tags/read")
+"""What a list with tags needs beside the permission to list."""
+_POSITION_MAX = (1 << 64) - 1
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
-_BLOB_PARTS = frozenset({"snapshots", "metadata", "uncommittedblobs", "copy"}) | features.LISTED_PARTS
+_BLOB_PARTS = frozenset({"snapshots", "metadata", "uncommittedblobs", "copy", "tags"}) | features.LISTED_PARTS
 _UNCOMMITTED = (
     "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>"
     "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState></Properties>"
@@ -44,14 +52,24 @@ _KINDS = {
 }
 """The elements for the kind and the tier of a blob for which no tier was chosen."""
 _UNLEASED = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>"
+_DELETED_LEASE = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>expired</LeaseState>"
+"""What recorded answers of Azure have for every deleted container, leased before or not."""
 
 
 async def list_containers(context: RequestContext) -> Response:
     prefix, first, limit, parts = list_request_of(context.parameters, _CONTAINER_PARTS)
-    page = await container.list_containers(
-        context.store.engine, context.account.name, prefix=prefix, first=first, limit=limit
-    )
-    items = await encoded(page.items, partial(_container_item, page.at, parts))
+    engine, account, with_metadata = context.store.engine, context.account.name, "metadata" in parts
+    start = _container_start_of(first, context.parameters)
+    if "deleted" in parts:
+        request = ContainerListing(prefix, start, limit)
+        found = await container_listing.list_with_deleted(engine, account, request)
+        items = await encoded(found.items, partial(_container_item, found.at, with_metadata))
+        return list_page(context, limit, "Containers", items, _container_name_of(found.next_start))
+    # A marker from a list with deleted ones may lie behind the container itself.
+    first = f"{start.name}\0" if start.position else start.name
+    page = await container_listing.list_containers(engine, account, prefix=prefix, first=first, limit=limit)
+    write = partial(_container_item, page.at, with_metadata)
+    items = await encoded(page.items, lambda item: write(ContainerItem(*item)))
     return list_page(context, limit, "Containers", items, page.next_name)
 
 
@@ -59,6 +77,8 @@ async def list_blobs(context: RequestContext) -> Response:
     parameters = context.parameters
     prefix, first, limit, parts = list_request_of(parameters, _BLOB_PARTS)
     features.check_listing(parts)
+    if "tags" in parts:
+        authorize(context.principal, _LIST_TAGS, AccessedResource("blob", context.target.secondary))
     request = BlobListing(
         prefix=prefix,
         delimiter=parameters.get("delimiter", ""),
@@ -77,12 +97,12 @@ async def list_blobs(context: RequestContext) -> Response:
             "include", parameters["include"], "Snapshots are listed without a delimiter only."
         )
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
-    with_metadata, with_copy = "metadata" in parts, "copy" in parts
-    write = partial(_item, page.at, with_metadata, with_copy)
+    with_metadata, with_copy, with_tags = "metadata" in parts, "copy" in parts, "tags" in parts
+    write = partial(_item, page.at, with_metadata, with_copy, with_tags)
     if request.snapshots or request.uncommitted:
         items = await encoded(page.items, write)
     else:
-        form = with_metadata + 2 * with_copy
+        form = with_metadata + 2 * with_copy + 4 * with_tags
         items = await _rendered.written(page.items.rows, form, partial(_written, write))
     delimiter = request.delimiter
     return list_page(
@@ -123,23 +143,49 @@ def _name_of(start: BlobPageStart | None) -> str | None:
     return f"{start.name}\0{start.order}" if start.order else start.name
 
 
-def _container_item(now: Instant, parts: frozenset[str], item: tuple[str, ContainerRecord]) -> str:
-    name, record = item
+def _container_start_of(marked: str, parameters: Mapping[str, str]) -> ContainerPosition:
+    """A marker between deleted containers of one name has a position after the name and a zero byte."""
+    name, _, text = marked.partition("\0")
+    position = numbers.decode(text or "0")
+    if position is None or not 0 <= position <= _POSITION_MAX:
+        raise bad_parameter("marker", parameters["marker"])
+    return ContainerPosition(name, position)
+
+
+def _container_name_of(start: ContainerPosition | None) -> str | None:
+    """The name in the marker of the next page."""
+    if start is None:
+        return None
+    return f"{start.name}\0{start.position}" if start.position else start.name
+
+
+def _container_item(now: Instant, with_metadata: bool, item: ContainerItem) -> str:
+    record, retired = item.record, item.retired
     public = f"<PublicAccess>{record.public_access}</PublicAccess>" if record.public_access else ""
-    metadata = metadata_element(record.metadata) if "metadata" in parts else ""
+    metadata = metadata_element(record.metadata) if with_metadata else ""
+    version, kept, lease = "", "", _UNLEASED
+    if retired is not None:
+        version = f"<Deleted>true</Deleted><Version>{encode_version(retired.deleted_at)}</Version>"
+        kept = (
+            f"<DeletedTime>{http_date.encode(retired.deleted_at)}</DeletedTime>"
+            f"<RemainingRetentionDays>{whole_days_left(retired.expires_at, now)}</RemainingRetentionDays>"
+        )
+        lease = _DELETED_LEASE
+    elif record.lease != NO_LEASE:
+        lease = _lease(record.lease, now)
     return (
-        f"<Container><Name>{escape(name)}</Name><Properties>"
+        f"<Container><Name>{escape(item.name)}</Name>{version}<Properties>"
         f"<Last-Modified>{http_date.encode(record.modified_at)}</Last-Modified>"
-        f'<Etag>"{record.etag}"</Etag>{_lease(record.lease, now)}{public}'
+        f'<Etag>"{record.etag}"</Etag>{lease}{public}'
         "<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>"
         "<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>"
         "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
         "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>"
-        f"</Properties>{metadata}</Container>"
+        f"{kept}</Properties>{metadata}</Container>"
     )
 
 
-def _item(now: Instant, with_metadata: bool, with_copy: bool, item: BlobItem) -> str:
+def _item(now: Instant, with_metadata: bool, with_copy: bool, with_tags: bool, item: BlobItem) -> str:
     name, record, snapshot = item.name, item.record, item.snapshot
     element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
     if record is None:
@@ -172,12 +218,14 @@ def _item(now: Instant, with_metadata: bool, with_copy: bool, item: BlobItem) ->
     created = modified if created_at == modified_at else http_date.encode(created_at)
     metadata = metadata_element(record.metadata) if with_metadata else ""
     copied = _copy(record.copy) if with_copy and record.copy is not None else ""
+    tag_count = f"<TagCount>{len(record.tags)}</TagCount>" if record.tags else ""
+    tags = tags_element(record.tags) if with_tags and record.tags else ""
     return (
         f"<Blob>{element}{snapshot_element}<Properties><Creation-Time>{created}</Creation-Time>"
         f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"
         f"<Content-Length>{record.length}</Content-Length>{before_md5}{md5}{after_md5}{of_kind}"
         f"{kind_and_tier}{lease}{copied}"
-        f"<ServerEncrypted>true</ServerEncrypted></Properties>{metadata}<OrMetadata /></Blob>"
+        f"<ServerEncrypted>true</ServerEncrypted>{tag_count}</Properties>{metadata}{tags}<OrMetadata /></Blob>"
     )
 
 

@@ -16,6 +16,7 @@ from kyanite.services.blob import (
     lists,
     page_blob,
     page_ranges,
+    tags,
 )
 from kyanite.services.rest.context import Resource
 from kyanite.services.rest.operations import ANY_TOKEN, BREAKS, Op, delegation_key, not_yet, query
@@ -71,8 +72,8 @@ OPERATIONS = (
     Op("List Blobs", "GET", CONTAINER, query("container", "list"), lists.list_blobs, LIST_BLOBS),
     Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, BREAK_CONTAINER_LEASE, when=BREAKS),
     Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, WRITE_CONTAINER),
-    Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), not_yet, WRITE_CONTAINER),
-    Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), not_yet, WRITE_CONTAINER),
+    Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), container.restore_container, WRITE_CONTAINER),
+    Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), container.rename_container, WRITE_CONTAINER),
     Op("Find Blobs by Tags", "GET", CONTAINER, query("container", "blobs"), not_yet, FIND_IN_CONTAINER),
 
     # Blobs
@@ -100,8 +101,8 @@ OPERATIONS = (
     Op("Set Blob Immutability Policy", "PUT", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY),
     Op("Delete Blob Immutability Policy", "DELETE", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY),
     Op("Set Blob Legal Hold", "PUT", BLOB, query(comp="legalhold"), not_yet, IMMUTABILITY),
-    Op("Get Blob Tags", "GET", BLOB, query(comp="tags"), not_yet, TAGS),
-    Op("Set Blob Tags", "PUT", BLOB, query(comp="tags"), not_yet, SET_TAGS),
+    Op("Get Blob Tags", "GET", BLOB, query(comp="tags"), tags.get_blob_tags, TAGS),
+    Op("Set Blob Tags", "PUT", BLOB, query(comp="tags"), tags.set_blob_tags, SET_TAGS),
     Op("Query Blob Contents", "POST", BLOB, query(comp="query"), not_yet, READ),
 
     # Block, append and page blobs

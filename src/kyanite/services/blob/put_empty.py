@@ -6,6 +6,7 @@ from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers
 from kyanite.services.blob.block_blob import http_headers_of
 from kyanite.services.blob.source import check_no_body
+from kyanite.services.blob.tag_headers import tags_of
 from kyanite.services.blob.tiering import check_no_tier
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import metadata_of, stored_md5_of
@@ -30,6 +31,7 @@ async def put_empty(
         metadata=metadata_of(context.request),
         kind=kind,
         sequence_number=sequence_number,
+        tags=tags_of(headers),
     )
     record = await put.put(
         context.store.engine,

@@ -11,6 +11,7 @@ from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.copy_sources import SourceKey
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.services.blob.tag_headers import SOURCE_IF_TAGS, check_source_permissions, with_tags
 from kyanite.services.rest import blob_paths, file_paths
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import conditions_of, content_length_of
@@ -58,6 +59,11 @@ async def find_source(context: RequestContext) -> Source:
     kind = kind_of(context, (BLOB_SOURCE, FILE_SOURCE))
     is_blob = kind is BLOB_SOURCE
     found = await source_of(context, kind)
+    try:
+        if is_blob:
+            check_source_permissions(context, found)
+    except Refused as cause:
+        raise CannotVerifySource(cause) from cause
     try:
         key = blob_paths.readable_key_of(found) if is_blob else file_paths.readable_path_of(found)
     except Refused as cause:
@@ -119,7 +125,8 @@ async def check_source(context: RequestContext, source: Source, most: int, expec
             raise Refused(Reason.COPY_SOURCE_TOO_LARGE)
         async with aclosing(stream.data()) as pieces:
             await check_pieces(pieces, expected)
-        return source._replace(conditions=Conditions(if_match=(opened.record.etag,)))
+        conditions = Conditions(if_match=(opened.record.etag,), if_tags=source.conditions.if_tags)
+        return source._replace(conditions=conditions)
     finally:
         stream.release()
 
@@ -167,10 +174,11 @@ def _reading_of(source: Source, wanted: ByteRange | None) -> Reading[BlobRecord]
 
 
 def _conditions_of(headers: Mapping[str, str]) -> Conditions:
-    return conditions_of(
+    conditions = conditions_of(
         {
             name.removeprefix("x-ms-source-"): value
             for name, value in headers.items()
             if name.startswith("x-ms-source-if-")
         }
     )
+    return with_tags(conditions, headers, SOURCE_IF_TAGS)

@@ -8,13 +8,15 @@ from kyanite.model.files.entry import Entry
 from kyanite.model.files.listing import DirectoryListing
 from kyanite.model.files.share_listing import ShareItem, SharePosition
 from kyanite.rules import file_attributes, leases
+from kyanite.rules.retention import begun_days_left
 from kyanite.services.files import provisioning
 from kyanite.services.files.properties import encode_permission_key
-from kyanite.services.files.share import TIERS, encode_version
+from kyanite.services.files.share import TIERS
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.file_paths import readable_path_of
 from kyanite.services.rest.headers import flag_of
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
+from kyanite.services.rest.restoring import encode_version
 from kyanite.slices import encoded
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, numbers
@@ -77,7 +79,7 @@ def _share_item(now: Instant, with_metadata: bool, item: ShareItem) -> str:
         version = f"<Deleted>true</Deleted><Version>{encode_version(item.retired.deleted_at)}</Version>"
         kept = (
             f"<DeletedTime>{http_date.encode(item.retired.deleted_at)}</DeletedTime>"
-            f"<RemainingRetentionDays>{item.retired.days_left(now)}</RemainingRetentionDays>"
+            f"<RemainingRetentionDays>{begun_days_left(item.retired.expires_at, now)}</RemainingRetentionDays>"
         )
     return (
         f"<Share><Name>{item.name}</Name>{version}<Properties>"

@@ -1,6 +1,5 @@
 """Shares over REST."""
 
-import re
 from collections.abc import Mapping
 
 from msgspec.structs import replace
@@ -19,10 +18,10 @@ from kyanite.services.rest.headers import (
     metadata_of,
     number_of,
     one_of,
-    required,
 )
 from kyanite.services.rest.leases import lease_answer, lease_headers, lease_request_of
 from kyanite.services.rest.policies import policies_document, policies_of
+from kyanite.services.rest.restoring import deletion_of
 from kyanite.values import Instant
 from kyanite.wire import http_date, iso_time, xml
 from kyanite.wire.http import Response
@@ -30,7 +29,6 @@ from kyanite.wire.malformed import bad_header
 
 TIERS = ("TransactionOptimized", "Hot", "Cool", "Premium")
 _SQUASHES = ("NoRootSquash", "RootSquash", "AllSquash")
-_VERSION = re.compile("[0-7][0-9A-F]{15}")
 _QUOTA_MAX_GIB = 256 * 1024
 
 
@@ -143,24 +141,9 @@ async def delete_share(context: RequestContext) -> Response:
 
 
 async def restore_share(context: RequestContext) -> Response:
-    """The name in the header must be that of the URL: a share is restored under its own name."""
-    name = required(context.headers, "x-ms-deleted-share-name")
-    if name != context.container:
-        raise bad_header("x-ms-deleted-share-name", name)
-    version = required(context.headers, "x-ms-deleted-share-version")
-    record = await deleted_shares.restore(context.store.engine, share_of(context), _decode_version(version))
+    deleted_at = deletion_of(context, "share")
+    record = await deleted_shares.restore(context.store.engine, share_of(context), deleted_at)
     return Response(201, version_headers(record))
-
-
-def encode_version(deleted_at: Instant) -> str:
-    """The version in the response, which identifies one of several deleted shares of a name."""
-    return f"{deleted_at:016X}"
-
-
-def _decode_version(text: str) -> Instant:
-    if not _VERSION.fullmatch(text):
-        raise bad_header("x-ms-deleted-share-version", text)
-    return Instant(int(text, 16))
 
 
 def _settings_of(headers: Mapping[str, str], present: ShareSettings) -> ShareSettings:

@@ -87,6 +87,13 @@ async def neighbour_of(context: RequestContext, kind: SourceKind, name: str) -> 
     return await _admit(context, kind, request, context.target, context.account, location)
 
 
+async def container_of(context: RequestContext, kind: SourceKind, name: str) -> RequestContext:
+    """The context of a request for another container of the same account, which the request names."""
+    location = Location(Resource.CONTAINER, name)
+    request = subrequest(context, "GET", context.request.path, "", {"host": context.headers.get("host", "")})
+    return await _admit(context, kind, request, context.target, context.account, location)
+
+
 async def _admit(
     context: RequestContext,
     kind: SourceKind,

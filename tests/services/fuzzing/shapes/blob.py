@@ -14,7 +14,11 @@ _CONTENT = (
 _NEW = f"{_WRITE} {_META} {_CONTENT} x-ms-tags content-type content-encoding content-language cache-control"
 _SOURCE = (
     "x-ms-source-if-match x-ms-source-if-none-match x-ms-source-if-modified-since x-ms-source-if-unmodified-since "
-    "x-ms-source-content-md5 x-ms-source-content-crc64"
+    "x-ms-source-if-tags x-ms-source-content-md5 x-ms-source-content-crc64"
+)
+_OF_TAGS = (
+    "x-ms-blob-if-match x-ms-blob-if-none-match x-ms-blob-if-modified-since x-ms-blob-if-unmodified-since "
+    "x-ms-if-tags x-ms-lease-id"
 )
 _SEQUENCE = "x-ms-if-sequence-number-le x-ms-if-sequence-number-lt x-ms-if-sequence-number-eq"
 _HASHES = "content-md5 x-ms-content-crc64"
@@ -65,15 +69,22 @@ SHAPES = {
         needs=f"x-ms-lease-action x-ms-lease-duration {_LEASE}",
         may="if-modified-since if-unmodified-since",
     ),
-    "Restore Container": Shape("/{spare}", weight=0.2),
-    "Rename Container": Shape("/{spare}", weight=0.2),
+    "Restore Container": Shape(
+        "/{spare}", needs="x-ms-deleted-container-name x-ms-deleted-container-version", weight=0.6
+    ),
+    "Rename Container": Shape(
+        "/{spare}", needs="x-ms-source-container-name", may="x-ms-source-lease-id", weight=0.6
+    ),
     "Copy Blob From URL": Shape(
-        _ANY, needs="x-ms-copy-source", may=f"{_WRITE} {_META} {_SOURCE} x-ms-access-tier"
+        _ANY,
+        needs="x-ms-copy-source",
+        may=f"{_WRITE} {_META} {_SOURCE} x-ms-access-tier x-ms-tags x-ms-copy-source-tag-option",
     ),
     "Put Blob From URL": Shape(
         _BLOCK,
         needs="x-ms-copy-source x-ms-blob-type",
-        may=f"{_NEW} {_SOURCE} x-ms-copy-source-blob-properties x-ms-access-tier content-md5",
+        may=f"{_NEW} {_SOURCE} x-ms-copy-source-blob-properties x-ms-access-tier content-md5 "
+        "x-ms-copy-source-tag-option",
     ),
     "Copy Blob": Shape(
         _ANY,
@@ -122,15 +133,18 @@ SHAPES = {
     "Snapshot Blob": Shape(_ANY, may=f"{_WRITE} {_META}"),
     "Abort Copy Blob": Shape(_ANY, needs="?copyid x-ms-copy-action", may="x-ms-lease-id"),
     "Set Blob Tier": Shape(
-        _BLOCK, needs="x-ms-access-tier", may="x-ms-rehydrate-priority x-ms-lease-id ?snapshot", weight=0.5
+        _BLOCK,
+        needs="x-ms-access-tier",
+        may="x-ms-rehydrate-priority x-ms-lease-id x-ms-if-tags ?snapshot",
+        weight=0.5,
     ),
     "Undelete Blob": Shape(_ANY, weight=0.2),
     "Set Blob Expiry": Shape(_ANY, weight=0.2),
     "Set Blob Immutability Policy": Shape(_ANY, may="x-ms-immutability-policy-until-date", weight=0.2),
     "Delete Blob Immutability Policy": Shape(_ANY, weight=0.2),
     "Set Blob Legal Hold": Shape(_ANY, may="x-ms-legal-hold", weight=0.2),
-    "Get Blob Tags": Shape(_ANY, weight=0.2),
-    "Set Blob Tags": Shape(_ANY, body="tags", weight=0.2),
+    "Get Blob Tags": Shape(_ANY, may=f"{_OF_TAGS} ?snapshot"),
+    "Set Blob Tags": Shape(_ANY, may=f"{_OF_TAGS} ?snapshot {_HASHES}", body="tags", weight=2),
     "Query Blob Contents": Shape(_ANY, body="query_request", weight=0.2),
     "Put Block From URL": Shape(
         _BLOCK, needs="?blockid x-ms-copy-source", may=f"x-ms-source-range {_SOURCE} x-ms-lease-id"
@@ -139,7 +153,7 @@ SHAPES = {
     "Put Block List": Shape(
         _BLOCK, may=f"{_NEW} {_HASHES} x-ms-access-tier x-ms-blob-content-md5", body="block_list", weight=2
     ),
-    "Get Block List": Shape(_BLOCK, may="?blocklisttype ?snapshot x-ms-lease-id"),
+    "Get Block List": Shape(_BLOCK, may="?blocklisttype ?snapshot x-ms-lease-id x-ms-if-tags"),
     "Append Block From URL": Shape(
         _APPEND,
         needs="x-ms-copy-source",

@@ -23,8 +23,6 @@ _OPTIONAL = 0.06
 """How likely an optional part is there."""
 _MISSING = frozenset(
     [
-        "x-ms-if-tags",
-        "x-ms-tags",
         "x-ms-encryption-scope",
         "versionid",
         "deletetype",

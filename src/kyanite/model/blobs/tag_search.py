@@ -1,0 +1,378 @@
+"""Find Blobs by Tags: the blobs of an account or of one container whose tags have the wanted values.
+
+The postings of one tag with one value lie in the order of container id and blob name. So equalities are intersected by
+seeks: whichever list of postings is ahead says where the others go on, and the cost is that of the shortest list,
+whatever its length. The postings of a range of values are in the order of the values, so each range is a way of its
+own to the result. If a search has several ways, all are tried with a few rows first, then with four times as many, and
+so on: the first that comes to its end is the shortest, and is taken. After ``TRIAL_ROWS_MAX`` rows none was short, and
+the equalities are taken. The record of each blob that is found on the way is read, and decides.
+
+A page is one snapshot of the store, read in bounded steps, and ends after ``ROWS_MAX`` rows even if it has found
+nothing. The marker of the next page names the way and the position on it. So the results are in the order of their
+containers' ids and of their names, or, if a range of values is the way, of these values first.
+"""
+
+from bisect import bisect_left
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from kyanite.engine.api import STEP_ROWS, Engine, Snapshot, Steps
+from kyanite.model import keys
+from kyanite.model.blobs import container
+from kyanite.model.blobs.container import ContainerKey
+from kyanite.model.blobs.records import decode_blob, decode_container
+from kyanite.model.blobs.tag_index import decode_container_key
+from kyanite.rules.tag_expressions import Search, ValueRange
+from kyanite.rules.tags import Tags
+
+ROWS_MAX = 20_000
+"""A page ends after reading this many rows."""
+
+TRIAL_ROWS_MAX = 50_000
+"""All ways together are tried with so many rows; once for a search, and not for each of its pages."""
+
+POSITION_MAX_BYTES = 6 * 1024
+"""Longer than any position: a value, an id and a name."""
+
+_FIRST_TRIAL_ROWS = 64
+_RECORDS_AT_ONCE = 128
+_CHUNK_MAX = 256
+_SEEK_COST = 4
+"""What a seek costs, in rows."""
+_ROWS_AT_ONCE = STEP_ROWS // 2
+_ID_BYTES = 8
+
+
+class SearchPosition(NamedTuple):
+    """Where a page begins."""
+
+    way: int
+    """Which way to the result the search has taken; less than ``ways_to``."""
+    at: bytes
+
+
+class FoundBlob(NamedTuple):
+    container: str
+    name: str
+    tags: Tags
+    """Those that the search names."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    blobs: list[FoundBlob]
+    next_start: SearchPosition | None
+    """Where the next page begins, or None when this was the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class TagSearch:
+    account: str
+    search: Search
+    container: str = ""
+    """The only container to search, which has to exist; empty for all of the account."""
+    first: SearchPosition | None = None
+    limit: int = 5000
+
+
+def ways_to(search: Search) -> int:
+    """How many ways to its result a search has: all equalities together are one, and each range is another."""
+    equal = sum(each.value is not None for each in search.ranges)
+    return len(search.ranges) - equal + bool(equal)
+
+
+def find_blobs(engine: Engine, request: TagSearch) -> Awaitable[FoundPage]:
+    def body(snap: Snapshot) -> Steps[FoundPage]:
+        scope = _scope_of(snap, request)
+        if scope is _NOTHING:
+            return FoundPage([], None)
+        work = _Work()
+        ways = _ways(snap, work, request, scope)
+        if request.first is None:
+            way = yield from _shortest(ways, work)
+            start = b""
+        else:
+            way, start = request.first
+        work.rows = 0
+        return (yield from _page(snap, work, request, way, ways[way], start))
+
+    return engine.read_in_steps(body)
+
+
+# Which containers are searched
+
+
+class _Scope(NamedTuple):
+    """The range of the postings of a value that are to be found, by what their keys end with."""
+
+    start: bytes
+    end: bytes
+
+
+_EVERYTHING = _Scope(b"", b"\xff" * (_ID_BYTES + 1))
+_NOTHING = _Scope(b"", b"")
+
+
+def _scope_of(snap: Snapshot, request: TagSearch) -> _Scope:
+    if request.container:
+        container_id = container.load(snap, ContainerKey(request.account, request.container)).id
+    elif request.search.container is not None:
+        stored = snap.get(keys.container(request.account, request.search.container))
+        if stored is None:
+            return _NOTHING
+        container_id = decode_container(stored).id
+    else:
+        return _EVERYTHING
+    return _Scope(_id(container_id), _id(container_id + 1))
+
+
+def _id(container_id: int) -> bytes:
+    return container_id.to_bytes(_ID_BYTES, "big")
+
+
+class _Containers:
+    """The names of containers by their ids, each looked up once for a page."""
+
+    def __init__(self, snap: Snapshot, work: "_Work", account: str) -> None:
+        self._snap = snap
+        self._work = work
+        self._account = account
+        self._names: dict[bytes, str | None] = {}
+
+    def name(self, coded_id: bytes) -> str | None:
+        """None if the container was deleted."""
+        if coded_id not in self._names:
+            self._names[coded_id] = self._find(int.from_bytes(coded_id, "big"))
+            self._work.rows += 2
+        return self._names[coded_id]
+
+    def _find(self, container_id: int) -> str | None:
+        stored = self._snap.get(keys.tagged_container(container_id))
+        if stored is None:
+            return None
+        name = decode_container_key(stored).name
+        record = self._snap.get(keys.container(self._account, name))
+        return name if record is not None and decode_container(record).id == container_id else None
+
+
+# Ways to the result
+
+
+@dataclass(slots=True)
+class _Work:
+    rows: int = 0
+
+
+class _Reached(NamedTuple):
+    """How far a way has come. If there is no posting at the position, it has only come to the end of a step."""
+
+    position: bytes
+    is_posting: bool
+
+
+class _Way(Protocol):
+    def next_from(self, position: bytes) -> _Reached | None:
+        """Go on to the next posting at this position or behind it, for a bounded number of rows; None at the end."""
+
+    def posting_at(self, position: bytes) -> bytes:
+        """What the key of the posting ends with: the id of the container and the name of the blob."""
+
+    def behind_container(self, position: bytes) -> bytes:
+        """The position behind the postings of the same container, of the same value."""
+
+
+def _ways(snap: Snapshot, work: _Work, request: TagSearch, scope: _Scope) -> Sequence[_Way]:
+    ranges = request.search.ranges
+    equal = [each for each in ranges if each.value is not None]
+    ways: list[_Way] = []
+    if equal:
+        lists = [keys.tag(request.account, each.key, each.value or "") for each in equal]
+        ways.append(_Equalities([_Cursor(snap, work, prefix, *scope) for prefix in lists], work))
+    ways += [
+        _Values(snap, work, keys.tag_key(request.account, each.key), each, scope)
+        for each in ranges
+        if each.value is None
+    ]
+    return ways
+
+
+class _Cursor:
+    """Postings in the order of their keys, read in parts: longer ones where they are read one after the other."""
+
+    def __init__(self, snap: Snapshot, work: _Work, prefix: bytes, start: bytes, end: bytes) -> None:
+        self._snap = snap
+        self._work = work
+        self._prefix = prefix
+        self._start, self._end = start, end
+        self._part: list[bytes] = []
+        self._returned = 0
+        self._is_last_part = False
+
+    def seek(self, position: bytes) -> bytes | None:
+        """The first at the position or behind it. Positions ascend from call to call."""
+        position = max(position, self._start)
+        part = self._part
+        if not part or part[-1] < position:
+            if (part and self._is_last_part) or position >= self._end:
+                return None
+            part = self._read(position)
+            if not part:
+                return None
+        self._returned += 1
+        return part[bisect_left(part, position)]
+
+    def _read(self, position: bytes) -> list[bytes]:
+        limit = min(max(2 * self._returned, 1), _CHUNK_MAX)
+        prefix, cut = self._prefix, len(self._prefix)
+        found = self._snap.scan(prefix + position, prefix + self._end, limit=limit)
+        self._part = part = [key[cut:] for key, _ in found]
+        self._returned = 0
+        self._is_last_part = len(part) < limit
+        self._work.rows += _SEEK_COST + len(part)
+        return part
+
+
+class _Equalities:
+    """The postings that all lists have. A position is what their keys end with."""
+
+    def __init__(self, lists: Sequence[_Cursor], work: _Work) -> None:
+        self._lists = lists
+        self._work = work
+
+    def next_from(self, position: bytes) -> _Reached | None:
+        limit = self._work.rows + _ROWS_AT_ONCE
+        while self._work.rows < limit:
+            agreed = 0
+            for each in self._lists:
+                found = each.seek(position)
+                if found is None:
+                    return None
+                if found != position:
+                    position = found
+                    break
+                agreed += 1
+            if agreed == len(self._lists):
+                return _Reached(position, is_posting=True)
+        return _Reached(position, is_posting=False)
+
+    def posting_at(self, position: bytes) -> bytes:
+        return position
+
+    def behind_container(self, position: bytes) -> bytes:
+        return keys.after(position[:_ID_BYTES])
+
+
+class _Values:
+    """The postings of a range of values. A position is a value and then what their keys end with."""
+
+    def __init__(self, snap: Snapshot, work: _Work, prefix: bytes, wanted: ValueRange, scope: _Scope) -> None:
+        lower, upper = wanted.lower, wanted.upper
+        start = b"" if lower is None else lower.value.encode() + (b"\0" if lower.is_included else b"\1")
+        end = b"\xff" if upper is None else upper.value.encode() + (b"\1" if upper.is_included else b"\0")
+        self._postings = _Cursor(snap, work, prefix, start, end)
+        self._work = work
+        self._scope = scope
+
+    def next_from(self, position: bytes) -> _Reached | None:
+        """Other containers are skipped by seeks, two for each value."""
+        limit = self._work.rows + _ROWS_AT_ONCE
+        while self._work.rows < limit:
+            found = self._postings.seek(position)
+            if found is None:
+                return None
+            value, _, posting = found.partition(b"\0")
+            if posting < self._scope.start:
+                position = value + b"\0" + self._scope.start
+            elif posting >= self._scope.end:
+                position = value + b"\1"
+            else:
+                return _Reached(found, is_posting=True)
+        return _Reached(position, is_posting=False)
+
+    def posting_at(self, position: bytes) -> bytes:
+        return position.partition(b"\0")[2]
+
+    def behind_container(self, position: bytes) -> bytes:
+        value, _, posting = position.partition(b"\0")
+        return value + b"\0" + keys.after(posting[:_ID_BYTES])
+
+
+def _shortest(ways: Sequence[_Way], work: _Work) -> Steps[int]:
+    """The way that comes to its end first, if all are gone in step; the first if none does within the limit."""
+    limit = _FIRST_TRIAL_ROWS
+    while len(ways) > 1 and work.rows + limit * len(ways) <= TRIAL_ROWS_MAX:
+        for number, way in enumerate(ways):
+            if (yield from _ends_within(way, work, limit)):
+                return number
+        limit *= 4
+    return 0
+
+
+def _ends_within(way: _Way, work: _Work, limit: int) -> Steps[bool]:
+    end, position = work.rows + limit, b""
+    for count in range(limit):
+        reached = way.next_from(position)
+        if reached is None:
+            return True
+        if work.rows >= end:
+            return False
+        position = reached.position + b"\0" if reached.is_posting else reached.position
+        if count % STEP_ROWS == STEP_ROWS - 1:
+            yield
+    return False
+
+
+# A page
+
+
+class _Candidate(NamedTuple):
+    position: bytes
+    container_id: int
+    container: str
+    name: bytes
+
+
+def _page(
+    snap: Snapshot, work: _Work, request: TagSearch, way_number: int, way: _Way, position: bytes
+) -> Steps[FoundPage]:
+    containers = _Containers(snap, work, request.account)
+    blobs: list[FoundBlob] = []
+    candidates: list[_Candidate] = []
+    step_end = STEP_ROWS
+    while True:
+        if work.rows >= step_end:
+            step_end = work.rows + STEP_ROWS
+            yield
+        reached = way.next_from(position)
+        if reached is not None:
+            position = reached.position
+            if reached.is_posting:
+                posting = way.posting_at(position)
+                name = containers.name(posting[:_ID_BYTES])
+                if name is None:
+                    position = way.behind_container(position)
+                    continue
+                container_id = int.from_bytes(posting[:_ID_BYTES], "big")
+                candidates.append(_Candidate(position, container_id, name, posting[_ID_BYTES:]))
+                position += b"\0"
+        is_last = reached is None or work.rows >= ROWS_MAX
+        wanted = request.limit + 1 - len(blobs)
+        if len(candidates) >= min(wanted, _RECORDS_AT_ONCE) or is_last:
+            for candidate, tags in _matching(snap, work, request.search, candidates):
+                if len(blobs) == request.limit:
+                    return FoundPage(blobs, SearchPosition(way_number, candidate.position))
+                blobs.append(FoundBlob(candidate.container, candidate.name.decode(), tags))
+            candidates = []
+        if is_last:
+            return FoundPage(blobs, None if reached is None else SearchPosition(way_number, position))
+
+
+def _matching(
+    snap: Snapshot, work: _Work, search: Search, candidates: Sequence[_Candidate]
+) -> list[tuple[_Candidate, Tags]]:
+    """Those candidates whose records have what is wanted, with the tags that the search names."""
+    work.rows += len(candidates)
+    stored = snap.get_many([keys.blobs(each.container_id) + each.name for each in candidates])
+    records = [(each, decode_blob(value)) for each, value in zip(candidates, stored, strict=True) if value]
+    return [(each, search.named(record.tags)) for each, record in records if search.is_met(record.tags)]
