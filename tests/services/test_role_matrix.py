@@ -203,7 +203,7 @@ MORE_NEEDS: dict[tuple[str, str], str] = {}
 """Of rows that a header or parameter distinguishes from others of the name: by name and ``when``."""
 
 # Since when roles are enough, where that is later than for the rest of the service.
-LATER = {
+LATER: dict[str, dict[str, tuple[str, ...]]] = {
     "blob": {"2025-07-05": ("Get Container ACL", "Set Container ACL")},
     "queue": {"2026-02-06": ("Get Queue ACL", "Set Queue ACL")},
     "table": {"2026-02-06": ("Get Table ACL", "Set Table ACL")},
