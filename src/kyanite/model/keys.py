@@ -62,6 +62,8 @@ it is one small transaction, and a name that is used again can never show what w
     G       account 0 tag key 0 value 0             a blob that has this tag; by the id of its container, and not by
             container id, blob name                 the name, which may change
     G       0 container id                          account 0 name of a container with tagged blobs
+    8       account                                 the secret of the account's user delegation keys
+    9       account 0 tenant 0 object id            a caller that was given a user delegation key
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
 
@@ -98,6 +100,22 @@ SERVICE_PROPERTIES = b"s"
 
 def service_properties(account: str, service: str) -> bytes:
     return b"s%b\0%b" % (account.encode(), service.encode())
+
+
+def delegation_secret(account: str) -> bytes:
+    return b"8%b" % account.encode()
+
+
+DELEGATORS = b"9"
+
+
+def delegators(account: str) -> bytes:
+    """What the keys of an account's delegators begin with."""
+    return b"9%b\0" % account.encode()
+
+
+def delegator(account: str, tenant_id: str, object_id: str) -> bytes:
+    return b"9%b\0%b\0%b" % (account.encode(), tenant_id.encode(), object_id.encode())
 
 
 def containers(account: str) -> bytes:

@@ -69,6 +69,8 @@ class Access:
     """Not on the read-only secondary."""
     whole_container: bool = False
     """A service SAS must be for the whole container, queue, table or share."""
+    in_directory: bool = False
+    """A service SAS for a directory is enough on the container: its signature covers the prefix of the list."""
     role: str | None = None
     """The actions that the roles of an OAuth caller must have: alternatives joined by ``|``, of actions joined by
     ``&``; or ``*`` for any role at all.
@@ -299,6 +301,8 @@ def _check_service_sas(principal: ServiceSasPrincipal, operation: Access) -> Non
     if operation.service is None:
         raise Refused(Reason.AUTHORIZATION_FAILURE)
     on_container = operation.account is not None and operation.account[0] == "c"
+    if operation.in_directory and principal.resource == "d":
+        on_container = False
     if (on_container or operation.whole_container) and principal.resource not in _WHOLE_CONTAINERS:
         raise Refused(
             Reason.AUTHENTICATION_FAILED,

@@ -6,6 +6,7 @@ claims are judged by ``rules/token_claims.py``, for every request; that a signat
 time, by the digest of the token. Nothing here logs a token.
 """
 
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 TOKEN_CHARACTERS_MAX = 16 * 1024
 REMEMBERED_MAX = 1024
+SECRET_BYTES = 32
 REMEMBERED_SECONDS = 60.0
 
 _NOT_WELL_FORMED = "The token is not a well-formed JSON Web Token."
@@ -66,6 +68,9 @@ class TrustedIdentity:
         self._monotonic = monotonic
         self._trusts = {each.trust.issuer: each.trust for each in config.issuers}
         self._keys = {each.trust.issuer: IssuerKeys(each, monotonic=monotonic) for each in config.issuers}
+        self._assigned_claims = frozenset(
+            each.principal.partition("=")[0] for each in config.assignments if "=" in each.principal
+        )
         self._remembered: OrderedDict[bytes, _Remembered] = OrderedDict()
 
     @property
@@ -90,6 +95,13 @@ class TrustedIdentity:
         if self._config.development is Development.ANY:
             return _EVERYTHING
         return roles.grants_of(self._config.assignments, caller, account, service)
+
+    @property
+    def assigned_claims(self) -> Collection[str]:
+        return self._assigned_claims
+
+    def fresh_secret(self) -> bytes:
+        return os.urandom(SECRET_BYTES)
 
     async def _verified(self, token: str) -> tuple[str, Claims]:
         """The issuer and the claims of a token whose signature is right."""

@@ -4,6 +4,8 @@ The last column is what the caller needs (``rules/authorization.py``). Among row
 that fits the request counts. The rows of Blob Batch, which uses this table for its parts, are in ``batch.py``.
 """
 
+from functools import partial
+
 from kyanite.rules.authorization import Access
 from kyanite.services.blob import (
     account,
@@ -21,6 +23,7 @@ from kyanite.services.blob import (
 from kyanite.services.rest.context import Resource
 from kyanite.services.rest.operations import ANY_TOKEN, BREAKS, Op, delegation_key, not_yet, query
 from kyanite.services.rest.service_properties import properties_operations, stats_operation
+from kyanite.services.rest.user_delegation import get_user_delegation_key
 from kyanite.wire.service_properties import BLOB_ELEMENTS
 
 SERVICE, CONTAINER, BLOB = Resource.SERVICE, Resource.CONTAINER, Resource.OBJECT
@@ -38,7 +41,7 @@ SET_TAGS = Access(account="o t", service="t", writes=True, role="blobs/tags/writ
 FIND_BY_TAGS = Access(account="s f", role="blobs/filter")
 FIND_IN_CONTAINER = Access(account="c f", service="f", role="blobs/filter")
 IMMUTABILITY = Access(account="o i", service="i", writes=True, role="blobs/immutableStorage/runAsSuperUser")
-LIST_BLOBS = Access(account="c l", service="l", public="container", role="blobs/read")
+LIST_BLOBS = Access(account="c l", service="l", public="container", in_directory=True, role="blobs/read")
 LIST_CONTAINERS = Access(account="s l", role="containers/read")
 READ_CONTAINER = Access(account="c r", public="container", role="containers/read")
 WRITE_CONTAINER = Access(account="c w", writes=True, role="containers/write")
@@ -55,7 +58,7 @@ OPERATIONS = (
     Op("List Containers", "GET", SERVICE, query(comp="list"), lists.list_containers, LIST_CONTAINERS),
     *properties_operations("Blob", BLOB_ELEMENTS),
     stats_operation("Blob"),
-    Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), not_yet, delegation_key("blob")),
+    Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), partial(get_user_delegation_key, service="blob"), delegation_key("blob", "2018-11-09")),
     Op("Get Account Information", "GET HEAD", SERVICE, query("account", "properties"), account.get_information, ANY_TOKEN),
     Op("Get Account Information", "GET HEAD", CONTAINER, query("account", "properties"), account.get_information, ANY_TOKEN),
     Op("Get Account Information", "GET HEAD", BLOB, query("account", "properties"), account.get_information, ANY_TOKEN),

@@ -4,6 +4,8 @@ The last column is what the caller needs (``rules/authorization.py``); nothing h
 differ only by a header the first that fits the request counts.
 """
 
+from functools import partial
+
 from kyanite.rules.authorization import Access
 from kyanite.services.files import (
     copy,
@@ -18,8 +20,9 @@ from kyanite.services.files import (
     share,
 )
 from kyanite.services.rest.context import Resource
-from kyanite.services.rest.operations import BREAKS, Op, delegation_key, not_yet, query
+from kyanite.services.rest.operations import BREAKS, Op, delegation_key, query
 from kyanite.services.rest.service_properties import properties_operations
+from kyanite.services.rest.user_delegation import get_user_delegation_key
 from kyanite.wire.service_properties import FILE_ELEMENTS
 
 SERVICE, SHARE, PATH = Resource.SERVICE, Resource.CONTAINER, Resource.OBJECT
@@ -54,7 +57,7 @@ OPERATIONS = (
     # The service
     Op("List Shares", "GET", SERVICE, query(comp="list"), lists.list_shares, LIST_SHARES),
     *properties_operations("File", FILE_ELEMENTS),
-    Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), not_yet, delegation_key("file")),
+    Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), partial(get_user_delegation_key, service="file"), delegation_key("file", "2026-02-06")),
 
     # Shares
     Op("Create Share", "PUT", SHARE, query("share"), share.create_share, CREATE_SHARE),

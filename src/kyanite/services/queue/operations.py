@@ -4,11 +4,14 @@ The last column is what the caller needs (``rules/authorization.py``); nothing h
 differ only by a parameter the first that fits the request counts.
 """
 
+from functools import partial
+
 from kyanite.rules.authorization import Access
 from kyanite.services.queue import lists, message, queue
 from kyanite.services.rest.context import Resource
-from kyanite.services.rest.operations import Op, delegation_key, not_yet, query
+from kyanite.services.rest.operations import Op, delegation_key, query
 from kyanite.services.rest.service_properties import properties_operations, stats_operation
+from kyanite.services.rest.user_delegation import get_user_delegation_key
 from kyanite.wire.service_properties import QUEUE_ELEMENTS
 
 SERVICE, QUEUE, MESSAGES, MESSAGE = Resource.SERVICE, Resource.CONTAINER, Resource.MESSAGES, Resource.OBJECT
@@ -34,7 +37,7 @@ OPERATIONS = (
     Op("List Queues", "GET", SERVICE, query(comp="list"), lists.list_queues, LIST_QUEUES),
     *properties_operations("Queue", QUEUE_ELEMENTS),
     stats_operation("Queue"),
-    Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), not_yet, delegation_key("queue")),
+    Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), partial(get_user_delegation_key, service="queue"), delegation_key("queue", "2026-02-06")),
 
     # Queues
     Op("Create Queue", "PUT", QUEUE, query(), queue.create_queue, CREATE_QUEUE),

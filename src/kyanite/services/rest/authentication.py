@@ -12,26 +12,32 @@ from typing import Protocol
 
 import msgspec
 
+from kyanite.model import delegation
 from kyanite.model.accounts import Account
-from kyanite.rules import sas_terms
+from kyanite.rules import sas_terms, user_delegation
 from kyanite.rules.authorization import (
     ACCOUNT_KEY,
     AccountSasPrincipal,
     AnonymousPrincipal,
     Principal,
+    RolePrincipal,
     ServiceSasPrincipal,
+    UserDelegationPrincipal,
     refusal_without_credentials,
 )
 from kyanite.rules.refusals import AuthenticationProblem, Reason, Refused
+from kyanite.rules.roles import Caller
 from kyanite.rules.sas_terms import Policy
 from kyanite.services.rest import bearer_tokens
 from kyanite.services.rest.context import RequestContext
 from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import http_date, sas, shared_key
 from kyanite.wire.malformed import bad_parameter
-from kyanite.wire.sas import AccountSas, ServiceSas, Terms
+from kyanite.wire.sas import AccountSas, Sas, ServiceSas, Terms, UserDelegationSas
 from kyanite.wire.shared_key import Bearer, SharedKey, Signable
 from kyanite.wire.uri import Query
+from kyanite.wire.user_delegation import SERVICES as DELEGATED_SERVICES
+from kyanite.wire.user_delegation import DelegationKey
 
 _CLOCK_SKEW = 15 * 60 * TICKS_PER_SECOND
 _UNVERSIONED = "2009-09-19"
@@ -74,7 +80,9 @@ async def authenticate(
     if header is not None:
         authorization = shared_key.decode_authorization(header)
         if isinstance(authorization, Bearer):
-            _check_alone(query)
+            if "sig" in query.first:
+                token = sas.decode(query, service)
+                return await _by_token_of_user(context, token, service, authorization.token)
             caller = await bearer_tokens.principal_of(context, authorization.token, service)
             return _replace(context, principal=caller)
         return _replace(context, principal=_by_key(context, query, authorization))
@@ -86,8 +94,8 @@ async def authenticate(
             return _replace(context, principal=principal, overrides=_overrides(token))
         case None:
             return _replace(context, principal=await _anonymous(context, service, acl_lookup))
-        case _:
-            raise _failed("User delegation keys are not supported by this server.")
+        case UserDelegationSas() as token:
+            return await _by_user_delegation(context, token, service, None)
 
 
 def _by_key(context: RequestContext, query: Query, authorization: SharedKey) -> Principal:
@@ -106,10 +114,17 @@ def _by_key(context: RequestContext, query: Query, authorization: SharedKey) -> 
     raise _failed(_mismatch(authorization, signable))
 
 
-def _check_alone(query: Query) -> None:
-    """Beside a bearer token a URL has no signature: it is not known which of the two the caller means."""
-    if "sig" in query.first:
+async def _by_token_of_user(
+    context: RequestContext, token: Sas | None, service: str, bearer: str
+) -> RequestContext:
+    """A bearer token beside a signature: that of the only user who may use it.
+
+    Beside any other signature it is refused, since it is not known which of the two the caller means.
+    """
+    if not isinstance(token, UserDelegationSas) or not token.user_id:
         raise _failed("A bearer token and a shared access signature were both given.")
+    user = await bearer_tokens.caller_of(context, bearer, service)
+    return await _by_user_delegation(context, token, service, user)
 
 
 def _mismatch(authorization: SharedKey, signable: Signable) -> str:
@@ -154,8 +169,8 @@ class _Verified:
 
 async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup: AclLookup) -> Principal:
     account, terms = context.account, token.terms
-    moment = context.parameters.get("snapshot") or context.parameters.get("versionid") or ""
-    text = token.string_to_sign(account.name, context.container, context.object_name, moment)
+    name, moment = _signed_name(context, token), _moment_of(context)
+    text = token.string_to_sign(account.name, context.container, name, moment)
     _check_signature(account.keys, text, token.signature)
     if token.identifier is None:
         _check_terms(context, terms, terms.starts_at, terms.expires_at)
@@ -169,6 +184,73 @@ async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup
     )
     _check_terms(context, terms, agreement.starts_at, agreement.expires_at)
     return ServiceSasPrincipal(token.resource, agreement.permissions, token.keys)
+
+
+async def _by_user_delegation(
+    context: RequestContext, token: UserDelegationSas, service: str, user: Caller | None
+) -> RequestContext:
+    """The secret of the account and the roles of the delegator are those of now, so either may have taken it back."""
+    account, key, shared = context.account, token.key, token.sas
+    found = await delegation.find(account.store.engine, account.name, key.tenant_id, key.object_id)
+    text = token.string_to_sign(
+        account.name,
+        context.container,
+        _signed_name(context, shared),
+        _moment_of(context),
+        context.headers,
+        context.parameters,
+    )
+    _check_signature(() if found.secret is None else (key.value(found.secret),), text, shared.signature)
+    user_delegation.check_key(
+        starts_at=key.starts_at,
+        expires_at=key.expires_at,
+        fits_service=DELEGATED_SERVICES[service] == key.service,
+        version=key.version,
+        token_version=shared.version,
+        now=context.environment.clock(),
+    )
+    _check_terms(context, shared.terms, shared.terms.starts_at, shared.terms.expires_at)
+    if token.encryption_scope:
+        raise _failed("This server has no encryption scopes.")
+    if token.user_id:
+        user_delegation.check_user(user, token.user_id, key.user_tenant_id or key.tenant_id)
+    delegator = _delegator_of(context, key, found.delegator, service)
+    user_delegation.check_agents(token.authorized_agent, token.unauthorized_agent, delegator)
+    allowed = ServiceSasPrincipal(shared.resource, shared.permissions or "")
+    principal = UserDelegationPrincipal(allowed, delegator)
+    return _replace(context, principal=principal, overrides=_overrides(shared))
+
+
+def _delegator_of(
+    context: RequestContext, key: DelegationKey, delegator: delegation.Delegator | None, service: str
+) -> RolePrincipal:
+    """The delegator with its roles of now; without any, if it is not known any more."""
+    caller = Caller("", "", key.object_id, key.tenant_id)
+    if delegator is None:
+        return RolePrincipal(caller, (), context.container, context.version)
+    caller = Caller(
+        delegator.issuer,
+        delegator.principal,
+        key.object_id,
+        key.tenant_id,
+        delegator.application_id,
+        frozenset(delegator.groups),
+        {name: frozenset(values) for name, values in delegator.claims},
+    )
+    return bearer_tokens.with_roles(context, caller, service)
+
+
+def _moment_of(context: RequestContext) -> str:
+    return context.parameters.get("snapshot") or context.parameters.get("versionid") or ""
+
+
+def _signed_name(context: RequestContext, token: ServiceSas) -> str:
+    """The name that a token must be for. A list of blobs in a directory names it by its prefix, as a whole part."""
+    depth = token.directory_depth
+    if depth is None or context.object_name:
+        return context.object_name
+    prefix = context.parameters.get("prefix", "")
+    return prefix if prefix.count("/") >= depth else ""
 
 
 async def _anonymous(context: RequestContext, service: str, acl_lookup: AclLookup) -> Principal:

@@ -23,6 +23,13 @@ class Identity(Protocol):
     def grants(self, caller: Caller, account: str, service: str) -> tuple[Grant, ...]:
         """What the caller's roles grant in a service of an account."""
 
+    @property
+    def assigned_claims(self) -> Collection[str]:
+        """The claims that roles are assigned by."""
+
+    def fresh_secret(self) -> bytes:
+        """New random bytes, for keys to be derived from."""
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:

@@ -20,9 +20,9 @@ ANY_TOKEN = Access(account="* *", service="*", role="*")
 BREAKS = "x-ms-lease-action: break"
 
 
-def delegation_key(service: str) -> Access:
+def delegation_key(service: str, since: str) -> Access:
     """What Get User Delegation Key needs."""
-    return Access(role=f"{service}Services/generateUserDelegationKey", bearer_only=True)
+    return Access(role=f"{service}Services/generateUserDelegationKey", role_since=since, bearer_only=True)
 
 
 async def not_yet(_: RequestContext) -> Response:
