@@ -17,6 +17,7 @@ from kyanite.server.config import AccountKeys, Config, parse_account
 from kyanite.server.failures import BadUsage, Failure
 from kyanite.server.identity.config import Development, IdentityConfig, check_loopback, parse_identity
 from kyanite.server.management.account_cli import account
+from kyanite.server.management.identity_cli import identity
 from kyanite.server.observability.logs import LEVELS
 from kyanite.server.options import DecoratedCommand, location_option, option
 from kyanite.server.service_table import SERVICES
@@ -173,6 +174,7 @@ def verify(location: Path, as_json: bool) -> None:
 
 
 kyanite.add_command(account)
+kyanite.add_command(identity)
 
 
 def _config(context: click.Context, options: dict[str, Any]) -> Config:

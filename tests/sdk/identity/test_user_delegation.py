@@ -1,5 +1,7 @@
 """User delegation by the official clients: a key, tokens of every kind signed with it, and their revocation."""
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -148,6 +150,37 @@ async def test_a_file_and_a_share(sdk: Sdk) -> None:
 def with_token(sdk: Sdk, token: str) -> Any:
     kind = ShareServiceClient if sdk.form == SYNC else async_files.ShareServiceClient
     return sdk.open(kind(sdk.server.endpoints["file"], token, **sdk.options()))
+
+
+async def test_revocation_by_the_command_line(sdk: Sdk) -> None:
+    """When the command has returned, no worker accepts a token of before."""
+    service = sdk.service(credential=credential_of(sdk))
+    container = await done(service.create_container(fresh_name()))
+    blob = container.get_blob_client("a")
+    await done(blob.upload_blob(b"text"))
+
+    async def token() -> str:
+        return generate_blob_sas(
+            ACCOUNT,
+            container.container_name,
+            "a",
+            user_delegation_key=await blob_key(sdk, service),
+            permission=BlobSasPermissions(read=True),
+            **soon(),
+        )
+
+    before = await token()
+    assert await content(sdk.blob_at(blob.url, before)) == b"text"
+    command = [sys.executable, "-m", "kyanite.server.cli", "identity", "revoke-delegation-keys"]
+    location = ["--location", str(sdk.server.location)]
+    done_by = subprocess.run([*command, ACCOUNT, *location], capture_output=True, text=True, check=False)
+    assert (done_by.returncode, done_by.stdout.startswith(f"account: {ACCOUNT}\nrevoked_at: 2")) == (0, True)
+    for _ in range(20):  # Each connection may be with another worker.
+        with refused(403, "AuthenticationFailed"):
+            await content(sdk.blob_at(blob.url, before))
+    assert await content(sdk.blob_at(blob.url, await token())) == b"text"
+    unknown = subprocess.run([*command, "nobody", *location], capture_output=True, text=True, check=False)
+    assert (unknown.returncode, unknown.stderr) == (1, "kyanite: There is no account 'nobody'.\n")
 
 
 async def test_the_key_of_an_account_gets_no_user_delegation_key(sdk: Sdk) -> None:
