@@ -5,7 +5,7 @@ BUILT  ?= .venv-compiled
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: run test test-long test-compiled lint check bench clients smb-torture samba wrk clean
+.PHONY: run test test-long test-compiled lint check bench clients smb-torture samba wrk strace clean
 
 # What a run needs.
 $(VENV)/.run: pyproject.toml
@@ -30,11 +30,15 @@ samba:
 wrk:
 	@scripts/wrk || true
 
+# Counts system calls, for the budgets of make test-long.
+strace:
+	@command -v strace >/dev/null || scripts/debian strace
+
 test: $(VENV)/.dev samba wrk
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 # Random tests with twenty times the examples.
-test-long: $(VENV)/.dev samba wrk
+test-long: $(VENV)/.dev samba wrk strace
 	$(BIN)/pytest -n auto --dist worksteal --hypothesis-profile long --timeout 3600 $(ARGS)
 
 # The compiled wheel, in a virtual environment of its own, and the tests of what is compiled against it.

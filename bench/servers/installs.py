@@ -23,7 +23,7 @@ HOME = ROOT / ".bench"
 AZURITE_VERSION = "3.37.0"
 AZURITE_BEFORE = "2026-09-30"
 """Azurite leaves the versions of its dependencies open; those of its own time are taken, the same on every machine."""
-NODE_VERSION = "26.10.0"
+NODE_VERSION = "22.23.3"
 NPM_VERSION = "11.21.1"
 PY_SPY_VERSION = "0.4.3"
 

@@ -1,5 +1,7 @@
 """The rows of user delegation: one secret for an account, whom keys were given to, and how both are forgotten."""
 
+from functools import partial
+
 import pytest
 
 from kyanite.engine.memory.engine import MemoryEngine
@@ -57,8 +59,8 @@ async def test_expired_ones_are_removed(engine: MemoryEngine, clock: Clock) -> N
     clock.now = Instant(start + HOUR)
     removed, key, pages = 0, b"", 0
     while True:
-        found, key = await engine.read(lambda snap, key=key: delegation.find_expired(snap, key))
-        await engine.run(lambda tx, found=found: delegation.remove_expired(tx, found))
+        found, key = await engine.read(partial(delegation.find_expired, start=key))
+        await engine.run(partial(delegation.remove_expired, found=found))
         removed, pages = removed + len(found), pages + 1
         if not key:
             break

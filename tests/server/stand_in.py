@@ -6,7 +6,6 @@ Run as a program it takes the options of ``kyanite``. The worker that answers sa
 import asyncio
 import ctypes
 import os
-import platform
 import signal
 import sys
 import threading
@@ -26,7 +25,7 @@ from kyanite.server.store import upgrades
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request, Response
 
-_CLONE, _CLONE_VFORK = {"x86_64": 56, "aarch64": 220}.get(platform.machine(), -1), 0x4000
+_CLONE_VFORK = 0x4000
 
 PROGRAM = (sys.executable, "-P", __file__, "serve")
 
@@ -63,7 +62,7 @@ class StandIn:
             case "keep-write-lock":
                 WriteLock(self._engine_folder, SharedState(self._engine_folder)).acquire()
             case "wait-for-disk":
-                threading.Thread(target=_wait_as_for_a_disk, args=(float(arguments["seconds"]),)).start()
+                threading.Thread(target=_wait_as_for_a_disk, args=(int(arguments["seconds"]),)).start()
             case "fail-store":
                 SharedState(self._engine_folder).fail()
             case "put":
@@ -79,11 +78,14 @@ class StandIn:
             await asyncio.sleep(0.05)
 
 
-def _wait_as_for_a_disk(seconds: float) -> None:
-    """Wait in the state that the system calls uninterruptible: for a child of its own that has not ended yet."""
-    if not ctypes.CDLL(None).syscall(_CLONE, _CLONE_VFORK | signal.SIGCHLD, None, None, None, None):
-        time.sleep(seconds)
-        os._exit(0)
+def _wait_as_for_a_disk(seconds: int) -> None:
+    """Wait in the state that the system calls uninterruptible: for a child of its own that has not ended yet.
+
+    The child runs a function of the C library, and nothing of Python: another thread may have had its lock at the fork.
+    """
+    library, stack = ctypes.CDLL(None), ctypes.create_string_buffer(64 * 1024)
+    top = ctypes.c_void_p((ctypes.addressof(stack) + len(stack)) & ~15)
+    library.clone(library.sleep, top, _CLONE_VFORK | signal.SIGCHLD, ctypes.c_void_p(seconds))
 
 
 def _put(tx: Transaction, value: bytes) -> None:

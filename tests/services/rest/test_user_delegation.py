@@ -77,7 +77,7 @@ def token(
     moment: str = "",
     headers: Fields | None = None,
     parameters: Fields | None = None,
-    **fields: str,
+    **fields: Any,
 ) -> str:
     """A token as clients make it: the lines of its version, signed with the key."""
     given = {"sp": "r", "se": text_of(START + HOUR), "sv": NEW, **fields}
@@ -429,9 +429,10 @@ async def test_a_token_for_one_user(blobs: Harness) -> None:
 async def test_agents_and_scopes(blobs: Harness) -> None:
     await filled(blobs)
     key = await key_of(blobs)
-    agent = {"saoid": OID, "scid": TENANT}
+    agent: dict[str, Any] = {"saoid": OID, "scid": TENANT}
     assert (await get(blobs, "/box/a", token(key, "/blob/acme/box/a", sr="b", **agent))).status == 200
-    for refused in ({"suoid": OID}, {"saoid": OID, "suoid": OID}, {"ses": "scope"}):
+    bad: list[dict[str, Any]] = [{"suoid": OID}, {"saoid": OID, "suoid": OID}, {"ses": "scope"}]
+    for refused in bad:
         answer = await get(blobs, "/box/a", token(key, "/blob/acme/box/a", sr="b", **refused))
         assert (answer.status, answer.code) == (403, "AuthenticationFailed")
     blobs.trust(trusting(assigned("Storage Blob Data Contributor")))
@@ -468,7 +469,7 @@ async def test_the_vendors_library_makes_the_same_tokens(blobs: Harness) -> None
 
     await filled(blobs)
     fields = await key_of(blobs, version="2018-11-09")
-    key = UserDelegationKey()
+    key: Any = UserDelegationKey()  # type: ignore[no-untyped-call]
     key.signed_oid, key.signed_tid = fields["SignedOid"], fields["SignedTid"]
     key.signed_start, key.signed_expiry = fields["SignedStart"], fields["SignedExpiry"]
     key.signed_service, key.signed_version = fields["SignedService"], fields["SignedVersion"]

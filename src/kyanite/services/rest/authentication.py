@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import msgspec
-
 from kyanite.model import delegation
 from kyanite.model.accounts import Account
 from kyanite.rules import sas_terms, user_delegation
@@ -34,7 +32,7 @@ from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import http_date, sas, shared_key
 from kyanite.wire.malformed import bad_parameter
 from kyanite.wire.sas import AccountSas, Sas, ServiceSas, Terms, UserDelegationSas
-from kyanite.wire.shared_key import Bearer, SharedKey, Signable
+from kyanite.wire.shared_key import SharedKey, Signable
 from kyanite.wire.uri import Query
 from kyanite.wire.user_delegation import SERVICES as DELEGATED_SERVICES
 from kyanite.wire.user_delegation import DelegationKey
@@ -45,8 +43,6 @@ _UNVERSIONED = "2009-09-19"
 
 _NOT_IN_HEADERS = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
 """Characters that a header of a response cannot have."""
-
-_replace = msgspec.structs.replace
 
 
 class NamedPolicy(Policy, Protocol):
@@ -72,30 +68,28 @@ class AclLookup(Protocol):
     def __call__(self, context: RequestContext) -> Awaitable[ContainerAcl | None]: ...
 
 
-async def authenticate(
-    context: RequestContext, query: Query, service: str, acl_lookup: AclLookup
-) -> RequestContext:
-    """The same request, of the principal that its credentials prove."""
+async def authenticate(context: RequestContext, query: Query, service: str, acl_lookup: AclLookup) -> None:
+    """Fill in the principal that the credentials of the request prove."""
     header = context.headers.get("authorization")
     if header is not None:
         authorization = shared_key.decode_authorization(header)
-        if isinstance(authorization, Bearer):
-            if "sig" in query.first:
-                token = sas.decode(query, service)
-                return await _by_token_of_user(context, token, service, authorization.token)
-            caller = await bearer_tokens.principal_of(context, authorization.token, service)
-            return _replace(context, principal=caller)
-        return _replace(context, principal=_by_key(context, query, authorization))
+        if isinstance(authorization, SharedKey):
+            context.principal = _by_key(context, query, authorization)
+        elif "sig" in query.first:
+            await _by_token_of_user(context, sas.decode(query, service), service, authorization.token)
+        else:
+            context.principal = await bearer_tokens.principal_of(context, authorization.token, service)
+        return
     match sas.decode(query, service):
         case AccountSas() as token:
-            return _replace(context, principal=_by_account_sas(context, query, token))
+            context.principal = _by_account_sas(context, query, token)
         case ServiceSas() as token:
-            principal = await _by_service_sas(context, token, acl_lookup)
-            return _replace(context, principal=principal, overrides=_overrides(token))
+            context.principal = await _by_service_sas(context, token, acl_lookup)
+            context.overrides = _overrides(token)
         case None:
-            return _replace(context, principal=await _anonymous(context, service, acl_lookup))
+            context.principal = await _anonymous(context, service, acl_lookup)
         case UserDelegationSas() as token:
-            return await _by_user_delegation(context, token, service, None)
+            await _by_user_delegation(context, token, service, None)
 
 
 def _by_key(context: RequestContext, query: Query, authorization: SharedKey) -> Principal:
@@ -114,9 +108,7 @@ def _by_key(context: RequestContext, query: Query, authorization: SharedKey) -> 
     raise _failed(_mismatch(authorization, signable))
 
 
-async def _by_token_of_user(
-    context: RequestContext, token: Sas | None, service: str, bearer: str
-) -> RequestContext:
+async def _by_token_of_user(context: RequestContext, token: Sas | None, service: str, bearer: str) -> None:
     """A bearer token beside a signature: that of the only user who may use it.
 
     Beside any other signature it is refused, since it is not known which of the two the caller means.
@@ -124,7 +116,7 @@ async def _by_token_of_user(
     if not isinstance(token, UserDelegationSas) or not token.user_id:
         raise _failed("A bearer token and a shared access signature were both given.")
     user = await bearer_tokens.caller_of(context, bearer, service)
-    return await _by_user_delegation(context, token, service, user)
+    await _by_user_delegation(context, token, service, user)
 
 
 def _mismatch(authorization: SharedKey, signable: Signable) -> str:
@@ -188,7 +180,7 @@ async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup
 
 async def _by_user_delegation(
     context: RequestContext, token: UserDelegationSas, service: str, user: Caller | None
-) -> RequestContext:
+) -> None:
     """The secret of the account and the roles of the delegator are those of now, so either may have taken it back."""
     account, key, shared = context.account, token.key, token.sas
     found = await delegation.find(account.store.engine, account.name, key.tenant_id, key.object_id)
@@ -217,8 +209,8 @@ async def _by_user_delegation(
     delegator = _delegator_of(context, key, found.delegator, service)
     user_delegation.check_agents(token.authorized_agent, token.unauthorized_agent, delegator)
     allowed = ServiceSasPrincipal(shared.resource, shared.permissions or "")
-    principal = UserDelegationPrincipal(allowed, delegator)
-    return _replace(context, principal=principal, overrides=_overrides(shared))
+    context.principal = UserDelegationPrincipal(allowed, delegator)
+    context.overrides = _overrides(shared)
 
 
 def _delegator_of(

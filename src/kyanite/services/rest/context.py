@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import Final
 
-import msgspec
-
-from kyanite.model.accounts import Account, Store
+from kyanite.model.accounts import Account
+from kyanite.model.records import Value
 from kyanite.rules.authorization import AnonymousPrincipal, Principal
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request
@@ -34,7 +34,7 @@ class Resource(StrEnum):
     """Several requests in one, where that has a path of its own."""
 
 
-class Location(msgspec.Struct, frozen=True, gc=False):
+class Location(Value, frozen=True):
     """What a path names. A struct, because one is made for every request."""
 
     resource: Resource
@@ -47,33 +47,64 @@ Locate = Callable[[Request, Target, Mapping[str, str]], Location]
 """Finds what the path of a request names, from the request, its target and the parameters of its query."""
 
 
-class RequestContext(msgspec.Struct, frozen=True, eq=False):
-    """Made whole by ``new_context``, and never changed: authentication makes a new one with the principal."""
+class RequestContext:
+    """Made for every request, of an anonymous caller; ``authenticate`` fills in who it is. All else stays as it is.
 
-    request: Request
-    environment: Environment
-    account: Account
-    store: Store
-    """Where the account's data is."""
-    target: Target
-    headers: Mapping[str, str]
-    """The request's headers, names in lower case."""
-    parameters: Mapping[str, str]
-    """The query, names in lower case, values decoded."""
-    version: str
-    """The protocol version in force, as ``YYYY-MM-DD``: versions compare as texts."""
-    resource: Resource
-    """The kind of resource that the path names."""
-    container: str
-    """The container, queue, table or share that the path names; empty at the level of the service."""
-    object_name: str
-    """What the path names inside it, decoded; empty when it names the container itself."""
-    keys: tuple[str, str]
-    """Partition key and row key, where the path names an entity."""
-    request_id: str
-    principal: Principal = _UNAUTHENTICATED
-    overrides: Mapping[str, str] = _NO_OVERRIDES
-    """Headers of the response to a GET that a shared access signature replaces: lower-case name to value."""
+    A plain class, because mypyc makes a fast one of it; handlers look into it dozens of times for each request.
+    """
+
+    __slots__ = (
+        "account",
+        "container",
+        "environment",
+        "headers",
+        "keys",
+        "object_name",
+        "overrides",
+        "parameters",
+        "principal",
+        "request",
+        "request_id",
+        "resource",
+        "store",
+        "target",
+        "version",
+    )
+
+    def __init__(
+        self,
+        environment: Environment,
+        request: Request,
+        target: Target,
+        account: Account,
+        parameters: Mapping[str, str],
+        version: str,
+        location: Location,
+    ) -> None:
+        self.request: Final = request
+        self.environment: Final = environment
+        self.account: Final = account
+        self.store: Final = account.store
+        """Where the account's data is."""
+        self.target: Final = target
+        self.headers: Final = request.headers
+        """The request's headers, names in lower case."""
+        self.parameters: Final = parameters
+        """The query, names in lower case, values decoded."""
+        self.version: Final = version
+        """The protocol version in force, as ``YYYY-MM-DD``: versions compare as texts."""
+        self.resource: Final = location.resource
+        """The kind of resource that the path names."""
+        self.container: Final = location.container
+        """The container, queue, table or share that the path names; empty at the level of the service."""
+        self.object_name: Final = location.object_name
+        """What the path names inside it, decoded; empty when it names the container itself."""
+        self.keys: Final = location.keys
+        """Partition key and row key, where the path names an entity."""
+        self.request_id: Final = request.request_id
+        self.principal: Principal = _UNAUTHENTICATED
+        self.overrides: Mapping[str, str] = _NO_OVERRIDES
+        """Headers of the response to a GET that a shared access signature replaces: lower-case name to value."""
 
     @property
     def endpoint(self) -> str:
@@ -90,30 +121,3 @@ class RequestContext(msgspec.Struct, frozen=True, eq=False):
         """The address of what the request names, without its query."""
         scheme = "https" if self.request.secure else "http"
         return f"{scheme}://{self.headers.get('host', '')}{self.request.path}"
-
-
-def new_context(
-    environment: Environment,
-    request: Request,
-    target: Target,
-    account: Account,
-    parameters: Mapping[str, str],
-    version: str,
-    location: Location,
-) -> RequestContext:
-    """A request of an anonymous caller, which it is until ``authenticate`` has checked its credentials."""
-    return RequestContext(
-        request,
-        environment,
-        account,
-        account.store,
-        target,
-        request.headers,
-        parameters,
-        version,
-        location.resource,
-        location.container,
-        location.object_name,
-        location.keys,
-        request.request_id,
-    )

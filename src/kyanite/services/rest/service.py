@@ -15,7 +15,7 @@ from kyanite.rules.authorization import AccessedResource, authorize
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest import cors
 from kyanite.services.rest.authentication import authenticate
-from kyanite.services.rest.context import Location, Resource, new_context
+from kyanite.services.rest.context import Location, RequestContext, Resource
 from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.environment import Environment
 from kyanite.services.rest.error_responses import CHALLENGE, error_response
@@ -60,7 +60,7 @@ class Service:
             request.account = account.name
             if request.method == "OPTIONS":
                 location = Location(Resource.SERVICE)
-                context = new_context(environment, request, target, account, {}, version, location)
+                context = RequestContext(environment, request, target, account, {}, version, location)
                 response = await cors.preflight(context, definition.word)
             else:
                 query = uri.decode_query(request.query)
@@ -71,8 +71,10 @@ class Service:
                 request.operation = op.name
                 if "timeout" in query.first:
                     check_timeout(query.first["timeout"])
-                context = new_context(environment, request, target, account, query.first, version, location)
-                context = await authenticate(context, query, definition.word, definition.acl_lookup)
+                context = RequestContext(
+                    environment, request, target, account, query.first, version, location
+                )
+                await authenticate(context, query, definition.word, definition.acl_lookup)
                 authorize(context.principal, op.access, self._accessed[target.secondary])
                 try:
                     response = await op.handle(context)

@@ -8,12 +8,10 @@ credentials of its own, keeps the principal of the batch.
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import msgspec
-
 from kyanite.model.accounts import Account
 from kyanite.rules.authorization import Access, AccessedResource, Principal, authorize, within
 from kyanite.services.rest.authentication import AclLookup, authenticate
-from kyanite.services.rest.context import Locate, Location, RequestContext, new_context
+from kyanite.services.rest.context import Locate, Location, RequestContext
 from kyanite.wire import uri
 from kyanite.wire.http import Request
 from kyanite.wire.uri import Target
@@ -69,11 +67,13 @@ async def admit(
     ``without_signature``: the principal of a sub-request whose URL has no signature, instead of an anonymous one.
     """
     query = uri.decode_query(request.query)
-    context = new_context(outer.environment, request, target, account, query.first, outer.version, location)
+    context = RequestContext(
+        outer.environment, request, target, account, query.first, outer.version, location
+    )
     if without_signature is not None and "sig" not in query.first:
-        context = msgspec.structs.replace(context, principal=without_signature)
+        context.principal = without_signature
     else:
-        context = await authenticate(context, query, kind.word, kind.acl_lookup)
+        await authenticate(context, query, kind.word, kind.acl_lookup)
     authorize(context.principal, access, AccessedResource(kind.word, target.secondary))
     return context
 
@@ -82,9 +82,9 @@ def part_of(outer: RequestContext, request: Request, location: Location, access:
     """The context of a part without credentials of its own, authorised as the principal of the batch."""
     query = uri.decode_query(request.query)
     target = outer.target
-    context = new_context(
+    context = RequestContext(
         outer.environment, request, target, outer.account, query.first, outer.version, location
     )
-    principal = within(outer.principal, location.container)
-    authorize(principal, access, AccessedResource(target.service, target.secondary))
-    return msgspec.structs.replace(context, principal=principal)
+    context.principal = within(outer.principal, location.container)
+    authorize(context.principal, access, AccessedResource(target.service, target.secondary))
+    return context
