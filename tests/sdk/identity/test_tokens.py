@@ -82,7 +82,7 @@ async def test_a_token_that_is_not_valid(sdk: Sdk) -> None:
             await done(sdk.service(credential=credential_of(sdk, **claims)).create_container(fresh_name()))
 
 
-def test_clients_ask_for_a_token_for_storage(sdk: Sdk) -> None:
+def test_clients_request_a_token_for_storage(sdk: Sdk) -> None:
     """The challenge names an audience that the server accepts, which the client turns into a scope."""
     if sdk.form != "sync":
         return

@@ -22,7 +22,7 @@ def bearer(*, version: str = NEW, **claims: object) -> dict[str, str]:
     return {"Authorization": f"Bearer {signed(claims_at(NOW, **claims))}", "x-ms-version": version}
 
 
-async def ask(
+async def send(
     harness: Harness, method: str, target: str, headers: dict[str, str], body: bytes = b""
 ) -> Answer:
     return await harness(method, target, headers, body, sign=False)
@@ -30,11 +30,11 @@ async def ask(
 
 async def test_an_owner_writes_and_reads(blobs: Harness) -> None:
     blobs.trust(trusting(BLOB_OWNER))
-    assert (await ask(blobs, "PUT", "/box?restype=container", bearer())).status == 201
-    put = await ask(blobs, "PUT", "/box/a", {**bearer(), "x-ms-blob-type": "BlockBlob"}, b"text")
+    assert (await send(blobs, "PUT", "/box?restype=container", bearer())).status == 201
+    put = await send(blobs, "PUT", "/box/a", {**bearer(), "x-ms-blob-type": "BlockBlob"}, b"text")
     assert put.status == 201
-    assert (await ask(blobs, "GET", "/box/a", bearer())).body == b"text"
-    assert (await ask(blobs, "GET", "/?comp=list", bearer())).status == 200
+    assert (await send(blobs, "GET", "/box/a", bearer())).body == b"text"
+    assert (await send(blobs, "GET", "/?comp=list", bearer())).status == 200
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ async def test_a_bad_token_by_version(
     harness: Harness = request.getfixturevalue({"blob": "blobs"}.get(service, f"{service}s"))
     harness.trust(trusting(BLOB_OWNER))
     target = "/Tables" if service == "table" else "/?comp=list"
-    answer = await ask(harness, "GET", target, bearer(version=version, aud="https://vault.azure.net"))
+    answer = await send(harness, "GET", target, bearer(version=version, aud="https://vault.azure.net"))
     assert (answer.status, answer.code) == (status, code)
     assert b"Audience validation failed. Audience did not match." in answer.body
     assert answer.headers.get("www-authenticate") == (TEST_CHALLENGE if status == 401 else None)
@@ -63,7 +63,7 @@ async def test_a_bad_token_by_version(
 
 async def test_the_message_of_a_bad_token(blobs: Harness) -> None:
     blobs.trust(trusting(BLOB_OWNER))
-    answer = await ask(blobs, "GET", "/?comp=list", bearer(exp=NOW - 1000))
+    answer = await send(blobs, "GET", "/?comp=list", bearer(exp=NOW - 1000))
     assert (
         b"<Code>InvalidAuthenticationInfo</Code><Message>Server failed to authenticate the request. Please refer to"
         in answer.body
@@ -93,17 +93,17 @@ async def test_versions_that_accept_tokens(
     harness: Harness = request.getfixturevalue(f"{service}s")
     harness.trust(trusting())
     target = {"blob": "/box/a", "queue": "/box/messages", "table": "/box()", "file": "/box/a"}[service]
-    answer = await ask(harness, "GET", target, {**bearer(version=version), **BACKUP})
+    answer = await send(harness, "GET", target, {**bearer(version=version), **BACKUP})
     assert answer.status == 403
     assert answer.code == ("AuthorizationPermissionMismatch" if accepted else "AuthenticationFailed")
 
 
 async def test_without_issuers_a_token_is_refused_and_the_challenge_is_that_of_old(blobs: Harness) -> None:
-    answer = await ask(blobs, "GET", "/?comp=list", bearer())
+    answer = await send(blobs, "GET", "/?comp=list", bearer())
     assert (answer.status, answer.code) == (401, "InvalidAuthenticationInfo")
     assert answer.headers["www-authenticate"] == CHALLENGE
-    nobody = await ask(blobs, "GET", "/?comp=list", {})
-    assert (nobody.status, nobody.code, nobody.headers["www-authenticate"]) == (
+    anonymous = await send(blobs, "GET", "/?comp=list", {})
+    assert (anonymous.status, anonymous.code, anonymous.headers["www-authenticate"]) == (
         401,
         "NoAuthenticationInformation",
         CHALLENGE,
@@ -112,10 +112,10 @@ async def test_without_issuers_a_token_is_refused_and_the_challenge_is_that_of_o
 
 async def test_a_request_without_credentials_is_challenged(blobs: Harness) -> None:
     blobs.trust(trusting(BLOB_OWNER))
-    answer = await ask(blobs, "GET", "/?comp=list", {})
+    answer = await send(blobs, "GET", "/?comp=list", {})
     assert (answer.status, answer.code) == (401, "NoAuthenticationInformation")
     assert answer.headers["www-authenticate"] == TEST_CHALLENGE
-    old = await ask(blobs, "GET", "/?comp=list", {"x-ms-version": "2019-07-07"})
+    old = await send(blobs, "GET", "/?comp=list", {"x-ms-version": "2019-07-07"})
     assert (old.status, "www-authenticate" in old.headers) == (404, False)
 
 
@@ -128,10 +128,10 @@ async def test_a_bad_token_is_refused_where_anyone_may_read(blobs: Harness) -> N
     blobs.trust(trusting())
     await blobs("PUT", "/box?restype=container", {"x-ms-blob-public-access": "container"})
     await blobs("PUT", "/box/a", {"x-ms-blob-type": "BlockBlob"}, b"text")
-    assert (await ask(blobs, "GET", "/box/a", {})).status == 200
-    assert (await ask(blobs, "GET", "/box/a", bearer(exp=NOW - 1000))).status == 401
+    assert (await send(blobs, "GET", "/box/a", {})).status == 200
+    assert (await send(blobs, "GET", "/box/a", bearer(exp=NOW - 1000))).status == 401
     # A good token without a role is no anonymous request either.
-    assert (await ask(blobs, "GET", "/box/a", bearer())).code == "AuthorizationPermissionMismatch"
+    assert (await send(blobs, "GET", "/box/a", bearer())).code == "AuthorizationPermissionMismatch"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ async def test_plain_http_only_on_loopback(blobs: Harness, peer: str, secure: bo
 
 async def test_a_token_and_a_signature_together_are_refused(blobs: Harness) -> None:
     blobs.trust(trusting(BLOB_OWNER))
-    answer = await ask(
+    answer = await send(
         blobs, "GET", "/?comp=list&sv=2020-12-06&sig=x&ss=b&srt=s&sp=l&se=2099-01-01", bearer()
     )
     assert (answer.status, answer.code) == (403, "AuthenticationFailed")
@@ -172,23 +172,23 @@ async def test_roles_are_limited_to_their_scope(blobs: Harness) -> None:
     for name in ("box", "attic", "cellar"):
         await blobs("PUT", f"/{name}?restype=container")
     blob = {"x-ms-blob-type": "BlockBlob"}
-    assert (await ask(blobs, "PUT", "/box/a", {**bearer(), **blob})).status == 201
-    assert (await ask(blobs, "PUT", "/attic/a", {**bearer(), **blob})).status == 403
-    assert (await ask(blobs, "GET", "/attic?restype=container&comp=list", bearer())).status == 200
-    assert (await ask(blobs, "GET", "/cellar?restype=container&comp=list", bearer())).status == 403
-    assert (await ask(blobs, "GET", "/?comp=list", bearer())).code == "AuthorizationPermissionMismatch"
+    assert (await send(blobs, "PUT", "/box/a", {**bearer(), **blob})).status == 201
+    assert (await send(blobs, "PUT", "/attic/a", {**bearer(), **blob})).status == 403
+    assert (await send(blobs, "GET", "/attic?restype=container&comp=list", bearer())).status == 200
+    assert (await send(blobs, "GET", "/cellar?restype=container&comp=list", bearer())).status == 403
+    assert (await send(blobs, "GET", "/?comp=list", bearer())).code == "AuthorizationPermissionMismatch"
     stranger = bearer(oid=TENANT, sub=TENANT)
-    assert (await ask(blobs, "PUT", "/box/a", {**stranger, **blob})).status == 403
-    assert (await ask(blobs, "GET", "/attic?restype=container&comp=list", stranger)).status == 200
+    assert (await send(blobs, "PUT", "/box/a", {**stranger, **blob})).status == 403
+    assert (await send(blobs, "GET", "/attic?restype=container&comp=list", stranger)).status == 200
 
 
 async def test_acls_by_token_in_newer_versions_only(blobs: Harness) -> None:
     blobs.trust(trusting(BLOB_OWNER))
     await blobs("PUT", "/box?restype=container")
     target = "/box?restype=container&comp=acl"
-    assert (await ask(blobs, "GET", target, bearer())).status == 200
-    assert (await ask(blobs, "PUT", target, bearer())).status == 200
-    old = await ask(blobs, "GET", target, bearer(version="2025-05-05"))
+    assert (await send(blobs, "GET", target, bearer())).status == 200
+    assert (await send(blobs, "PUT", target, bearer())).status == 200
+    old = await send(blobs, "GET", target, bearer(version="2025-05-05"))
     assert (old.status, old.code) == (403, "AuthorizationFailure")
 
 
@@ -200,21 +200,21 @@ async def test_files_need_the_intent(files: Harness) -> None:
     )
     await files("PUT", "/share?restype=share")
     create = {**bearer(), "x-ms-type": "file", "x-ms-content-length": "0"}
-    missing = await ask(files, "PUT", "/share/a", create)
+    missing = await send(files, "PUT", "/share/a", create)
     assert (missing.status, missing.code) == (400, "MissingRequiredHeader")
     assert b"<HeaderName>x-ms-file-request-intent</HeaderName>" in missing.body
-    wrong = await ask(files, "PUT", "/share/a", {**create, "x-ms-file-request-intent": "restore"})
+    wrong = await send(files, "PUT", "/share/a", {**create, "x-ms-file-request-intent": "restore"})
     assert (wrong.status, wrong.code) == (400, "InvalidHeaderValue")
-    assert (await ask(files, "PUT", "/share/a", {**create, **BACKUP})).status == 201
-    assert (await ask(files, "GET", "/?comp=list", {**bearer(), **BACKUP})).status == 200
-    old = await ask(files, "GET", "/?comp=list", {**bearer(version="2024-08-04"), **BACKUP})
+    assert (await send(files, "PUT", "/share/a", {**create, **BACKUP})).status == 201
+    assert (await send(files, "GET", "/?comp=list", {**bearer(), **BACKUP})).status == 200
+    old = await send(files, "GET", "/?comp=list", {**bearer(version="2024-08-04"), **BACKUP})
     assert (old.status, old.code) == (403, "AuthorizationFailure")
 
 
 async def test_smb_roles_are_of_no_use_over_rest(files: Harness) -> None:
     files.trust(trusting(assigned("Storage File Data SMB Share Elevated Contributor")))
     await files("PUT", "/share?restype=share")
-    answer = await ask(files, "GET", "/share?restype=directory&comp=list", {**bearer(), **BACKUP})
+    answer = await send(files, "GET", "/share?restype=directory&comp=list", {**bearer(), **BACKUP})
     assert (answer.status, answer.code) == (403, "AuthorizationPermissionMismatch")
 
 
@@ -228,9 +228,9 @@ async def test_queue_roles(queues: Harness) -> None:
         ("Storage Queue Data Reader", 403, 403, 200),
     ):
         queues.trust(trusting(assigned(role)))
-        assert (await ask(queues, "POST", "/jobs/messages", bearer(), message)).status == put
-        assert (await ask(queues, "GET", "/jobs/messages", bearer())).status == get
-        assert (await ask(queues, "GET", "/jobs/messages?peekonly=true", bearer())).status == peek
+        assert (await send(queues, "POST", "/jobs/messages", bearer(), message)).status == put
+        assert (await send(queues, "GET", "/jobs/messages", bearer())).status == get
+        assert (await send(queues, "GET", "/jobs/messages?peekonly=true", bearer())).status == peek
 
 
 BATCH = (
@@ -245,7 +245,7 @@ async def test_a_table_batch_needs_the_role_in_its_table(tables: Harness) -> Non
     json = {"Content-Type": "application/json", "Accept": "application/json"}
     assert (await tables("POST", "/Tables", json, b'{"TableName": "people"}')).status == 201
     tables.trust(trusting(assigned("Storage Table Data Contributor", account="acme", container="People")))
-    answer = await ask(tables, "POST", "/$batch", {**bearer(), **MULTIPART}, BATCH)
+    answer = await send(tables, "POST", "/$batch", {**bearer(), **MULTIPART}, BATCH)
     assert answer.status == 202
     assert b"HTTP/1.1 201" in answer.body
     for role, container in (
@@ -253,10 +253,10 @@ async def test_a_table_batch_needs_the_role_in_its_table(tables: Harness) -> Non
         ("Storage Table Data Reader", "people"),
     ):
         tables.trust(trusting(assigned(role, account="acme", container=container)))
-        answer = await ask(tables, "POST", "/$batch", {**bearer(), **MULTIPART}, BATCH)
+        answer = await send(tables, "POST", "/$batch", {**bearer(), **MULTIPART}, BATCH)
         assert (answer.status, answer.code) == (403, "AuthorizationPermissionMismatch")
     tables.trust(trusting())
-    assert (await ask(tables, "POST", "/$batch", {**bearer(), **MULTIPART}, BATCH)).status == 403
+    assert (await send(tables, "POST", "/$batch", {**bearer(), **MULTIPART}, BATCH)).status == 403
 
 
 async def test_parts_of_a_blob_batch_have_tokens_of_their_own(blobs: Harness) -> None:
@@ -272,7 +272,7 @@ async def test_parts_of_a_blob_batch_have_tokens_of_their_own(blobs: Harness) ->
             for each in inner
         )
         headers = {"Authorization": outer, "x-ms-version": NEW, **MULTIPART}
-        return await ask(blobs, "POST", "/?comp=batch", headers, f"{parts}--b--\r\n".encode())
+        return await send(blobs, "POST", "/?comp=batch", headers, f"{parts}--b--\r\n".encode())
 
     answer = await batch(owner, reader, "", "Bearer x.y.z", owner)
     assert answer.status == 202
@@ -288,10 +288,10 @@ async def test_a_copy_reads_its_source_as_the_caller(blobs: Harness) -> None:
     source = {"x-ms-copy-source": "http://localhost:10000/acme/from/a"}
     writer = assigned("Storage Blob Data Contributor", account="acme", container="dest")
     blobs.trust(trusting(writer))
-    refused = await ask(blobs, "PUT", "/dest/b", {**bearer(), **source})
+    refused = await send(blobs, "PUT", "/dest/b", {**bearer(), **source})
     assert (refused.status, refused.code) == (403, "CannotVerifyCopySource")
     blobs.trust(trusting(writer, assigned("Storage Blob Data Reader", account="acme", container="from")))
-    assert (await ask(blobs, "PUT", "/dest/b", {**bearer(), **source})).status == 202
+    assert (await send(blobs, "PUT", "/dest/b", {**bearer(), **source})).status == 202
 
 
 async def test_a_source_with_a_token_of_its_own(blobs: Harness) -> None:
@@ -325,15 +325,15 @@ async def test_a_source_with_a_token_of_its_own(blobs: Harness) -> None:
 async def test_any_caller_is_an_owner_in_development(blobs: Harness) -> None:
     blobs.trust(IdentityConfig(development=Development.ANY))
     forged = {"Authorization": f"Bearer {signed(claims_at(NOW), rsa_key('other'))}", "x-ms-version": NEW}
-    assert (await ask(blobs, "PUT", "/box?restype=container", forged)).status == 201
-    assert (await ask(blobs, "GET", "/?restype=service&comp=properties", forged)).status == 200
+    assert (await send(blobs, "PUT", "/box?restype=container", forged)).status == 201
+    assert (await send(blobs, "GET", "/?restype=service&comp=properties", forged)).status == 200
     assert (
-        await ask(blobs, "GET", "/?comp=list", {"Authorization": "Bearer x", "x-ms-version": NEW})
+        await send(blobs, "GET", "/?comp=list", {"Authorization": "Bearer x", "x-ms-version": NEW})
     ).status == 401
 
 
 async def test_a_caller_with_nothing_but_a_subject(blobs: Harness) -> None:
     blobs.trust(trusting(assigned("Storage Blob Data Owner", "me")))
     await blobs("PUT", "/box?restype=container")
-    answer = await ask(blobs, "GET", "/box?restype=container", bearer(oid=ABSENT, tid=ABSENT, sub="me"))
+    answer = await send(blobs, "GET", "/box?restype=container", bearer(oid=ABSENT, tid=ABSENT, sub="me"))
     assert answer.status == 200

@@ -40,13 +40,13 @@ def key_info(start: int | None = START, expiry: int | None = START + 24 * HOUR, 
     return f'<?xml version="1.0"?><KeyInfo>{starts}{expires}{more}</KeyInfo>'.encode()
 
 
-async def ask_key(harness: Harness, body: bytes | None = None, **options: Any) -> Answer:
+async def request_key(harness: Harness, body: bytes | None = None, **options: Any) -> Answer:
     headers = options.pop("headers", None) or bearer(**options)
     return await harness("POST", KEY_PATH, headers, key_info() if body is None else body, sign=False)
 
 
 async def key_of(harness: Harness, body: bytes | None = None, **options: Any) -> Fields:
-    answer = await ask_key(harness, body, **options)
+    answer = await request_key(harness, body, **options)
     assert answer.status == 200, answer.body
     return {each.tag: each.text or "" for each in ElementTree.fromstring(answer.body)}
 
@@ -148,7 +148,7 @@ async def test_keys_of_other_services(request: pytest.FixtureRequest, service: s
     harness: Harness = request.getfixturevalue(f"{service}s")
     harness.trust(trusting(*(QUEUE_ROLES if service == "queue" else FILE_ROLES)))
     assert (await key_of(harness))["SignedService"] == service[0]
-    old = await ask_key(harness, version="2025-11-05")
+    old = await request_key(harness, version="2025-11-05")
     assert (old.status, old.code) == (403, "AuthorizationFailure")
 
 
@@ -174,7 +174,7 @@ async def test_keys_of_other_services(request: pytest.FixtureRequest, service: s
 )
 async def test_what_a_key_can_be_had_for(blobs: Harness, body: bytes, code: str) -> None:
     blobs.trust(trusting(OWNER))
-    answer = await ask_key(blobs, body)
+    answer = await request_key(blobs, body)
     assert (answer.status, answer.code or "") == ((200, "") if not code else (answer.status, code))
     assert answer.status in {200, 400, 413}
 
@@ -190,9 +190,9 @@ async def test_who_gets_a_key(blobs: Harness) -> None:
     ):
         account = "acme" if container else ""
         blobs.trust(trusting(assigned(role, account=account, container=container)))
-        assert (await ask_key(blobs)).status == status, role
+        assert (await request_key(blobs)).status == status, role
     blobs.trust(trusting(assigned("Storage Blob Delegator", "*")))
-    nameless = await ask_key(blobs, oid=ABSENT, sub=ABSENT)
+    nameless = await request_key(blobs, oid=ABSENT, sub=ABSENT)
     assert (nameless.status, nameless.code) == (403, "AuthorizationFailure")
 
 
@@ -231,8 +231,8 @@ async def test_every_version(blobs: Harness, version: str) -> None:
 async def test_a_snapshot(blobs: Harness) -> None:
     await filled(blobs)
     key = await key_of(blobs)
-    taken = await blobs("PUT", "/box/a?comp=snapshot")
-    moment = taken.headers["x-ms-snapshot"]
+    snapshot = await blobs("PUT", "/box/a?comp=snapshot")
+    moment = snapshot.headers["x-ms-snapshot"]
     shared = token(key, "/blob/acme/box/a", sr="bs", moment=moment)
     assert (await get(blobs, f"/box/a?snapshot={quote(moment)}", shared)).status == 200
     assert (await get(blobs, "/box/a", shared)).status == 403
@@ -368,7 +368,7 @@ async def test_roles_of_groups_and_applications_count(blobs: Harness, principal:
     shared = token(key, "/blob/acme/box/a", sr="b")
     assert (await get(blobs, "/box/a", shared)).status == 200
     # Another key of the same caller, of a token without the group: that is what it is now.
-    await ask_key(blobs, oid=OID, groups=["another"], department="hr", appid="other")
+    await request_key(blobs, oid=OID, groups=["another"], department="hr", appid="other")
     expected = 200 if principal == "*" else 403
     if principal in {"the-group", "department=it"} or principal == "*":
         blobs.trust(

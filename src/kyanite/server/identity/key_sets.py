@@ -219,7 +219,7 @@ async def _in_thread(work: Callable[[], str | bytes]) -> str | bytes:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[str | bytes] = loop.create_future()
 
-    def settle(result: str | bytes | None, error: Exception | None) -> None:
+    def deliver(result: str | bytes | None, error: Exception | None) -> None:
         if done.done():
             return
         if error is not None:
@@ -234,7 +234,7 @@ async def _in_thread(work: Callable[[], str | bytes]) -> str | bytes:
         except Exception as raised:
             result, error = None, raised
         with suppress(RuntimeError):  # The loop may have ended meanwhile.
-            loop.call_soon_threadsafe(settle, result, error)
+            loop.call_soon_threadsafe(deliver, result, error)
 
     threading.Thread(target=run, name="issuer keys", daemon=True).start()
     return await asyncio.wait_for(done, 2 * FETCH_SECONDS)
