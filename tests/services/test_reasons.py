@@ -44,6 +44,9 @@ SMB_ONLY = {
 }
 """Requests over REST open no handles and take no locks."""
 
+OPERATOR_ONLY = {Reason.PROTECTION_CANNOT_CHANGE}
+"""Clients cannot change what is refused for these reasons."""
+
 NEVER_OVER_SMB = {
     # An SMB client names no lease, and takes none of this kind;
     *common.LEASE_ACTIONS,
@@ -126,7 +129,8 @@ def test_every_code_has_a_row(service: str) -> None:
 
 
 def test_every_reason_is_met_by_a_service() -> None:
-    assert set[Reason]().union(*(met_reasons(service) for service in SERVICES)) == set(Reason) - SMB_ONLY
+    met = set[Reason]().union(*(met_reasons(service) for service in SERVICES))
+    assert met == set(Reason) - SMB_ONLY - OPERATOR_ONLY
 
 
 def test_what_only_smb_meets_is_raised_and_has_no_row() -> None:

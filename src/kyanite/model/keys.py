@@ -11,12 +11,13 @@ it is one small transaction, and a name that is used again can never show what w
     c       account 0 container name                container record
     n       container id, blob name                 blob record (the base blob)
     v       container id, blob name 0 instant       blob record (a snapshot or a version)
+    7       container id, blob name                 when a block blob was last accessed (8)
     i       container id, blob name                 staging area: the blocks that are not committed yet
     j       staging id (8 bytes), block id          staged block
     y       staging id (8 bytes)                    an abandoned staging area, to be purged
     d       container id                            a deleted container, to be purged
-    3       account 0 container name 0 instant      a container that was deleted at that instant and can be restored
-    4       expires at (8), key of a row            what can be restored until that instant: the row with this key
+    5       account 0 container name 0 instant      a container that was deleted at that instant and can be restored
+    6       expires at (8), key of a row            what can be restored until that instant: the row with this key
     b       number (8 bytes)                        an inline body, which engines may store apart from other rows
     k       number (8 bytes)                        the number of references to an inline body, if several
     x       segment (16 bytes), start (8 bytes)     extent: length, CRC and references
@@ -62,6 +63,8 @@ it is one small transaction, and a name that is used again can never show what w
     G       account 0 tag key 0 value 0             a blob that has this tag; by the id of its container, and not by
             container id, blob name                 the name, which may change
     G       0 container id                          account 0 name of a container with tagged blobs
+    I       container id, blob name 0 until, taken  a snapshot that has an immutability policy or a legal hold of its
+                                                    own, by the end of that and the instant of the snapshot (8 each)
     8       account                                 the secret of the account's user delegation keys
     9       account 0 tenant 0 object id            a caller that was given a user delegation key
     2       -                                       how far the scrub has come, and the damage that it has found
@@ -69,7 +72,7 @@ it is one small transaction, and a name that is used again can never show what w
 
 Letters reserved for coming capabilities:
 
-    E  versions of blobs       X  deleted blobs       I  immutability policies
+    E  versions of blobs       X  deleted blobs
     B  nodes                   A  accounts
 """
 
@@ -158,6 +161,10 @@ def version_of(blob_key: bytes, instant: int) -> bytes:
     return b"v%b\0%b" % (blob_key[1:], instant.to_bytes(8, "big"))
 
 
+def is_snapshot(key: bytes) -> bool:
+    return key.startswith(b"v")
+
+
 DELETED_SNAPSHOTS = b"p"
 
 
@@ -173,6 +180,37 @@ def deleted_snapshots(container_id: int, name: str) -> bytes:
 def versions_deleted_by(mark: bytes, until: int) -> tuple[bytes, bytes]:
     """The range of the snapshots that such a mark covers, up to the instant that it holds."""
     return b"v%b\0" % mark[1:], b"v%b\0%b" % (mark[1:], (until + 1).to_bytes(8, "big"))
+
+
+def protected_snapshots(container_id: int, name: str) -> bytes:
+    """What the keys of the protected snapshots of a blob begin with. The one that is protected longest is the last."""
+    return b"I%b%b\0" % (container_id.to_bytes(8, "big"), name.encode())
+
+
+def protected_snapshots_in(container_id: int) -> bytes:
+    return b"I" + container_id.to_bytes(8, "big")
+
+
+def protected_snapshot(snapshot_key: bytes, until: int) -> bytes:
+    """For the key of a snapshot, and the instant until which it is protected."""
+    return b"I%b%b%b" % (snapshot_key[1:-8], until.to_bytes(8, "big"), snapshot_key[-8:])
+
+
+def snapshot_protected_by(key: bytes) -> bytes:
+    """The key of the snapshot that such a row is for."""
+    return b"v%b%b" % (key[1:-16], key[-8:])
+
+
+LAST_ACCESSES = b"7"
+
+
+def last_access_of(blob_key: bytes) -> bytes:
+    return b"7" + blob_key[1:]
+
+
+def blob_accessed(last_access_key: bytes) -> bytes:
+    """The key of the base blob that such a row is for."""
+    return b"n" + last_access_key[1:]
 
 
 STAGINGS = b"i"
@@ -240,23 +278,23 @@ def deleted_container(container_id: int) -> bytes:
     return b"d" + container_id.to_bytes(8, "big")
 
 
-RETIRED_CONTAINERS = b"3"
+RETIRED_CONTAINERS = b"5"
 
 
 def retired_containers(account: str) -> bytes:
     """What the keys of an account's deleted containers begin with that can be restored."""
-    return b"3%b\0" % account.encode()
+    return b"5%b\0" % account.encode()
 
 
 def retired_container(account: str, name: str, instant: int) -> bytes:
-    return b"3%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
+    return b"5%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
 
 
-EXPIRIES = b"4"
+EXPIRIES = b"6"
 
 
 def expiry(expires_at: int, row: bytes) -> bytes:
-    return b"4%b%b" % (expires_at.to_bytes(8, "big"), row)
+    return b"6%b%b" % (expires_at.to_bytes(8, "big"), row)
 
 
 def expiring_row(expiry_key: bytes) -> bytes:

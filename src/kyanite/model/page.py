@@ -71,13 +71,26 @@ class Page(Generic[R]):
 
 
 def page_by_name(
-    snap: Snapshot, base: bytes, decode: Callable[[bytes], R], *, prefix: str, first: str, limit: int
+    snap: Snapshot,
+    base: bytes,
+    decode: Callable[[bytes], R],
+    *,
+    prefix: str,
+    first: str,
+    limit: int,
+    hidden: frozenset[bytes] = frozenset(),
 ) -> Steps[Page[R]]:
-    """A page of the rows whose key is ``base`` and a name: names that begin with the prefix, from ``first`` on."""
-    start = max(base + prefix.encode(), base + first.encode())
-    rows = yield from collected(snap.scan(start, keys.after(base + prefix.encode()), limit=limit + 1))
+    """A page of the rows whose key is ``base`` and a name: names that begin with the prefix, from ``first`` on.
+
+    ``hidden`` are keys of a few rows that are not listed.
+    """
+    start, end = max(base + prefix.encode(), base + first.encode()), keys.after(base + prefix.encode())
+    rows = yield from collected(snap.scan(start, end, limit=limit + 1 + len(hidden)))
+    if hidden:
+        rows = [row for row in rows if row[0] not in hidden]
     name_at = len(base)
-    next_name = rows.pop()[0][name_at:].decode() if len(rows) > limit else None
+    next_name = rows[limit][0][name_at:].decode() if len(rows) > limit else None
+    del rows[limit:]
 
     def items(some: Sequence[tuple[bytes, bytes]]) -> list[tuple[str, R]]:
         return [(key[name_at:].decode(), decode(value)) for key, value in some]

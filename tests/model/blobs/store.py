@@ -30,7 +30,7 @@ from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.long_block_list import Pin
 from kyanite.model.blobs.page_blob import PageWrite
 from kyanite.model.blobs.put import NewBlob
-from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord
+from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, BlobRecord, ContainerRecord
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.blobs.staged_blocks import NewBlock
 from kyanite.model.content.content import ExtentPart, Zeros, read_plan
@@ -180,6 +180,9 @@ class BlobStore:
 
     def record(self, name: str, snapshot: Instant | None = None) -> BlobRecord:
         return outcome(self.engine.read(partial(_load, key=blob(name, snapshot))))
+
+    def record_of_container(self) -> ContainerRecord:
+        return outcome(self.engine.read(lambda snap: container.load(snap, CONTAINER)))
 
     def read(self, name: str, snapshot: Instant | None = None) -> bytes:
         """The bytes of a blob or snapshot."""

@@ -8,7 +8,7 @@ import pytest
 
 from kyanite.engine.api import EngineBusy
 from kyanite.engine.clock import wall_clock
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import Explained, Reason, Refused
 from kyanite.server.failures import Failure
 from kyanite.server.management.command import Command, CommandRefused, CommandRequest, Management, carry_out
 from kyanite.server.management.commands import COMMANDS
@@ -76,6 +76,7 @@ async def test_what_cannot_be_read(
             Refused(Reason.CONTAINER_NOT_FOUND),
             "ContainerNotFound: The specified container does not exist.",
         ),
+        (Refused(Reason.PROTECTION_CANNOT_CHANGE, Explained("It is locked.")), "It is locked."),
         (Refused(Reason.QUEUE_NOT_FOUND), "The server refuses this: QUEUE_NOT_FOUND."),
         (EngineBusy("busy"), "The store does not work at present: busy."),
         (ZeroDivisionError(), "The command failed. The log of the server says why."),

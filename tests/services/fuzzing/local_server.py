@@ -13,7 +13,9 @@ from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 from kyanite.model import settings
-from kyanite.model.accounts import Account, Store
+from kyanite.model.accounts import Account, AccountSettings, Store
+from kyanite.model.blobs import container
+from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.verification.extent_check import extent_of
 from kyanite.model.verification.rows import check_page, describe_difference
 from kyanite.server.dispatch import Dispatcher
@@ -32,6 +34,7 @@ HOSTS = {word: f"127.0.0.1:{10000 + number}" for number, word in enumerate(WORDS
 """What requests call the services, whatever the ports of their sockets are, so that they can be sent again."""
 KEPT = ServiceProperties(container_retention=Retention(days=1))
 """What an operator sets for the account, because no request can."""
+TRACKED = AccountSettings(last_access_tracking=True)
 _TICK_SECONDS = 0.25
 
 
@@ -68,11 +71,12 @@ class LocalServer:
     async def start(self) -> None:
         sockets = {word: socket.create_server(("127.0.0.1", 0)) for word in WORDS}
         self.ports = {word: each.getsockname()[1] for word, each in sockets.items()}
+        await self._make_vault()
         by_port = {port: word for word, port in self.ports.items()}
         store = Store(self.engine, self.extents, self.membership)
         await settings.update(self.engine, ACCOUNT.name, "blob", KEPT)
         environment = Environment(
-            accounts={each.name: Account(each.name, each.keys, store) for each in (ACCOUNT, OTHER)},
+            accounts={each.name: Account(each.name, each.keys, store, TRACKED) for each in (ACCOUNT, OTHER)},
             clock=self.clock,
             wall_clock=self.clock,
             fresh_guid=self._guid,
@@ -90,6 +94,14 @@ class LocalServer:
         for name in ("kyanite", "asyncio"):
             logging.getLogger(name).addHandler(self.failures)
         asyncio.get_running_loop().set_exception_handler(self.failures.on_loop)
+
+    async def _make_vault(self) -> None:
+        """A container with version-level immutability, which no client can create in an account like this one."""
+        for account in (ACCOUNT, OTHER):
+            await settings.update(self.engine, account.name, "blob", ServiceProperties(versioning=True))
+            key = ContainerKey(account.name, "vault")
+            await container.create(self.engine, key, metadata={}, public_access="", is_version_level=True)
+            await settings.update(self.engine, account.name, "blob", ServiceProperties(versioning=False))
 
     async def close(self) -> None:
         for name in ("kyanite", "asyncio"):

@@ -9,7 +9,8 @@ from typing import TypeVar
 from tests.services.fuzzing.oddities import Chance
 from tests.services.fuzzing.request import FuzzRequest
 
-CONTAINERS = ("box", "crate", "chest", "spare", "$root")
+CONTAINERS = ("box", "crate", "chest", "spare", "$root", "vault")
+"""The last has version-level immutability."""
 BLOCK_BLOBS = ("block", "dir/block", "ü block", "a.b/c d", "long")
 APPEND_BLOBS = ("append", "dir/append")
 PAGE_BLOBS = ("page", "dir/page")

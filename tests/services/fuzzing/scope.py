@@ -40,7 +40,7 @@ class Scope:
 
 
 def container(scope: Scope) -> str:
-    return scope.chance.choices(names.CONTAINERS, (14, 4, 2, 1, 1))[0]
+    return scope.chance.choices(names.CONTAINERS, (14, 4, 2, 1, 1, 2))[0]
 
 
 def blob(scope: Scope) -> str:
@@ -106,6 +106,7 @@ def entry(scope: Scope) -> str:
 
 NAMES: Mapping[str, Callable[[Scope], str]] = {
     "container": container,
+    "vault": lambda scope: scope.one("vault", "vault", "vault", "box"),
     "spare": lambda scope: scope.one("chest", "spare", "spare", "crate"),
     "blob": blob,
     "block_blob": block_blob,

@@ -31,6 +31,8 @@ def _blobs() -> Iterator[FuzzRequest]:
         yield _put("blob", f"/{name}", "restype=container")
     for blob in names.BLOCK_BLOBS:
         yield _put("blob", f"/box/{blob}", "", [("x-ms-blob-type", "BlockBlob")], b"content of a blob" * 40)
+    for blob in (*names.BLOCK_BLOBS, *names.APPEND_BLOBS, *names.PAGE_BLOBS):
+        yield _put("blob", f"/vault/{blob}", "", [("x-ms-blob-type", "BlockBlob")], b"kept")
     yield _put("blob", "/crate/block", "", [("x-ms-blob-type", "BlockBlob")], b"x" * 100_000)
     for blob in names.APPEND_BLOBS:
         yield _put("blob", f"/box/{blob}", "", [("x-ms-blob-type", "AppendBlob")])

@@ -227,6 +227,7 @@ VALUES: Mapping[str, Value] = {
     "x-ms-default-encryption-scope": words("$account-encryption-key", "other"),
     "x-ms-deny-encryption-scope-override": _FLAG,
     "x-ms-immutability-policy-until-date": http_time,
+    "x-ms-immutability-policy-mode": words("Unlocked", "locked", "Mutable"),
     "x-ms-legal-hold": _FLAG,
     "x-ms-meta-name": _TEXT,
     "x-ms-meta-Other_1": _TEXT,
@@ -313,10 +314,10 @@ VALUES: Mapping[str, Value] = {
     "marker": marker,
     "maxresults": words("1", "2", "5", "100", "5000"),
     "container-include": some_of("metadata", "deleted", "system"),
-    "blob-include": some_of("snapshots", "metadata", "uncommittedblobs", "copy", "tags"),
-    "missing-include": some_of(
-        "deleted", "versions", "deletedwithversions", "immutabilitypolicy", "legalhold"
+    "blob-include": some_of(
+        "snapshots", "metadata", "uncommittedblobs", "copy", "immutabilitypolicy", "legalhold", "tags"
     ),
+    "missing-include": some_of("deleted", "versions", "deletedwithversions"),
     "queue-include": words("metadata"),
     "share-include": some_of("metadata", "snapshots", "deleted"),
     "entry-include": some_of("Timestamps", "ETag", "Attributes", "PermissionKey"),

@@ -13,6 +13,7 @@ from kyanite.model.blobs.records import APPEND_BLOB, BlobRecord
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content import content
 from kyanite.rules import preconditions
+from kyanite.rules.immutability import Change
 from kyanite.rules.refusals import Reason, Refused
 
 MAX_BLOCKS = 50_000
@@ -34,7 +35,7 @@ def append_block(
     """Add the block. Its offset is the new length of the blob less the length of the block."""
 
     def body(tx: Transaction) -> BlobRecord:
-        key, record = load_for_write(tx, blob, access_conditions, kind=APPEND_BLOB)
+        key, record = load_for_write(tx, blob, access_conditions, Change.APPEND, kind=APPEND_BLOB)
         if record.is_sealed:
             raise Refused(Reason.BLOB_IS_SEALED)
         preconditions.check_append(
@@ -64,7 +65,7 @@ def seal(
     """
 
     def body(tx: Transaction) -> BlobRecord:
-        key, record = load_for_write(tx, blob, access_conditions, kind=APPEND_BLOB)
+        key, record = load_for_write(tx, blob, access_conditions, Change.SEAL, kind=APPEND_BLOB)
         preconditions.check_append(record.length, 0, position=position, max_size=None)
         if record.is_sealed:
             return record

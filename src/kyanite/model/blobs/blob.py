@@ -15,7 +15,8 @@ from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.lease import LeaseRequest, Outcome, act
 from kyanite.model.records import HttpHeaders, Value
-from kyanite.rules import leases, preconditions, tiers
+from kyanite.rules import immutability, leases, preconditions, tiers
+from kyanite.rules.immutability import Change, ContainerProtection
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tiers import Tiering
@@ -40,7 +41,7 @@ class BlobAtInstant(Value, frozen=True):
 
 
 def load_for_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessConditions) -> BlobRecord:
-    _, record = rows.load(snap, blob)
+    _, _, record = rows.load_with_container(snap, blob)
     if access_conditions is not UNCONDITIONAL:
         preconditions.check_read(access_conditions.conditions, record.etag, record.modified_at, record.tags)
         leases.check_read(record.lease, access_conditions.lease_id, snap.now)
@@ -60,15 +61,34 @@ def check_online(snap: Snapshot, record: BlobRecord) -> None:
         tiers.check_online(record.tiering, snap.now)
 
 
+def check_mutable(
+    snap: Snapshot,
+    what: Change,
+    protection: ContainerProtection,
+    record: BlobRecord,
+    *,
+    keeps_version: bool = False,
+) -> None:
+    """Refuse what the policies and legal holds of the container, which has some, or of the blob do not allow."""
+    immutability.check(
+        what, protection, record.protection, record.times, snap.now, keeps_version=keeps_version
+    )
+
+
 def load_for_write(
-    tx: Transaction, blob: BlobKey, access_conditions: AccessConditions, *, kind: int | None = None
+    tx: Transaction,
+    blob: BlobKey,
+    access_conditions: AccessConditions,
+    what: Change,
+    *,
+    kind: int | None = None,
 ) -> tuple[bytes, BlobRecord]:
     """The key and the record of a blob that must exist. The record has its lease as the write leaves it.
 
     Refused, in this order, when the blob does not exist, is of another kind than needed, does not meet the conditions,
-    is leased and the request does not name the lease, or is archived.
+    is leased and the request does not name the lease, is archived, or is immutable.
     """
-    key, record = rows.load(tx, blob)
+    found, key, record = rows.load_with_container(tx, blob)
     if kind is not None and record.kind != kind:
         raise Refused(Reason.INVALID_BLOB_TYPE)
     preconditions.check_write(
@@ -76,6 +96,8 @@ def load_for_write(
     )
     lease = leases.check_write(record.lease, access_conditions.lease_id, tx.now)
     check_online(tx, record)
+    if found.protection is not None:
+        check_mutable(tx, what, found.protection, record)
     return key, record if lease is record.lease else replace(record, lease=lease)
 
 
@@ -91,22 +113,34 @@ def get_properties(
 def set_http_headers(
     engine: Engine, blob: BlobKey, http: HttpHeaders, access_conditions: AccessConditions
 ) -> Awaitable[BlobRecord]:
-    return change(engine, blob, access_conditions, lambda record: replace(record, http=http))
+    return change(
+        engine, blob, access_conditions, Change.SET_PROPERTIES, lambda record: replace(record, http=http)
+    )
 
 
 def set_metadata(
     engine: Engine, blob: BlobKey, metadata: dict[str, str], access_conditions: AccessConditions
 ) -> Awaitable[BlobRecord]:
-    return change(engine, blob, access_conditions, lambda record: replace(record, metadata=metadata))
+    return change(
+        engine,
+        blob,
+        access_conditions,
+        Change.SET_METADATA,
+        lambda record: replace(record, metadata=metadata),
+    )
 
 
 def change(
-    engine: Engine, blob: BlobKey, access_conditions: AccessConditions, to: Callable[[BlobRecord], BlobRecord]
+    engine: Engine,
+    blob: BlobKey,
+    access_conditions: AccessConditions,
+    what: Change,
+    to: Callable[[BlobRecord], BlobRecord],
 ) -> Awaitable[BlobRecord]:
     """Change the record of a blob but not its content, if the request's conditions are met."""
 
     def body(tx: Transaction) -> BlobRecord:
-        key, record = load_for_write(tx, blob, access_conditions)
+        key, record = load_for_write(tx, blob, access_conditions, what)
         changed = replace(to(record), modified_at=tx.now)
         rows.save(tx, key, changed)
         return changed
@@ -118,7 +152,7 @@ def lease(
     engine: Engine, blob: BlobKey, request: LeaseRequest, conditions: Conditions
 ) -> Awaitable[tuple[BlobRecord, Outcome]]:
     def body(tx: Transaction) -> tuple[BlobRecord, Outcome]:
-        key, record = rows.load(tx, blob)
+        _, key, record = rows.load_with_container(tx, blob)
         preconditions.check_write(conditions, record.etag, record.modified_at, record.tags, creates=False)
         outcome = act(record.lease, request, tx.now)
         rows.save(tx, key, replace(record, lease=outcome.lease))

@@ -24,6 +24,7 @@ from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.page import Decoded
 from kyanite.model.records import HttpHeaders
 from kyanite.rules import leases, preconditions
+from kyanite.rules.immutability import BlobProtection
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
@@ -51,6 +52,8 @@ class NewBlockList:
     metadata: dict[str, str]
     tier: str = ""
     tags: Tags = NO_TAGS
+    protection: BlobProtection | None = None
+    """The immutability policy and legal hold in the request."""
 
 
 class ListedBlock(NamedTuple):
@@ -87,7 +90,14 @@ def put_short_list(
     def body(tx: Transaction) -> BlobRecord:
         if len(new_list.entries) > ENTRIES_AT_ONCE:
             raise ListTooLong
-        target = prepare(tx, blob, access_conditions, may_overwrite=may_overwrite, kind=BLOCK_BLOB)
+        target = prepare(
+            tx,
+            blob,
+            access_conditions,
+            may_overwrite=may_overwrite,
+            kind=BLOCK_BLOB,
+            protection=new_list.protection,
+        )
         now, old = tx.now, target.old
         old_content = NO_CONTENT if old.record is None else old.record.content
         chosen = _choose(tx, old_content, old.staging(now), new_list.entries)
@@ -114,6 +124,7 @@ def new_record(
         tier=new_list.tier,
         tier_changed_at=now if new_list.tier else None,
         tags=new_list.tags,
+        protection=target.protection,
     )
 
 

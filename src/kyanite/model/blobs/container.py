@@ -20,7 +20,7 @@ from kyanite.model.blobs.records import ContainerRecord, decode_container
 from kyanite.model.lease import LeaseRequest, Outcome, act
 from kyanite.model.named import finder, loader
 from kyanite.model.records import AtInstant, NamedKey, Policy, encode
-from kyanite.rules import leases, preconditions
+from kyanite.rules import immutability, leases, preconditions
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, LeaseId
@@ -41,8 +41,15 @@ find: Callable[[Engine, ContainerKey], Awaitable[ContainerRecord | None]] = find
 
 
 def create(
-    engine: Engine, key: ContainerKey, *, metadata: dict[str, str], public_access: str
+    engine: Engine,
+    key: ContainerKey,
+    *,
+    metadata: dict[str, str],
+    public_access: str,
+    is_version_level: bool = False,
 ) -> Awaitable[ContainerRecord]:
+    """``is_version_level`` gives it version-level immutability for ever, and needs versioning."""
+
     def body(tx: Transaction) -> ContainerRecord:
         if tx.get(key.key) is not None:
             raise Refused(Reason.CONTAINER_ALREADY_EXISTS)
@@ -52,9 +59,26 @@ def create(
             modified_at=tx.now,
             metadata=metadata,
             public_access=public_access,
+            protection=immutability.new_version_level(has_versioning=has_versioning(tx, key))
+            if is_version_level
+            else None,
         )
         tx.put(key.key, encode(record))
         return record
+
+    return engine.run(body)
+
+
+def has_versioning(snap: Snapshot, key: ContainerKey) -> bool:
+    return bool(settings.load(snap, key.account, "blob").versioning)
+
+
+def create_if_missing(engine: Engine, key: ContainerKey) -> Awaitable[None]:
+    """For a system container, which the server creates itself."""
+
+    def body(tx: Transaction) -> None:
+        if tx.get(key.key) is None:
+            tx.put(key.key, encode(ContainerRecord(tx.new_id(), tx.now, tx.now, {})))
 
     return engine.run(body)
 
@@ -142,14 +166,20 @@ def delete(
         record = load(tx, key)
         preconditions.check_time_write(conditions, record.modified_at)
         leases.check_write(record.lease, lease_id, tx.now)
-        tx.delete(key.key)
-        retention = settings.load(tx, key.account, "blob").container_retention
-        if retention is not None and retention.days:
-            retire(tx, key, record, retention.days)
-        else:
-            tx.put(keys.deleted_container(record.id), b"")
+        immutability.check_delete_container(record.protection)
+        remove(tx, key, record)
 
     return engine.run(body)
+
+
+def remove(tx: Transaction, key: ContainerKey, record: ContainerRecord) -> None:
+    """Free the name. The container can be restored for a while, if the account says so, or is purged."""
+    tx.delete(key.key)
+    retention = settings.load(tx, key.account, "blob").container_retention
+    if retention is not None and retention.days:
+        retire(tx, key, record, retention.days)
+    else:
+        tx.put(keys.deleted_container(record.id), b"")
 
 
 def rename(
@@ -157,12 +187,13 @@ def rename(
 ) -> Awaitable[ContainerRecord]:
     """Give a container another name, which must be free. Everything in it, its policies and its lease stay.
 
-    Its old name is gone, as after a deletion, so an active lease must be named.
+    Its old name is gone, as after a deletion, so an active lease must be named, and it must not be protected.
     """
 
     def body(tx: Transaction) -> ContainerRecord:
         record = load(tx, source)
         leases.check_write(record.lease, source_lease_id, tx.now)
+        immutability.check_delete_container(record.protection)
         if tx.get(target.key) is not None:
             raise Refused(Reason.CONTAINER_ALREADY_EXISTS)
         renamed = replace(record, modified_at=tx.now)

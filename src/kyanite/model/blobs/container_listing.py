@@ -38,6 +38,8 @@ class ContainerListing(Value, frozen=True):
     prefix: str = ""
     first: ContainerPosition = ContainerPosition("")
     limit: int = 5000
+    hidden: frozenset[str] = frozenset()
+    """Names that are not listed: a few."""
 
 
 class ContainerPage(Value, frozen=True):
@@ -48,13 +50,16 @@ class ContainerPage(Value, frozen=True):
 
 
 def list_containers(
-    engine: Engine, account: str, *, prefix: str, first: str, limit: int
+    engine: Engine, account: str, *, prefix: str, first: str, limit: int, hidden: frozenset[str] = frozenset()
 ) -> Awaitable[Page[ContainerRecord]]:
-    """The containers of an account in the order of their names, from ``first`` on."""
+    """The containers of an account in the order of their names, from ``first`` on, without the hidden ones."""
 
     def body(snap: Snapshot) -> Steps[Page[ContainerRecord]]:
         base = keys.containers(account)
-        return page_by_name(snap, base, decode_container, prefix=prefix, first=first, limit=limit)
+        unlisted = frozenset(keys.container(account, name) for name in hidden)
+        return page_by_name(
+            snap, base, decode_container, prefix=prefix, first=first, limit=limit, hidden=unlisted
+        )
 
     return engine.read_in_steps(body)
 
@@ -74,9 +79,10 @@ def _live(snap: Snapshot, account: str, request: ContainerListing) -> Iterator[C
     base = keys.containers(account)
     within = base + request.prefix.encode()
     start = max(within, base + request.first.name.encode())
-    for key, value in snap.scan(start, keys.after(within), limit=request.limit + 2):
+    limit = request.limit + 2 + len(request.hidden)
+    for key, value in snap.scan(start, keys.after(within), limit=limit):
         item = ContainerItem(key[len(base) :].decode(), decode_container(value))
-        if item.position >= request.first:
+        if item.position >= request.first and item.name not in request.hidden:
             yield item
 
 

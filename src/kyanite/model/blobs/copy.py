@@ -20,6 +20,7 @@ from kyanite.model.content.intervals import ENDLESS
 from kyanite.model.copy_sources import CheckSource, SourceKey
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases, preconditions, tiers
+from kyanite.rules.immutability import BlobProtection
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
@@ -48,6 +49,8 @@ class CopyRequest:
     """The largest source that is copied."""
     tags: Tags | None = NO_TAGS
     """The tags of the copy; None for those of the source."""
+    protection: BlobProtection | None = None
+    """The immutability policy and legal hold in the request. Those of the source are not copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ def copy(
             may_overwrite=may_overwrite,
             kind=source.kind,
             check_lease=check_lease,
+            protection=request.protection,
         )
         now = tx.now
         is_block_blob = source.kind == BLOCK_BLOB
@@ -108,6 +112,7 @@ def copy(
             copy=CopyState(request.copy_id, request.source_url, now, source.length),
             is_sealed=source.is_sealed if request.seals is None else request.seals,
             tags=source.tags if request.tags is None else request.tags,
+            protection=target.protection,
         )
         tiering = tiers.copied(source.tiering, request.tier, request.rehydrate_priority, now)
         record = with_tiering(shared, tiering)
@@ -143,6 +148,7 @@ def put_from(
             tier=request.tier,
             tier_changed_at=now if request.tier else None,
             tags=source.tags if request.tags is None else request.tags,
+            protection=target.protection,
         )
         rows.replace(tx, target.old, record)
         return record

@@ -5,10 +5,11 @@ from enum import Enum
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model.blobs import rows
-from kyanite.model.blobs.blob import AccessConditions, scope_of
+from kyanite.model.blobs.blob import AccessConditions, check_mutable, scope_of
 from kyanite.model.blobs.records import BlobRecord
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.rules import leases, preconditions, tiers
+from kyanite.rules.immutability import Change
 from kyanite.rules.preconditions import NONE, Conditions
 from kyanite.rules.refusals import Reason, Refused
 
@@ -36,13 +37,17 @@ def delete(
 
     def body(tx: Transaction) -> None:
         if blob.snapshot is not None:
-            key, record = rows.load(tx, blob)
+            found, key, record = rows.load_with_container(tx, blob)
             _check(tx, record, access_conditions, tier_times)
+            if found.protection is not None:
+                check_mutable(tx, Change.DELETE, found.protection, record)
             rows.retire(tx, key, record)
             return
         stored = rows.load_name(tx, blob)
         if stored.record is not None:
             _check(tx, stored.record, access_conditions, tier_times)
+            if snapshots is not Snapshots.ONLY and stored.protection is not None:
+                check_mutable(tx, Change.DELETE, stored.protection, stored.record)
         elif stored.staging(tx.now) is None:
             raise Refused(Reason.BLOB_NOT_FOUND)
         if snapshots is not Snapshots.REFUSE:

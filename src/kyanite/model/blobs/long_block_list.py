@@ -81,6 +81,7 @@ async def put_block_list(
         access_conditions=access_conditions,
         may_overwrite=may_overwrite,
         kind=BLOCK_BLOB,
+        protection=new_list.protection,
     )
 
     def publish(tx: Transaction, layer: int, found: _Found) -> BlobRecord:

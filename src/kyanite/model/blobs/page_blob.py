@@ -17,8 +17,9 @@ from kyanite.model.content import content, ranges
 from kyanite.model.content.content import Content
 from kyanite.model.records import HttpHeaders
 from kyanite.rules import preconditions, sequence_numbers
+from kyanite.rules.immutability import Change
 from kyanite.rules.refusals import Reason, Refused, TotalLength
-from kyanite.rules.sequence_numbers import Change
+from kyanite.rules.sequence_numbers import Change as SequenceChange
 from kyanite.values import Instant
 
 _HISTORY_MAX = 100
@@ -47,7 +48,7 @@ class PageBlobChange:
 
     http: HttpHeaders | None = None
     length: int | None = None
-    sequence: Change | None = None
+    sequence: SequenceChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def write(
     engine: Engine, blob: BlobKey, request: PageWrite, access_conditions: AccessConditions
 ) -> Awaitable[BlobRecord]:
     def body(tx: Transaction) -> BlobRecord:
-        key, record = load_for_write(tx, blob, access_conditions, kind=PAGE_BLOB)
+        key, record = load_for_write(tx, blob, access_conditions, Change.WRITE_PAGES, kind=PAGE_BLOB)
         wanted = request.sequence
         preconditions.check_sequence_number(record.sequence_number, le=wanted.le, lt=wanted.lt, eq=wanted.eq)
         if request.offset + request.length > record.length:
@@ -83,8 +84,10 @@ def change(
 ) -> Awaitable[BlobRecord]:
     """Resize the blob, change its sequence number, or both. Bytes that are added read as zeros."""
 
+    what = Change.SET_PROPERTIES if request.length is None else Change.WRITE_PAGES
+
     def body(tx: Transaction) -> BlobRecord:
-        key, record = load_for_write(tx, blob, access_conditions, kind=PAGE_BLOB)
+        key, record = load_for_write(tx, blob, access_conditions, what, kind=PAGE_BLOB)
         changed = replace(record, modified_at=tx.now)
         if request.http is not None:
             changed = replace(changed, http=request.http)

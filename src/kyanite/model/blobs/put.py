@@ -1,7 +1,8 @@
 """Writes that create a blob or replace one. Put Blob is here; Put Block List and copies prepare their write here too.
 
 All of them check what is stored under the name in the same way: whether it may be overwritten, its kind, the
-conditions, the lease, and whether it is archived. All keep the lease and the creation time of a blob that they replace.
+conditions, the lease, and whether it is archived or immutable. All keep the lease and the creation time of a blob that
+they replace.
 """
 
 from collections.abc import Awaitable, Callable
@@ -9,12 +10,13 @@ from collections.abc import Awaitable, Callable
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import Extent
 from kyanite.model.blobs import rows
-from kyanite.model.blobs.blob import AccessConditions, check_online, scope_of
+from kyanite.model.blobs.blob import AccessConditions, check_mutable, check_online, scope_of
 from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord
 from kyanite.model.blobs.rows import BlobKey, StoredName
 from kyanite.model.content import content
 from kyanite.model.records import HttpHeaders, Value
-from kyanite.rules import leases, preconditions
+from kyanite.rules import immutability, leases, preconditions
+from kyanite.rules.immutability import BlobProtection, Change
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
@@ -34,6 +36,8 @@ class NewBlob(Value, frozen=True):
     kind: int = BLOCK_BLOB
     sequence_number: int = 0
     tags: Tags = NO_TAGS
+    protection: BlobProtection | None = None
+    """The immutability policy and legal hold in the request."""
 
 
 class Destination(Value, frozen=True):
@@ -42,6 +46,8 @@ class Destination(Value, frozen=True):
     old: StoredName
     lease: Lease
     created_at: Instant
+    protection: BlobProtection | None
+    """That of the new blob."""
 
 
 def put(
@@ -55,7 +61,9 @@ def put(
     """Create the blob, or replace a blob of any kind. A lease that the request names stays in force."""
 
     def body(tx: Transaction) -> BlobRecord:
-        target = prepare(tx, blob, access_conditions, may_overwrite=may_overwrite)
+        target = prepare(
+            tx, blob, access_conditions, may_overwrite=may_overwrite, protection=new_blob.protection
+        )
         now = tx.now
         record = BlobRecord(
             modified_at=now,
@@ -70,6 +78,7 @@ def put(
             tier_changed_at=now if new_blob.tier else None,
             sequence_number=new_blob.sequence_number,
             tags=new_blob.tags,
+            protection=target.protection,
         )
         rows.replace(tx, target.old, record)
         return record
@@ -85,15 +94,25 @@ def prepare(
     may_overwrite: bool,
     kind: int | None = None,
     check_lease: CheckLease = leases.check_write,
+    protection: BlobProtection | None = None,
 ) -> Destination:
-    """Load what is stored under the name, or refuse the write. ``kind`` is the kind that an existing blob must have."""
+    """Load what is stored under the name, or refuse the write. ``kind`` is the kind that an existing blob must have.
+
+    ``protection`` is the immutability policy and legal hold that the request asks for.
+    """
     now = tx.now
     stored = rows.load_name(tx, blob)
     old = stored.record
+    is_plain = protection is None and stored.protection is None
     if old is None:
         preconditions.check_write(access_conditions.conditions, None, None, creates=True)
         leases.check_write(NO_LEASE, access_conditions.lease_id, now)
-        return Destination(stored, NO_LEASE, now)
+        return Destination(
+            stored,
+            NO_LEASE,
+            now,
+            None if is_plain else immutability.of_new_blob(stored.protection, protection, now),
+        )
     if not may_overwrite:
         raise Refused(Reason.UNAUTHORIZED_BLOB_OVERWRITE)
     if kind is not None and old.kind != kind:
@@ -108,4 +127,11 @@ def prepare(
     )
     lease = check_lease(old.lease, access_conditions.lease_id, now)
     check_online(tx, old)
-    return Destination(stored, lease, old.created_at)
+    if stored.protection is not None:
+        check_mutable(tx, Change.OVERWRITE, stored.protection, old)
+    return Destination(
+        stored,
+        lease,
+        old.created_at,
+        None if is_plain else immutability.of_new_blob(stored.protection, protection, now),
+    )

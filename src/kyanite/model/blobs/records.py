@@ -6,6 +6,7 @@ import msgspec
 
 from kyanite.model.content.content import Content
 from kyanite.model.records import CopyState, HttpHeaders, Policy, Record
+from kyanite.rules.immutability import BlobProtection, BlobTimes, ContainerProtection
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.tiers import Rehydration, Tiering
@@ -27,6 +28,8 @@ class ContainerRecord(Record, frozen=True):
     public_access: str = ""
     policies: tuple[Policy, ...] = ()
     lease: Lease = NO_LEASE
+    protection: ContainerProtection | None = None
+    """Its immutability policy and legal holds; None when it has never had any."""
 
     @property
     def etag(self) -> ETag:
@@ -59,10 +62,16 @@ class BlobRecord(Record, frozen=True):
     """Of an append blob: no more blocks can be appended."""
     tags: Tags = NO_TAGS
     """Those of a base blob are in the index too (``tag_index.py``)."""
+    protection: BlobProtection | None = None
+    """Its own immutability policy and legal hold, in a container with version-level immutability."""
 
     @property
     def etag(self) -> ETag:
         return etag_of(self.modified_at)
+
+    @property
+    def times(self) -> BlobTimes:
+        return BlobTimes(self.created_at, self.modified_at, self.kind == APPEND_BLOB)
 
     @property
     def tiering(self) -> Tiering:

@@ -13,13 +13,17 @@ from collections.abc import Iterator
 from heapq import merge
 from typing import NamedTuple
 
+from msgspec import structs
+
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
-from kyanite.model.blobs import container, tag_index
+from kyanite.model.blobs import container, last_access, protected_snapshots, tag_index
 from kyanite.model.blobs.container import ContainerKey
-from kyanite.model.blobs.records import BlobRecord, Staging, decode_blob, decode_staging
+from kyanite.model.blobs.records import BlobRecord, ContainerRecord, Staging, decode_blob, decode_staging
 from kyanite.model.content import content
 from kyanite.model.records import Value, encode
+from kyanite.rules import immutability
+from kyanite.rules.immutability import BlobProtection, Change, ContainerProtection
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.values import Instant
@@ -36,6 +40,8 @@ class BlobKey(Value, frozen=True):
     name: str
     snapshot: Instant | None = None
     """The snapshot of the blob; None for the base blob."""
+    tracks_access: bool = False
+    """Of a blob that is written: whether its account keeps the time of the last access."""
 
 
 # One blob or snapshot
@@ -43,7 +49,13 @@ class BlobKey(Value, frozen=True):
 
 def load(snap: Snapshot, blob: BlobKey) -> tuple[bytes, BlobRecord]:
     """The key and the record of a blob or snapshot, or a refusal that it or its container does not exist."""
-    container_id = container.load(snap, blob.container).id
+    return load_with_container(snap, blob)[1:]
+
+
+def load_with_container(snap: Snapshot, blob: BlobKey) -> tuple[ContainerRecord, bytes, BlobRecord]:
+    """The same, after the record of the container."""
+    found = container.load(snap, blob.container)
+    container_id = found.id
     if blob.snapshot is None:
         key = keys.blob(container_id, blob.name)
         stored = snap.get(key)
@@ -54,12 +66,20 @@ def load(snap: Snapshot, blob: BlobKey) -> tuple[bytes, BlobRecord]:
             stored = None
     if stored is None:
         raise Refused(Reason.BLOB_NOT_FOUND)
-    return key, decode_blob(stored)
+    return found, key, decode_blob(stored)
 
 
 def save(tx: Transaction, key: bytes, record: BlobRecord) -> None:
     """Write a record that was loaded from this key and then changed. Its old content must not be used again."""
     tx.put(key, encode(record))
+
+
+def save_protection(
+    tx: Transaction, key: bytes, record: BlobRecord, protection: BlobProtection | None
+) -> None:
+    """Change nothing but the immutability policy and the legal hold of a record that was loaded from this key."""
+    protected_snapshots.replace(tx, key, record.protection, protection)
+    save(tx, key, structs.replace(record, protection=protection))
 
 
 def save_tags(tx: Transaction, blob: BlobKey, key: bytes, record: BlobRecord, before: Tags) -> None:
@@ -71,6 +91,8 @@ def save_tags(tx: Transaction, blob: BlobKey, key: bytes, record: BlobRecord, be
 
 def retire(tx: Transaction, key: bytes, record: BlobRecord) -> None:
     """Delete a blob or snapshot and drop its content."""
+    if record.protection is not None:
+        protected_snapshots.replace(tx, key, record.protection, None)
     content.drop(tx, record.content)
     tx.delete(key)
 
@@ -89,6 +111,9 @@ class StoredName(Value, frozen=True):
     staging_head: bytes | None
     """The stored head, also of an expired staging area."""
     container: ContainerKey
+    tracks_access: bool = False
+    protection: ContainerProtection | None = None
+    """That of the container."""
 
     def staging(self, now: Instant) -> Staging | None:
         """The staging area, unless there is none or it has expired."""
@@ -100,18 +125,39 @@ class StoredName(Value, frozen=True):
 
 def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
     """What is stored under the name of a base blob; refused when its container does not exist."""
-    container_id = container.load(snap, blob.container).id
+    found = container.load(snap, blob.container)
+    container_id = found.id
     key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
     stored, head = snap.get_many((key, staging_key))
     record = None if stored is None else decode_blob(stored)
-    return StoredName(container_id, blob.name, key, record, staging_key, head, blob.container)
+    return StoredName(
+        container_id,
+        blob.name,
+        key,
+        record,
+        staging_key,
+        head,
+        blob.container,
+        blob.tracks_access,
+        found.protection,
+    )
 
 
 def reload(snap: Snapshot, name: StoredName) -> StoredName:
     """What is stored now under the same keys."""
     stored, head = snap.get_many((name.key, name.staging_key))
     record = None if stored is None else decode_blob(stored)
-    return StoredName(name.container_id, name.name, name.key, record, name.staging_key, head, name.container)
+    return StoredName(
+        name.container_id,
+        name.name,
+        name.key,
+        record,
+        name.staging_key,
+        head,
+        name.container,
+        name.tracks_access,
+        name.protection,
+    )
 
 
 def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_content: bool = True) -> None:
@@ -125,6 +171,8 @@ def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_conte
         abandon_staging(tx, old.staging_key, old.staging_head)
     if record.tags or (old.record is not None and old.record.tags):
         _index(tx, old, record.tags)
+    if old.tracks_access:
+        last_access.record_write(tx, old.key, record)
     tx.put(old.key, encode(record))
 
 
@@ -149,7 +197,10 @@ def _index(tx: Transaction, old: StoredName, tags: Tags) -> None:
 
 def add_snapshot(tx: Transaction, key: bytes, record: BlobRecord) -> None:
     """Store a snapshot of the base blob with this key. The instant of the transaction names it."""
-    tx.put(keys.version_of(key, tx.now), encode(record))
+    snapshot = keys.version_of(key, tx.now)
+    if record.protection is not None:
+        protected_snapshots.replace(tx, snapshot, None, record.protection)
+    tx.put(snapshot, encode(record))
 
 
 def has_snapshots(snap: Snapshot, name: StoredName) -> bool:
@@ -164,14 +215,30 @@ def has_snapshots(snap: Snapshot, name: StoredName) -> bool:
 
 
 def delete_snapshots(tx: Transaction, name: StoredName) -> None:
-    """Delete all snapshots that the base blob has now: here if they are few, by a mark if they are many."""
+    """Delete all snapshots that the base blob has now: here if they are few, by a mark if they are many.
+
+    Refused when one of them is immutable.
+    """
     prefix = keys.versions_of(name.container_id, name.name)
+    if name.protection is not None:
+        _check_snapshots(tx, prefix, name, name.protection)
     some = list(tx.scan(prefix, keys.after(prefix), limit=SNAPSHOTS_INLINE_MAX + 1))
     if len(some) > SNAPSHOTS_INLINE_MAX:
         tx.put(keys.deleted_snapshots(name.container_id, name.name), keys.number(tx.now))
         return
     for key, value in some:
         retire(tx, key, decode_blob(value))
+
+
+def _check_snapshots(
+    tx: Transaction, prefix: bytes, name: StoredName, protection: ContainerProtection
+) -> None:
+    """A policy of the container keeps the newest snapshot longest: none was created or modified later."""
+    if protection.is_version_level:
+        protected_snapshots.check_deleted(tx, name.container_id, name.name)
+        return
+    for _, value in tx.scan(prefix, keys.after(prefix), reverse=True, limit=1):
+        immutability.check(Change.DELETE, protection, None, decode_blob(value).times, tx.now)
 
 
 def snapshots_from(snap: Snapshot, blob: BlobKey, first: Instant, *, limit: int) -> list[BlobRecord]:
@@ -292,6 +359,12 @@ def _scan_snapshots(snap: Snapshot, container_id: int, names: NameRange, order: 
 
 def _bounds(prefix: bytes, names: NameRange) -> tuple[bytes, bytes]:
     return prefix + names.start, prefix + names.end if names.end else keys.after(prefix)
+
+
+def is_empty(snap: Snapshot, container_id: int) -> bool:
+    """Whether a container has no blob and no snapshot. Staged blocks do not count."""
+    prefixes = (keys.blobs(container_id), keys.blob_versions(container_id))
+    return all(next(snap.scan(prefix, keys.after(prefix), limit=1), None) is None for prefix in prefixes)
 
 
 # Purges: no name leads to these rows any more, or they have expired

@@ -25,6 +25,7 @@ from kyanite.model.maintenance import (
     deleted_containers,
     deleted_shares,
     deleted_tables,
+    last_accesses,
     spent_messages,
     staging_areas,
 )
@@ -60,6 +61,7 @@ TASKS: tuple[Marked | Expiring, ...] = (
         deleted_containers.find_expired,
         deleted_containers.remove_expired,
     ),
+    Expiring(last_accesses.WALK_EVERY_SECONDS, last_accesses.find_unneeded, last_accesses.remove_unneeded),
     Marked(keys.DELETED_SNAPSHOTS, deleted_containers.purge_snapshots),
     Marked(keys.ABANDONED_STAGINGS, staging_areas.purge),
     Expiring(staging_areas.WALK_EVERY_SECONDS, staging_areas.find_expired, staging_areas.remove_expired),

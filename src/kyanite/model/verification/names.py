@@ -53,7 +53,7 @@ _PARENTS: Mapping[bytes, _Kind] = {
     b"t": _Kind("table", lambda value: decode_table(value).id, keys.deleted_table),
     b"F": _Kind("share", lambda value: decode_share(value).id, keys.deleted_share),
     b"R": _Kind("deleted share", lambda value: deleted_shares.decode(value).record.id, keys.deleted_share),
-    b"3": _Kind(
+    b"5": _Kind(
         "deleted container",
         lambda value: deleted_containers.decode(value).record.id,
         keys.deleted_container,
@@ -75,7 +75,7 @@ _PARENT_OF = {
 }
 """By the letter of a row, that of the row which the id in its key is of."""
 
-_RESTORABLE = {b"c": b"3", b"F": b"R"}
+_RESTORABLE = {b"c": b"5", b"F": b"R"}
 """By the letter of a parent, that of one which was deleted and can be restored."""
 
 

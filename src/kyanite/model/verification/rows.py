@@ -31,8 +31,9 @@ from kyanite.engine.api import Snapshot
 from kyanite.extents.api import SEGMENT_BYTES
 from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
+from kyanite.model.blobs import protected_snapshots
 from kyanite.model.blobs.deleted_containers import RetiredContainer
-from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, ContainerRecord, Staging
+from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, ContainerRecord, Staging, decode_blob
 from kyanite.model.blobs.staged_blocks import StagedBlock
 from kyanite.model.blobs.tag_index import decode_container_key
 from kyanite.model.content.intervals import Interval
@@ -208,6 +209,24 @@ def _expiry(check: Check, key: bytes, value: bytes) -> None:
     check.need(key, keys.expiring_row(key))
 
 
+def _snapshot(check: Check, key: bytes, record: BlobRecord) -> None:
+    _blob(check, key, record)
+    if record.protection is not None:
+        check.need(key, keys.protected_snapshot(key, protected_snapshots.end_of(record.protection)))
+
+
+def _protected_snapshot(check: Check, key: bytes, value: bytes) -> None:
+    _empty(check, key, value)
+    snapshot = keys.snapshot_protected_by(key)
+    stored = check.snap.get(snapshot)
+    if stored is None:
+        check.refuse(key, "{} is not there.", snapshot)
+        return
+    protection = decode_blob(stored).protection
+    if protection is None or keys.protected_snapshot(snapshot, protected_snapshots.end_of(protection)) != key:
+        check.refuse(key, "{} is protected otherwise.", snapshot)
+
+
 def _staged_block(check: Check, key: bytes, record: StagedBlock) -> None:
     check.content(key, record.content, record.length, exactly=True)
 
@@ -381,15 +400,17 @@ KINDS: Mapping[bytes, Kind] = {
     b"s": Kind("service properties", 3, _record(ServiceProperties)),
     b"c": Kind("container", 3, _record(ContainerRecord)),
     b"n": Kind("blob", 1 + _ID, _record(BlobRecord, _base_blob)),
-    b"v": Kind("blob snapshot", 1 + _ID + 1 + _ID, _record(BlobRecord, _blob)),
+    b"7": Kind("time of last access", 1 + _ID, _number),
+    b"v": Kind("blob snapshot", 1 + _ID + 1 + _ID, _record(BlobRecord, _snapshot)),
     b"i": Kind("staging area", 1 + _ID, _record(Staging)),
     b"j": Kind("staged block", 1 + _ID, _record(StagedBlock, _staged_block)),
     b"y": _fixed("abandoned staging area", _ID, check=_empty),
     b"d": _fixed("deleted container", _ID, check=_empty),
-    b"3": Kind("container that can be restored", 4 + _ID, _record(RetiredContainer, _retired_container)),
-    b"4": Kind("expiry", 1 + _ID + 1, _expiry),
+    b"5": Kind("container that can be restored", 4 + _ID, _record(RetiredContainer, _retired_container)),
+    b"6": Kind("expiry", 1 + _ID + 1, _expiry),
     b"p": Kind("deleted snapshots", 1 + _ID, _number),
     b"G": Kind("tag of a blob", 2 + _ID, _posting),
+    b"I": Kind("protected snapshot", 1 + _ID + 1 + 2 * _ID, _protected_snapshot),
     b"b": _fixed("inline body", _ID, check=_body),
     b"k": _fixed("references to an inline body", _ID, check=_record(int, _body_references)),
     b"x": _fixed("extent", SEGMENT_BYTES, _ID, check=_record(ExtentRow, _extent)),

@@ -14,7 +14,7 @@ import msgspec
 
 from kyanite.engine.api import EngineError
 from kyanite.model.accounts import Account, Store
-from kyanite.rules.refusals import Refused
+from kyanite.rules.refusals import Explained, Refused
 from kyanite.server.failures import Failure
 from kyanite.server.store.api import Clock
 
@@ -88,7 +88,9 @@ async def carry_out(
 
 
 def _sentence_of(refusal: Refused) -> str:
-    """What a client of the Blob service would read for the same refusal."""
+    """The sentence of the refusal, or what a client of the Blob service would read for it."""
+    if isinstance(refusal.detail, Explained):
+        return refusal.detail.text
     from kyanite.services.blob.errors import REASONS
     from kyanite.services.rest.context import Resource
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kyanite.rules.authorization import Access
+from kyanite.rules.system_containers import SERVER_WRITTEN
 from kyanite.services.blob import errors
 from kyanite.services.blob.operations import OPERATIONS as EVERY_OPERATION
 from kyanite.services.rest.blob_paths import acl_lookup, locate
@@ -129,6 +130,7 @@ _PARTS = ServiceDefinition(
     codes=errors.CODES,
     locate=locate,
     acl_lookup=acl_lookup,
+    server_written=frozenset(SERVER_WRITTEN),
 )
 """The Blob service with the operations that a batch may have."""
 

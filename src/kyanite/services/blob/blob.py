@@ -13,8 +13,9 @@ from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.preconditions import NONE
-from kyanite.services.blob import features
+from kyanite.services.blob import accesses, features
 from kyanite.services.blob.container import key_of
+from kyanite.services.blob.immutability import protection_headers
 from kyanite.services.blob.lists import BLOB_TYPES
 from kyanite.services.blob.tag_headers import IF_TAGS, TAGS, check_permissions, with_tags
 from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of, tier_times_of
@@ -55,14 +56,21 @@ SEALED = ("x-ms-blob-sealed", "true")
 _TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.items()}
 
 
-def blob_key_of(context: RequestContext) -> BlobKey:
-    """The blob that a write names. Snapshots are never written."""
-    features.check(context)
+def blob_key_of(context: RequestContext, *, may_protect: bool = False) -> BlobKey:
+    """The blob that a write names. Snapshots are never written.
+
+    ``may_protect`` is for the operations that support the headers of immutability.
+    """
+    features.check(context, may_protect=may_protect)
     if TAGS in context.headers or IF_TAGS in context.headers:
         check_permissions(context)
     if "snapshot" in context.parameters:
         raise bad_parameter("snapshot", context.parameters["snapshot"])
-    return BlobKey(key_of(context), context.object_name)
+    return BlobKey(
+        key_of(context),
+        context.object_name,
+        tracks_access=context.account.settings.last_access_tracking,
+    )
 
 
 def found_key_of(context: RequestContext) -> BlobKey:
@@ -110,8 +118,12 @@ async def get_blob(context: RequestContext) -> Response:
 
     request = Reading(load) if wanted is None else Reading(load, wanted.first, wanted.last, is_whole=False)
     if is_structured(context):
-        return await download_structured(context, request, describe)
-    return await download(context, request, describe)
+        response = await download_structured(context, request, describe)
+    else:
+        response = await download(context, request, describe)
+    if context.account.settings.last_access_tracking:
+        await accesses.record_read(context, response)
+    return response
 
 
 async def get_blob_properties(context: RequestContext) -> Response:
@@ -123,6 +135,8 @@ async def get_blob_properties(context: RequestContext) -> Response:
     if record.http.content_md5:
         headers.append(("Content-MD5", base64_text(record.http.content_md5)))
     headers += tier_headers(record, found.at)
+    if context.account.settings.last_access_tracking:
+        headers += await accesses.header_of(context)
     return Response(200, headers, length=record.length)
 
 
@@ -241,13 +255,15 @@ def property_headers(context: RequestContext, record: BlobRecord, now: Instant) 
         headers.append(("x-ms-tag-count", str(len(record.tags))))
     if record.copy is not None:
         headers += copy_headers(record.copy)
+    if record.protection is not None:
+        headers += protection_headers(record.protection)
     if record.metadata:
         headers += metadata_headers(record.metadata)
     return headers
 
 
 def _kind_headers(record: BlobRecord) -> Headers:
-    """What page blobs and append blobs have beside."""
+    """What only page blobs or append blobs have."""
     if record.kind == PAGE_BLOB:
         return [("x-ms-blob-sequence-number", str(record.sequence_number))]
     count = ("x-ms-blob-committed-block-count", str(record.appended))

@@ -8,6 +8,7 @@ from kyanite.model.blobs.records import BlobRecord
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers
+from kyanite.services.blob.immutability import protection_of
 from kyanite.services.blob.tag_headers import tags_of
 from kyanite.services.blob.tiering import tier_of
 from kyanite.services.rest.context import RequestContext
@@ -31,11 +32,11 @@ async def put_blob(context: RequestContext) -> Response:
     length = data_length_of(context)
     check_body_length(context.version, length, _PUT_BLOB_MAX_BYTES)
     key, access_conditions, metadata = (
-        blob_key_of(context),
+        blob_key_of(context, may_protect=True),
         access_conditions_of(headers),
         metadata_of(context.request),
     )
-    tier, tags = tier_of(headers), tags_of(headers)
+    tier, tags, protection = tier_of(headers), tags_of(headers), protection_of(context)
     md5 = md5_of(headers, "x-ms-blob-content-md5")
 
     def transaction(received: ReceivedBody) -> Awaitable[BlobRecord]:
@@ -46,6 +47,7 @@ async def put_blob(context: RequestContext) -> Response:
             metadata=metadata,
             tier=tier,
             tags=tags,
+            protection=protection,
         )
         return put.put(
             context.store.engine,

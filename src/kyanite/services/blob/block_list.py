@@ -14,6 +14,7 @@ from kyanite.rules.authorization import may_overwrite, may_read_uncommitted
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, found_key_of, version_headers
 from kyanite.services.blob.block_blob import MIB, http_headers_of
+from kyanite.services.blob.immutability import protection_of
 from kyanite.services.blob.source import source_hash_headers, store_range
 from kyanite.services.blob.tag_headers import tags_of
 from kyanite.services.blob.tiering import tier_of
@@ -78,11 +79,12 @@ async def put_block_list(context: RequestContext) -> Response:
     _check_may_write(context)
     headers = context.headers
     key, access_conditions, metadata = (
-        blob_key_of(context),
+        blob_key_of(context, may_protect=True),
         access_conditions_of(headers),
         metadata_of(context.request),
     )
     tags = tags_of(headers)
+    protection = protection_of(context)
     document = await context.request.body.read_all(_LIST_MAX_BYTES)
     if document is None:
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_LIST_MAX_BYTES))
@@ -93,6 +95,7 @@ async def put_block_list(context: RequestContext) -> Response:
         metadata=metadata,
         tier=tier_of(headers),
         tags=tags,
+        protection=protection,
     )
     record = await long_block_list.put_block_list(
         context.store.engine,

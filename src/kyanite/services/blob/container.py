@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable
 from kyanite.model.blobs import container, deleted_containers
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import ContainerRecord
-from kyanite.rules import leases, names
+from kyanite.rules import leases, names, system_containers
 from kyanite.rules.preconditions import Conditions
 from kyanite.services.blob import features
+from kyanite.services.blob.immutability import container_headers
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import (
     conditions_of,
@@ -45,6 +46,7 @@ async def create_container(context: RequestContext) -> Response:
         key_of(context),
         metadata=metadata_of(context.request),
         public_access=_public_access(context),
+        is_version_level=context.account.settings.version_level_immutability,
     )
     return Response(201, version_headers(record.etag, record.modified_at))
 
@@ -123,6 +125,7 @@ async def rename_container(context: RequestContext) -> Response:
     name = required(context.headers, _SOURCE_NAME)
     lease_id = lease_id_of(context.headers, "x-ms-source-lease-id")
     names.check_container(name)
+    system_containers.check_rename(name, context.container)
     source = await container_of(context, BLOB_SOURCE, name)
     await container.rename(context.store.engine, key_of(source), key_of(context), lease_id)
     return Response(200)
@@ -148,10 +151,8 @@ def _properties(record: ContainerRecord, now: Instant) -> list[tuple[str, str]]:
     if duration:
         headers.append(("x-ms-lease-duration", duration))
     headers += _public_header(record)
+    headers += container_headers(record)
     headers += [
-        ("x-ms-has-immutability-policy", "false"),
-        ("x-ms-has-legal-hold", "false"),
-        ("x-ms-immutable-storage-with-versioning-enabled", "false"),
         ("x-ms-default-encryption-scope", "$account-encryption-key"),
         ("x-ms-deny-encryption-scope-override", "false"),
     ]

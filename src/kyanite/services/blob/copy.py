@@ -20,6 +20,7 @@ from kyanite.services.blob.blob import (
     version_headers,
 )
 from kyanite.services.blob.block_blob import MIB
+from kyanite.services.blob.immutability import protection_of
 from kyanite.services.blob.source import (
     check_no_body,
     check_source,
@@ -125,6 +126,7 @@ async def _copy(
     max_length: int,
     expected: Expected = NO_HASHES,
 ) -> BlobRecord:
+    protection = protection_of(context)
     source = await find_source(context)
     if expected != NO_HASHES:
         source = await check_source(context, source, max_length, expected)
@@ -140,14 +142,20 @@ async def _copy(
         seals=flag_of(context.headers, _SEALS) if _SEALS in context.headers else None,
         is_synchronous=is_synchronous,
         max_length=max_length,
+        protection=protection,
         tags=copied_tags_of(context.headers, may_copy=is_synchronous),
     )
-    return await copy.copy(*_onto(context, request), may_overwrite=may_overwrite(context.principal))
+    return await copy.copy(
+        *_onto(context, request, may_protect=True), may_overwrite=may_overwrite(context.principal)
+    )
 
 
-def _onto(context: RequestContext, request: A) -> tuple[Engine, BlobKey, A, AccessConditions]:
+def _onto(
+    context: RequestContext, request: A, *, may_protect: bool = False
+) -> tuple[Engine, BlobKey, A, AccessConditions]:
     """The arguments that every transaction which creates a blob has."""
-    return context.store.engine, blob_key_of(context), request, access_conditions_of(context.headers)
+    key = blob_key_of(context, may_protect=may_protect)
+    return context.store.engine, key, request, access_conditions_of(context.headers)
 
 
 def _copy_answer(record: BlobRecord) -> list[tuple[str, str]]:

@@ -78,6 +78,61 @@ _ANYWHERE: Mapping[Reason, WireError] = {
         "BlockCountExceedsLimit",
         "The block count cannot exceed the maximum limit: 100,000 uncommitted or 50,000 committed blocks.",
     ),
+    Reason.BLOB_IMMUTABLE_DUE_TO_POLICY: WireError(
+        409,
+        "BlobImmutableDueToPolicy",
+        "This operation is not permitted because the blob is immutable due to a policy.",
+    ),
+    Reason.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD: WireError(
+        409,
+        "BlobImmutableDueToLegalHold",
+        "This operation is not permitted because the blob is immutable due to one or more legal holds.",
+    ),
+    Reason.IMMUTABILITY_POLICY_LOCKED: WireError(
+        409,
+        "BlobImmutableDueToPolicy",
+        "The immutability policy of the blob is locked: it can be extended, but not shortened or unlocked.",
+    ),
+    Reason.IMMUTABILITY_POLICY_DELETE_ON_LOCKED_POLICY: WireError(
+        409,
+        "ImmutabilityPolicyDeleteOnLockedPolicy",
+        "The immutability policy of the blob is locked: it cannot be deleted.",
+    ),
+    Reason.IMMUTABILITY_DATE_OUT_OF_RANGE: WireError(
+        400,
+        "InvalidHeaderValue",
+        "The end of an immutability policy must be in the future, and not more than 146,000 days away.",
+    ),
+    Reason.VERSION_LEVEL_IMMUTABILITY_NOT_ENABLED: WireError(
+        409,
+        "ContainerImmutableStorageWithVersioningNotEnabled",
+        "This operation needs version-level immutability, which the container does not have.",
+    ),
+    Reason.VERSIONING_NOT_ENABLED: WireError(
+        409,
+        "BlobVersioningNotEnabled",
+        "Version-level immutability needs blob versioning, which the account does not have.",
+    ),
+    Reason.CONTAINER_IMMUTABILITY_POLICY_LOCKED: WireError(
+        409,
+        "ContainerImmutabilityPolicyLocked",
+        "The requested operation is not allowed because the container has a locked immutability policy.",
+    ),
+    Reason.CONTAINER_HAS_LEGAL_HOLD: WireError(
+        409,
+        "ContainerHasLegalHold",
+        "The requested operation is not allowed because the container has one or more legal holds.",
+    ),
+    Reason.CONTAINER_IMMUTABLE_STORAGE_WITH_VERSIONING_ENABLED: WireError(
+        409,
+        "ContainerImmutableStorageWithVersioningEnabled",
+        "The requested operation is not allowed because the container has version-level immutability.",
+    ),
+    Reason.CONTAINER_PROTECTED_FROM_DELETION: WireError(
+        409,
+        "ContainerProtectedFromDeletion",
+        "The requested operation is not allowed because the container has an immutability policy.",
+    ),
     Reason.COPY_SOURCE_CONDITION_NOT_MET: WireError(
         412,
         "CannotVerifyCopySource",

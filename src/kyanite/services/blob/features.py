@@ -12,18 +12,21 @@ _HEADERS = frozenset(
         "x-ms-encryption-key",
         "x-ms-encryption-scope",
         "x-ms-expiry-option",
-        "x-ms-immutability-policy-until-date",
-        "x-ms-legal-hold",
         "x-ms-source-encryption-key",
     }
 )
+IMMUTABILITY_HEADERS = (
+    "x-ms-immutability-policy-until-date",
+    "x-ms-immutability-policy-mode",
+    "x-ms-legal-hold",
+)
+"""Only some operations support these. Others refuse them, lest a client takes its data for protected."""
+_CHECKED_HEADERS = _HEADERS | frozenset(IMMUTABILITY_HEADERS)
 _PARAMETERS = frozenset({"deletetype", "ses", "versionid"})
 LISTED_PARTS = frozenset(
     {
         "deleted",
         "deletedwithversions",
-        "immutabilitypolicy",
-        "legalhold",
         "permissions",
         "versions",
     }
@@ -33,11 +36,15 @@ _CONTAINER_SCOPE = "x-ms-default-encryption-scope"
 _ACCOUNT_KEY = "$account-encryption-key"
 
 
-def check(context: RequestContext) -> None:
-    """Refuse a request about a blob that needs a missing feature."""
-    if not context.headers.keys().isdisjoint(_HEADERS):
-        name = next(name for name in context.headers if name in _HEADERS)
-        raise Malformed("NotImplemented", HeaderName=name)
+def check(context: RequestContext, *, may_protect: bool = False) -> None:
+    """Refuse a request about a blob that needs a missing feature.
+
+    ``may_protect`` is for the operations that support the headers of immutability.
+    """
+    refused = _HEADERS if may_protect else _CHECKED_HEADERS
+    if not context.headers.keys().isdisjoint(refused):
+        name = next(name for name in context.headers if name in refused)
+        raise Malformed("NotImplemented" if name in _HEADERS else "UnsupportedHeader", HeaderName=name)
     if not _PARAMETERS.isdisjoint(context.parameters):
         name = next(name for name in context.parameters if name in _PARAMETERS)
         raise Malformed("NotImplemented", QueryParameterName=name)

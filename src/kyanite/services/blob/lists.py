@@ -7,6 +7,8 @@ headers) is escaped; what the server made (dates, numbers, ETags) needs no escap
 from binascii import b2a_base64
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from operator import mul
+from typing import NamedTuple
 
 from kyanite.model.blobs import container_listing, listing
 from kyanite.model.blobs.container_listing import ContainerItem, ContainerListing, ContainerPosition
@@ -14,12 +16,13 @@ from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
 from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB
 from kyanite.model.blobs.rows import STAGING_AREA
 from kyanite.model.records import CopyState
-from kyanite.rules import leases, tiers
+from kyanite.rules import leases, system_containers, tiers
 from kyanite.rules.authorization import Access, AccessedResource, authorize
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.retention import whole_days_left
-from kyanite.services.blob import features
+from kyanite.services.blob import accesses, features
 from kyanite.services.blob.container import key_of
+from kyanite.services.blob.immutability import blob_elements, container_elements
 from kyanite.services.blob.tiering import tier_elements
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.paging import list_page, list_request_of, metadata_element
@@ -38,7 +41,12 @@ _LIST_TAGS = Access(account="* t", service="t", role="blobs/tags/read")
 """What a list with tags needs beside the permission to list."""
 _POSITION_MAX = (1 << 64) - 1
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
-_BLOB_PARTS = frozenset({"snapshots", "metadata", "uncommittedblobs", "copy", "tags"}) | features.LISTED_PARTS
+_BLOB_PARTS = (
+    frozenset(
+        {"snapshots", "metadata", "uncommittedblobs", "copy", "immutabilitypolicy", "legalhold", "tags"}
+    )
+    | features.LISTED_PARTS
+)
 _UNCOMMITTED = (
     "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType>"
     "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState></Properties>"
@@ -60,14 +68,17 @@ async def list_containers(context: RequestContext) -> Response:
     prefix, first, limit, parts = list_request_of(context.parameters, _CONTAINER_PARTS)
     engine, account, with_metadata = context.store.engine, context.account.name, "metadata" in parts
     start = _container_start_of(first, context.parameters)
+    hidden = system_containers.NEVER_LISTED if "system" in parts else system_containers.UNLISTED
     if "deleted" in parts:
-        request = ContainerListing(prefix, start, limit)
+        request = ContainerListing(prefix, start, limit, hidden)
         found = await container_listing.list_with_deleted(engine, account, request)
         items = await encoded(found.items, partial(_container_item, found.at, with_metadata))
         return list_page(context, limit, "Containers", items, _container_name_of(found.next_start))
     # A marker from a list with deleted ones may lie behind the container itself.
     first = f"{start.name}\0" if start.position else start.name
-    page = await container_listing.list_containers(engine, account, prefix=prefix, first=first, limit=limit)
+    page = await container_listing.list_containers(
+        engine, account, prefix=prefix, first=first, limit=limit, hidden=hidden
+    )
     write = partial(_container_item, page.at, with_metadata)
     items = await encoded(page.items, lambda item: write(ContainerItem(*item)))
     return list_page(context, limit, "Containers", items, page.next_name)
@@ -97,12 +108,21 @@ async def list_blobs(context: RequestContext) -> Response:
             "include", parameters["include"], "Snapshots are listed without a delimiter only."
         )
     page = await listing.list_blobs(context.store.engine, key_of(context), request)
-    with_metadata, with_copy, with_tags = "metadata" in parts, "copy" in parts, "tags" in parts
-    write = partial(_item, page.at, with_metadata, with_copy, with_tags)
-    if request.snapshots or request.uncommitted:
+    included = IncludedParts(
+        "metadata" in parts,
+        "copy" in parts,
+        "tags" in parts,
+        "immutabilitypolicy" in parts,
+        "legalhold" in parts,
+    )
+    write = partial(_item, page.at, included)
+    if context.account.settings.last_access_tracking:
+        accessed = await accesses.elements_of(context, page.items)
+        items = await encoded(page.items, partial(accesses.with_element, accessed, write))
+    elif request.snapshots or request.uncommitted:
         items = await encoded(page.items, write)
     else:
-        form = with_metadata + 2 * with_copy + 4 * with_tags
+        form = sum(map(mul, included, _FORMS))
         items = await _rendered.written(page.items.rows, form, partial(_written, write))
     delimiter = request.delimiter
     return list_page(
@@ -116,6 +136,18 @@ async def list_blobs(context: RequestContext) -> Response:
     )
 
 
+class IncludedParts(NamedTuple):
+    """What the items of a list of blobs include."""
+
+    metadata: bool
+    copy: bool
+    tags: bool
+    policy: bool
+    legal_hold: bool
+
+
+_FORMS = (1, 2, 4, 8, 16)
+"""Each part that is included makes the items of a list differ."""
 _rendered = RenderedItems()
 
 
@@ -179,13 +211,11 @@ def _container_item(now: Instant, with_metadata: bool, item: ContainerItem) -> s
         f'<Etag>"{record.etag}"</Etag>{lease}{public}'
         "<DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>"
         "<DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>"
-        "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>"
-        "<ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>"
-        f"{kept}</Properties>{metadata}</Container>"
+        f"{container_elements(record)}{kept}</Properties>{metadata}</Container>"
     )
 
 
-def _item(now: Instant, with_metadata: bool, with_copy: bool, with_tags: bool, item: BlobItem) -> str:
+def _item(now: Instant, included: IncludedParts, item: BlobItem) -> str:
     name, record, snapshot = item.name, item.record, item.snapshot
     element = f"<Name>{name}</Name>" if name.isalnum() and name.isascii() else name_element(name)
     if record is None:
@@ -216,10 +246,14 @@ def _item(now: Instant, with_metadata: bool, with_copy: bool, with_tags: bool, i
     modified_at, created_at = record.modified_at, record.created_at
     modified = http_date.encode(modified_at)
     created = modified if created_at == modified_at else http_date.encode(created_at)
-    metadata = metadata_element(record.metadata) if with_metadata else ""
-    copied = _copy(record.copy) if with_copy and record.copy is not None else ""
+    metadata = metadata_element(record.metadata) if included.metadata else ""
+    copied = _copy(record.copy) if included.copy and record.copy is not None else ""
     tag_count = f"<TagCount>{len(record.tags)}</TagCount>" if record.tags else ""
-    tags = tags_element(record.tags) if with_tags and record.tags else ""
+    tags = tags_element(record.tags) if included.tags and record.tags else ""
+    if record.protection is not None:
+        copied += blob_elements(
+            record.protection, with_policy=included.policy, with_legal_hold=included.legal_hold
+        )
     return (
         f"<Blob>{element}{snapshot_element}<Properties><Creation-Time>{created}</Creation-Time>"
         f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"

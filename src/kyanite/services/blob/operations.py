@@ -15,11 +15,13 @@ from kyanite.services.blob import (
     block_list,
     container,
     copy,
+    immutability,
     lists,
     page_blob,
     page_ranges,
     tags,
 )
+from kyanite.services.blob.immutability import IMMUTABILITY
 from kyanite.services.rest.context import Resource
 from kyanite.services.rest.operations import ANY_TOKEN, BREAKS, Op, delegation_key, not_yet, query
 from kyanite.services.rest.service_properties import properties_operations, stats_operation
@@ -40,7 +42,6 @@ TAGS = Access(account="o t", service="t", role="blobs/tags/read")
 SET_TAGS = Access(account="o t", service="t", writes=True, role="blobs/tags/write")
 FIND_BY_TAGS = Access(account="s f", role="blobs/filter")
 FIND_IN_CONTAINER = Access(account="c f", service="f", role="blobs/filter")
-IMMUTABILITY = Access(account="o i", service="i", writes=True, role="blobs/immutableStorage/runAsSuperUser")
 LIST_BLOBS = Access(account="c l", service="l", public="container", in_directory=True, role="blobs/read")
 LIST_CONTAINERS = Access(account="s l", role="containers/read")
 READ_CONTAINER = Access(account="c r", public="container", role="containers/read")
@@ -101,9 +102,9 @@ OPERATIONS = (
     Op("Set Blob Tier", "PUT", BLOB, query(comp="tier"), blob.set_blob_tier, WRITE),
     Op("Undelete Blob", "PUT", BLOB, query(comp="undelete"), not_yet, WRITE),
     Op("Set Blob Expiry", "PUT", BLOB, query(comp="expiry"), not_yet, WRITE),
-    Op("Set Blob Immutability Policy", "PUT", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY),
-    Op("Delete Blob Immutability Policy", "DELETE", BLOB, query(comp="immutabilitypolicies"), not_yet, IMMUTABILITY),
-    Op("Set Blob Legal Hold", "PUT", BLOB, query(comp="legalhold"), not_yet, IMMUTABILITY),
+    Op("Set Blob Immutability Policy", "PUT", BLOB, query(comp="immutabilitypolicies"), immutability.set_immutability_policy, IMMUTABILITY),
+    Op("Delete Blob Immutability Policy", "DELETE", BLOB, query(comp="immutabilitypolicies"), immutability.delete_immutability_policy, IMMUTABILITY),
+    Op("Set Blob Legal Hold", "PUT", BLOB, query(comp="legalhold"), immutability.set_legal_hold, IMMUTABILITY),
     Op("Get Blob Tags", "GET", BLOB, query(comp="tags"), tags.get_blob_tags, TAGS),
     Op("Set Blob Tags", "PUT", BLOB, query(comp="tags"), tags.set_blob_tags, SET_TAGS),
     Op("Query Blob Contents", "POST", BLOB, query(comp="query"), not_yet, READ),

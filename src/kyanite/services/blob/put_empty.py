@@ -5,6 +5,7 @@ from kyanite.model.blobs.put import NewBlob
 from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers
 from kyanite.services.blob.block_blob import http_headers_of
+from kyanite.services.blob.immutability import protection_of
 from kyanite.services.blob.source import check_no_body
 from kyanite.services.blob.tag_headers import tags_of
 from kyanite.services.blob.tiering import check_no_tier
@@ -32,10 +33,11 @@ async def put_empty(
         kind=kind,
         sequence_number=sequence_number,
         tags=tags_of(headers),
+        protection=protection_of(context),
     )
     record = await put.put(
         context.store.engine,
-        blob_key_of(context),
+        blob_key_of(context, may_protect=True),
         new_blob,
         access_conditions_of(headers),
         may_overwrite=may_overwrite(context.principal),

@@ -1,5 +1,6 @@
 """The Blob service, built from its tables."""
 
+from kyanite.rules.system_containers import SERVER_WRITTEN
 from kyanite.services.blob import batch, errors
 from kyanite.services.blob.operations import OPERATIONS
 from kyanite.services.rest.blob_paths import acl_lookup, locate
@@ -20,4 +21,5 @@ DEFINITION = ServiceDefinition(
     codes=errors.CODES,
     locate=locate,
     acl_lookup=acl_lookup,
+    server_written=frozenset(SERVER_WRITTEN),
 )

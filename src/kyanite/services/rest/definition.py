@@ -33,5 +33,7 @@ class ServiceDefinition:
     locate: Locate
     acl_lookup: AclLookup
     error_body: ErrorBody = xml_error_body
+    server_written: frozenset[str] = frozenset()
+    """Containers that the server alone writes (``rules/system_containers.py``)."""
     message_as_reason: bool = True
     """Whether the status line of an error has its message; otherwise it has HTTP's phrase for the status."""

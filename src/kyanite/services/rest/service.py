@@ -13,6 +13,7 @@ from kyanite.model.accounts import Account
 from kyanite.model.files.opens.caching import BreakNeeded
 from kyanite.rules.authorization import AccessedResource, authorize
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.system_containers import check_write
 from kyanite.services.rest import cors
 from kyanite.services.rest.authentication import authenticate
 from kyanite.services.rest.context import Location, RequestContext, Resource
@@ -76,6 +77,8 @@ class Service:
                 )
                 await authenticate(context, query, definition.word, definition.acl_lookup)
                 authorize(context.principal, op.access, self._accessed[target.secondary])
+                if op.access.writes and location.container in definition.server_written:
+                    check_write(location.container, op.name)
                 try:
                     response = await op.handle(context)
                 except BreakNeeded as needed:

@@ -3,8 +3,11 @@
 from functools import partial
 
 from kyanite.model import settings
+from kyanite.model.blobs import container
+from kyanite.model.blobs.container import ContainerKey
 from kyanite.rules.authorization import Access
-from kyanite.service_properties import ServiceProperties
+from kyanite.rules.system_containers import LOGS
+from kyanite.service_properties import Logging, ServiceProperties
 from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.services.rest.operations import Op, query
 from kyanite.wire import service_properties as wire
@@ -47,8 +50,14 @@ async def _set_properties(context: RequestContext, *, service: str, elements: fr
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BYTES))
     change = wire.decode(document, elements)
     _check_implemented(change)
+    if service == "blob" and change.logging is not None and _is_on(change.logging):
+        await container.create_if_missing(context.store.engine, ContainerKey(context.account.name, LOGS))
     await settings.update(context.store.engine, context.account.name, service, change)
     return Response(202)
+
+
+def _is_on(logging: Logging) -> bool:
+    return logging.read or logging.write or logging.delete
 
 
 def _check_implemented(change: ServiceProperties) -> None:

@@ -11,7 +11,11 @@ _CONTENT = (
     "x-ms-blob-content-type x-ms-blob-content-encoding x-ms-blob-content-language x-ms-blob-content-disposition "
     "x-ms-blob-cache-control"
 )
-_NEW = f"{_WRITE} {_META} {_CONTENT} x-ms-tags content-type content-encoding content-language cache-control"
+_PROTECTION = "x-ms-immutability-policy-until-date x-ms-immutability-policy-mode x-ms-legal-hold"
+_NEW = (
+    f"{_WRITE} {_META} {_CONTENT} {_PROTECTION} x-ms-tags content-type content-encoding content-language "
+    "cache-control"
+)
 _SOURCE = (
     "x-ms-source-if-match x-ms-source-if-none-match x-ms-source-if-modified-since x-ms-source-if-unmodified-since "
     "x-ms-source-if-tags x-ms-source-content-md5 x-ms-source-content-crc64"
@@ -25,6 +29,7 @@ _HASHES = "content-md5 x-ms-content-crc64"
 _LIST = "?prefix ?marker ?maxresults"
 _LEASE = "x-ms-proposed-lease-id x-ms-lease-id"
 _ANY = "/{container}/{blob}"
+_PROTECTED = "/{vault}/{blob}"
 _BLOCK, _APPEND, _PAGE = "/{container}/{block_blob}", "/{container}/{append_blob}", "/{container}/{page_blob}"
 
 SHAPES = {
@@ -140,9 +145,13 @@ SHAPES = {
     ),
     "Undelete Blob": Shape(_ANY, weight=0.2),
     "Set Blob Expiry": Shape(_ANY, weight=0.2),
-    "Set Blob Immutability Policy": Shape(_ANY, may="x-ms-immutability-policy-until-date", weight=0.2),
-    "Delete Blob Immutability Policy": Shape(_ANY, weight=0.2),
-    "Set Blob Legal Hold": Shape(_ANY, may="x-ms-legal-hold", weight=0.2),
+    "Set Blob Immutability Policy": Shape(
+        _PROTECTED,
+        needs="x-ms-immutability-policy-until-date",
+        may="x-ms-immutability-policy-mode if-unmodified-since ?snapshot ?versionid",
+    ),
+    "Delete Blob Immutability Policy": Shape(_PROTECTED, may="?snapshot ?versionid"),
+    "Set Blob Legal Hold": Shape(_PROTECTED, needs="x-ms-legal-hold", may="?snapshot ?versionid"),
     "Get Blob Tags": Shape(_ANY, may=f"{_OF_TAGS} ?snapshot"),
     "Set Blob Tags": Shape(_ANY, may=f"{_OF_TAGS} ?snapshot {_HASHES}", body="tags", weight=2),
     "Query Blob Contents": Shape(_ANY, body="query_request", weight=0.2),

@@ -1,0 +1,204 @@
+"""Policies and holds in transactions: many snapshots, what the operator does to containers, and what verify finds."""
+
+import pytest
+
+from kyanite.engine.api import Transaction
+from kyanite.model import keys, settings
+from kyanite.model.blobs import container, protection
+from kyanite.model.blobs.container import ContainerKey
+from kyanite.model.blobs.delete import Snapshots
+from kyanite.model.blobs.rows import SNAPSHOTS_INLINE_MAX
+from kyanite.model.lease import Action, LeaseRequest
+from kyanite.model.verification.rows import check_page
+from kyanite.rules import immutability
+from kyanite.rules.immutability import NOT_PROTECTED, BlobProtection, ContainerPolicy, ContainerProtection
+from kyanite.rules.preconditions import NONE
+from kyanite.rules.refusals import Reason
+from kyanite.service_properties import ServiceProperties
+from kyanite.values import Instant, LeaseId, later
+from tests.model.blobs.store import CONTAINER, BlobStore, blob, refused, run
+
+DAY = 24 * 3600
+POLICY, LEGAL_HOLD = Reason.BLOB_IMMUTABLE_DUE_TO_POLICY, Reason.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD
+CANNOT = Reason.PROTECTION_CANNOT_CHANGE
+
+
+def use_versioning(store: BlobStore, *, on: bool = True) -> None:
+    run(settings.update(store.engine, CONTAINER.account, "blob", ServiceProperties(versioning=on)))
+
+
+def use_versions(store: BlobStore) -> None:
+    """Give the container version-level immutability; without versioning, which would keep what is overwritten."""
+    use_versioning(store)
+    run(protection.enable_version_level(store.engine, CONTAINER))
+    use_versioning(store, on=False)
+
+
+def set_policy(
+    store: BlobStore, name: str, snapshot: Instant | None = None, *, days: float = 1, locked: bool = False
+) -> BlobProtection | None:
+    until = later(store.now, days * DAY)
+    return run(protection.set_policy(store.engine, blob(name, snapshot), until, is_locked=locked))
+
+
+def set_legal_hold(store: BlobStore, name: str, held: bool, snapshot: Instant | None = None) -> None:
+    run(protection.set_legal_hold(store.engine, blob(name, snapshot), held))
+
+
+def findings(store: BlobStore) -> list[str]:
+    return run(store.engine.read(lambda snap: check_page(snap, b"").findings))
+
+
+@pytest.mark.parametrize("count", [3, SNAPSHOTS_INLINE_MAX + 10])
+def test_one_protected_snapshot_among_many(store: BlobStore, count: int) -> None:
+    """Found by reading one row, wherever it is."""
+    use_versions(store)
+    store.put("b")
+    instants = [store.snapshot("b") for _ in range(count)]
+    one = instants[1]
+    set_policy(store, "b", one, locked=True)
+    set_policy(store, "b", instants[2], days=0.5)
+    assert findings(store) == []
+    for wish in (Snapshots.INCLUDE, Snapshots.ONLY):
+        with refused(POLICY):
+            store.delete("b", snapshots=wish)
+        assert store.cost <= 8
+    store.wait(DAY)
+    set_legal_hold(store, "b", True, one)
+    with refused(LEGAL_HOLD):
+        store.delete("b", snapshots=Snapshots.INCLUDE)
+    set_legal_hold(store, "b", False, one)
+    store.delete("b", snapshots=Snapshots.INCLUDE)
+    store.maintain()
+    assert not store.exists("b", one)
+    assert store.rows(keys.protected_snapshots_in(0)[:1]) == []
+    assert findings(store) == []
+
+
+def test_many_snapshots_under_a_policy_of_the_container(store: BlobStore) -> None:
+    store.put("b")
+    store.wait(DAY)
+    for _ in range(SNAPSHOTS_INLINE_MAX + 1):
+        store.snapshot("b")
+    run(
+        protection.change_container(
+            store.engine, CONTAINER, lambda old: immutability.set_container_policy(old, 2)
+        )
+    )
+    with refused(POLICY):
+        store.delete("b", snapshots=Snapshots.ONLY)
+    assert store.cost <= 8
+    store.wait(DAY + 1)
+    store.delete("b", snapshots=Snapshots.INCLUDE)
+
+
+def test_a_protected_snapshot_that_is_deleted_leaves_nothing(store: BlobStore) -> None:
+    use_versions(store)
+    store.put("b", store.extents(b"x"))
+    set_policy(store, "b")
+    at = store.snapshot("b")
+    assert len(store.rows(b"I")) == 1
+    with refused(POLICY):
+        store.delete("b", at)
+    store.wait(2 * DAY)
+    store.delete("b", at)
+    assert store.rows(b"I") == []
+    store.delete("b")
+    assert findings(store) == []
+
+
+def test_an_overwrite_that_keeps_nothing_is_refused(store: BlobStore) -> None:
+    """Whatever the account says of versioning: a protected blob is not lost."""
+    use_versions(store)
+    store.put("b", b"old")
+    set_policy(store, "b")
+    with refused(POLICY):
+        store.put("b", b"new")
+    store.stage("b", b"1")
+    with refused(POLICY):
+        store.commit("b", b"1")
+    run(protection.delete_policy(store.engine, blob("b")))
+    set_legal_hold(store, "b", True)
+    with refused(LEGAL_HOLD):
+        store.put("b", b"new")
+    assert store.read("b") == b"old"
+
+
+@pytest.mark.parametrize("spoil", ["missing", "wrong", "orphan"])
+def test_verification_finds_what_is_wrong(store: BlobStore, spoil: str) -> None:
+    use_versions(store)
+    store.put("b")
+    at = store.snapshot("b")
+    set_policy(store, "b", at)
+    (row,) = store.rows(b"I")
+    (snapshot,) = store.rows(b"v")
+
+    def body(tx: Transaction) -> None:
+        if spoil != "orphan":
+            tx.delete(row)
+        if spoil == "wrong":
+            tx.put(keys.protected_snapshot(snapshot, at), b"")
+        if spoil == "orphan":
+            tx.put(keys.protected_snapshot(snapshot[:-1] + b"\1", at), b"")
+
+    run(store.engine.run(body))
+    assert findings(store)
+
+
+# The operator
+
+
+def test_the_protection_of_a_container_is_stored_only_while_there_is_any(store: BlobStore) -> None:
+    before = store.record_of_container()
+
+    def change(how: protection.ChangeContainer) -> ContainerProtection:
+        return run(protection.change_container(store.engine, CONTAINER, how))
+
+    assert run(protection.get(store.engine, CONTAINER)) == NOT_PROTECTED
+    changed = change(lambda old: immutability.set_container_policy(old, 7))
+    assert changed == ContainerProtection(ContainerPolicy(7)) == run(protection.get(store.engine, CONTAINER))
+    assert change(immutability.delete_container_policy) == NOT_PROTECTED
+    assert store.record_of_container() == before
+
+
+def test_version_level_immutability_needs_versioning(store: BlobStore) -> None:
+    with refused(Reason.VERSIONING_NOT_ENABLED):
+        run(protection.enable_version_level(store.engine, CONTAINER))
+    other = ContainerKey(CONTAINER.account, "other")
+    with refused(Reason.VERSIONING_NOT_ENABLED):
+        run(container.create(store.engine, other, metadata={}, public_access="", is_version_level=True))
+    use_versioning(store)
+    run(protection.enable_version_level(store.engine, CONTAINER))
+    record = run(container.create(store.engine, other, metadata={}, public_access="", is_version_level=True))
+    assert record.protection == ContainerProtection(is_version_level=True)
+    use_versioning(store, on=False)
+    assert run(protection.enable_version_level(store.engine, CONTAINER)).is_version_level
+
+
+def test_the_operator_deletes_an_empty_container(store: BlobStore) -> None:
+    use_versions(store)
+    store.put("b")
+    store.stage("staged", b"1")
+    at = store.snapshot("b")
+    for name, snapshot in (("b", at), ("b", None)):
+        with refused(CANNOT):
+            run(protection.delete_container(store.engine, CONTAINER))
+        store.delete(name, snapshot)
+    run(protection.delete_container(store.engine, CONTAINER))
+    with refused(Reason.CONTAINER_NOT_FOUND):
+        run(protection.get(store.engine, CONTAINER))
+    store.maintain()
+    use_versioning(store)
+    assert [row[:1] for row in store.rows()] == [b"s"]
+
+
+def test_the_operator_deletes_a_full_container_that_is_not_protected(store: BlobStore) -> None:
+    store.put("b")
+    lease = LeaseRequest(Action.ACQUIRE, proposed_id=LeaseId("1" * 36), seconds=-1)
+    run(container.lease(store.engine, CONTAINER, lease, NONE))
+    with refused(Reason.LEASE_ID_MISSING):
+        run(protection.delete_container(store.engine, CONTAINER))
+    run(container.lease(store.engine, CONTAINER, LeaseRequest(Action.BREAK), NONE))
+    run(protection.delete_container(store.engine, CONTAINER))
+    store.maintain()
+    assert store.rows() == []
