@@ -42,7 +42,7 @@ FIRST_PAUSE_SECONDS = 5.0
 AGE_SECONDS_MAX = 3600.0
 """After this time keys are fetched again, so that those that were withdrawn are forgotten."""
 FETCH_SECONDS = 5.0
-_DOCUMENT_BYTES_MAX = 256 * 1024
+DOCUMENT_BYTES_MAX = 256 * 1024
 _KEYS_MAX = 100
 _log = logging.getLogger("kyanite.identity")
 
@@ -161,7 +161,7 @@ def fetch(source: KeySource, issuer: str) -> str | bytes:
             return source.document
         case JwksFile():
             with source.path.open("rb") as file:
-                return _bounded(file.read(_DOCUMENT_BYTES_MAX + 1))
+                return _bounded(file.read(DOCUMENT_BYTES_MAX + 1))
         case JwksUrl():
             return _get(source.url)
         case DiscoveryUrl():
@@ -209,8 +209,8 @@ def _get(url: str) -> bytes:
 
 
 def _bounded(document: bytes) -> bytes:
-    if len(document) > _DOCUMENT_BYTES_MAX:
-        raise ValueError(f"it answers with more than {_DOCUMENT_BYTES_MAX} bytes")
+    if len(document) > DOCUMENT_BYTES_MAX:
+        raise ValueError(f"it answers with more than {DOCUMENT_BYTES_MAX} bytes")
     return document
 
 
