@@ -167,6 +167,34 @@ async def test_list_blobs(service: Bounded, more: str) -> None:
 
 
 @of("blob")
+@pytest.mark.parametrize(
+    "where",
+    [
+        "k0 = 'v'",
+        " AND ".join(f"k{number} = 'v'" for number in range(10)),
+        " AND ".join(f"k{number} > 'a' AND k{number} < 'z'" for number in range(10)),
+        "k0 = 'v' AND k1 > 'v'",
+        "k0 > 'a' AND k1 > 'a' AND none > 'a'",
+    ],
+)
+async def test_find_blobs_by_tags(service: Bounded, where: str) -> None:
+    """Ten tags on every blob, compared one by one, all together, or by ranges that all have to be tried."""
+    container_id = await box(service)
+    tags = [(f"k{number}", "v") for number in range(10)]
+    form = "&".join(f"{key}={value}" for key, value in tags)
+    await service.harness("PUT", "/box/first", BLOCK | {"x-ms-tags": form}, b"data")
+    names = [f"{number:05}" for number in range(PAGE + 10)]
+    await service.copies(lambda name: keys.blob(container_id, name), iter(names))
+    for tag in tags:
+        await service.put_rows((keys.posting("acme", *tag, container_id, name), b"") for name in names)
+    answer = await service.check("GET", f"/?comp=blobs&where={quote(where)}")
+    finds_all = "none" not in where and "> 'v'" not in where
+    found = answer.body.count(b"<Name>")
+    assert found > 1000 if finds_all else found == 0
+    assert (b"<NextMarker>1!" in answer.body) == finds_all
+
+
+@of("blob")
 async def test_list_containers(service: Bounded) -> None:
     await service.harness("PUT", "/first?restype=container", {"x-ms-meta-a": "1"})
     await service.copies(

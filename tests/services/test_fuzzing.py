@@ -15,7 +15,7 @@ from tests.services.fuzzing.run import Sent, run, run_world
 from tests.services.fuzzing.shrinking import shrink
 from tests.services.fuzzing.tours.corpus import recorded
 
-REQUESTS = 6_000
+REQUESTS = 8_000
 REMOTE_REQUESTS = 1_500
 SEED = 12
 

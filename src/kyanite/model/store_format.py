@@ -8,6 +8,8 @@ newer format is refused.
     2   The first with a row.
     3   No name of a blob has a backslash.
     4   A row that counts messages may be negative: processes count in rows of their own. No row is rewritten.
+    5   Blobs may have tags, which are indexed, and what is deleted may be kept. No row is rewritten, but older versions
+        would lose both.
 """
 
 from collections.abc import Callable
@@ -16,7 +18,7 @@ import msgspec
 
 from kyanite.engine.api import Snapshot, Transaction
 
-FORMAT = 4
+FORMAT = 5
 """What this version writes."""
 
 UNMARKED_FORMAT = 1

@@ -250,9 +250,9 @@ async def test_restores_that_cannot_be(blobs: Harness, headers: dict[str, str], 
 
 @pytest.mark.parametrize("position", ["x", "-1", str(1 << 64), "9" * 40])
 async def test_markers_that_no_list_gave_out(blobs: Harness, position: str) -> None:
-    from kyanite.services.rest.paging import _encode_marker
+    from kyanite.services.rest.paging import encode_marker
 
-    marker = quote(_encode_marker(f"box\0{position}"))
+    marker = quote(encode_marker(f"box\0{position}"))
     for include in ("deleted", "metadata"):
         answer = await blobs("GET", f"/?comp=list&include={include}&marker={marker}")
         assert (answer.status, answer.code) == (400, "InvalidQueryParameterValue")

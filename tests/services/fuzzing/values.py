@@ -309,6 +309,13 @@ VALUES: Mapping[str, Value] = {
     "maxdataserviceversion": words("3.0;NetFx"),
     "x-http-method": words("MERGE", "DELETE", "PUT", "PATCH"),
     # Parameters
+    "where": words(
+        "a = 'b'",
+        "a > '' AND c = 'd e'",
+        "@container = 'box' AND a >= '2' and \"a b\" < 'x'",
+        "a > '1' AND a < 'c'",
+    ),
+    "find-include": words("none", "versions"),
     "prefix": words("d", "dir/", "b", "s", "ü", "things"),
     "delimiter": words("/", "dir", "."),
     "marker": marker,
@@ -352,6 +359,7 @@ VALUES: Mapping[str, Value] = {
 PARAMETERS = frozenset(
     [
         "timeout",
+        "where",
         "prefix",
         "delimiter",
         "marker",

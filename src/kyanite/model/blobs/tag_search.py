@@ -37,7 +37,7 @@ POSITION_MAX_BYTES = 6 * 1024
 
 _FIRST_TRIAL_ROWS = 64
 _RECORDS_AT_ONCE = 128
-_CHUNK_MAX = 256
+_PART_MAX = 256
 _SEEK_COST = 4
 """What a seek costs, in rows."""
 _ROWS_AT_ONCE = STEP_ROWS // 2
@@ -94,7 +94,6 @@ def find_blobs(engine: Engine, request: TagSearch) -> Awaitable[FoundPage]:
             start = b""
         else:
             way, start = request.first
-        work.rows = 0
         return (yield from _page(snap, work, request, way, ways[way], start))
 
     return engine.read_in_steps(body)
@@ -161,7 +160,16 @@ class _Containers:
 
 @dataclass(slots=True)
 class _Work:
+    """The rows that were read."""
+
     rows: int = 0
+    _step_end: int = STEP_ROWS
+
+    def is_step_over(self) -> bool:
+        if self.rows < self._step_end:
+            return False
+        self._step_end = self.rows + STEP_ROWS
+        return True
 
 
 class _Reached(NamedTuple):
@@ -188,7 +196,8 @@ def _ways(snap: Snapshot, work: _Work, request: TagSearch, scope: _Scope) -> Seq
     ways: list[_Way] = []
     if equal:
         lists = [keys.tag(request.account, each.key, each.value or "") for each in equal]
-        ways.append(_Equalities([_Cursor(snap, work, prefix, *scope) for prefix in lists], work))
+        part_max = _PART_MAX // len(lists)
+        ways.append(_Equalities([_Cursor(snap, work, prefix, *scope, part_max) for prefix in lists], work))
     ways += [
         _Values(snap, work, keys.tag_key(request.account, each.key), each, scope)
         for each in ranges
@@ -200,35 +209,47 @@ def _ways(snap: Snapshot, work: _Work, request: TagSearch, scope: _Scope) -> Seq
 class _Cursor:
     """Postings in the order of their keys, read in parts: longer ones where they are read one after the other."""
 
-    def __init__(self, snap: Snapshot, work: _Work, prefix: bytes, start: bytes, end: bytes) -> None:
+    def __init__(
+        self,
+        snap: Snapshot,
+        work: _Work,
+        prefix: bytes,
+        start: bytes,
+        end: bytes,
+        part_max: int = _PART_MAX,
+    ) -> None:
         self._snap = snap
         self._work = work
         self._prefix = prefix
         self._start, self._end = start, end
+        self._part_max = part_max
         self._part: list[bytes] = []
-        self._returned = 0
+        self._part_start = b""
         self._is_last_part = False
+        self._returned = 0
 
     def seek(self, position: bytes) -> bytes | None:
-        """The first at the position or behind it. Positions ascend from call to call."""
+        """The first at the position or behind it."""
         position = max(position, self._start)
+        if position >= self._end:
+            return None
         part = self._part
-        if not part or part[-1] < position:
-            if (part and self._is_last_part) or position >= self._end:
-                return None
+        if position < self._part_start or (not self._is_last_part and (not part or part[-1] < position)):
             part = self._read(position)
-            if not part:
-                return None
+        at = bisect_left(part, position)
+        if at == len(part):
+            return None
         self._returned += 1
-        return part[bisect_left(part, position)]
+        return part[at]
 
     def _read(self, position: bytes) -> list[bytes]:
-        limit = min(max(2 * self._returned, 1), _CHUNK_MAX)
+        limit = min(max(2 * self._returned, 1), self._part_max)
         prefix, cut = self._prefix, len(self._prefix)
         found = self._snap.scan(prefix + position, prefix + self._end, limit=limit)
         self._part = part = [key[cut:] for key, _ in found]
-        self._returned = 0
+        self._part_start = position
         self._is_last_part = len(part) < limit
+        self._returned = 0
         self._work.rows += _SEEK_COST + len(part)
         return part
 
@@ -311,14 +332,12 @@ def _shortest(ways: Sequence[_Way], work: _Work) -> Steps[int]:
 
 def _ends_within(way: _Way, work: _Work, limit: int) -> Steps[bool]:
     end, position = work.rows + limit, b""
-    for count in range(limit):
+    while work.rows < end:
         reached = way.next_from(position)
         if reached is None:
             return True
-        if work.rows >= end:
-            return False
         position = reached.position + b"\0" if reached.is_posting else reached.position
-        if count % STEP_ROWS == STEP_ROWS - 1:
+        if work.is_step_over():
             yield
     return False
 
@@ -328,7 +347,7 @@ def _ends_within(way: _Way, work: _Work, limit: int) -> Steps[bool]:
 
 class _Candidate(NamedTuple):
     position: bytes
-    container_id: int
+    coded_id: bytes
     container: str
     name: bytes
 
@@ -339,24 +358,23 @@ def _page(
     containers = _Containers(snap, work, request.account)
     blobs: list[FoundBlob] = []
     candidates: list[_Candidate] = []
-    step_end = STEP_ROWS
+    end = work.rows + ROWS_MAX
     while True:
-        if work.rows >= step_end:
-            step_end = work.rows + STEP_ROWS
+        if work.is_step_over():
             yield
         reached = way.next_from(position)
         if reached is not None:
             position = reached.position
             if reached.is_posting:
                 posting = way.posting_at(position)
-                name = containers.name(posting[:_ID_BYTES])
+                coded_id, blob_name = posting[:_ID_BYTES], posting[_ID_BYTES:]
+                name = containers.name(coded_id)
                 if name is None:
                     position = way.behind_container(position)
-                    continue
-                container_id = int.from_bytes(posting[:_ID_BYTES], "big")
-                candidates.append(_Candidate(position, container_id, name, posting[_ID_BYTES:]))
-                position += b"\0"
-        is_last = reached is None or work.rows >= ROWS_MAX
+                else:
+                    candidates.append(_Candidate(position, coded_id, name, blob_name))
+                    position += b"\0"
+        is_last = reached is None or work.rows >= end
         wanted = request.limit + 1 - len(blobs)
         if len(candidates) >= min(wanted, _RECORDS_AT_ONCE) or is_last:
             for candidate, tags in _matching(snap, work, request.search, candidates):
@@ -371,8 +389,12 @@ def _page(
 def _matching(
     snap: Snapshot, work: _Work, search: Search, candidates: Sequence[_Candidate]
 ) -> list[tuple[_Candidate, Tags]]:
-    """Those candidates whose records have what is wanted, with the tags that the search names."""
-    work.rows += len(candidates)
-    stored = snap.get_many([keys.blobs(each.container_id) + each.name for each in candidates])
+    """Those candidates whose records have what is wanted, with the tags that the search names.
+
+    To compare two tags takes about as long as to read a row.
+    """
+    work.rows += len(candidates) * (1 + len(search.ranges) // 2)
+    blob_keys = [keys.blobs(int.from_bytes(each.coded_id, "big")) + each.name for each in candidates]
+    stored = snap.get_many(blob_keys)
     records = [(each, decode_blob(value)) for each, value in zip(candidates, stored, strict=True) if value]
     return [(each, search.named(record.tags)) for each, record in records if search.is_met(record.tags)]

@@ -15,6 +15,7 @@ from kyanite.services.blob import (
     block_list,
     container,
     copy,
+    find_blobs,
     immutability,
     lists,
     page_blob,
@@ -40,8 +41,8 @@ DELETE = Access(account="o d", service="d", writes=True, role="blobs/delete")
 WRITE_OR_DELETE = Access(account="o wd", service="wd", writes=True, role="blobs/write")
 TAGS = Access(account="o t", service="t", role="blobs/tags/read")
 SET_TAGS = Access(account="o t", service="t", writes=True, role="blobs/tags/write")
-FIND_BY_TAGS = Access(account="s f", role="blobs/filter")
-FIND_IN_CONTAINER = Access(account="c f", service="f", role="blobs/filter")
+FIND_BY_TAGS = Access(account="o f", role="blobs/filter")
+FIND_IN_CONTAINER = Access(account="o f", service="f", whole_container=True, role="blobs/filter")
 LIST_BLOBS = Access(account="c l", service="l", public="container", in_directory=True, role="blobs/read")
 LIST_CONTAINERS = Access(account="s l", role="containers/read")
 READ_CONTAINER = Access(account="c r", public="container", role="containers/read")
@@ -63,7 +64,7 @@ OPERATIONS = (
     Op("Get Account Information", "GET HEAD", SERVICE, query("account", "properties"), account.get_information, ANY_TOKEN),
     Op("Get Account Information", "GET HEAD", CONTAINER, query("account", "properties"), account.get_information, ANY_TOKEN),
     Op("Get Account Information", "GET HEAD", BLOB, query("account", "properties"), account.get_information, ANY_TOKEN),
-    Op("Find Blobs by Tags", "GET", SERVICE, query(comp="blobs"), not_yet, FIND_BY_TAGS),
+    Op("Find Blobs by Tags", "GET", SERVICE, query(comp="blobs"), find_blobs.find_blobs_in_account, FIND_BY_TAGS),
 
     # Containers
     Op("Create Container", "PUT", CONTAINER, query("container"), container.create_container, CREATE_CONTAINER),
@@ -78,7 +79,7 @@ OPERATIONS = (
     Op("Lease Container", "PUT", CONTAINER, query("container", "lease"), container.lease_container, WRITE_CONTAINER),
     Op("Restore Container", "PUT", CONTAINER, query("container", "undelete"), container.restore_container, WRITE_CONTAINER),
     Op("Rename Container", "PUT", CONTAINER, query("container", "rename"), container.rename_container, WRITE_CONTAINER),
-    Op("Find Blobs by Tags", "GET", CONTAINER, query("container", "blobs"), not_yet, FIND_IN_CONTAINER),
+    Op("Find Blobs by Tags", "GET", CONTAINER, query("container", "blobs"), find_blobs.find_blobs_in_container, FIND_IN_CONTAINER),
 
     # Blobs
     Op("Copy Blob From URL", "PUT", BLOB, query(), copy.copy_blob_from_url, CREATE_OR_WRITE, when="x-ms-requires-sync: true"),

@@ -30,9 +30,9 @@ class ListRequest(NamedTuple):
 
 
 def list_request_of(parameters: Mapping[str, str], allowed_parts: frozenset[str]) -> ListRequest:
-    parts = _includes_of(parameters, allowed_parts)
+    parts = includes_of(parameters, allowed_parts)
     limit = max_results_of(parameters)
-    return ListRequest(parameters.get("prefix", ""), _marker_of(parameters), limit, parts)
+    return ListRequest(parameters.get("prefix", ""), marker_of(parameters), limit, parts)
 
 
 def max_results_of(parameters: Mapping[str, str]) -> int:
@@ -49,14 +49,14 @@ def max_results_of(parameters: Mapping[str, str]) -> int:
     return min(wanted, MAX_RESULTS)
 
 
-def _encode_marker(name: str | None) -> str:
+def encode_marker(name: str | None) -> str:
     """The marker for a page that begins at this name; empty when there is no further page."""
     if name is None:
         return ""
     return _MARK + base64.urlsafe_b64encode(name.encode()).decode("ascii").rstrip("=")
 
 
-def _marker_of(parameters: Mapping[str, str]) -> str:
+def marker_of(parameters: Mapping[str, str]) -> str:
     """The name in the marker; empty without a marker."""
     text = parameters.get("marker")
     if not text:
@@ -70,7 +70,7 @@ def _marker_of(parameters: Mapping[str, str]) -> str:
         raise bad_parameter("marker", text, "The marker was not given out by this server.") from None
 
 
-def _includes_of(parameters: Mapping[str, str], allowed: frozenset[str]) -> frozenset[str]:
+def includes_of(parameters: Mapping[str, str], allowed: frozenset[str]) -> frozenset[str]:
     """The values of the ``include`` parameter, in lower case."""
     text = parameters.get("include")
     if not text:
@@ -98,7 +98,7 @@ def list_page(
         echo=_echo_of(context, limit) + echo,
         name=name,
         items=items,
-        next_marker=_encode_marker(next_name),
+        next_marker=encode_marker(next_name),
         attributes=attributes,
         behind=behind,
     )

@@ -41,8 +41,10 @@ SHAPES = {
     "Get Account Information @service": Shape("/", weight=0.4),
     "Get Account Information @container": Shape("/{container}", weight=0.4),
     "Get Account Information @object": Shape(_ANY, weight=0.4),
-    "Find Blobs by Tags @service": Shape("/", may="?marker ?maxresults", weight=0.2),
-    "Find Blobs by Tags @container": Shape("/{container}", may="?marker ?maxresults", weight=0.2),
+    "Find Blobs by Tags @service": Shape(
+        "/", needs="?where", may="?marker ?maxresults ?include:find-include"
+    ),
+    "Find Blobs by Tags @container": Shape("/{container}", needs="?where", may="?marker ?maxresults"),
     "Blob Batch @service": Shape("/", body="blob_batch"),
     "Blob Batch @container": Shape("/box", body="blob_batch"),
     "Create Container": Shape(

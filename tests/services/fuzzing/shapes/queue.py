@@ -24,7 +24,7 @@ SHAPES = {
         "/{queue}/messages", may="?numofmessages ?visibilitytimeout:get-visibilitytimeout", weight=2
     ),
     "Put Message": Shape("/{queue}/messages", may="?messagettl ?visibilitytimeout", body="message", weight=4),
-    "Clear Messages": Shape("/{queue}/messages", weight=0.3),
+    "Clear Messages": Shape("/{queue}/messages", weight=0.6),
     "Update Message": Shape(
         "/{message}", needs="?popreceipt ?visibilitytimeout", body="optional_message", weight=2
     ),
