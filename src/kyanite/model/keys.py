@@ -69,11 +69,13 @@ it is one small transaction, and a name that is used again can never show what w
     9       account 0 tenant 0 object id            a caller that was given a user delegation key
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
+    A       account                                 account: its sealed keys, and settings that every request obeys
+    A       -                                       the instant at which an account was last changed
+    A       0 account                               a removed account, whose containers, queues … are to be deleted
 
 Letters reserved for coming capabilities:
 
-    E  versions of blobs       X  deleted blobs
-    B  nodes                   A  accounts
+    E  versions of blobs       X  deleted blobs       B  nodes
 """
 
 from struct import Struct
@@ -694,6 +696,23 @@ def retired_share(account: str, name: str, instant: int) -> bytes:
 
 
 SCRUB = b"2"
+
+ACCOUNTS = b"A"
+"""What the keys of accounts begin with, and the key of the instant of the last change."""
+REMOVED_ACCOUNTS = b"A\0"
+
+
+def account(name: str) -> bytes:
+    return b"A" + name.encode()
+
+
+def removed_account(name: str) -> bytes:
+    return b"A\0" + name.encode()
+
+
+def account_of_removal(mark: bytes) -> str:
+    return mark[2:].decode()
+
 
 UNNEEDED_PRESERVED_ENTRIES = b"L"
 

@@ -26,6 +26,7 @@ from kyanite.model.maintenance import (
     deleted_shares,
     deleted_tables,
     last_accesses,
+    removed_accounts,
     spent_messages,
     staging_areas,
 )
@@ -73,6 +74,7 @@ TASKS: tuple[Marked | Expiring, ...] = (
     Marked(keys.DISCARDED_MESSAGES, spent_messages.purge),
     Expiring(spent_messages.WALK_EVERY_SECONDS, spent_messages.find_expired, spent_messages.remove_expired),
     Marked(keys.DELETED_TABLES, deleted_tables.purge),
+    Marked(keys.REMOVED_ACCOUNTS, removed_accounts.purge),
     COMPACTION,
 )
 

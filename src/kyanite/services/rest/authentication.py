@@ -5,14 +5,16 @@ Signatures are checked here, over the strings to sign of the wire formats. What 
 change is in force for the next request.
 """
 
+import logging
 import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from kyanite.model import delegation
-from kyanite.model.accounts import Account
+from kyanite.model.accounts import Account, SasPolicy
 from kyanite.rules import sas_terms, user_delegation
+from kyanite.rules.account_settings import is_valid_for_too_long
 from kyanite.rules.authorization import (
     ACCOUNT_KEY,
     AccountSasPrincipal,
@@ -43,6 +45,9 @@ _UNVERSIONED = "2009-09-19"
 
 _NOT_IN_HEADERS = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
 """Characters that a header of a response cannot have."""
+
+
+_log = logging.getLogger("kyanite.sas")
 
 
 class NamedPolicy(Policy, Protocol):
@@ -98,6 +103,7 @@ def _by_key(context: RequestContext, query: Query, authorization: SharedKey) -> 
     A token in the URL is ignored. The clients send it along with the key that they prefer to it: the Python library
     says so, and the Azure CLI does it for a URL with a token beside a connection string.
     """
+    _check_keys_permitted(context.account)
     _check_date(context)
     signable = Signable(
         context.request.method, context.target, query, context.headers, context.version or _UNVERSIONED
@@ -142,6 +148,7 @@ def _by_account_sas(context: RequestContext, query: Query, token: AccountSas) ->
     It is remembered for this query, this account and its present keys; the terms are checked every time.
     """
     account = context.account
+    _check_keys_permitted(account)
     remembered = query.derived.get(account.name)
     if isinstance(remembered, _Verified) and remembered.account is account:
         principal = remembered.principal
@@ -161,6 +168,7 @@ class _Verified:
 
 async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup: AclLookup) -> Principal:
     account, terms = context.account, token.terms
+    _check_keys_permitted(account)
     name, moment = _signed_name(context, token), _moment_of(context)
     text = token.string_to_sign(account.name, context.container, name, moment)
     _check_signature(account.keys, text, token.signature)
@@ -246,9 +254,16 @@ def _signed_name(context: RequestContext, token: ServiceSas) -> str:
 
 
 async def _anonymous(context: RequestContext, service: str, acl_lookup: AclLookup) -> Principal:
-    refusal = refusal_without_credentials(service, context.version)
-    acl = await acl_lookup(context) if context.container else None
+    may_be_public = context.account.settings.public_access
+    refusal = refusal_without_credentials(service, context.version, may_be_public=may_be_public)
+    acl = await acl_lookup(context) if context.container and may_be_public else None
     return AnonymousPrincipal("" if acl is None else acl.public_access, refusal)
+
+
+def _check_keys_permitted(account: Account) -> None:
+    """Account keys, and the signatures made with them, may be switched off for an account."""
+    if not account.settings.shared_key_access:
+        raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
 
 
 def _check_signature(keys: Sequence[bytes], text: str, signature: str) -> None:
@@ -266,6 +281,25 @@ def _check_terms(
         sas_terms.check_address(terms.addresses, context.request.peer)
     if terms.https_only:
         sas_terms.check_protocol(https_only=True, secure=context.request.secure)
+    if (policy := context.account.settings.sas_policy) is not None:
+        _check_policy(context, policy, starts_at, expires_at)
+
+
+def _check_policy(
+    context: RequestContext, policy: SasPolicy, starts_at: Instant | None, expires_at: Instant
+) -> None:
+    """A signature that is valid for longer than the account wants is noted in the log, or refused."""
+    now = context.environment.clock()
+    if not is_valid_for_too_long(policy.seconds, starts_at, expires_at, now):
+        return
+    if policy.blocks:
+        raise _failed(
+            "The shared access signature is valid for longer than the expiration policy of the account permits."
+        )
+    _log.warning(
+        "a shared access signature is valid for longer than the policy of its account",
+        extra={"account": context.account.name, "request": context.request_id},
+    )
 
 
 def _overrides(token: ServiceSas) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from urllib.parse import SplitResult, urlsplit
 
 from kyanite.model.accounts import Account
+from kyanite.rules.account_settings import has_readable_secondary
 from kyanite.rules.authorization import KeyPrincipal, Principal, RolePrincipal, within
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.second_resources import SECOND_RESOURCES, Credentials
@@ -58,6 +59,8 @@ async def source_of(
     headers = _headers_for(context, url.netloc)
     try:
         account = _account_of(context, kind, target, _host_of(url))
+        if account.settings.require_https and url.scheme == "http":
+            raise Refused(Reason.ACCOUNT_REQUIRES_HTTPS)
         request = subrequest(context, "GET", url.path, url.query, headers)
         location = kind.locate(request, target, uri.decode_query(url.query).first)
         if location.resource is not Resource.OBJECT:
@@ -107,7 +110,7 @@ async def _admit(
     assert access is not None
     lent: Principal | None = None
     has_own = "authorization" in request.headers
-    if credentials is not Credentials.OWN and account == context.account and not has_own:
+    if credentials is not Credentials.OWN and account.name == context.account.name and not has_own:
         if isinstance(context.principal, KeyPrincipal | RolePrincipal):
             lent = within(context.principal, location.container)
         elif credentials is Credentials.OF_REQUEST and "sig" not in uri.decode_query(request.query).first:
@@ -126,6 +129,8 @@ def _account_of(context: RequestContext, kind: SourceKind, target: uri.Target, h
     """The account of a URL of this server; a URL of another server is not found."""
     account = context.environment.accounts.get(target.account)
     if account is None or target.service != kind.word or not _is_ours(context, kind, target, host):
+        raise Refused(Reason.RESOURCE_NOT_FOUND)
+    if target.secondary and not has_readable_secondary(account.settings.sku):
         raise Refused(Reason.RESOURCE_NOT_FOUND)
     return account
 
