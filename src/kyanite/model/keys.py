@@ -65,13 +65,17 @@ it is one small transaction, and a name that is used again can never show what w
     G       0 container id                          account 0 name of a container with tagged blobs
     I       container id, blob name 0 until, taken  a snapshot that has an immutability policy or a legal hold of its
                                                     own, by the end of that and the instant of the snapshot (8 each)
+    8       account                                 the secret of the account's user delegation keys
+    9       account 0 tenant 0 object id            a caller that was given a user delegation key
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
+    A       account                                 account: its sealed keys, and settings that every request obeys
+    A       -                                       the instant at which an account was last changed
+    A       0 account                               a removed account, whose containers, queues … are to be deleted
 
 Letters reserved for coming capabilities:
 
-    E  versions of blobs       X  deleted blobs
-    B  nodes                   A  accounts
+    E  versions of blobs       X  deleted blobs       B  nodes
 """
 
 from struct import Struct
@@ -101,6 +105,22 @@ SERVICE_PROPERTIES = b"s"
 
 def service_properties(account: str, service: str) -> bytes:
     return b"s%b\0%b" % (account.encode(), service.encode())
+
+
+def delegation_secret(account: str) -> bytes:
+    return b"8%b" % account.encode()
+
+
+DELEGATORS = b"9"
+
+
+def delegators(account: str) -> bytes:
+    """What the keys of an account's delegators begin with."""
+    return b"9%b\0" % account.encode()
+
+
+def delegator(account: str, tenant_id: str, object_id: str) -> bytes:
+    return b"9%b\0%b\0%b" % (account.encode(), tenant_id.encode(), object_id.encode())
 
 
 def containers(account: str) -> bytes:
@@ -676,6 +696,23 @@ def retired_share(account: str, name: str, instant: int) -> bytes:
 
 
 SCRUB = b"2"
+
+ACCOUNTS = b"A"
+"""What the keys of accounts begin with, and the key of the instant of the last change."""
+REMOVED_ACCOUNTS = b"A\0"
+
+
+def account(name: str) -> bytes:
+    return b"A" + name.encode()
+
+
+def removed_account(name: str) -> bytes:
+    return b"A\0" + name.encode()
+
+
+def account_of_removal(mark: bytes) -> str:
+    return mark[2:].decode()
+
 
 UNNEEDED_PRESERVED_ENTRIES = b"L"
 

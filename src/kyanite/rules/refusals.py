@@ -12,6 +12,11 @@ from kyanite.values import ETag
 
 
 class Reason(Enum):
+    # Settings of accounts
+    ACCOUNT_REQUIRES_HTTPS = auto()
+    KEY_BASED_AUTHENTICATION_NOT_PERMITTED = auto()
+    PUBLIC_ACCESS_NOT_PERMITTED = auto()
+    SETTING_IS_FIXED = auto()
     # Containers
     CONTAINER_ALREADY_EXISTS = auto()
     CONTAINER_NOT_FOUND = auto()

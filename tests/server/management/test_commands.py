@@ -9,9 +9,12 @@ import pytest
 from kyanite.engine.api import EngineBusy
 from kyanite.engine.clock import wall_clock
 from kyanite.rules.refusals import Explained, Reason, Refused
+from kyanite.server.accounts.directory import AccountDirectory
+from kyanite.server.accounts.sealed_keys import KeyFile
 from kyanite.server.failures import Failure
 from kyanite.server.management.command import Command, CommandRefused, CommandRequest, Management, carry_out
 from kyanite.server.management.commands import COMMANDS
+from kyanite.server.processes.process_table import ProcessTable
 from tests.services.harness import ACCOUNT, Harness
 
 
@@ -34,7 +37,13 @@ def service(tmp_path: Path) -> Harness:
 
 def management(service: Harness) -> Management:
     accounts = service.environment.accounts
-    return Management(accounts[ACCOUNT.name].store, accounts, wall_clock)
+    store = accounts[ACCOUNT.name].store
+    slots = ProcessTable(["worker 1"]).slots
+    key_file = KeyFile(Path("nowhere"), may_make=False)
+    directory = AccountDirectory(
+        store, (), key_file, host="127.0.0.1", allow_development_key=True, slot=slots["worker 1"]
+    )
+    return Management(store, accounts, wall_clock, directory, slots)
 
 
 def refuse(error: Exception) -> Callable[[str], object]:

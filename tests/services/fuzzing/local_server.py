@@ -21,10 +21,12 @@ from kyanite.model.verification.rows import check_page, describe_difference
 from kyanite.server.dispatch import Dispatcher
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import HttpServer, serve
+from kyanite.server.identity.verifier import TrustedIdentity
 from kyanite.server.service_table import SERVICES
 from kyanite.service_properties import Retention, ServiceProperties
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request
+from tests.services.fuzzing import bearer
 from tests.services.harness import ACCOUNT, OTHER, Clock
 
 WORDS = ("blob", "queue", "table", "file")
@@ -79,6 +81,7 @@ class LocalServer:
             wall_clock=self.clock,
             fresh_guid=self._guid,
             services_by_port={int(host.rpartition(":")[2]): word for word, host in HOSTS.items()},
+            identity=TrustedIdentity(bearer.TRUSTED),
         )
         loaders = {word: SERVICES[word].load for word in WORDS}
         handlers = {word: load()(environment) for word, load in loaders.items() if load is not None}

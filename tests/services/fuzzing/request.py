@@ -29,6 +29,7 @@ class Credentials(Enum):
     NONE = "none"
     OTHER_KEY = "other key"
     """The key of another account."""
+    BEARER = "bearer token"
 
 
 @dataclass

@@ -35,6 +35,7 @@ from kyanite.wire import http_date, shared_key
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.shared_key import SharedKey, Signable
 from kyanite.wire.uri import decode_query, decode_target
+from tests.services.fuzzing import bearer
 from tests.services.fuzzing.oddities import Chance
 from tests.services.fuzzing.pool import POLICIES
 from tests.services.fuzzing.request import Credentials, Framing, FuzzRequest, chunks_of, head_bytes
@@ -84,6 +85,10 @@ class Signer:
         if request.credentials in {Credentials.KEY, Credentials.KEY_LITE, Credentials.OTHER_KEY}:
             headers.append(("x-ms-date", http_date.encode(now)))
             headers.append(("Authorization", self._authorization(request, path, query, headers)))
+        elif request.credentials is Credentials.BEARER:
+            headers.append(("Authorization", f"Bearer {bearer.good_token(now)}"))
+            if request.service == "file" and chance.random() < 0.9:
+                headers.append(("x-ms-file-request-intent", "backup"))
         elif request.credentials is not Credentials.NONE:
             token = self._token(request, now, chance)
             if request.spoils_token:

@@ -31,6 +31,7 @@ from kyanite.engine.api import Snapshot
 from kyanite.extents.api import SEGMENT_BYTES
 from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
+from kyanite.model.account_rows import decode_account
 from kyanite.model.blobs import protected_snapshots
 from kyanite.model.blobs.deleted_containers import RetiredContainer
 from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, ContainerRecord, Staging, decode_blob
@@ -40,6 +41,7 @@ from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layers import Head, PendingCompaction
 from kyanite.model.content.reading import KeptExtent
 from kyanite.model.content.references import ExtentRow
+from kyanite.model.delegation import DelegationSecret, Delegator
 from kyanite.model.files.deleted_shares import RetiredShare
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens.grants import KEY_BYTES as GRANT_KEY_BYTES
@@ -379,6 +381,17 @@ def _security_descriptor(check: Check, key: bytes, value: bytes) -> None:
         check.refuse(key, "its text is not that of its key.")
 
 
+def _account(check: Check, key: bytes, value: bytes) -> None:
+    if key == keys.ACCOUNTS:
+        _number(check, key, value)
+    elif key.startswith(keys.REMOVED_ACCOUNTS):
+        _empty(check, key, value)
+        name = keys.account_of_removal(key)
+        check.need(key, keys.account(name))
+    else:
+        decode_account(value)
+
+
 RowCheck = Callable[[Check, bytes, bytes], None]
 
 
@@ -447,8 +460,11 @@ KINDS: Mapping[bytes, Kind] = {
     b"D": _fixed("deleted share", _ID, check=_empty),
     b"R": Kind("share that can be restored", 4 + _ID, _record(RetiredShare)),
     b"L": _fixed("unneeded entries of snapshots", _ID, check=_anything),
+    b"8": Kind("secret of user delegation keys", 4, _record(DelegationSecret)),
+    b"9": Kind("user delegation key", 6, _record(Delegator)),
     b"2": _fixed("state of the scrub", check=_record(ScrubState)),
     b"f": _fixed("format of the store", check=_record(StoreFormat)),
+    b"A": Kind("account", 1, _account),
 }
 """What the keys of each letter are. A new letter of ``keys.py`` is a row here."""
 

@@ -9,8 +9,9 @@ from contextlib import suppress
 from functools import partial
 
 from kyanite.engine.api import EngineError
-from kyanite.model.accounts import Account
+from kyanite.model.accounts import Account, AccountSettings
 from kyanite.model.files.opens.caching import BreakNeeded
+from kyanite.rules.account_settings import has_readable_secondary
 from kyanite.rules.authorization import AccessedResource, authorize
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.system_containers import check_write
@@ -19,7 +20,7 @@ from kyanite.services.rest.authentication import authenticate
 from kyanite.services.rest.context import Location, RequestContext, Resource
 from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.environment import Environment
-from kyanite.services.rest.error_responses import error_response
+from kyanite.services.rest.error_responses import CHALLENGE, error_response
 from kyanite.services.rest.operations import Router
 from kyanite.services.rest.timeouts import after_breaks, after_refusal, check_timeout
 from kyanite.services.rest.versions import version_of
@@ -44,6 +45,8 @@ class Service:
         self._accessed = {
             secondary: AccessedResource(definition.word, secondary) for secondary in (False, True)
         }
+        identity = environment.identity
+        self._challenge = CHALLENGE if identity is None else identity.challenge
         self._cors = cors.Decorator(definition.word, environment.clock)
 
     async def __call__(self, request: Request) -> Response:
@@ -57,6 +60,8 @@ class Service:
             if account is None:
                 raise _unknown_account(target)
             request.account = account.name
+            if target.secondary or account.settings.require_https:
+                _check_settings(account.settings, target, secure=request.secure)
             if request.method == "OPTIONS":
                 location = Location(Resource.SERVICE)
                 context = RequestContext(environment, request, target, account, {}, version, location)
@@ -88,7 +93,8 @@ class Service:
                 if self._cors.is_needed(request, account):
                     await self._cors(request, account, response)
         except Exception as error:
-            response = error_response(definition, request, error, resource, environment.clock())
+            now = environment.clock()
+            response = error_response(definition, request, error, resource, now, self._challenge)
             if account is not None and request.method != "OPTIONS":
                 await self._decorate_error(request, account, response)
         self._finish(request, version, response)
@@ -98,7 +104,7 @@ class Service:
         """The response to a request that cannot be served, for a reason that only its caller knows."""
         request.request_id = self._environment.fresh_guid()
         now = self._environment.clock()
-        response = error_response(self._definition, request, error, Resource.SERVICE, now)
+        response = error_response(self._definition, request, error, Resource.SERVICE, now, self._challenge)
         self._finish(request, self._default_version, response)
         return response
 
@@ -123,6 +129,14 @@ class Service:
             and client_id.isprintable()
         ):
             headers.append(("x-ms-client-request-id", client_id))
+
+
+def _check_settings(settings: AccountSettings, target: uri.Target, *, secure: bool) -> None:
+    """Refuse plain HTTP, and the secondary, where the account has none of it."""
+    if settings.require_https and not secure:
+        raise Refused(Reason.ACCOUNT_REQUIRES_HTTPS)
+    if target.secondary and not has_readable_secondary(settings.sku):
+        raise _unknown_account(target)
 
 
 def _unknown_account(target: uri.Target) -> Exception:

@@ -5,7 +5,7 @@ process. That session ends, with all that it has open, before the new one begins
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -96,7 +96,7 @@ class SessionRegistry:
         """End a session of the same account, wherever it is served."""
         local = self._local.get(session_id)
         if local is not None:
-            if local[1].account is account:
+            if local[1].account.name == account.name:
                 await local[0].end_session(local[1])
             return
         store = account.store
@@ -111,6 +111,12 @@ class SessionRegistry:
         )
         with suppress(TimeoutError):
             await asyncio.wait_for(ended, _LONGEST_SECONDS)
+
+    async def end_all_of(self, accounts: Collection[str]) -> None:
+        """End the sessions of this process whose accounts are no longer served."""
+        for host, session in list(self._local.values()):
+            if session.account.name in accounts:
+                await host.end_session(session)
 
     async def _follow(self, store: Store) -> None:
         """End the sessions that other processes want to be ended."""

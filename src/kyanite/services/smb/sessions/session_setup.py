@@ -145,6 +145,7 @@ async def _new_session(
     account = logged_on.account
     properties = await settings.get(account.store.engine, account.name, "file")
     demanded = properties.protocols is not None and bool(properties.protocols.smb_encryption)
+    demanded = demanded or account.settings.require_https  # In Azure that is "secure transfer", SMB included.
     requires_encryption = request.environment.requires_encryption or demanded
     if requires_encryption and not negotiated.cipher:
         raise Failed(Status.ACCESS_DENIED)

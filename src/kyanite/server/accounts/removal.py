@@ -1,0 +1,33 @@
+"""Letting the data of removed accounts be purged, as soon as no process serves a request of theirs any more."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from kyanite.engine.api import Engine
+from kyanite.model import account_rows
+from kyanite.model.maintenance.tasks import Step
+from kyanite.server.accounts.directory import all_obey
+from kyanite.server.processes.process_table import Slot
+from kyanite.values import Instant
+
+
+def removal_step(engine: Engine, workers: Mapping[str, Slot]) -> Step:
+    """A step of maintenance. It finds in the store what a process that died has left undone."""
+
+    searched_at = Instant(-1)
+    """The last change of an account, when none was found to be waiting."""
+
+    async def step() -> bool:
+        nonlocal searched_at
+        changed_at = await engine.read(account_rows.last_change)
+        if changed_at == searched_at:
+            return False
+        names = await engine.read_in_steps(account_rows.closed_accounts)
+        if not names:
+            searched_at = changed_at
+            return False
+        await all_obey(workers, await engine.read(account_rows.last_change))
+        await engine.run(partial(account_rows.let_purge, names=names))
+        return True
+
+    return step
