@@ -128,7 +128,7 @@ def self_made(**changes: object) -> str:
     return jwt.encode(claims, "a secret that nobody else knows, of 32 bytes", "HS256")
 
 
-def test_a_self_made_token_where_any_is_taken(credulous: ServerProcess) -> None:
+def test_a_self_made_token_where_any_is_accepted(credulous: ServerProcess) -> None:
     """Over TLS, because the official client sends tokens so only; the server has made a certificate."""
     url = credulous.endpoints["blob"].replace("http:", "https:")
     service = BlobServiceClient(
@@ -151,7 +151,7 @@ def test_a_self_made_token_where_any_is_taken(credulous: ServerProcess) -> None:
         base64.b64encode(b"not a token").decode(),
     ],
 )
-def test_some_tokens_are_not_even_taken_there(credulous: ServerProcess, token: str) -> None:
+def test_some_tokens_are_not_even_accepted_there(credulous: ServerProcess, token: str) -> None:
     url = credulous.endpoints["blob"].replace("http:", "https:")
     service = BlobServiceClient(
         url, StaticToken(token), connection_verify=credulous.endpoints["identity_ca"], retry_total=0
