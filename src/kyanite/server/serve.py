@@ -77,6 +77,7 @@ def serve(config: Config) -> None:
             maintainer=_WORKER.format(1),
             server_guid=_server_guid(config),
             secret=os.urandom(_SECRET_BYTES),
+            delegation_secret=_delegation_secret(config, folder),
         )
         process_table, roles = _roles(config, worker, admin, folder)
         _prepare(config, Preparation(factory, folder, clock, config.accounts), roles, lock)
@@ -91,6 +92,14 @@ def serve(config: Config) -> None:
             store_watch=factory.watch(),
         )
         supervisor.run()
+
+
+def _delegation_secret(config: Config, folder: Path) -> bytes:
+    if not config.identity.is_on:
+        return b""
+    from kyanite.server.identity import delegation_file
+
+    return delegation_file.load_or_make(folder, config.key_file)
 
 
 def _server_guid(config: Config) -> bytes:

@@ -67,6 +67,8 @@ class Worker:
     server_guid: bytes
     secret: bytes
     """What all workers know, and nobody else: it is never stored."""
+    delegation_secret: bytes = b""
+    """What user delegation keys depend on besides the store; empty where there are none."""
 
     def __call__(self, workers: Mapping[str, Slot], context: ProcessContext) -> None:
         """``workers`` are the slots of all workers by name, this one's among them."""
@@ -200,7 +202,7 @@ class Worker:
 
         scheme = "https" if self.config.tls else "http"
         own_urls = {f"{scheme}://{name}:{port}" for name in names for port in ports}
-        identity = TrustedIdentity(self.config.identity, own_urls)
+        identity = TrustedIdentity(self.config.identity, own_urls, self.delegation_secret)
         identity.start()
         return identity
 
