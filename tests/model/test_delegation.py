@@ -7,6 +7,7 @@ import pytest
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import delegation, keys
 from kyanite.model.delegation import Delegation, Delegator
+from kyanite.model.maintenance import removed_accounts
 from kyanite.model.verification.rows import check_page
 from kyanite.values import Instant
 from tests.services.harness import Clock
@@ -77,6 +78,22 @@ async def test_one_that_was_renewed_meanwhile_stays(engine: MemoryEngine, clock:
     await delegation.give(engine, "acme", "t", "o", someone(start + 3 * HOUR), b"s")
     await engine.run(lambda tx: delegation.remove_expired(tx, found))
     assert (await delegation.find(engine, "acme", "t", "o")).delegator is not None
+
+
+async def test_a_removed_account_leaves_no_keys(engine: MemoryEngine, clock: Clock) -> None:
+    """A token of before must not open an account that is made again with the same name."""
+    for number in range(1200):
+        await delegation.give(engine, "acme", "t", f"o{number}", someone(clock.now + HOUR), b"s")
+    await delegation.give(engine, "acme2", "t", "o", someone(clock.now + HOUR), b"other")
+    mark = keys.removed_account("acme")
+    await engine.run(lambda tx: tx.put(mark, b""))
+    for _ in range(10):
+        await engine.run(lambda tx: removed_accounts.purge(tx, mark) if tx.get(mark) is not None else None)
+    assert await engine.read(lambda snap: snap.get(mark)) is None
+    assert await delegation.find(engine, "acme", "t", "o1") == Delegation(None, None)
+    left = await engine.read(lambda snap: list(snap.scan(keys.DELEGATORS, keys.after(keys.DELEGATORS))))
+    assert [key for key, _ in left] == [keys.delegator("acme2", "t", "o")]
+    assert (await delegation.find(engine, "acme2", "t", "o")).secret == b"other"
 
 
 async def test_the_rows_are_verified(engine: MemoryEngine, clock: Clock) -> None:

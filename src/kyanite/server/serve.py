@@ -99,6 +99,7 @@ def serve(config: Config) -> None:
             server_guid=_server_guid(config),
             plain_too=made is not None,
             secret=os.urandom(_SECRET_BYTES),
+            delegation_secret=_delegation_secret(config, folder),
         )
         process_table, roles = _roles(config, worker, admin, folder, issuer)
         _prepare(config, Preparation(factory, folder, clock, config.accounts), roles, lock)
@@ -125,6 +126,14 @@ def _made_certificate(folder: Path) -> "MadeCertificate":
     from kyanite.server.issuer import certificates, private_files
 
     return certificates.load_or_make(private_files.make_identity_folder(folder), datetime.now(UTC))
+
+
+def _delegation_secret(config: Config, folder: Path) -> bytes:
+    if not config.identity.is_on:
+        return b""
+    from kyanite.server.identity import delegation_file
+
+    return delegation_file.load_or_make(folder, config.key_file)
 
 
 def _server_guid(config: Config) -> bytes:

@@ -354,7 +354,7 @@ async def test_a_role_that_is_removed_takes_the_token_along(blobs: Harness) -> N
     assert (await get(blobs, "/box/a", shared)).code == "AuthorizationPermissionMismatch"
     blobs.environment = replace(blobs.environment, identity=None)
     blobs.service = blobs._build(blobs.environment)
-    assert (await get(blobs, "/box/a", shared)).code == "AuthorizationPermissionMismatch"
+    assert (await get(blobs, "/box/a", shared)).code == "AuthenticationFailed"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from kyanite.rules import roles, token_claims
 from kyanite.rules.roles import Caller, Grant
 from kyanite.rules.token_claims import Claims, refused
 from kyanite.server.identity.config import Development, IdentityConfig
+from kyanite.server.identity.delegation_file import secret_of_account
 from kyanite.server.identity.key_sets import IssuerKeys
 from kyanite.values import Instant
 
@@ -59,12 +60,16 @@ class TrustedIdentity:
         self,
         config: IdentityConfig,
         own_urls: Collection[str] = (),
+        delegation_secret: bytes = b"",
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``own_urls`` are the addresses of the server's services, without an account."""
+        """``own_urls`` are the addresses of the server's services, without an account; ``delegation_secret`` is that of
+        the server's file (``delegation_file.py``).
+        """
         self._config = config
         self._own_urls = own_urls
+        self._delegation_secret = delegation_secret
         self._monotonic = monotonic
         self._trusts = {each.trust.issuer: each.trust for each in config.issuers}
         self._keys = {each.trust.issuer: IssuerKeys(each, monotonic=monotonic) for each in config.issuers}
@@ -102,6 +107,9 @@ class TrustedIdentity:
 
     def fresh_secret(self) -> bytes:
         return os.urandom(SECRET_BYTES)
+
+    def delegation_secret(self, account: str, stored: bytes) -> bytes:
+        return secret_of_account(self._delegation_secret, account, stored)
 
     async def _verified(self, token: str) -> tuple[str, Claims]:
         """The issuer and the claims of a token whose signature is right."""

@@ -69,6 +69,8 @@ class Worker:
     """Whether clients may choose plain HTTP where there is TLS."""
     secret: bytes
     """What all workers know, and nobody else: it is never stored."""
+    delegation_secret: bytes = b""
+    """What user delegation keys depend on besides the store; empty where there are none."""
 
     def __call__(self, workers: Mapping[str, Slot], context: ProcessContext) -> None:
         """``workers`` are the slots of all workers by name, this one's among them."""
@@ -202,7 +204,7 @@ class Worker:
 
         schemes = ("https", "http") if self.plain_too else ("https",) if self.tls else ("http",)
         own_urls = {f"{scheme}://{name}:{port}" for scheme in schemes for name in names for port in ports}
-        identity = TrustedIdentity(self.config.identity, own_urls)
+        identity = TrustedIdentity(self.config.identity, own_urls, self.delegation_secret)
         identity.start()
         return identity
 

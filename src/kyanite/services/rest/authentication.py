@@ -200,7 +200,7 @@ async def _by_user_delegation(
         context.headers,
         context.parameters,
     )
-    _check_signature(() if found.secret is None else (key.value(found.secret),), text, shared.signature)
+    _check_signature(_delegation_keys(context, key, found.secret), text, shared.signature)
     user_delegation.check_key(
         starts_at=key.starts_at,
         expires_at=key.expires_at,
@@ -219,6 +219,14 @@ async def _by_user_delegation(
     allowed = ServiceSasPrincipal(shared.resource, shared.permissions or "")
     context.principal = UserDelegationPrincipal(allowed, delegator)
     context.overrides = _overrides(shared)
+
+
+def _delegation_keys(context: RequestContext, key: DelegationKey, stored: bytes | None) -> tuple[bytes, ...]:
+    """The key that a token says it is signed with; none if the account never gave one out."""
+    identity = context.environment.identity
+    if identity is None or stored is None:
+        return ()
+    return (key.value(identity.delegation_secret(context.account.name, stored)),)
 
 
 def _delegator_of(

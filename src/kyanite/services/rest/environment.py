@@ -28,7 +28,10 @@ class Identity(Protocol):
         """The claims that roles are assigned by."""
 
     def fresh_secret(self) -> bytes:
-        """New random bytes, for keys to be derived from."""
+        """New random bytes, to be stored with an account."""
+
+    def delegation_secret(self, account: str, stored: bytes) -> bytes:
+        """What the user delegation keys of an account are derived from; the store has a part of it only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ async def get_user_delegation_key(context: RequestContext, *, service: str) -> R
     if not caller.principal:
         raise Refused(Reason.AUTHORIZATION_FAILURE)  # A token without an object id names no delegator.
     key = _key_of(context, caller, wire.decode_key_info(document), service)
-    secret = await delegation.give(
+    stored = await delegation.give(
         context.store.engine,
         context.account.name,
         key.tenant_id,
@@ -41,6 +41,7 @@ async def get_user_delegation_key(context: RequestContext, *, service: str) -> R
         _delegator(caller, identity, key.expires_at),
         identity.fresh_secret(),
     )
+    secret = identity.delegation_secret(context.account.name, stored)
     body = wire.encode_key(key, key.value(secret))
     return Response(200, [("Content-Type", "application/xml")], body)
 
