@@ -15,11 +15,15 @@ def identity_folder(location: Path) -> Path:
 
 def make_identity_folder(location: Path) -> Path:
     folder = identity_folder(location)
+    make_private_folder(folder)
+    return folder
+
+
+def make_private_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise Failure(f"Cannot make the folder {folder}: {error.strerror}.") from None
-    return folder
 
 
 def read(path: Path) -> bytes | None:
