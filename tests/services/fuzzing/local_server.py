@@ -91,6 +91,7 @@ class LocalServer:
             limits=Limits(tick_seconds=_TICK_SECONDS),
             on_completed=self._completed,
         )
+        await bearer.give_key(self.engine, ACCOUNT.name)
         for name in ("kyanite", "asyncio"):
             logging.getLogger(name).addHandler(self.failures)
         asyncio.get_running_loop().set_exception_handler(self.failures.on_loop)
