@@ -65,8 +65,8 @@ it is one small transaction, and a name that is used again can never show what w
     G       0 container id                          account 0 name of a container with tagged blobs
     I       container id, blob name 0 until, taken  a snapshot that has an immutability policy or a legal hold of its
                                                     own, by the end of that and the instant of the snapshot (8 each)
-    8       account                                 the secret of the account's user delegation keys
-    9       account 0 tenant 0 object id            a caller that was given a user delegation key
+    3       account                                 the secret of the account's user delegation keys
+    4       account 0 tenant 0 object id            a caller that was given a user delegation key
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
     A       account                                 account: its sealed keys, and settings that every request obeys
@@ -108,19 +108,19 @@ def service_properties(account: str, service: str) -> bytes:
 
 
 def delegation_secret(account: str) -> bytes:
-    return b"8%b" % account.encode()
+    return b"3%b" % account.encode()
 
 
-DELEGATORS = b"9"
+DELEGATORS = b"4"
 
 
 def delegators(account: str) -> bytes:
     """What the keys of an account's delegators begin with."""
-    return b"9%b\0" % account.encode()
+    return b"4%b\0" % account.encode()
 
 
 def delegator(account: str, tenant_id: str, object_id: str) -> bytes:
-    return b"9%b\0%b\0%b" % (account.encode(), tenant_id.encode(), object_id.encode())
+    return b"4%b\0%b\0%b" % (account.encode(), tenant_id.encode(), object_id.encode())
 
 
 def containers(account: str) -> bytes:

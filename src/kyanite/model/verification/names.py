@@ -122,9 +122,9 @@ class _Namer:
             return [f"{_PARENTS[letter].word} {_account_and_name(key[: -_INSTANT_BYTES - 1])}"]
         if letter == b"s":
             return [f"service properties {_account_and_name(key)}"]
-        if letter == b"8":
+        if letter == b"3":
             return [f"secret of the user delegation keys of {key[1:].decode()}"]
-        if letter == b"9":
+        if letter == b"4":
             return [f"user delegation key of {_account_and_name(key)}"]
         if letter not in _PARENT_OF:
             return []
