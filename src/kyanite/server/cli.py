@@ -18,6 +18,7 @@ from kyanite.server.config_file import NO_FILE, ConfigFile, read_config_file
 from kyanite.server.failures import BadUsage, Failure
 from kyanite.server.identity.config import Development, IdentityConfig, check_loopback, parse_identity
 from kyanite.server.management.account_cli import account
+from kyanite.server.management.container_cli import container
 from kyanite.server.management.identity_cli import identity
 from kyanite.server.observability.logs import LEVELS
 from kyanite.server.options import DecoratedCommand, location_option, option
@@ -200,6 +201,7 @@ def verify(location: Path, as_json: bool) -> None:
 
 kyanite.add_command(account)
 kyanite.add_command(identity)
+kyanite.add_command(container)
 
 
 def _config(context: click.Context, options: dict[str, Any]) -> Config:
