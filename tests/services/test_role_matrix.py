@@ -199,7 +199,7 @@ FILE_NEEDS = {
     "Force Close Handles": "F:w&X:w",
 }
 NEEDS = {"blob": BLOB_NEEDS, "queue": QUEUE_NEEDS, "table": TABLE_NEEDS, "file": FILE_NEEDS}
-MORE_NEEDS: dict[tuple[str, str], str] = {}
+MORE_NEEDS = {("Delete Blob", "?versionid"): "B:x", ("Delete Blob", "?deletetype"): "B:y"}
 """Of rows that a header or parameter distinguishes from others of the name: by name and ``when``."""
 
 # Since when roles are enough, where that is later than for the rest of the service.

@@ -5,8 +5,9 @@ notifies the others (``save``, ``delete``); each process reads all rows again wh
 instant now and then, since notifications may be lost.
 
 An account is removed in three steps. It is marked, and no process serves it any more. When every process has said so,
-a second mark asks maintenance to delete what it has by name (``model/maintenance/removed_accounts.py``). With the last
-of that go both marks. So no request of the old account can still be in progress when the name is used again.
+a second mark asks maintenance to delete what it has by name (``model/maintenance/removed_accounts.py``), unless that is
+protected: then the account is opened again. With the last of it go both marks. So no request of the old account can
+still be in progress when the name is used again.
 """
 
 from collections.abc import Callable
@@ -93,7 +94,14 @@ def has_data(snap: Snapshot, name: str) -> bool:
 
 def close(tx: Transaction, name: str) -> None:
     """Begin to remove an account: from now on no process serves it."""
-    save(tx, name, replace(load(tx, name) or AccountRecord(), is_removed=True, sealed_keys=()))
+    save(tx, name, replace(load(tx, name) or AccountRecord(), is_removed=True))
+
+
+def reopen(tx: Transaction, name: str) -> None:
+    """Take a removal back that maintenance has not been let do."""
+    record = load(tx, name)
+    if record is not None and record.is_removed and tx.get(keys.removed_account(name)) is None:
+        save(tx, name, replace(record, is_removed=False))
 
 
 def closed_accounts(snap: Snapshot) -> Steps[list[str]]:

@@ -19,6 +19,7 @@ from kyanite.server.failures import BadUsage, Failure
 from kyanite.server.identity.config import Development, IdentityConfig, check_loopback, parse_identity
 from kyanite.server.issuer.token_cli import token
 from kyanite.server.management.account_cli import account
+from kyanite.server.management.container_cli import container
 from kyanite.server.management.identity_cli import identity
 from kyanite.server.observability.logs import LEVELS
 from kyanite.server.options import DecoratedCommand, location_option, option
@@ -215,6 +216,7 @@ def verify(location: Path, as_json: bool) -> None:
 
 kyanite.add_command(account)
 kyanite.add_command(identity)
+kyanite.add_command(container)
 kyanite.add_command(token)
 
 

@@ -1,6 +1,8 @@
 """A command has returned: from then on every worker obeys it, also beside many requests in progress."""
 
 import http.client
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -180,3 +182,22 @@ class _Makers:
         while len(self.made) < before + 5 * CLIENTS:
             assert time.monotonic() < deadline
             time.sleep(0.005)
+
+
+def test_a_stopped_worker_does_not_keep_a_command_for_long(server: ServerProcess) -> None:
+    """The supervisor replaces it, and its successor begins with the new key."""
+    at = server.location
+    call(at, "account add", name="alpha")
+    pids = server.worker_pids()
+    for pid in pids[1:]:  # The first carries out commands.
+        os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    old = token("alpha", call(at, "account rotate-key", name="alpha", number=2)["keys"][1])
+    call(at, "account rotate-key", name="alpha", number=2)
+    assert time.monotonic() - began < 20
+    assert server.worker_pids()[0] == pids[0]
+    address = urlsplit(server.endpoints["blob"]).netloc
+    for _ in range(5 * WORKERS):
+        with closing(http.client.HTTPConnection(address, timeout=30)) as connection:
+            connection.request("GET", f"/alpha?comp=list&{old}")
+            assert connection.getresponse().status == 403

@@ -222,7 +222,9 @@ def _spoiled_credentials(scope: Scope, request: FuzzRequest) -> None:
 
 
 def _spoiled_token(scope: Scope, request: FuzzRequest) -> None:
-    request.credentials = scope.chance.choice((Credentials.ACCOUNT_SAS, Credentials.SERVICE_SAS))
+    request.credentials = scope.chance.choice(
+        (Credentials.ACCOUNT_SAS, Credentials.SERVICE_SAS, Credentials.USER_DELEGATION)
+    )
     request.spoils_token = True
 
 

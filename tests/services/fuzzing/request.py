@@ -30,6 +30,7 @@ class Credentials(Enum):
     OTHER_KEY = "other key"
     """The key of another account."""
     BEARER = "bearer token"
+    USER_DELEGATION = "user delegation SAS"
 
 
 @dataclass

@@ -3,6 +3,7 @@
 import base64
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -120,6 +121,10 @@ class Signer:
         return shared_key.encode_authorization(SharedKey(lite, account.name, signature))
 
     def _token(self, request: FuzzRequest, now: Instant, chance: Chance) -> str:
+        if request.credentials is Credentials.USER_DELEGATION and request.service != "table":
+            first, _, rest = unquote(request.path)[1:].partition("/")
+            with suppress(Malformed, UnicodeError):
+                return bearer.delegated(self.account.name, request.service, first, rest, now, chance)
         if request.service == "table" or request.credentials is Credentials.SERVICE_SAS:
             return _service_sas(self.account, request, now, chance)
         return self.account_sas(now, limited=chance.random() < 0.2)

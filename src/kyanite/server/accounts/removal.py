@@ -1,14 +1,22 @@
-"""Letting the data of removed accounts be purged, as soon as no process serves a request of theirs any more."""
+"""Letting the data of removed accounts be purged, as soon as no process serves a request of theirs any more.
 
+An account with a container that immutability protects is not removed. Only now can that be known for sure: until no
+request is in progress, a client may still write to it.
+"""
+
+import logging
 from collections.abc import Mapping
 from functools import partial
 
 from kyanite.engine.api import Engine
 from kyanite.model import account_rows
+from kyanite.model.maintenance.removed_accounts import protected_container
 from kyanite.model.maintenance.tasks import Step
 from kyanite.server.accounts.directory import all_obey
 from kyanite.server.processes.process_table import Slot
 from kyanite.values import Instant
+
+_log = logging.getLogger("kyanite.accounts")
 
 
 def removal_step(engine: Engine, workers: Mapping[str, Slot]) -> Step:
@@ -27,7 +35,14 @@ def removal_step(engine: Engine, workers: Mapping[str, Slot]) -> Step:
             searched_at = changed_at
             return False
         await all_obey(workers, await engine.read(account_rows.last_change))
-        await engine.run(partial(account_rows.let_purge, names=names))
+        for name in names:
+            # Nothing can change it any more.
+            why = await engine.read_in_steps(partial(protected_container, account=name))
+            if why is None:
+                await engine.run(partial(account_rows.let_purge, names=[name]))
+            else:
+                _log.warning("account not removed", extra={"account": name, "why": why})
+                await engine.run(partial(account_rows.reopen, name=name))
         return True
 
     return step

@@ -40,6 +40,8 @@ from kyanite.server.failures import BadUsage
 from kyanite.server.identity.tables import ConfigTable
 from kyanite.server.issuer.config import DEFAULT, ISSUER_KEYS, IssuerConfig, parse_issuer
 
+ASSIGNMENTS_MAX = 2000
+"""All of them are compared for every request with a token."""
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _TOLERANCE_SECONDS_MAX = 3600
 _CHALLENGE = "Bearer authorization_uri={} resource_id={}"
@@ -153,6 +155,8 @@ def parse_identity(
     builtin = parse_issuer(top)
     names = [each.trust.name for each in issuers] + ([BUILTIN_ISSUER] if mode is Development.BUILTIN else [])
     assignments = tuple(_assignment(each, names) for each in top.tables("roles"))
+    if len(assignments) > ASSIGNMENTS_MAX:
+        raise BadUsage(f"identity.roles has more than {ASSIGNMENTS_MAX} entries: give roles to groups.")
     config = IdentityConfig(
         development=mode,
         issuers=issuers,

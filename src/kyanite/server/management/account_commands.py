@@ -17,6 +17,7 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import account_rows, settings
 from kyanite.model.account_rows import AccountRecord
 from kyanite.model.accounts import Account, AccountSettings
+from kyanite.model.maintenance.removed_accounts import protected_container
 from kyanite.server.accounts.directory import all_obey
 from kyanite.server.accounts.settings import (
     NO_CHANGE,
@@ -183,6 +184,11 @@ async def remove_account(management: Management, request: RemoveAccount) -> str:
             f"Account {name} is stated by {where}, so the next start would make it again: remove it there."
         )
 
+    engine = management.store.engine
+    # It is checked again when no request can change it any more.
+    if (why := await engine.read_in_steps(partial(protected_container, account=name))) is not None:
+        raise CommandRefused(f"Account {name} cannot be removed. {why}")
+
     def body(tx: Transaction) -> None:
         _present(tx, name)
         if not request.with_data and account_rows.has_data(tx, name):
@@ -191,7 +197,9 @@ async def remove_account(management: Management, request: RemoveAccount) -> str:
 
     await _change(management, body)
     deadline = asyncio.get_running_loop().time() + PURGE_SECONDS
-    while await management.store.engine.read(partial(account_rows.load, name=name)) is not None:
+    while (record := await engine.read(partial(account_rows.load, name=name))) is not None:
+        if not record.is_removed:
+            raise CommandRefused(f"Account {name} has got protected containers meanwhile, so it stays.")
         if asyncio.get_running_loop().time() > deadline:
             return f"Account {name} is removed. Its data is being deleted in the background."
         await asyncio.sleep(_PURGE_POLL_SECONDS)

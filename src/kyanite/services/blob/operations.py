@@ -38,6 +38,8 @@ SNAPSHOT = Access(account="o cw", service="cw", writes=True, role="blobs/write")
 APPEND = Access(account="o aw", service="aw", writes=True, role="blobs/write|blobs/add")
 SEAL = Access(account="o aw", service="aw", writes=True, role="blobs/write")
 DELETE = Access(account="o d", service="d", writes=True, role="blobs/delete")
+DELETE_VERSION = Access(account="o x", service="x", writes=True, role="blobs/deleteBlobVersion")
+DELETE_PERMANENTLY = Access(account="o y", service="y", writes=True, role="blobs/permanentDelete")
 WRITE_OR_DELETE = Access(account="o wd", service="wd", writes=True, role="blobs/write")
 TAGS = Access(account="o t", service="t", role="blobs/tags/read")
 SET_TAGS = Access(account="o t", service="t", writes=True, role="blobs/tags/write")
@@ -90,6 +92,8 @@ OPERATIONS = (
     Op("Put Blob", "PUT", BLOB, query(), block_blob.put_blob, CREATE_OR_WRITE),
     Op("Get Blob", "GET", BLOB, query(), blob.get_blob, READ),
     Op("Get Blob Properties", "HEAD", BLOB, query(), blob.get_blob_properties, READ),
+    Op("Delete Blob", "DELETE", BLOB, query(), blob.delete_blob, DELETE_PERMANENTLY, when="?deletetype"),
+    Op("Delete Blob", "DELETE", BLOB, query(), blob.delete_blob, DELETE_VERSION, when="?versionid"),
     Op("Delete Blob", "DELETE", BLOB, query(), blob.delete_blob, DELETE),
     Op("Get Blob Metadata", "GET HEAD", BLOB, query(comp="metadata"), blob.get_blob_metadata, READ),
     Op("Set Blob Metadata", "PUT", BLOB, query(comp="metadata"), blob.set_blob_metadata, WRITE),
@@ -101,7 +105,7 @@ OPERATIONS = (
     Op("Snapshot Blob", "PUT", BLOB, query(comp="snapshot"), blob.snapshot_blob, SNAPSHOT),
     Op("Abort Copy Blob", "PUT", BLOB, query(comp="copy"), copy.abort_copy_blob, WRITE),
     Op("Set Blob Tier", "PUT", BLOB, query(comp="tier"), blob.set_blob_tier, WRITE),
-    Op("Undelete Blob", "PUT", BLOB, query(comp="undelete"), not_yet, WRITE),
+    Op("Undelete Blob", "PUT", BLOB, query(comp="undelete"), blob.undelete_blob, WRITE),
     Op("Set Blob Expiry", "PUT", BLOB, query(comp="expiry"), not_yet, WRITE),
     Op("Set Blob Immutability Policy", "PUT", BLOB, query(comp="immutabilitypolicies"), immutability.set_immutability_policy, IMMUTABILITY),
     Op("Delete Blob Immutability Policy", "DELETE", BLOB, query(comp="immutabilitypolicies"), immutability.delete_immutability_policy, IMMUTABILITY),

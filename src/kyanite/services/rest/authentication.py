@@ -103,7 +103,8 @@ def _by_key(context: RequestContext, query: Query, authorization: SharedKey) -> 
     A token in the URL is ignored. The clients send it along with the key that they prefer to it: the Python library
     says so, and the Azure CLI does it for a URL with a token beside a connection string.
     """
-    _check_keys_permitted(context.account)
+    if not context.account.settings.shared_key_access:
+        raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
     _check_date(context)
     signable = Signable(
         context.request.method, context.target, query, context.headers, context.version or _UNVERSIONED
@@ -148,7 +149,8 @@ def _by_account_sas(context: RequestContext, query: Query, token: AccountSas) ->
     It is remembered for this query, this account and its present keys; the terms are checked every time.
     """
     account = context.account
-    _check_keys_permitted(account)
+    if not account.settings.shared_key_access:
+        raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
     remembered = query.derived.get(account.name)
     if isinstance(remembered, _Verified) and remembered.account is account:
         principal = remembered.principal
@@ -168,8 +170,10 @@ class _Verified:
 
 async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup: AclLookup) -> Principal:
     account, terms = context.account, token.terms
-    _check_keys_permitted(account)
-    name, moment = _signed_name(context, token), _moment_of(context)
+    if not account.settings.shared_key_access:
+        raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
+    name = context.object_name if token.directory_depth is None else _signed_name(context, token)
+    moment = context.parameters.get("snapshot") or context.parameters.get("versionid") or ""
     text = token.string_to_sign(account.name, context.container, name, moment)
     _check_signature(account.keys, text, token.signature)
     if token.identifier is None:
@@ -266,12 +270,6 @@ async def _anonymous(context: RequestContext, service: str, acl_lookup: AclLooku
     refusal = refusal_without_credentials(service, context.version, may_be_public=may_be_public)
     acl = await acl_lookup(context) if context.container and may_be_public else None
     return AnonymousPrincipal("" if acl is None else acl.public_access, refusal)
-
-
-def _check_keys_permitted(account: Account) -> None:
-    """Account keys, and the signatures made with them, may be switched off for an account."""
-    if not account.settings.shared_key_access:
-        raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
 
 
 def _check_signature(keys: Sequence[bytes], text: str, signature: str) -> None:
