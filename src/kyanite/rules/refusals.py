@@ -26,6 +26,8 @@ class Reason(Enum):
     BLOB_BEING_REHYDRATED = auto()
     BLOB_IS_SEALED = auto()
     BLOB_NOT_FOUND = auto()
+    CURRENT_VERSION = auto()
+    PERMANENT_DELETE_NOT_ALLOWED = auto()
     INVALID_BLOB_TYPE = auto()
     INVALID_RANGE = auto()
     INVALID_PAGE_RANGE = auto()

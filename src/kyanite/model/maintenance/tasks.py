@@ -21,6 +21,7 @@ from kyanite.membership.api import Membership
 from kyanite.model import keys
 from kyanite.model.files.opens import durable
 from kyanite.model.maintenance import (
+    blob_history,
     compaction,
     deleted_containers,
     deleted_shares,
@@ -63,7 +64,8 @@ TASKS: tuple[Marked | Expiring, ...] = (
         deleted_containers.remove_expired,
     ),
     Expiring(last_accesses.WALK_EVERY_SECONDS, last_accesses.find_unneeded, last_accesses.remove_unneeded),
-    Marked(keys.DELETED_SNAPSHOTS, deleted_containers.purge_snapshots),
+    Marked(keys.HISTORY_CHANGES, blob_history.apply_changes),
+    Expiring(blob_history.WALK_EVERY_SECONDS, blob_history.find_gone, blob_history.remove_gone),
     Marked(keys.ABANDONED_STAGINGS, staging_areas.purge),
     Expiring(staging_areas.WALK_EVERY_SECONDS, staging_areas.find_expired, staging_areas.remove_expired),
     Marked(keys.DELETED_SHARES, deleted_shares.purge),

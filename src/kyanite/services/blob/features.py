@@ -1,7 +1,6 @@
 """Features of the Blob service that this server does not have yet. Requests that need one are refused.
 
-If it were ignored, a key would not encrypt, a policy would not protect, and a client would take a
-listing without deleted blobs for proof that there are none.
+If it were ignored, a key would not encrypt, and a policy would not protect.
 """
 
 from kyanite.services.rest.context import RequestContext
@@ -22,13 +21,10 @@ IMMUTABILITY_HEADERS = (
 )
 """Only some operations support these. Others refuse them, lest a client takes its data for protected."""
 _CHECKED_HEADERS = _HEADERS | frozenset(IMMUTABILITY_HEADERS)
-_PARAMETERS = frozenset({"deletetype", "ses", "versionid"})
+_PARAMETERS = frozenset({"ses"})
 LISTED_PARTS = frozenset(
     {
-        "deleted",
-        "deletedwithversions",
         "permissions",
-        "versions",
     }
 )
 """What List Blobs can include on Azure and not here."""

@@ -75,10 +75,8 @@ def _check_not_fixed(account: Account, before: ServiceProperties, after: Service
 
 
 def _check_implemented(change: ServiceProperties) -> None:
-    """Refuse to turn on what the server does not do yet: a client that relied on soft delete would lose data."""
-    soft_delete, website = change.delete_retention, change.static_website
-    if soft_delete is not None and (soft_delete.retention.days or soft_delete.allow_permanent_delete):
-        raise Malformed("NotImplemented", XmlNodeName="DeleteRetentionPolicy")
+    """Refuse to turn on what the server does not do yet."""
+    website = change.static_website
     if website is not None and website.enabled:
         raise Malformed("NotImplemented", XmlNodeName="StaticWebsite")
 
