@@ -111,9 +111,8 @@ def closed_accounts(snap: Snapshot) -> Steps[list[str]]:
     return [name for name in removed if snap.get(keys.removed_account(name)) is None]
 
 
-def let_purge(tx: Transaction, names: list[str]) -> None:
-    """Let maintenance delete what these accounts have: no process serves a request of theirs any more."""
-    for name in names:
-        record = load(tx, name)
-        if record is not None and record.is_removed:
-            tx.put(keys.removed_account(name), b"")
+def let_purge(tx: Transaction, name: str) -> None:
+    """Let maintenance delete what a removed account has: no process serves a request of it any more."""
+    record = load(tx, name)
+    if record is not None and record.is_removed:
+        tx.put(keys.removed_account(name), b"")

@@ -17,7 +17,6 @@ from kyanite.model.maintenance.tasks import Marked, step_of
 from kyanite.model.queues.records import QueueRecord
 from kyanite.model.records import encode
 from kyanite.model.tables.table import TableRecord
-from kyanite.rules.immutability import ContainerPolicy, ContainerProtection
 from kyanite.service_properties import INITIAL
 from kyanite.values import Instant
 
@@ -61,7 +60,7 @@ async def remove(engine: MemoryEngine, name: str) -> int:
     """Remove an account as the server does. Returns how many steps that took."""
     await engine.run(lambda tx: account_rows.close(tx, name))
     assert await engine.read_in_steps(account_rows.closed_accounts) == [name]
-    await engine.run(lambda tx: account_rows.let_purge(tx, [name]))
+    await engine.run(lambda tx: account_rows.let_purge(tx, name))
     assert await engine.read_in_steps(account_rows.closed_accounts) == []
     step, steps = step_of(engine, TASK), 0
     while await step():
@@ -116,7 +115,7 @@ async def test_the_name_is_free_only_when_nothing_is_left() -> None:
     for start in range(0, 300, 100):
         await engine.run(partial(fill, account="alpha", first_id=start, count=100))
     await engine.run(lambda tx: account_rows.close(tx, "alpha"))
-    await engine.run(lambda tx: account_rows.let_purge(tx, ["alpha"]))
+    await engine.run(lambda tx: account_rows.let_purge(tx, "alpha"))
     step = step_of(engine, TASK)
     while await engine.read(lambda snap: account_rows.load(snap, "alpha")) is not None:
         assert await step()
@@ -136,49 +135,15 @@ async def test_nothing_is_purged_before_it_may_be() -> None:
     await engine.run(lambda tx: account_rows.reopen(tx, "alpha"))
     assert await engine.read(lambda snap: account_rows.load(snap, "alpha")) == AccountRecord((b"sealed",))
     await engine.run(lambda tx: account_rows.close(tx, "alpha"))
-    await engine.run(lambda tx: account_rows.let_purge(tx, ["alpha"]))
+    await engine.run(lambda tx: account_rows.let_purge(tx, "alpha"))
     await engine.run(lambda tx: account_rows.reopen(tx, "alpha"))
     assert (await engine.read_in_steps(account_rows.load_all)).records["alpha"].is_removed
     assert await step_of(engine, TASK)()
     # An account that is there is never purged, whatever a caller asks for.
     await engine.run(lambda tx: fill(tx, "beta2", 7))
-    await engine.run(lambda tx: account_rows.let_purge(tx, ["beta2", "gamma"]))
+    for name in ("beta2", "gamma"):
+        await engine.run(partial(account_rows.let_purge, name=name))
     assert not await step_of(engine, TASK)()
-
-
-@pytest.mark.parametrize(
-    ("protection", "is_empty", "says"),
-    [
-        (None, False, None),
-        (ContainerProtection(), False, None),
-        (ContainerProtection(ContainerPolicy(5)), False, "immutability policy"),
-        (ContainerProtection(ContainerPolicy(5, is_locked=True)), False, "immutability policy"),
-        (ContainerProtection(ContainerPolicy(5, is_locked=True)), True, None),
-        (ContainerProtection(is_version_level=True), False, "version-level"),
-        (ContainerProtection(legal_hold_tags=("case",)), True, "legal holds"),
-    ],
-)
-async def test_protected_containers(
-    protection: ContainerProtection | None, is_empty: bool, says: str | None
-) -> None:
-    engine = MemoryEngine()
-
-    def make(tx: Transaction) -> None:
-        fill(tx, "alpha", 1, 150)
-        record = ContainerRecord(900, NOW, NOW, {}, protection=protection)
-        tx.put(keys.container("alpha", "zzz"), encode(record))
-        if not is_empty:
-            tx.put(keys.blob(900, "blob"), b"")
-
-    await engine.run(make)
-    why = await engine.read_in_steps(partial(removed_accounts.protected_container, account="alpha"))
-    if says is None:
-        assert why is None
-    else:
-        assert why is not None
-        assert why.startswith("Container zzz is protected. ")
-        assert says in why
-    assert await engine.read_in_steps(partial(removed_accounts.protected_container, account="beta2")) is None
 
 
 async def test_data_of_each_kind_counts() -> None:

@@ -10,23 +10,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import uvloop
 from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 from azure.storage.fileshare import ShareServiceClient
 from azure.storage.queue import QueueServiceClient
-from msgspec.structs import replace
 
-from kyanite.engine.api import Transaction
-from kyanite.engine.clock import wall_clock
-from kyanite.model import keys
-from kyanite.model.blobs.records import decode_container
-from kyanite.model.records import encode
-from kyanite.rules.immutability import ContainerProtection
 from kyanite.server.failures import Failure
 from kyanite.server.management.client import call
-from kyanite.server.store.api import StoreKind
-from kyanite.server.store.factory import factory_of
 from kyanite.wire.smb2.status import Status
 from tests.server.accounts.running import blob_service, opens
 from tests.server.accounts.test_account_commands import KEY, OTHER
@@ -184,35 +174,16 @@ def test_smb_sessions_outlive_a_key_but_not_the_account(server: ServerProcess) -
     assert verify(at)[0] == 0
 
 
-def protect(store: Path, tags: tuple[str, ...]) -> None:
-    """Give the container of a stopped store these legal holds."""
-
-    def body(tx: Transaction) -> None:
-        key = keys.container("alpha", "box")
-        record = decode_container(tx.get(key) or b"")
-        tx.put(key, encode(replace(record, protection=ContainerProtection(legal_hold_tags=tags))))
-
-    async def run() -> None:
-        engine = factory_of(StoreKind.EMBEDDED, store).open_engine(wall_clock)
-        await engine.run(body)
-        await engine.close()
-
-    uvloop.run(run())
-
-
 def test_a_protected_container_keeps_its_account(server: ServerProcess) -> None:
     at = server.location
     fill(server)
-    server.stop()
-    protect(at, ("case",))
-    server.start()
+    call(at, "container legal-hold set", account="alpha", container="box", tags=["case"])
     with pytest.raises(Failure) as failed:
         call(at, "account remove", name="alpha", with_data=True)
     assert failed.value.sentence == (
-        "Account alpha cannot be removed. Container box is protected. The container has legal holds: clear them first."
+        "Account alpha cannot be removed: its container box has an immutability policy, legal holds or version-level "
+        "immutability."
     )
     assert opens(server, "alpha", KEY)
-    server.stop()
-    protect(at, ())
-    server.start()
+    call(at, "container legal-hold clear", account="alpha", container="box", tags=["case"])
     assert call(at, "account remove", name="alpha", with_data=True) == "Account alpha is removed."

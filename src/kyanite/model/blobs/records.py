@@ -1,6 +1,7 @@
 """The records of blobs and containers, as they are stored. The transactions over them are in the modules beside."""
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 
@@ -104,6 +105,8 @@ class Staging(Record, frozen=True):
 
 decode_container: Callable[[bytes], ContainerRecord] = msgspec.msgpack.Decoder(ContainerRecord).decode
 decode_blob: Callable[[bytes], BlobRecord] = msgspec.msgpack.Decoder(BlobRecord).decode
+remembered_blob: Callable[[bytes], BlobRecord] = lru_cache(maxsize=1024)(decode_blob)
+"""The same for blobs that are read again and again: the bytes of a row are those of one record."""
 decode_deleted: Callable[[bytes], DeletedBlob] = msgspec.msgpack.Decoder(DeletedBlob).decode
 decode_changes: Callable[[bytes], list[Change]] = msgspec.msgpack.Decoder(list[Change]).decode
 decode_staging: Callable[[bytes], Staging] = msgspec.msgpack.Decoder(Staging).decode

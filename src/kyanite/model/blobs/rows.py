@@ -23,6 +23,7 @@ from kyanite.model.blobs.records import (
     decode_blob,
     decode_deleted,
     decode_staging,
+    remembered_blob,
 )
 from kyanite.model.content import content
 from kyanite.model.records import Value, encode
@@ -65,7 +66,7 @@ def load_with_container(snap: Snapshot, blob: BlobKey) -> tuple[ContainerRecord,
         stored = snap.get(key)
         if stored is None:
             raise Refused(Reason.BLOB_NOT_FOUND)
-        return found, key, decode_blob(stored)
+        return found, key, remembered_blob(stored)
     current, row = _find(snap, key, blob)
     if current is not None:
         return found, key, current

@@ -7,19 +7,16 @@ any more, and none can begin, so what is deleted stays so. When nothing is left 
 
 from collections.abc import Callable
 
-from kyanite.engine.api import Snapshot, Steps, Transaction
+from kyanite.engine.api import Transaction
 from kyanite.model import account_rows, keys
-from kyanite.model.blobs import deleted_containers, rows
+from kyanite.model.blobs import deleted_containers
 from kyanite.model.blobs.records import decode_container
 from kyanite.model.files import deleted_shares
 from kyanite.model.files.share import decode_share
 from kyanite.model.queues.records import decode_queue
 from kyanite.model.tables.table import decode_table
-from kyanite.rules import immutability
-from kyanite.rules.refusals import Explained, Refused
 
 ROWS_PER_STEP = 500
-_CONTAINERS_PER_STEP = 100
 
 _SERVICE_PROPERTIES = keys.SERVICE_PROPERTIES + b"%b\0"
 
@@ -34,24 +31,6 @@ _MARKS: dict[Callable[[str], bytes], _Mark] = {
     keys.shares: lambda value: keys.deleted_share(decode_share(value).id),
     keys.retired_shares: lambda value: keys.deleted_share(deleted_shares.decode(value).record.id),
 }
-
-
-def protected_container(snap: Snapshot, account: str) -> Steps[str | None]:
-    """Why an account cannot be removed: a container whose immutability policy or legal holds forbid to delete it."""
-    base = keys.containers(account)
-    for count, (key, value) in enumerate(snap.scan(base, keys.after(base)), 1):
-        record = decode_container(value)
-        if record.protection is not None:
-            try:
-                immutability.check_operator_deletes(
-                    record.protection, is_empty=rows.is_empty(snap, record.id)
-                )
-            except Refused as refusal:
-                why = refusal.detail.text if isinstance(refusal.detail, Explained) else refusal.reason.name
-                return f"Container {key[len(base) :].decode()} is protected. {why}"
-        if count % _CONTAINERS_PER_STEP == 0:
-            yield
-    return None
 
 
 def purge(tx: Transaction, mark: bytes) -> None:

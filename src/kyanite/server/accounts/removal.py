@@ -1,16 +1,16 @@
 """Letting the data of removed accounts be purged, as soon as no process serves a request of theirs any more.
 
-An account with a container that immutability protects is not removed. Only now can that be known for sure: until no
-request is in progress, a client may still write to it.
+An account with a container that immutability protects is not removed. Only then can that be known for sure: a request
+that was in progress may have made one.
 """
 
 import logging
 from collections.abc import Mapping
 from functools import partial
 
-from kyanite.engine.api import Engine
+from kyanite.engine.api import Engine, Transaction
 from kyanite.model import account_rows
-from kyanite.model.maintenance.removed_accounts import protected_container
+from kyanite.model.blobs import protected_containers
 from kyanite.model.maintenance.tasks import Step
 from kyanite.server.accounts.directory import all_obey
 from kyanite.server.processes.process_table import Slot
@@ -36,13 +36,19 @@ def removal_step(engine: Engine, workers: Mapping[str, Slot]) -> Step:
             return False
         await all_obey(workers, await engine.read(account_rows.last_change))
         for name in names:
-            # Nothing can change it any more.
-            why = await engine.read_in_steps(partial(protected_container, account=name))
-            if why is None:
-                await engine.run(partial(account_rows.let_purge, names=[name]))
-            else:
-                _log.warning("account not removed", extra={"account": name, "why": why})
-                await engine.run(partial(account_rows.reopen, name=name))
+            protected = await engine.run(partial(_purge_or_reopen, name=name))
+            if protected is not None:
+                _log.warning("account not removed", extra={"account": name, "container": protected})
         return True
 
     return step
+
+
+def _purge_or_reopen(tx: Transaction, name: str) -> str | None:
+    """The name of a protected container, for whose sake the account is opened again."""
+    protected = protected_containers.first(tx, name)
+    if protected is None:
+        account_rows.let_purge(tx, name)
+    else:
+        account_rows.reopen(tx, name)
+    return protected

@@ -17,7 +17,7 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import account_rows, settings
 from kyanite.model.account_rows import AccountRecord
 from kyanite.model.accounts import Account, AccountSettings
-from kyanite.model.maintenance.removed_accounts import protected_container
+from kyanite.model.blobs import protected_containers
 from kyanite.server.accounts.directory import all_obey
 from kyanite.server.accounts.settings import (
     NO_CHANGE,
@@ -28,7 +28,7 @@ from kyanite.server.accounts.settings import (
     problem_of,
     problem_of_both,
 )
-from kyanite.server.accounts.start import SERVICE
+from kyanite.server.accounts.start import SERVICE, problem_without_versioning
 from kyanite.server.config import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, KEYS, is_account_name, parse_key
 from kyanite.server.management.command import Command, CommandRefused, CommandRequest, Management
 from kyanite.values import Instant
@@ -185,12 +185,15 @@ async def remove_account(management: Management, request: RemoveAccount) -> str:
         )
 
     engine = management.store.engine
-    # It is checked again when no request can change it any more.
-    if (why := await engine.read_in_steps(partial(protected_container, account=name))) is not None:
-        raise CommandRefused(f"Account {name} cannot be removed. {why}")
 
     def body(tx: Transaction) -> None:
         _present(tx, name)
+        # It is checked again when no request can protect another one any more.
+        if (protected := protected_containers.first(tx, name)) is not None:
+            raise CommandRefused(
+                f"Account {name} cannot be removed: its container {protected} has an immutability policy, legal "
+                "holds or version-level immutability."
+            )
         if not request.with_data and account_rows.has_data(tx, name):
             raise CommandRefused(f"Account {name} has data, which is removed with --with-data only.")
         account_rows.close(tx, name)
@@ -253,6 +256,8 @@ def _save(
     problem = problem_of_both(_in_force(management, name, stored), properties)
     if problem is not None:
         raise CommandRefused(f"Account {name} cannot have these settings: {problem}.")
+    if (problem := problem_without_versioning(tx, name, properties)) is not None:
+        raise CommandRefused(problem)
     if properties != present:
         settings.save(tx, name, SERVICE, properties)
     account_rows.save(tx, name, msgspec.structs.replace(record, sealed_keys=sealed_keys, settings=stored))

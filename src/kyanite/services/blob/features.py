@@ -38,7 +38,7 @@ def check(context: RequestContext, *, may_protect: bool = False) -> None:
     ``may_protect`` is for the operations that support the headers of immutability.
     """
     refused = _HEADERS if may_protect else _CHECKED_HEADERS
-    if not context.headers.keys().isdisjoint(refused):
+    if not refused.isdisjoint(context.headers):
         name = next(name for name in context.headers if name in refused)
         raise Malformed("NotImplemented" if name in _HEADERS else "UnsupportedHeader", HeaderName=name)
     if not _PARAMETERS.isdisjoint(context.parameters):

@@ -69,10 +69,14 @@ class SessionRegistry:
         )
         self._local[session.id] = host, session
         add = partial(sessions.add, session_id=session.id, record=record, is_alive=store.membership.is_alive)
-        if await store.engine.run(add, durable=False):
-            return True
-        del self._local[session.id]
-        return False
+        is_added = await store.engine.run(add, durable=False)
+        if is_added and session.id not in self._local:
+            # Its account was removed meanwhile.
+            await store.engine.run(partial(sessions.remove, session_id=session.id), durable=False)
+            return False
+        if not is_added:
+            self._local.pop(session.id, None)
+        return is_added
 
     async def remove(self, session: Session) -> None:
         if self._local.pop(session.id, None) is not None:
