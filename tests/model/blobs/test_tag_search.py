@@ -254,6 +254,8 @@ def _fill(tx: Transaction, boxes: list[tuple[ContainerKey, int]], first: int, co
         # One comparison: a row of the index and a record for each blob.
         ("\"case\" = 'closed'", 0, RARE, 3),
         ("state = 'open'", 0, 0, 0),
+        ("state > 'done'", 0, 0, 0),
+        ("state < 'done'", 0, 0, 0),
         # A rare value and common ones, in any order of the comparisons.
         ("\"case\" = 'closed' AND state = 'done'", 0, RARE, 10),
         ("state = 'done' AND region = 'eu' AND \"case\" = 'closed'", 0, RARE, 20),
