@@ -57,7 +57,9 @@ def store(original: Path, tmp_path: Path) -> Path:
 
 def copy_of(original: Path, folder: Path) -> Path:
     """The copy is in use by no process: pipes and locks stay behind."""
-    return shutil.copytree(original, folder / "store", ignore=shutil.ignore_patterns("bells", "*.lock", "*.sock"))
+    return shutil.copytree(
+        original, folder / "store", ignore=shutil.ignore_patterns("bells", "*.lock", "*.sock")
+    )
 
 
 def test_a_sound_store(store: Path) -> None:
