@@ -172,6 +172,18 @@ def test_a_page_begins_with_the_first_blob_that_the_one_before_had_no_room_for(s
     assert rest == ["b5", "b55", "b6", "b7", "b8", "b9"]
 
 
+def test_another_way_takes_over_with_the_blob_at_which_the_first_was(store: BlobStore) -> None:
+    for name in "abc":
+        put_tagged(store, blob(name), k="1", l="1")
+    search = decode_search("k = '1' AND l > '0'", names_container=False)
+    page = run(tag_search.find_blobs(store.engine, TagSearch("acme", search, limit=1)))
+    assert page.next_start is not None
+    ended = page.next_start._replace(tried=1, tried_at=b"\xff")
+    rest = run(tag_search.find_blobs(store.engine, TagSearch("acme", search, first=ended)))
+    assert [each.name for each in page.blobs + rest.blobs] == ["a", "b", "c"]
+    assert rest.next_start is None
+
+
 NAMES = ["a", "a\x01", "a/b", "aa", "b", "\u00e9", "\U0001f600", "z" * 300]
 VALUES = ["", "0", "1", "10", "2", "A", "a", "zz"]
 KEYS = ["k", "key", "k k"]
