@@ -65,6 +65,8 @@ it is one small transaction, and a name that is used again can never show what w
     G       0 container id                          account 0 name of a container with tagged blobs
     I       container id, blob name 0 until, taken  a snapshot that has an immutability policy or a legal hold of its
                                                     own, by the end of that and the instant of the snapshot (8 each)
+    9       account 0 letter (1) container name     a container that is protected: c as a whole, v with version-level
+                                                    immutability
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
 
@@ -193,6 +195,21 @@ def last_access_of(blob_key: bytes) -> bytes:
 def blob_accessed(last_access_key: bytes) -> bytes:
     """The key of the base blob that such a row is for."""
     return b"n" + last_access_key[1:]
+
+
+def protected_containers(account: str, letter: bytes = b"") -> bytes:
+    """What the keys of the protected containers of an account begin with."""
+    return b"9%b\0%b" % (account.encode(), letter)
+
+
+def protected_container(account: str, letter: bytes, name: str) -> bytes:
+    return protected_containers(account, letter) + name.encode()
+
+
+def container_protected_by(key: bytes) -> bytes:
+    """The key of the container that such a row is for."""
+    account, _, rest = key[1:].partition(b"\0")
+    return b"c%b\0%b" % (account, rest[1:])
 
 
 STAGINGS = b"i"

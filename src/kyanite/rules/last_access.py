@@ -1,7 +1,7 @@
 """The time of the last access to a block blob: when an access moves it.
 
-Creating the blob sets it. Reading its bytes and writing it anew move it, but at most once a day: an access within a day
-after the one that is recorded leaves it as it is. Nothing else moves it: no properties, metadata, tags or lists.
+Creating the blob and writing it anew set it. Reading its bytes moves it, but at most once a day: a read within a day
+after the access that is recorded leaves it as it is. Nothing else moves it: no properties, metadata, tags or lists.
 """
 
 from kyanite.values import TICKS_PER_SECOND, Instant
@@ -10,7 +10,7 @@ _DAY_TICKS = 86_400 * TICKS_PER_SECOND
 
 
 def is_due(accessed_at: Instant | None, now: Instant) -> bool:
-    """Whether an access now is recorded."""
+    """Whether a read now is recorded."""
     return accessed_at is None or now - accessed_at >= _DAY_TICKS
 
 

@@ -16,6 +16,7 @@ from kyanite.server import config as configuration
 from kyanite.server.config import AccountKeys, Config, parse_account
 from kyanite.server.failures import BadUsage, Failure
 from kyanite.server.management.account_cli import account
+from kyanite.server.management.container_cli import container
 from kyanite.server.observability.logs import LEVELS
 from kyanite.server.options import DecoratedCommand, location_option, option
 from kyanite.server.service_table import SERVICES
@@ -167,6 +168,7 @@ def verify(location: Path, as_json: bool) -> None:
 
 
 kyanite.add_command(account)
+kyanite.add_command(container)
 
 
 def _config(context: click.Context, options: dict[str, Any]) -> Config:

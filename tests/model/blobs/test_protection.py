@@ -4,7 +4,7 @@ import pytest
 
 from kyanite.engine.api import Transaction
 from kyanite.model import keys, settings
-from kyanite.model.blobs import container, protection
+from kyanite.model.blobs import container, deleted_containers, protected_containers, protection
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.delete import Snapshots
 from kyanite.model.blobs.rows import SNAPSHOTS_INLINE_MAX
@@ -14,7 +14,7 @@ from kyanite.rules import immutability
 from kyanite.rules.immutability import NOT_PROTECTED, BlobProtection, ContainerPolicy, ContainerProtection
 from kyanite.rules.preconditions import NONE
 from kyanite.rules.refusals import Reason
-from kyanite.service_properties import ServiceProperties
+from kyanite.service_properties import Retention, ServiceProperties
 from kyanite.values import Instant, LeaseId, later
 from tests.model.blobs.store import CONTAINER, BlobStore, blob, refused, run
 
@@ -202,3 +202,46 @@ def test_the_operator_deletes_a_full_container_that_is_not_protected(store: Blob
     run(protection.delete_container(store.engine, CONTAINER))
     store.maintain()
     assert store.rows() == []
+
+
+def test_protected_containers_are_found_by_their_account(store: BlobStore) -> None:
+    def first(account: str = CONTAINER.account, *, version_level_only: bool = False) -> str | None:
+        return run(
+            store.engine.read(
+                lambda snap: protected_containers.first(snap, account, version_level_only=version_level_only)
+            )
+        )
+
+    def change(how: protection.ChangeContainer) -> None:
+        run(protection.change_container(store.engine, CONTAINER, how))
+
+    assert first() is None
+    change(lambda old: immutability.set_legal_holds(old, ("case1",)))
+    assert (first(), first(version_level_only=True), first("acm"), first("acme2")) == (
+        "box",
+        None,
+        None,
+        None,
+    )
+    assert findings(store) == []
+    change(lambda old: immutability.clear_legal_holds(old, ("case1",)))
+    assert first() is None
+    use_versions(store)
+    assert (first(), first(version_level_only=True)) == ("box", "box")
+    assert findings(store) == []
+    (row,) = store.rows(b"9")
+    run(store.engine.run(lambda tx: tx.delete(row)))
+    assert findings(store)
+
+
+def test_a_protected_container_that_is_restored(store: BlobStore) -> None:
+    use_versions(store)
+    days = ServiceProperties(container_retention=Retention(7))
+    run(settings.update(store.engine, CONTAINER.account, "blob", days))
+    run(protection.delete_container(store.engine, CONTAINER))
+    assert store.rows(b"9") == []
+    (row,) = store.rows(keys.retired_containers(CONTAINER.account))
+    deleted_at = Instant(int.from_bytes(row[-8:], "big"))
+    run(deleted_containers.restore(store.engine, CONTAINER, deleted_at))
+    assert len(store.rows(b"9")) == 1
+    assert findings(store) == []

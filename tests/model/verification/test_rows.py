@@ -111,6 +111,7 @@ def test_the_store_has_every_kind_of_row(sound: Rows) -> None:
         b"C",
         b"G",
         b"I",
+        b"9",
         b"O",
         b"Q",
         b"J",

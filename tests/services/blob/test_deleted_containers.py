@@ -81,6 +81,28 @@ async def test_a_deleted_container_is_restored_with_everything_in_it(blobs: Harn
     await check_rows(blobs)
 
 
+async def test_its_tagged_blobs_are_found_while_it_is_there(blobs: Harness) -> None:
+    async def found() -> list[tuple[str | None, str | None]]:
+        page = await blobs("GET", "/?comp=blobs&where=color%3D%27blue%27")
+        assert page.status == 200
+        return [(each.findtext("ContainerName"), each.findtext("Name")) for each in page.xml.iter("Blob")]
+
+    await keep(blobs, 7)
+    await blobs("PUT", BOX)
+    await blobs("PUT", "/box/b", BLOCK | {"x-ms-tags": "color=blue"}, b"x")
+    assert await found() == [("box", "b")]
+    await blobs("DELETE", BOX)
+    assert await found() == []
+    await blobs("PUT", BOX)
+    assert await found() == []
+    await blobs("DELETE", BOX)
+    assert (await restore(blobs, (await versions(blobs))[0])).status == 201
+    assert await found() == [("box", "b")]
+    await blobs("PUT", "/crate?restype=container&comp=rename", {"x-ms-source-container-name": "box"})
+    assert await found() == [("crate", "b")]
+    await check_rows(blobs)
+
+
 async def test_what_a_list_shows_of_it(blobs: Harness) -> None:
     await keep(blobs, 7)
     await make(blobs)

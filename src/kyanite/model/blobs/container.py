@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys, settings
-from kyanite.model.blobs import tag_index
+from kyanite.model.blobs import protected_containers, tag_index
 from kyanite.model.blobs.deleted_containers import retire
 from kyanite.model.blobs.records import ContainerRecord, decode_container
 from kyanite.model.lease import LeaseRequest, Outcome, act
@@ -63,6 +63,7 @@ def create(
             if is_version_level
             else None,
         )
+        protected_containers.replace(tx, key, None, record.protection)
         tx.put(key.key, encode(record))
         return record
 
@@ -175,6 +176,7 @@ def delete(
 def remove(tx: Transaction, key: ContainerKey, record: ContainerRecord) -> None:
     """Free the name. The container can be restored for a while, if the account says so, or is purged."""
     tx.delete(key.key)
+    protected_containers.replace(tx, key, record.protection, None)
     retention = settings.load(tx, key.account, "blob").container_retention
     if retention is not None and retention.days:
         retire(tx, key, record, retention.days)

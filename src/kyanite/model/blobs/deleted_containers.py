@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
+from kyanite.model.blobs import protected_containers
 from kyanite.model.blobs.records import ContainerRecord
 from kyanite.model.records import NamedKey, encode
 from kyanite.model.retired import Kind, Retired, decoder, take_back
@@ -48,6 +49,7 @@ def restore(engine: Engine, key: NamedKey, deleted_at: Instant) -> Awaitable[Non
             already_exists=Reason.CONTAINER_ALREADY_EXISTS,
         )
         tx.delete(_expiry_of(key, retired))
+        protected_containers.replace(tx, key, None, retired.record.protection)
         tx.put(keys.container(key.account, key.name), encode(retired.record))
 
     return engine.run(body)

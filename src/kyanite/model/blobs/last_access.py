@@ -22,16 +22,13 @@ _ROWS_PER_STEP = 200
 
 
 def record_write(tx: Transaction, blob_key: bytes, record: BlobRecord) -> None:
-    """A blob is created or written anew in this transaction. A blob without its former creation time is a new one."""
-    if record.kind != BLOCK_BLOB:
-        return
-    row = keys.last_access_of(blob_key)
-    if record.created_at == tx.now or last_access.is_due(_decode(tx.get(row)), tx.now):
-        tx.put(row, keys.number(tx.now))
+    """A blob is created or written anew in this transaction."""
+    if record.kind == BLOCK_BLOB:
+        tx.put(keys.last_access_of(blob_key), keys.number(tx.now))
 
 
 class LastAccess(Value, frozen=True):
-    """When a blob was last accessed, and whether an access now is recorded."""
+    """When a blob was last accessed, and whether a read now is recorded."""
 
     accessed_at: Instant | None
     is_due: bool

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.model.blobs import container, rows
+from kyanite.model.blobs import container, protected_containers, rows
 from kyanite.model.blobs.blob import scope_of
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import ContainerRecord
@@ -102,6 +102,7 @@ def _save(
 ) -> ContainerProtection:
     stored = None if changed == NOT_PROTECTED else changed
     if stored != record.protection:
+        protected_containers.replace(tx, key, record.protection, stored)
         tx.put(key.key, encode(replace(record, protection=stored)))
     return changed
 

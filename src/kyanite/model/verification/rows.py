@@ -31,9 +31,16 @@ from kyanite.engine.api import Snapshot
 from kyanite.extents.api import SEGMENT_BYTES
 from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
-from kyanite.model.blobs import protected_snapshots
+from kyanite.model.blobs import protected_containers, protected_snapshots
 from kyanite.model.blobs.deleted_containers import RetiredContainer
-from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, ContainerRecord, Staging, decode_blob
+from kyanite.model.blobs.records import (
+    BLOCK_BLOB,
+    BlobRecord,
+    ContainerRecord,
+    Staging,
+    decode_blob,
+    decode_container,
+)
 from kyanite.model.blobs.staged_blocks import StagedBlock
 from kyanite.model.blobs.tag_index import decode_container_key
 from kyanite.model.content.intervals import Interval
@@ -50,6 +57,7 @@ from kyanite.model.files.opens.watches import decode_change, decode_feed
 from kyanite.model.files.security_descriptors import KEY_BYTES
 from kyanite.model.files.share import ShareRecord
 from kyanite.model.queues.records import MessageRecord, QueueRecord
+from kyanite.model.records import NamedKey
 from kyanite.model.scrub_state import ScrubState
 from kyanite.model.store_format import StoreFormat
 from kyanite.model.tables import stored_entity
@@ -212,6 +220,27 @@ def _snapshot(check: Check, key: bytes, record: BlobRecord) -> None:
     _blob(check, key, record)
     if record.protection is not None:
         check.need(key, keys.protected_snapshot(key, protected_snapshots.end_of(record.protection)))
+
+
+def _container(check: Check, key: bytes, record: ContainerRecord) -> None:
+    row = protected_containers.row_of(_named(key), record.protection)
+    if row is not None:
+        check.need(key, row)
+
+
+def _protected_container(check: Check, key: bytes, value: bytes) -> None:
+    _empty(check, key, value)
+    container = keys.container_protected_by(key)
+    stored = check.snap.get(container)
+    if stored is None:
+        check.refuse(key, "{} is not there.", container)
+    elif protected_containers.row_of(_named(container), decode_container(stored).protection) != key:
+        check.refuse(key, "{} is protected otherwise.", container)
+
+
+def _named(key: bytes) -> NamedKey:
+    account, _, name = key[1:].partition(b"\0")
+    return NamedKey(account.decode(), name.decode())
 
 
 def _protected_snapshot(check: Check, key: bytes, value: bytes) -> None:
@@ -397,7 +426,7 @@ def _fixed(name: str, *parts: int, check: RowCheck) -> Kind:
 
 KINDS: Mapping[bytes, Kind] = {
     b"s": Kind("service properties", 3, _record(ServiceProperties)),
-    b"c": Kind("container", 3, _record(ContainerRecord)),
+    b"c": Kind("container", 3, _record(ContainerRecord, _container)),
     b"n": Kind("blob", 1 + _ID, _record(BlobRecord, _base_blob)),
     b"7": Kind("time of last access", 1 + _ID, _number),
     b"v": Kind("blob snapshot", 1 + _ID + 1 + _ID, _record(BlobRecord, _snapshot)),
@@ -409,6 +438,7 @@ KINDS: Mapping[bytes, Kind] = {
     b"6": Kind("expiry", 1 + _ID + 1, _expiry),
     b"p": Kind("deleted snapshots", 1 + _ID, _number),
     b"G": Kind("tag of a blob", 2 + _ID, _posting),
+    b"9": Kind("protected container", 5, _protected_container),
     b"I": Kind("protected snapshot", 1 + _ID + 1 + 2 * _ID, _protected_snapshot),
     b"b": _fixed("inline body", _ID, check=_body),
     b"k": _fixed("references to an inline body", _ID, check=_record(int, _body_references)),
