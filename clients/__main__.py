@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.server_process import ServerProcess
 
-from clients import command_line, installs, node, python, samba, transfers
+from clients import az_history, command_line, installs, node, python, samba, transfers
 from clients.installs import UnavailableError
 from clients.report import Report
 from clients.workspace import CommandFailed, Workspace
@@ -24,6 +24,7 @@ SUITES: Mapping[str, Suite] = {
     "pyarrow": python.suite("arrow_files"),
     "obstore": python.suite("rust_objects"),
     "az": command_line.suite,
+    "az-history": az_history.suite,
     "smbclient": samba.suite,
 }
 

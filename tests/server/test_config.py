@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kyanite.server import config
-from kyanite.server.config import AccountKeys
+from kyanite.server.accounts.settings import SettingsChange
+from kyanite.server.config import AccountKeys, StatedAccount
 from kyanite.server.failures import BadUsage
 from kyanite.server.store.api import StoreKind, choose_kind
 
@@ -48,21 +49,15 @@ def test_a_bad_account_does_not_tell_its_key() -> None:
     assert "secret" not in raised.value.sentence
 
 
-def test_development_account_is_the_default() -> None:
-    (account,) = config.choose_accounts((), host="127.0.0.1", allow_development_key=False)
-    assert account.name == "devstoreaccount1"
-    assert base64.b64encode(account.keys[0]).startswith(b"Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1")
-
-
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
 def test_development_key_stays_on_loopback(host: str) -> None:
-    assert config.choose_accounts((), host=host, allow_development_key=False)
+    given = [AccountKeys("alpha", (config.DEVELOPMENT_KEY,))]
+    assert config.choose_accounts(given, host=host, allow_development_key=False)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "localhost.example", "example.org", ""])
-@pytest.mark.parametrize("name", [None, "alpha"])
-def test_development_key_elsewhere_must_be_allowed(host: str, name: str | None) -> None:
-    given = [] if name is None else [AccountKeys(name, (b"other", config.DEVELOPMENT_KEY))]
+def test_development_key_elsewhere_must_be_allowed(host: str) -> None:
+    given = [AccountKeys("alpha", (b"other", config.DEVELOPMENT_KEY))]
     with pytest.raises(BadUsage, match="--allow-development-key"):
         config.choose_accounts(given, host=host, allow_development_key=False)
     assert config.choose_accounts(given, host=host, allow_development_key=True)
@@ -70,7 +65,23 @@ def test_development_key_elsewhere_must_be_allowed(host: str, name: str | None) 
 
 def test_a_key_of_its_own_may_be_served_anywhere() -> None:
     given = (AccountKeys("alpha", (b"key",)),)
-    assert config.choose_accounts(given, host="0.0.0.0", allow_development_key=False) == given
+    (stated,) = config.choose_accounts(given, host="0.0.0.0", allow_development_key=False)
+    assert (stated.name, stated.keys, stated.stated_by) == ("alpha", (b"key",), {"keys": "--account"})
+
+
+def test_options_count_before_the_file() -> None:
+    """For the keys. What the file says besides is kept, and accounts of the options come first."""
+    off = SettingsChange(versioning=False)
+    in_file = [
+        StatedAccount("beta2", (b"b",), stated_by={"keys": "the file x"}),
+        StatedAccount("alpha", (b"a",), off, {"keys": "the file x", "versioning": "the file x"}),
+    ]
+    given = [AccountKeys("alpha", (b"key",))]
+    stated = config.choose_accounts(
+        given, in_file, stated_by="KYANITE_ACCOUNTS", host="127.0.0.1", allow_development_key=False
+    )
+    by = {"keys": "KYANITE_ACCOUNTS", "versioning": "the file x"}
+    assert stated == (StatedAccount("alpha", (b"key",), off, by), in_file[0])
 
 
 def test_an_account_is_given_once() -> None:

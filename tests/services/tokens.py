@@ -3,7 +3,13 @@
 import base64
 from datetime import UTC, datetime, timedelta
 
-from azure.storage.blob import BlobSasPermissions, generate_blob_sas
+from azure.storage.blob import (
+    AccountSasPermissions,
+    BlobSasPermissions,
+    ResourceTypes,
+    generate_account_sas,
+    generate_blob_sas,
+)
 
 from tests.services.harness import ACCOUNT, Harness
 
@@ -22,6 +28,7 @@ def blob_token(
     permission: str = "r",
     address: str | None = None,
     protocol: str | None = None,
+    version: str | None = None,
 ) -> str:
     return str(
         generate_blob_sas(
@@ -33,5 +40,19 @@ def blob_token(
             expiry=in_an_hour(blobs),
             ip=address,
             protocol=protocol,
+            version_id=version,
+        )
+    )
+
+
+def account_token(harness: Harness, permission: str) -> str:
+    """A token for the blobs of the account."""
+    return str(
+        generate_account_sas(
+            ACCOUNT.name,
+            KEY,
+            ResourceTypes(object=True),
+            AccountSasPermissions.from_string(permission),  # type: ignore[no-untyped-call]
+            in_an_hour(harness),
         )
     )

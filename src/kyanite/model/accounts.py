@@ -1,6 +1,11 @@
-"""Storage accounts: their names, their keys, and the store that each lives in."""
+"""Storage accounts: their names, their keys, and the store that each lives in.
 
-from dataclasses import dataclass
+An ``Account`` is what requests work with. It is never changed: when a key or a setting changes, every process replaces
+it by another one. What is stored of an account is in ``account_rows.py``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kyanite.engine.api import Engine
 from kyanite.extents.api import Extents
@@ -71,3 +76,5 @@ class Account:
     keys: tuple[bytes, ...]
     store: Store
     settings: AccountSettings = DEFAULT_SETTINGS
+    fixed: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Settings that the operator has stated when the server was started, and where: nothing else changes them."""

@@ -10,7 +10,12 @@ it is one small transaction, and a name that is used again can never show what w
     s       account 0 service                       service properties (``model/settings.py``)
     c       account 0 container name                container record
     n       container id, blob name                 blob record (the base blob)
-    v       container id, blob name 0 instant       blob record (a snapshot or a version)
+    v       container id, blob name 0 instant       blob record (a snapshot)
+    E       container id, blob name 0 instant       blob record (a previous version, by its version id)
+    X       container id, 0, blob name              deleted blob: the base blob
+    X       container id, 1, blob name 0 instant    deleted blob: a snapshot
+    X       container id, 2, blob name 0 instant    deleted blob: a previous version
+    8       gone at (8), rest of the key of X       when a deleted blob is gone for good
     7       container id, blob name                 when a block blob was last accessed (8)
     i       container id, blob name                 staging area: the blocks that are not committed yet
     j       staging id (8 bytes), block id          staged block
@@ -59,7 +64,8 @@ it is one small transaction, and a name that is used again can never show what w
     Z       owner (12), 0 or 1, session id          SMB session, by the process that serves it; 1 if it is to be ended
     W       share id                                the feed of what changes in a share that clients watch
     W       share id, position (2)                  a change
-    p       container id, blob name                 the instant up to which the snapshots of a blob are deleted
+    p       container id, blob name                 changes of all snapshots and versions of a blob that are yet to be
+                                                    applied to their rows
     G       account 0 tag key 0 value 0             a blob that has this tag; by the id of its container, and not by
             container id, blob name                 the name, which may change
     G       0 container id                          account 0 name of a container with tagged blobs
@@ -69,11 +75,13 @@ it is one small transaction, and a name that is used again can never show what w
                                                     immutability
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
+    A       account                                 account: its sealed keys, and settings that every request obeys
+    A       -                                       the instant at which an account was last changed
+    A       0 account                               a removed account, whose containers, queues … are to be deleted
 
 Letters reserved for coming capabilities:
 
-    E  versions of blobs       X  deleted blobs
-    B  nodes                   A  accounts
+    B  nodes
 """
 
 from struct import Struct
@@ -127,20 +135,19 @@ def blob_scope(account: str, container_name: str, name: str) -> Scope:
     return Scope(b"%b/%b/%b" % (account.encode(), container_name.encode(), name.encode()))
 
 
-def blob_versions(container_id: int) -> bytes:
+# The history of a blob. Keys of one name are made of the key of its base blob, whether that exists or not.
+
+
+def snapshots_in(container_id: int) -> bytes:
     """What the keys of a container's snapshots begin with."""
     return b"v" + container_id.to_bytes(8, "big")
 
 
-def versions_of(container_id: int, name: str) -> bytes:
-    return b"v%b%b\0" % (container_id.to_bytes(8, "big"), name.encode())
+def snapshots_of(blob_key: bytes) -> bytes:
+    return b"v%b\0" % blob_key[1:]
 
 
-def version(container_id: int, name: str, instant: int) -> bytes:
-    return b"v%b%b\0%b" % (container_id.to_bytes(8, "big"), name.encode(), instant.to_bytes(8, "big"))
-
-
-def version_of(blob_key: bytes, instant: int) -> bytes:
+def snapshot_of(blob_key: bytes, instant: int) -> bytes:
     """The snapshot that was taken of a base blob at this instant."""
     return b"v%b\0%b" % (blob_key[1:], instant.to_bytes(8, "big"))
 
@@ -149,21 +156,97 @@ def is_snapshot(key: bytes) -> bool:
     return key.startswith(b"v")
 
 
-DELETED_SNAPSHOTS = b"p"
+def versions_in(container_id: int) -> bytes:
+    """What the keys of a container's previous versions begin with."""
+    return b"E" + container_id.to_bytes(8, "big")
 
 
-def deleted_snapshots_in(container_id: int) -> bytes:
-    """What the keys of a container's marks begin with that say which snapshots are deleted."""
+def versions_of(blob_key: bytes) -> bytes:
+    return b"E%b\0" % blob_key[1:]
+
+
+def version_of(blob_key: bytes, instant: int) -> bytes:
+    return b"E%b\0%b" % (blob_key[1:], instant.to_bytes(8, "big"))
+
+
+DELETED_BASE, DELETED_SNAPSHOT, DELETED_VERSION = b"\0", b"\1", b"\2"
+"""The kinds of deleted blobs."""
+DELETED_BLOBS = b"X"
+
+
+def deleted_in(container_id: int, kind: bytes = b"") -> bytes:
+    """What the keys of a container's deleted blobs begin with, of one kind or of all."""
+    return b"X%b%b" % (container_id.to_bytes(8, "big"), kind)
+
+
+def deleted_base_of(blob_key: bytes) -> bytes:
+    return b"X%b\0%b" % (blob_key[1:9], blob_key[9:])
+
+
+def deleted_snapshots_of(blob_key: bytes) -> bytes:
+    return b"X%b\1%b\0" % (blob_key[1:9], blob_key[9:])
+
+
+def deleted_versions_of(blob_key: bytes) -> bytes:
+    return b"X%b\2%b\0" % (blob_key[1:9], blob_key[9:])
+
+
+def deleted_snapshot_of(blob_key: bytes, instant: int) -> bytes:
+    return b"X%b\1%b\0%b" % (blob_key[1:9], blob_key[9:], instant.to_bytes(8, "big"))
+
+
+def deleted_version_of(blob_key: bytes, instant: int) -> bytes:
+    return b"X%b\2%b\0%b" % (blob_key[1:9], blob_key[9:], instant.to_bytes(8, "big"))
+
+
+_LETTERS_OF_DELETED = {DELETED_BASE: b"n", DELETED_SNAPSHOT: b"v", DELETED_VERSION: b"E"}
+_KINDS_OF_DELETED = {letter: kind for kind, letter in _LETTERS_OF_DELETED.items()}
+
+
+def deleted_from(key: bytes) -> bytes:
+    """Where a base blob, a snapshot or a previous version is while it is deleted."""
+    return b"X%b%b%b" % (key[1:9], _KINDS_OF_DELETED[key[:1]], key[9:])
+
+
+def restored_from(deleted_key: bytes) -> bytes:
+    """Where a deleted blob was, and will be when it is restored."""
+    return b"%b%b%b" % (_LETTERS_OF_DELETED[deleted_key[9:10]], deleted_key[1:9], deleted_key[10:])
+
+
+GONE_BLOBS = b"8"
+
+
+def gone_blob(gone_at: int, deleted_key: bytes) -> bytes:
+    return b"8%b%b" % (gone_at.to_bytes(8, "big"), deleted_key[1:])
+
+
+def parts_of_gone_blob(key: bytes) -> tuple[int, bytes]:
+    """The instant, and the key of the deleted blob."""
+    return int.from_bytes(key[1:9], "big"), b"X" + key[9:]
+
+
+HISTORY_CHANGES = b"p"
+
+
+def history_changes_in(container_id: int) -> bytes:
+    """What the keys of a container's lists of changes begin with."""
     return b"p" + container_id.to_bytes(8, "big")
 
 
-def deleted_snapshots(container_id: int, name: str) -> bytes:
-    return b"p" + container_id.to_bytes(8, "big") + name.encode()
+def history_changes_of(blob_key: bytes) -> bytes:
+    return b"p" + blob_key[1:]
 
 
-def versions_deleted_by(mark: bytes, until: int) -> tuple[bytes, bytes]:
-    """The range of the snapshots that such a mark covers, up to the instant that it holds."""
-    return b"v%b\0" % mark[1:], b"v%b\0%b" % (mark[1:], (until + 1).to_bytes(8, "big"))
+LAST_ACCESSES = b"7"
+
+
+def last_access_of(blob_key: bytes) -> bytes:
+    return b"7" + blob_key[1:]
+
+
+def blob_accessed(last_access_key: bytes) -> bytes:
+    """The key of the base blob that such a row is for."""
+    return b"n" + last_access_key[1:]
 
 
 def protected_snapshots(container_id: int, name: str) -> bytes:
@@ -183,18 +266,6 @@ def protected_snapshot(snapshot_key: bytes, until: int) -> bytes:
 def snapshot_protected_by(key: bytes) -> bytes:
     """The key of the snapshot that such a row is for."""
     return b"v%b%b" % (key[1:-16], key[-8:])
-
-
-LAST_ACCESSES = b"7"
-
-
-def last_access_of(blob_key: bytes) -> bytes:
-    return b"7" + blob_key[1:]
-
-
-def blob_accessed(last_access_key: bytes) -> bytes:
-    """The key of the base blob that such a row is for."""
-    return b"n" + last_access_key[1:]
 
 
 def protected_containers(account: str, letter: bytes = b"") -> bytes:
@@ -698,6 +769,23 @@ def retired_share(account: str, name: str, instant: int) -> bytes:
 
 
 SCRUB = b"2"
+
+ACCOUNTS = b"A"
+"""What the keys of accounts begin with, and the key of the instant of the last change."""
+REMOVED_ACCOUNTS = b"A\0"
+
+
+def account(name: str) -> bytes:
+    return b"A" + name.encode()
+
+
+def removed_account(name: str) -> bytes:
+    return b"A\0" + name.encode()
+
+
+def account_of_removal(mark: bytes) -> str:
+    return mark[2:].decode()
+
 
 UNNEEDED_PRESERVED_ENTRIES = b"L"
 

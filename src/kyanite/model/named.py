@@ -1,6 +1,7 @@
 """What an account holds by name: containers, queues, tables and shares. How they are keyed, loaded and found."""
 
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import TypeVar
 
 from kyanite.engine.api import Engine, Snapshot
@@ -10,17 +11,23 @@ from kyanite.rules.refusals import Reason, Refused
 K = TypeVar("K", bound=NamedKey)
 R = TypeVar("R")
 
+_REMEMBERED = 256
+
 
 def loader(
     row_of: Callable[[str, str], bytes], decode: Callable[[bytes], R], absent: Reason
 ) -> Callable[[Snapshot, K], R]:
-    """A function that loads what has a key, or refuses because there is none."""
+    """A function that loads what has a key, or refuses because there is none.
+
+    Most requests find a row that others have found before. Its record is remembered by the bytes of the row.
+    """
+    remembered = lru_cache(maxsize=_REMEMBERED)(decode)
 
     def load(snap: Snapshot, key: K) -> R:
         stored = snap.get(row_of(key.account, key.name))
         if stored is None:
             raise Refused(absent)
-        return decode(stored)
+        return remembered(stored)
 
     return load
 

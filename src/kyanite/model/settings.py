@@ -30,10 +30,23 @@ def get(engine: Engine, account: str, service: str) -> Awaitable[ServiceProperti
     return engine.read(lambda snap: load(snap, account, service))
 
 
-def update(engine: Engine, account: str, service: str, change: ServiceProperties) -> Awaitable[None]:
-    """Set the properties that the change names and keep the others."""
+def update(
+    engine: Engine,
+    account: str,
+    service: str,
+    change: ServiceProperties,
+    check: Callable[[ServiceProperties, ServiceProperties], None] | None = None,
+) -> Awaitable[None]:
+    """Set the properties that the change names and keep the others.
+
+    ``check`` gets the properties before and after, and may refuse the change.
+    """
 
     def body(tx: Transaction) -> None:
-        save(tx, account, service, load(tx, account, service).updated(change))
+        before = load(tx, account, service)
+        after = before.updated(change)
+        if check is not None:
+            check(before, after)
+        save(tx, account, service, after)
 
     return engine.run(body)

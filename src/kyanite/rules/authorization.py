@@ -166,10 +166,16 @@ def shared_keys(principal: Principal) -> SasKeyRange | None:
     return principal.keys if isinstance(principal, ServiceSasPrincipal) else None
 
 
-def refusal_without_credentials(service: str, version: str) -> Reason:
-    """How a request that has no credentials and needs some is refused."""
-    challenged = version >= _CHALLENGED_SINCE[service]
-    return Reason.NO_AUTHENTICATION_INFORMATION if challenged else Reason.RESOURCE_NOT_FOUND
+def refusal_without_credentials(service: str, version: str, *, may_be_public: bool = True) -> Reason:
+    """How a request that has no credentials and needs some is refused.
+
+    ``may_be_public``: whether the account permits containers to be public, which only those of blobs can be.
+    """
+    if version >= _CHALLENGED_SINCE[service]:
+        return Reason.NO_AUTHENTICATION_INFORMATION
+    if service == "blob" and not may_be_public:
+        return Reason.PUBLIC_ACCESS_NOT_PERMITTED
+    return Reason.RESOURCE_NOT_FOUND
 
 
 def refused_token(refusal: Refused, service: str, version: str) -> Refused:

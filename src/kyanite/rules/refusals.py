@@ -12,6 +12,11 @@ from kyanite.values import ETag
 
 
 class Reason(Enum):
+    # Settings of accounts
+    ACCOUNT_REQUIRES_HTTPS = auto()
+    KEY_BASED_AUTHENTICATION_NOT_PERMITTED = auto()
+    PUBLIC_ACCESS_NOT_PERMITTED = auto()
+    SETTING_IS_FIXED = auto()
     # Containers
     CONTAINER_ALREADY_EXISTS = auto()
     CONTAINER_NOT_FOUND = auto()
@@ -21,6 +26,8 @@ class Reason(Enum):
     BLOB_BEING_REHYDRATED = auto()
     BLOB_IS_SEALED = auto()
     BLOB_NOT_FOUND = auto()
+    CURRENT_VERSION = auto()
+    PERMANENT_DELETE_NOT_ALLOWED = auto()
     INVALID_BLOB_TYPE = auto()
     INVALID_RANGE = auto()
     INVALID_PAGE_RANGE = auto()

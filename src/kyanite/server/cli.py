@@ -13,14 +13,17 @@ import click
 from click.core import ParameterSource
 
 from kyanite.server import config as configuration
-from kyanite.server.config import AccountKeys, Config, parse_account
+from kyanite.server.config import AccountKeys, Config, StatedAccount, parse_account
+from kyanite.server.config_file import NO_FILE, ConfigFile, read_config_file
 from kyanite.server.failures import BadUsage, Failure
+from kyanite.server.identity.config import parse_identity
 from kyanite.server.management.account_cli import account
 from kyanite.server.management.container_cli import container
 from kyanite.server.observability.logs import LEVELS
 from kyanite.server.options import DecoratedCommand, location_option, option
 from kyanite.server.service_table import SERVICES
 from kyanite.server.store.api import StoreKind, choose_kind
+from kyanite.server.store.format import is_store
 
 _PORT = click.IntRange(0, 65535)
 _FILE = click.Path(path_type=Path)
@@ -71,7 +74,25 @@ def kyanite() -> None:
     pass
 
 
+def _read_config(context: click.Context, _option: click.Parameter, path: Path | None) -> ConfigFile:
+    """The values of the file become defaults, so options and the environment win over it."""
+    if path is None:
+        return NO_FILE
+    known = [each for each in context.command.params if isinstance(each, click.Option)]
+    options = [each for each in known if each.name not in ("config", "accounts")]
+    file = read_config_file(path, options, context)
+    context.default_map = dict(file.server)
+    return file
+
+
 @kyanite.command(help="Serve until SIGTERM or SIGINT. Port 0 takes a free one.")
+@option(
+    "--config",
+    type=_FILE,
+    is_eager=True,
+    callback=_read_config,
+    help="Configuration file, TOML: options, accounts, identity (docs/accounts.md).",
+)
 @location_option
 @option("--host", default="127.0.0.1", show_default=True, help="Address to serve on.")
 @_port_options
@@ -90,6 +111,11 @@ def kyanite() -> None:
     help="An account and its keys; may be repeated.  [default: the development account]",
 )
 @option("--allow-development-key", is_flag=True, help="Accept the well-known key from other machines.")
+@option(
+    "--key-file",
+    type=_FILE,
+    help="Key that account keys in the store are encrypted with.  [default: a file of the store]",
+)
 @option("--in-memory", is_flag=True, help="Store nothing on disk; takes one worker.")
 @option("--cert", type=_FILE, help="Certificate chain for TLS, PEM.")
 @option("--key", type=_FILE, help="Private key of the certificate, PEM.")
@@ -174,7 +200,8 @@ kyanite.add_command(container)
 def _config(context: click.Context, options: dict[str, Any]) -> Config:
     in_memory: bool = options["in_memory"]
     store_kind = choose_kind(options["engine"], options["extents"], in_memory=in_memory)
-    if in_memory and context.get_parameter_source("location") is ParameterSource.COMMANDLINE:
+    stated = (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
+    if in_memory and context.get_parameter_source("location") in stated:
         raise BadUsage("--in-memory stores nothing on disk, so it takes no --location.")
     services = configuration.choose_services(options["services"])
     ports = {name: options[f"{name}_port"] for name in SERVICES}
@@ -186,9 +213,10 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
         host=options["host"],
         ports=configuration.choose_ports(services, ports, admin_port),
         workers=configuration.choose_workers(options["workers"], in_memory=in_memory),
-        accounts=configuration.choose_accounts(
-            options["accounts"], host=options["host"], allow_development_key=options["allow_development_key"]
-        ),
+        accounts=_accounts(context, options),
+        allow_development_key=options["allow_development_key"],
+        key_file=options["key_file"],
+        identity=parse_identity(options["config"].identity),
         tls=configuration.choose_tls(options["cert"], options["key"]),
         admin_port=admin_port,
         log_level=options["log_level"],
@@ -202,6 +230,24 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
         smb_is_durable=options["smb_durability"] == "strict",
         testing=options["testing"],
     )
+
+
+def _accounts(context: click.Context, options: dict[str, Any]) -> tuple[StatedAccount, ...]:
+    host, allow_development_key = options["host"], options["allow_development_key"]
+    is_from_command_line = context.get_parameter_source("accounts") is ParameterSource.COMMANDLINE
+    accounts = configuration.choose_accounts(
+        options["accounts"],
+        options["config"].accounts,
+        stated_by="--account" if is_from_command_line else "KYANITE_ACCOUNTS",
+        host=host,
+        allow_development_key=allow_development_key,
+    )
+    may_be_open = not allow_development_key and not configuration.is_loopback(host)
+    # There may be accounts in a store that is there already.
+    is_new = options["in_memory"] or not is_store(options["location"])
+    if not accounts and may_be_open and is_new:
+        raise BadUsage(configuration.well_known_key(configuration.DEVELOPMENT_ACCOUNT, host))
+    return accounts
 
 
 def main() -> None:

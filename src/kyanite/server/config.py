@@ -10,9 +10,10 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kyanite.server.accounts.settings import NO_CHANGE, SettingsChange
 from kyanite.server.failures import BadUsage
 from kyanite.server.identity.config import OFF, IdentityConfig
 from kyanite.server.service_table import SERVICES, offered
@@ -38,6 +39,22 @@ class AccountKeys:
     keys: tuple[bytes, ...]
 
 
+KEYS = "keys"
+"""What the keys are called among the names of what is stated."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatedAccount:
+    """What the operator states about an account when the server is started. It is in force whatever is stored."""
+
+    name: str
+    keys: tuple[bytes, ...] = ()
+    """Empty if they are in the store."""
+    settings: SettingsChange = NO_CHANGE
+    stated_by: Mapping[str, str] = field(default_factory=dict)
+    """Where the keys and each setting were stated: "--account", "KYANITE_ACCOUNTS", "the file x.toml"."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tls:
     cert: Path
@@ -52,7 +69,12 @@ class Config:
     ports: Mapping[str, int]
     """The services to offer and the port of each; 0 is any free one."""
     workers: int
-    accounts: tuple[AccountKeys, ...]
+    accounts: tuple[StatedAccount, ...]
+    """Those that are stated. Others may be in the store."""
+    allow_development_key: bool = False
+    """Also if only this machine can reach the host."""
+    key_file: Path | None = None
+    """What stored keys are encrypted with; None for a file of the store."""
     tls: Tls | None = None
     admin_port: int | None = None
     log_level: str = "info"
@@ -78,41 +100,63 @@ class Config:
 def parse_account(text: str) -> AccountKeys:
     """Read ``NAME:KEY`` or ``NAME:KEY:KEY2``."""
     name, *keys = text.split(":")
-    if not _ACCOUNT_NAME.fullmatch(name):
+    if not is_account_name(name):
         raise BadUsage(
             "An account is NAME:KEY or NAME:KEY:KEY2, with a name of 3 to 24 lower-case letters and digits."
         )
     if not 1 <= len(keys) <= 2:
         raise BadUsage(f"Account {name} needs one key or two, as NAME:KEY or NAME:KEY:KEY2.")
-    return AccountKeys(name, tuple(_parse_key(name, key) for key in keys))
-
-
-def _parse_key(name: str, text: str) -> bytes:
-    try:
-        key = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        key = b""
-    if not key:
+    decoded = [parse_key(key) for key in keys]
+    if None in decoded:
         raise BadUsage(f"A key of account {name} is not base64.")
-    return key
+    return AccountKeys(name, tuple(key for key in decoded if key is not None))
+
+
+def is_account_name(text: str) -> bool:
+    return _ACCOUNT_NAME.fullmatch(text) is not None
+
+
+def parse_key(text: str) -> bytes | None:
+    """The bytes of a key, or None if the text is not base64."""
+    try:
+        return base64.b64decode(text, validate=True) or None
+    except (binascii.Error, ValueError):
+        return None
 
 
 def choose_accounts(
-    given: Sequence[AccountKeys], *, host: str, allow_development_key: bool
-) -> tuple[AccountKeys, ...]:
-    """The accounts given, or the development account; its well-known key is for loopback, unless allowed."""
-    accounts = tuple(given) or (AccountKeys(DEVELOPMENT_ACCOUNT, (DEVELOPMENT_KEY,)),)
-    names = [account.name for account in accounts]
+    given: Sequence[AccountKeys],
+    from_file: Sequence[StatedAccount] = (),
+    *,
+    stated_by: str = "--account",
+    host: str,
+    allow_development_key: bool,
+) -> tuple[StatedAccount, ...]:
+    """The accounts that are stated. Keys that an option gives count before those of the file.
+
+    The well-known key of the development account is for loopback, unless allowed.
+    """
+    names = [account.name for account in given]
     for name in names:
         if names.count(name) > 1:
             raise BadUsage(f"Account {name} is given twice.")
-    well_known = [account.name for account in accounts if DEVELOPMENT_KEY in account.keys]
+    accounts = {account.name: account for account in from_file}
+    for each in given:
+        known = accounts.pop(each.name, StatedAccount(each.name))
+        by = {**known.stated_by, KEYS: stated_by}
+        accounts[each.name] = replace(known, keys=each.keys, stated_by=by)
+    ordered = sorted(accounts.values(), key=lambda account: account.name not in names)
+    well_known = [account.name for account in ordered if DEVELOPMENT_KEY in account.keys]
     if well_known and not allow_development_key and not is_loopback(host):
-        raise BadUsage(
-            f"Account {well_known[0]} has the well-known development key, which would open it to everyone who can "
-            f"reach {host}: set a key of its own with --account, or use --allow-development-key."
-        )
-    return accounts
+        raise BadUsage(well_known_key(well_known[0], host))
+    return tuple(ordered)
+
+
+def well_known_key(account: str, host: str) -> str:
+    return (
+        f"Account {account} has the well-known development key, which would open it to everyone who can reach "
+        f"{host}: set a key of its own with --account, or use --allow-development-key."
+    )
 
 
 def is_loopback(host: str) -> bool:

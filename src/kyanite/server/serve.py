@@ -12,11 +12,14 @@ import os
 import shutil
 import socket
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
 from kyanite.engine.clock import wall_clock
+from kyanite.server.accounts import sealed_keys
+from kyanite.server.accounts.sealed_keys import KeyFile
 from kyanite.server.clock import TestingClock
 from kyanite.server.config import Config
 from kyanite.server.form import form
@@ -27,7 +30,7 @@ from kyanite.server.processes.admin_process import AdminProcess
 from kyanite.server.processes.descriptor_limit import raise_files_limit
 from kyanite.server.processes.preparation import Preparation, preparing
 from kyanite.server.processes.process import Role
-from kyanite.server.processes.process_table import ProcessTable
+from kyanite.server.processes.process_table import ProcessTable, Slot
 from kyanite.server.processes.supervisor import Supervisor
 from kyanite.server.processes.worker import Worker
 from kyanite.server.service_table import SERVICES
@@ -69,14 +72,15 @@ def serve(config: Config) -> None:
             clock,
             listeners,
             tls,
+            KeyFile(config.key_file or folder / sealed_keys.NAME, may_make=config.key_file is None),
             management,
             maintainer=_WORKER.format(1),
             server_guid=_server_guid(config),
             secret=os.urandom(_SECRET_BYTES),
         )
         process_table, roles = _roles(config, worker, admin, folder)
-        _prepare(config, Preparation(factory, folder, clock), roles, lock)
-        endpoints = _endpoints(config, listeners, admin)
+        _prepare(config, Preparation(factory, folder, clock, config.accounts), roles, lock)
+        endpoints = partial(_endpoints, config, listeners, admin, process_table.slots[worker.maintainer])
         supervisor = Supervisor(
             roles,
             process_table,
@@ -157,7 +161,7 @@ def _import_services(config: Config) -> None:
 
 
 def _endpoints(
-    config: Config, listeners: dict[str, socket.socket], admin: socket.socket | None
+    config: Config, listeners: dict[str, socket.socket], admin: socket.socket | None, worker: Slot
 ) -> dict[str, str]:
     """Where each service is reached, for the first account, and the admin port."""
     scheme = "https" if config.tls else "http"
@@ -166,7 +170,7 @@ def _endpoints(
         host, port = address_of(listener)
         is_smb = SERVICES[name].load_smb is not None
         endpoints[name] = (
-            f"smb://{host}:{port}/" if is_smb else f"{scheme}://{host}:{port}/{config.accounts[0].name}"
+            f"smb://{host}:{port}/" if is_smb else f"{scheme}://{host}:{port}/{worker.first_account}"
         )
     if admin is not None:
         host, port = address_of(admin)
@@ -174,7 +178,8 @@ def _endpoints(
     return endpoints
 
 
-def _announce(endpoints: dict[str, str], folder: Path) -> None:
+def _announce(find_endpoints: Callable[[], dict[str, str]], folder: Path) -> None:
+    endpoints = find_endpoints()
     management = str(folder / unix_socket.NAME)
     _log.info("serving", extra={"form": form(), "endpoints": endpoints, "management": management})
     # Standard output may be closed; that is no reason not to serve.

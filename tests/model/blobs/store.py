@@ -3,6 +3,7 @@
 Everything runs inside the call, because nothing in here ever waits.
 """
 
+from collections import Counter
 from collections.abc import Awaitable
 from contextlib import AbstractContextManager
 from functools import partial
@@ -12,21 +13,26 @@ import pytest
 
 from kyanite.engine.api import Snapshot
 from kyanite.extents.api import Extent
+from kyanite.model import settings
 from kyanite.model.blobs import (
     append_blob,
     block_list,
     container,
     delete,
+    listing,
     long_block_list,
     page_blob,
     put,
     snapshots,
     staged_blocks,
 )
+from kyanite.model.blobs import blob as blobs
 from kyanite.model.blobs.append_blob import NewAppendBlock
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions, load_to_be_read
 from kyanite.model.blobs.block_list import From, NewBlockList
 from kyanite.model.blobs.container import ContainerKey
+from kyanite.model.blobs.listed_rows import ListedParts
+from kyanite.model.blobs.listing import BEGINNING, BlobItem, BlobListing
 from kyanite.model.blobs.long_block_list import Pin
 from kyanite.model.blobs.page_blob import PageWrite
 from kyanite.model.blobs.put import NewBlob
@@ -37,7 +43,9 @@ from kyanite.model.content.content import ExtentPart, Zeros, read_plan
 from kyanite.model.content.reading import Reading, open_content
 from kyanite.model.maintenance.tasks import step_each, steps
 from kyanite.model.records import HttpHeaders
+from kyanite.model.verification.rows import check_page
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.service_properties import DeleteRetention, Retention, ServiceProperties
 from kyanite.values import Instant, LeaseId, instant_from_unix_seconds
 from tests.model.content.world import Members, Segments, outcome
 from tests.model.counted import CountingEngine, unlimited
@@ -89,8 +97,16 @@ class BlobStore:
         """Delete the container. Maintenance then leaves no row and no segment."""
         outcome(container.delete(self.engine, CONTAINER, UNCONDITIONAL.conditions, None))
         self.maintain()
-        assert self.rows() == []
+        assert [key for key in self.rows() if not key.startswith(b"s")] == []
         assert self.segments.data == {}
+
+    def keep(
+        self, *, versioning: bool = False, days: int | None = None, permanent_delete: bool = False
+    ) -> None:
+        """Set what the account keeps of its blobs."""
+        retention = DeleteRetention(Retention(days), permanent_delete)
+        properties = ServiceProperties(versioning=versioning, delete_retention=retention)
+        outcome(settings.update(self.engine, CONTAINER.account, "blob", properties))
 
     # Requests
 
@@ -173,20 +189,58 @@ class BlobStore:
         name: str,
         snapshot: Instant | None = None,
         *,
+        version: Instant | None = None,
         snapshots: delete.Snapshots = delete.Snapshots.REFUSE,
         access_conditions: AccessConditions = UNCONDITIONAL,
-    ) -> None:
-        outcome(delete.delete(self.engine, blob(name, snapshot), access_conditions, snapshots))
+    ) -> bool:
+        """Returns whether nothing is kept of it."""
+        key = blob(name, snapshot, version)
+        return outcome(delete.delete(self.engine, key, access_conditions, snapshots))
 
-    def record(self, name: str, snapshot: Instant | None = None) -> BlobRecord:
-        return outcome(self.engine.read(partial(_load, key=blob(name, snapshot))))
+    def undelete(self, name: str) -> None:
+        outcome(delete.undelete(self.engine, blob(name)))
 
     def record_of_container(self) -> ContainerRecord:
         return outcome(self.engine.read(lambda snap: container.load(snap, CONTAINER)))
 
-    def read(self, name: str, snapshot: Instant | None = None) -> bytes:
-        """The bytes of a blob or snapshot."""
-        reading = Reading(partial(_load, key=blob(name, snapshot)))
+    def set_metadata(self, name: str, **metadata: str) -> BlobRecord:
+        return outcome(blobs.set_metadata(self.engine, blob(name), metadata, UNCONDITIONAL))
+
+    def listed(self, parts: ListedParts, *, limit: int = 5000, delimiter: str = "") -> list[BlobItem]:
+        """All items of a listing, by pages."""
+        first = BEGINNING
+        items: list[BlobItem] = []
+        while True:
+            request = BlobListing(delimiter=delimiter, first=first, limit=limit, parts=parts)
+            page = outcome(listing.list_blobs(self.engine, CONTAINER, request))
+            assert len(page.items) <= limit
+            items += page.items
+            if page.next_start is None:
+                return items
+            first = page.next_start
+
+    def verify(self) -> list[str]:
+        """What `kyanite verify` finds in the rows."""
+        stated: Counter[bytes] = Counter()
+        counted: Counter[bytes] = Counter()
+        findings: list[str] = []
+        start: bytes | None = b""
+        while start is not None:
+            page = outcome(self.engine.read(partial(check_page, start=start)))
+            findings += page.findings
+            stated += page.stated
+            counted += page.counted
+            start = page.next_key
+        return findings + [f"{key!r}" for key in stated | counted if stated[key] != counted[key]]
+
+    def record(
+        self, name: str, snapshot: Instant | None = None, *, version: Instant | None = None
+    ) -> BlobRecord:
+        return outcome(self.engine.read(partial(_load, key=blob(name, snapshot, version))))
+
+    def read(self, name: str, snapshot: Instant | None = None, *, version: Instant | None = None) -> bytes:
+        """The bytes of a blob, snapshot or version."""
+        reading = Reading(partial(_load, key=blob(name, snapshot, version)))
         opened = outcome(self.engine.read(partial(open_content, request=reading)))
         data = b""
         plan = opened.plan
@@ -206,9 +260,9 @@ class BlobStore:
                 data += part
         return data
 
-    def exists(self, name: str, snapshot: Instant | None = None) -> bool:
+    def exists(self, name: str, snapshot: Instant | None = None, *, version: Instant | None = None) -> bool:
         try:
-            self.record(name, snapshot)
+            self.record(name, snapshot, version=version)
         except Refused as refusal:
             if refusal.reason is not Reason.BLOB_NOT_FOUND:
                 raise
@@ -220,8 +274,8 @@ def _load(snap: Snapshot, key: BlobKey) -> BlobRecord:
     return load_to_be_read(snap, key, UNCONDITIONAL)
 
 
-def blob(name: str, snapshot: Instant | None = None) -> BlobKey:
-    return BlobKey(CONTAINER, name, snapshot)
+def blob(name: str, snapshot: Instant | None = None, version: Instant | None = None) -> BlobKey:
+    return BlobKey(CONTAINER, name, snapshot, version)
 
 
 def run(awaitable: Awaitable[T]) -> T:

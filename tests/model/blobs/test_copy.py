@@ -9,8 +9,8 @@ from kyanite.model.blobs import blob as blobs
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.copy import CopyRequest, PutFromRequest
 from kyanite.model.blobs.delete import Snapshots
+from kyanite.model.blobs.history import INLINE_MAX
 from kyanite.model.blobs.records import BLOCK_BLOB, PAGE_BLOB, BlobRecord
-from kyanite.model.blobs.rows import SNAPSHOTS_INLINE_MAX
 from kyanite.model.lease import Action, LeaseRequest
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.preconditions import NONE, Conditions
@@ -88,7 +88,7 @@ def test_a_copy_of_a_snapshot_onto_its_blob(store: BlobStore) -> None:
 
 def test_deleted_snapshots_cannot_be_copied(store: BlobStore) -> None:
     store.put("a")
-    instants = [store.snapshot("a") for _ in range(SNAPSHOTS_INLINE_MAX + 1)]
+    instants = [store.snapshot("a") for _ in range(INLINE_MAX + 1)]
     store.delete("a", snapshots=Snapshots.ONLY)
     with refused(Reason.COPY_SOURCE_NOT_FOUND):
         copy_blob(store, "a", "b", snapshot=instants[0])

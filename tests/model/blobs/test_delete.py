@@ -6,7 +6,7 @@ from kyanite.model.blobs import blob as blobs
 from kyanite.model.blobs import delete
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.delete import Snapshots
-from kyanite.model.blobs.rows import SNAPSHOTS_INLINE_MAX
+from kyanite.model.blobs.history import INLINE_MAX
 from kyanite.model.lease import Action, LeaseRequest
 from kyanite.rules.preconditions import NONE, Conditions
 from kyanite.rules.refusals import Reason
@@ -95,7 +95,7 @@ def test_conditions_on_when_the_tier_was_chosen(store: BlobStore) -> None:
 @pytest.mark.parametrize("snapshots", list(Snapshots))
 def test_the_transaction_does_not_grow_with_the_snapshots(store: BlobStore, snapshots: Snapshots) -> None:
     costs = []
-    for number in (SNAPSHOTS_INLINE_MAX + 1, 20 * SNAPSHOTS_INLINE_MAX):
+    for number in (INLINE_MAX + 1, 20 * INLINE_MAX):
         store.put("b", store.extents(b"x" * 10))
         for _ in range(number):
             store.snapshot("b")
@@ -106,15 +106,15 @@ def test_the_transaction_does_not_grow_with_the_snapshots(store: BlobStore, snap
             store.delete("b", snapshots=snapshots)
         costs.append(store.cost)
     assert costs[1] <= costs[0] + 1
-    assert max(costs) < 2 * SNAPSHOTS_INLINE_MAX
+    assert max(costs) < 2 * INLINE_MAX
     assert store.maintain() < 2000, "rows of one step of maintenance"
     store.check_nothing_leaks()
 
 
 def test_few_snapshots_are_deleted_by_the_transaction_itself(store: BlobStore) -> None:
     store.put("b", store.extents(b"x" * 10))
-    for _ in range(SNAPSHOTS_INLINE_MAX):
+    for _ in range(INLINE_MAX):
         store.snapshot("b")
     store.delete("b", snapshots=Snapshots.INCLUDE)
     assert store.rows(b"v") == store.rows(b"p") == []
-    assert store.cost < 8 * SNAPSHOTS_INLINE_MAX
+    assert store.cost < 8 * INLINE_MAX

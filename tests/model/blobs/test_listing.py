@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kyanite.model.blobs import listing, rows
+from kyanite.model.blobs import history, listing
 from kyanite.model.blobs.delete import Snapshots
+from kyanite.model.blobs.history import INLINE_MAX
+from kyanite.model.blobs.listed_rows import BASE_BLOB, ListedParts
 from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
-from kyanite.model.blobs.rows import BASE_BLOB, SNAPSHOTS_INLINE_MAX
 from kyanite.rules.refusals import Reason
 from kyanite.values import Instant
 from tests.model.blobs.store import CONTAINER, WEEK, BlobStore, refused, run
@@ -39,8 +40,7 @@ def list_all(store: BlobStore, request: BlobListing) -> list[Entry]:
             page.next_start,
             request.before,
             request.limit,
-            request.snapshots,
-            request.uncommitted,
+            request.parts,
         )
     raise AssertionError("The listing does not end.")
 
@@ -60,12 +60,12 @@ class Oracle:
                 request.before and name.encode() >= request.before.encode()
             ):
                 continue
-            if request.snapshots:
+            if request.parts.snapshots:
                 found += [(name, at, "blob") for at in self.snapshots.get(name, [])]
             is_alive = name in self.staged_at and now < self.staged_at[name] + WEEK
             if name in self.blobs:
                 found.append((name, None, "blob"))
-            elif request.uncommitted and is_alive:
+            elif request.parts.uncommitted and is_alive:
                 found.append((name, None, "uncommitted"))
         if not request.delimiter:
             return found
@@ -91,8 +91,7 @@ REQUESTS = st.builds(
     delimiter=st.sampled_from(["", "", "/", "/c"]),
     before=st.sampled_from(["", "", "a/c", "b"]),
     limit=st.integers(1, 7),
-    snapshots=st.booleans(),
-    uncommitted=st.booleans(),
+    parts=st.builds(ListedParts, snapshots=st.booleans(), uncommitted=st.booleans()),
 )
 
 
@@ -104,7 +103,7 @@ def test_listings_against_an_oracle(
     actions: list[tuple[str, str, int]], requests: list[BlobListing], rows_max: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(rows, "SNAPSHOTS_INLINE_MAX", 2)
+        patched.setattr(history, "INLINE_MAX", 2)
         patched.setattr(listing, "ROWS_MAX", rows_max)
         store, oracle, seconds = BlobStore(), Oracle(), 0
         for action, name, number in actions:
@@ -162,21 +161,21 @@ def test_a_blob_with_staged_blocks_is_listed_once_wherever_a_page_ends(
     for name in ("a", "b"):
         store.put(name)
         store.stage(name, b"1")
-    entries = list_all(store, BlobListing(limit=limit, uncommitted=True))
+    entries = list_all(store, BlobListing(limit=limit, parts=ListedParts(uncommitted=True)))
     assert entries == [("a", None, "blob"), ("b", None, "blob")]
 
 
 def test_a_start_before_the_prefix_leaves_nothing_out(store: BlobStore) -> None:
     store.put("b")
     at = store.snapshot("b")
-    request = BlobListing(prefix="b", first=BlobPageStart("a", BASE_BLOB), snapshots=True)
+    request = BlobListing(prefix="b", first=BlobPageStart("a", BASE_BLOB), parts=ListedParts(snapshots=True))
     assert list_all(store, request) == [("b", at, "blob"), ("b", None, "blob")]
 
 
 def test_a_page_starts_inside_the_snapshots_of_a_name_without_reading_those_before(store: BlobStore) -> None:
     store.put("b")
     instants = [store.snapshot("b") for _ in range(1000)]
-    request = BlobListing(limit=10, snapshots=True)
+    request = BlobListing(limit=10, parts=ListedParts(snapshots=True))
     assert [at for _, at, _ in list_all(store, request)] == [*instants, None]
     costs = store.engine.costs[-101:]
     assert max(costs) < 40, "a page costs the same wherever it starts"
@@ -189,18 +188,23 @@ def test_deleted_snapshots_are_skipped_and_not_read(store: BlobStore) -> None:
     store.delete("b", snapshots=Snapshots.ONLY)
     assert len(store.rows(b"v")) == 1000
     kept = store.snapshot("b")
-    assert list_all(store, BlobListing(snapshots=True)) == [("b", kept, "blob"), ("b", None, "blob")]
+    assert list_all(store, BlobListing(parts=ListedParts(snapshots=True))) == [
+        ("b", kept, "blob"),
+        ("b", None, "blob"),
+    ]
     assert store.cost < 30
 
 
 def test_a_mark_that_is_made_between_two_pages_hides_the_rest(store: BlobStore) -> None:
     store.put("b")
-    for _ in range(SNAPSHOTS_INLINE_MAX + 10):
+    for _ in range(INLINE_MAX + 10):
         store.snapshot("b")
-    page = run(listing.list_blobs(store.engine, CONTAINER, BlobListing(limit=5, snapshots=True)))
+    page = run(
+        listing.list_blobs(store.engine, CONTAINER, BlobListing(limit=5, parts=ListedParts(snapshots=True)))
+    )
     store.delete("b", snapshots=Snapshots.ONLY)
     assert page.next_start is not None
-    rest = list_all(store, BlobListing(first=page.next_start, snapshots=True))
+    rest = list_all(store, BlobListing(first=page.next_start, parts=ListedParts(snapshots=True)))
     assert rest == [("b", None, "blob")]
 
 
@@ -213,7 +217,7 @@ def test_a_page_ends_early_among_rows_that_are_not_listed(
     store.wait(WEEK + 1)
     store.put("x")
     first = len(store.engine.costs)
-    assert list_all(store, BlobListing(uncommitted=True)) == [("x", None, "blob")]
+    assert list_all(store, BlobListing(parts=ListedParts(uncommitted=True))) == [("x", None, "blob")]
     pages = store.engine.costs[first:]
     assert len(pages) > 5
     assert max(pages) < 70
@@ -226,5 +230,8 @@ def test_folders_are_skipped_and_not_read(store: BlobStore) -> None:
             store.stage(f"{folder}/staged-{number}", b"1")
     expected = [("a/", None, "folder"), ("b/", None, "folder"), ("c/", None, "folder")]
     for uncommitted in (False, True):
-        assert list_all(store, BlobListing(delimiter="/", uncommitted=uncommitted)) == expected
+        assert (
+            list_all(store, BlobListing(delimiter="/", parts=ListedParts(uncommitted=uncommitted)))
+            == expected
+        )
         assert store.cost < 40

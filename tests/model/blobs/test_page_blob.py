@@ -5,8 +5,8 @@ import pytest
 from kyanite.model.blobs import page_blob
 from kyanite.model.blobs.blob import UNCONDITIONAL
 from kyanite.model.blobs.delete import Snapshots
+from kyanite.model.blobs.history import INLINE_MAX
 from kyanite.model.blobs.page_blob import PageBlobChange, PageWrite, SequenceCondition
-from kyanite.model.blobs.rows import SNAPSHOTS_INLINE_MAX
 from kyanite.rules.refusals import Reason
 from kyanite.rules.sequence_numbers import Action, Change
 from kyanite.values import Instant
@@ -100,7 +100,7 @@ def test_what_changed_since_a_snapshot(store: BlobStore) -> None:
 
 def test_a_deleted_snapshot_cannot_be_compared_with(store: BlobStore) -> None:
     store.put_pages("b", PAGE)
-    at = [store.snapshot("b") for _ in range(SNAPSHOTS_INLINE_MAX + 1)]
+    at = [store.snapshot("b") for _ in range(INLINE_MAX + 1)]
     store.delete("b", snapshots=Snapshots.ONLY)
     later = store.snapshot("b")
     for each in (at[0], at[-1], Instant(later - 1)):

@@ -7,7 +7,7 @@ from kyanite.model import keys, settings
 from kyanite.model.blobs import container, deleted_containers, protected_containers, protection
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.delete import Snapshots
-from kyanite.model.blobs.rows import SNAPSHOTS_INLINE_MAX
+from kyanite.model.blobs.history import INLINE_MAX
 from kyanite.model.lease import Action, LeaseRequest
 from kyanite.model.verification.rows import check_page
 from kyanite.rules import immutability
@@ -49,7 +49,7 @@ def findings(store: BlobStore) -> list[str]:
     return run(store.engine.read(lambda snap: check_page(snap, b"").findings))
 
 
-@pytest.mark.parametrize("count", [3, SNAPSHOTS_INLINE_MAX + 10])
+@pytest.mark.parametrize("count", [3, INLINE_MAX + 10])
 def test_one_protected_snapshot_among_many(store: BlobStore, count: int) -> None:
     """Found by reading one row, wherever it is."""
     use_versions(store)
@@ -78,7 +78,7 @@ def test_one_protected_snapshot_among_many(store: BlobStore, count: int) -> None
 def test_many_snapshots_under_a_policy_of_the_container(store: BlobStore) -> None:
     store.put("b")
     store.wait(DAY)
-    for _ in range(SNAPSHOTS_INLINE_MAX + 1):
+    for _ in range(INLINE_MAX + 1):
         store.snapshot("b")
     run(
         protection.change_container(

@@ -4,6 +4,7 @@ import pytest
 
 from kyanite.model import keys
 from kyanite.model.blobs import listing, staged_blocks
+from kyanite.model.blobs.listed_rows import ListedParts
 from kyanite.model.blobs.listing import BlobListing
 from kyanite.model.maintenance import staging_areas
 from kyanite.rules.refusals import Reason
@@ -12,7 +13,7 @@ from tests.model.blobs.store import CONTAINER, WEEK, BlobStore, refused, run
 
 
 def listed(store: BlobStore) -> list[str]:
-    page = run(listing.list_blobs(store.engine, CONTAINER, BlobListing(uncommitted=True)))
+    page = run(listing.list_blobs(store.engine, CONTAINER, BlobListing(parts=ListedParts(uncommitted=True))))
     return [item.name for item in page.items]
 
 

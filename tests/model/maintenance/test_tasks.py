@@ -20,7 +20,7 @@ PREFIX = b"~"
 def test_no_prefix_has_two_tasks() -> None:
     prefixes = Counter(task.prefix for task in TASKS if isinstance(task, Marked))
     assert set(prefixes.values()) == {1}
-    assert {keys.DELETED_CONTAINERS, keys.DELETED_SNAPSHOTS, keys.ABANDONED_STAGINGS} <= prefixes.keys()
+    assert {keys.DELETED_CONTAINERS, keys.HISTORY_CHANGES, keys.ABANDONED_STAGINGS} <= prefixes.keys()
 
 
 def test_marks_are_worked_on_one_after_the_other() -> None:

@@ -17,6 +17,7 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.engine.clock import wall_clock
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import keys
+from kyanite.model.account_rows import AccountRecord
 from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, decode_blob, decode_container
 from kyanite.model.blobs.rows import NAME_AT
 from kyanite.model.content.content import Content
@@ -107,7 +108,11 @@ def test_the_store_has_every_kind_of_row(sound: Rows) -> None:
         b"5",
         b"6",
         b"7",
+        b"8",
+        b"E",
+        b"X",
         b"p",
+        b"A",
         b"C",
         b"G",
         b"I",
@@ -454,6 +459,21 @@ def test_a_security_descriptor_under_another_key(sound: Rows) -> None:
     key = first(sound, b"P")
     (finding,) = findings({**sound, key: sound[key] + b" "})
     assert "its text is not that of its key" in finding
+
+
+def test_accounts(sound: Rows) -> None:
+    rows = {
+        keys.ACCOUNTS: keys.number(5),
+        keys.account("acme"): encode(AccountRecord((b"sealed",))),
+        keys.account("gone"): encode(AccountRecord(is_removed=True)),
+        keys.removed_account("gone"): b"",
+    }
+    assert findings({**sound, **rows}) == []
+    del rows[keys.account("gone")]
+    (finding,) = findings({**sound, **rows})
+    assert finding == "account A\\x00gone: account Agone, which it refers to, is not there."
+    (finding,) = findings({**sound, keys.account("acme"): b"\x91\x05"})
+    assert finding.startswith("account Aacme: it cannot be decoded")
 
 
 def test_a_mark_that_should_be_empty(sound: Rows) -> None:

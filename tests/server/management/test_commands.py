@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from kyanite.engine.api import EngineBusy
-from kyanite.engine.clock import wall_clock
 from kyanite.rules.refusals import Explained, Reason, Refused
 from kyanite.server.failures import Failure
 from kyanite.server.management.command import Command, CommandRefused, CommandRequest, Management, carry_out
 from kyanite.server.management.commands import COMMANDS
-from tests.services.harness import ACCOUNT, Harness
+from tests.server.management.managed import management_of
+from tests.services.harness import Harness
 
 
 class Greet(CommandRequest, frozen=True):
@@ -32,11 +32,6 @@ def service(tmp_path: Path) -> Harness:
     return Harness(tmp_path)
 
 
-def management(service: Harness) -> Management:
-    accounts = service.environment.accounts
-    return Management(accounts[ACCOUNT.name].store, accounts, wall_clock)
-
-
 def refuse(error: Exception) -> Callable[[str], object]:
     def run(_name: str) -> object:
         raise error
@@ -45,7 +40,7 @@ def refuse(error: Exception) -> Callable[[str], object]:
 
 
 async def test_a_command_gets_its_typed_request(service: Harness) -> None:
-    result = await carry_out(commands(str.upper), management(service), "greet", {"name": "ab", "times": 2})
+    result = await carry_out(commands(str.upper), management_of(service), "greet", {"name": "ab", "times": 2})
     assert result == "ABAB"
 
 
@@ -63,7 +58,7 @@ async def test_what_cannot_be_read(
     name: str, arguments: object, says: str, exit_code: int, service: Harness
 ) -> None:
     with pytest.raises(Failure) as failed:
-        await carry_out(commands(str.upper), management(service), name, arguments)
+        await carry_out(commands(str.upper), management_of(service), name, arguments)
     assert says in failed.value.sentence
     assert failed.value.exit_code == exit_code
 
@@ -84,7 +79,7 @@ async def test_what_cannot_be_read(
 )
 async def test_what_goes_wrong_is_one_sentence(error: Exception, says: str, service: Harness) -> None:
     with pytest.raises(Failure) as failed:
-        await carry_out(commands(refuse(error)), management(service), "greet", {"name": "x"})
+        await carry_out(commands(refuse(error)), management_of(service), "greet", {"name": "x"})
     assert failed.value.sentence == says
     assert failed.value.exit_code == 1
 
@@ -97,7 +92,7 @@ def test_the_table_has_every_command_by_its_name() -> None:
 
 
 def test_an_account_is_found_by_its_name(service: Harness) -> None:
-    assert management(service).account("acme").name == "acme"
+    assert management_of(service).account("acme").name == "acme"
     with pytest.raises(CommandRefused) as refused:
-        management(service).account("nobody")
+        management_of(service).account("nobody")
     assert refused.value.sentence == "There is no account 'nobody'."

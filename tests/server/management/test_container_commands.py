@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from kyanite.engine.clock import wall_clock
 from kyanite.model import settings
 from kyanite.server.failures import Failure
-from kyanite.server.management.command import Management, carry_out
+from kyanite.server.management.command import carry_out
 from kyanite.server.management.commands import COMMANDS
 from kyanite.service_properties import ServiceProperties
-from tests.services.harness import ACCOUNT, Harness
+from tests.server.management.managed import management_of
+from tests.services.harness import Harness
 
 UNPROTECTED: dict[str, Any] = {
     "version_level_immutability": False,
@@ -30,8 +30,7 @@ class Operator:
 
     def __init__(self, service: Harness) -> None:
         self.service = service
-        accounts = service.environment.accounts
-        self._management = Management(accounts[ACCOUNT.name].store, accounts, wall_clock)
+        self._management = management_of(service)
 
     async def __call__(self, command: str, **arguments: object) -> Any:
         named = {"account": "acme", "container": "box", **arguments}

@@ -18,6 +18,7 @@ import pytest
 from kyanite.server.failures import Failure
 from kyanite.server.management import unix_socket
 from kyanite.server.management.client import call
+from kyanite.server.management.command_server import CONNECTIONS_MAX
 from tests.server_process import ServerProcess, eventually
 
 
@@ -92,6 +93,23 @@ def test_what_cannot_be_read_is_refused(server: ServerProcess, sent: bytes) -> N
     assert call(server.location, "account list")
 
 
+def test_many_clients_wait_for_one_another(server: ServerProcess) -> None:
+    """Those that send nothing are ended after a while; here they leave."""
+    silent = [unix_socket.connect(server.location) for _ in range(CONNECTIONS_MAX)]
+    try:
+        with unix_socket.connect(server.location) as late:
+            late.sendall(b'{"command": "account list"}\n')
+            late.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                late.recv(1)
+            silent.pop().close()
+            late.settimeout(30)
+            assert late.recv(1) == b"{"
+    finally:
+        for connection in silent:
+            connection.close()
+
+
 def test_an_unknown_command(server: ServerProcess) -> None:
     with pytest.raises(Failure) as failed:
         call(server.location, "account fly")
@@ -146,6 +164,7 @@ def test_the_door_survives_its_worker(tmp_path: Path) -> None:
         server.start()
         server.kill9()
         assert (tmp_path / unix_socket.NAME).exists()
+        eventually(lambda: not _answers(tmp_path))
         with pytest.raises(Failure, match="No server is running"):
             call(tmp_path, "account list")
         server.start()

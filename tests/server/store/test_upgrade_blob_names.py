@@ -30,8 +30,11 @@ async def made(rows: Rows, key: ContainerKey = BOX) -> tuple[MemoryEngine, int]:
             for row, value in (
                 (keys.blob(record.id, name), base),
                 (keys.staging(record.id, name), staging),
-                (keys.deleted_snapshots(record.id, name), mark),
-                *((keys.version(record.id, name, number), each) for number, each in enumerate(snapshots)),
+                (keys.history_changes_of(keys.blob(record.id, name)), mark),
+                *(
+                    (keys.snapshot_of(keys.blob(record.id, name), number), each)
+                    for number, each in enumerate(snapshots)
+                ),
             ):
                 if value is not None:
                     tx.put(row, value)
@@ -43,11 +46,11 @@ async def made(rows: Rows, key: ContainerKey = BOX) -> tuple[MemoryEngine, int]:
 async def stored(engine: MemoryEngine, container_id: int) -> Rows:
     def body(snap: Snapshot) -> Rows:
         found: dict[str, list[Any]] = {}
-        for index, prefix in enumerate((keys.blobs, keys.stagings, keys.deleted_snapshots_in)):
+        for index, prefix in enumerate((keys.blobs, keys.stagings, keys.history_changes_in)):
             start = prefix(container_id)
             for key, value in snap.scan(start, keys.after(start)):
                 found.setdefault(key[9:].decode(), [None, None, None])[index] = value
-        start = keys.blob_versions(container_id)
+        start = keys.snapshots_in(container_id)
         for key, value in snap.scan(start, keys.after(start)):
             found.setdefault(key[9:-9].decode(), [None, None, None]).append(value)
         return {name: tuple(values) for name, values in found.items()}

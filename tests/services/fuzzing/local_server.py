@@ -22,7 +22,7 @@ from kyanite.server.dispatch import Dispatcher
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import HttpServer, serve
 from kyanite.server.service_table import SERVICES
-from kyanite.service_properties import Retention, ServiceProperties
+from kyanite.service_properties import DeleteRetention, Retention, ServiceProperties
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request
 from tests.services.harness import ACCOUNT, OTHER, Clock
@@ -30,7 +30,11 @@ from tests.services.harness import ACCOUNT, OTHER, Clock
 WORDS = ("blob", "queue", "table", "file")
 HOSTS = {word: f"127.0.0.1:{10000 + number}" for number, word in enumerate(WORDS)}
 """What requests call the services, whatever the ports of their sockets are, so that they can be sent again."""
-KEPT = ServiceProperties(container_retention=Retention(days=1))
+KEPT = ServiceProperties(
+    container_retention=Retention(days=1),
+    versioning=True,
+    delete_retention=DeleteRetention(Retention(days=7), allow_permanent_delete=True),
+)
 """What an operator sets for the account, because no request can."""
 TRACKED = AccountSettings(last_access_tracking=True)
 _TICK_SECONDS = 0.25

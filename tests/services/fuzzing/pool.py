@@ -42,6 +42,7 @@ class Pool:
     etags: dict[tuple[str, str], str] = field(default_factory=dict)
     leases: dict[tuple[str, str], str] = field(default_factory=dict)
     snapshots: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    versions: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     blocks: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     receipts: list[tuple[str, str, str]] = field(default_factory=list)
     """Path of the messages, id, pop receipt."""
@@ -63,6 +64,8 @@ class Pool:
         self._learn_lease(request, headers)
         if "x-ms-snapshot" in headers:
             _keep(self.snapshots[key], [headers["x-ms-snapshot"]])
+        if "x-ms-version-id" in headers:
+            _keep(self.versions[key], [headers["x-ms-version-id"]])
         _keep(self.copy_ids, _values(headers, "x-ms-copy-id"))
         _keep(self.permission_keys, _values(headers, "x-ms-file-permission-key"))
         for name, value in headers.items():
@@ -103,9 +106,16 @@ class Pool:
         return self.leases.get((service, path))
 
     def snapshot_of(self, service: str, path: str, chance: Chance) -> str:
-        own = self.snapshots.get((service, path))
-        every = own or [each for several in self.snapshots.values() for each in several]
-        return chance.choice(every) if every else "2026-11-16T12:00:00.0000000Z"
+        return _one_of(self.snapshots, (service, path), chance)
+
+    def version_of(self, path: str, chance: Chance) -> str:
+        return _one_of(self.versions, ("blob", path), chance)
+
+
+def _one_of(instants: dict[tuple[str, str], list[str]], key: tuple[str, str], chance: Chance) -> str:
+    """An instant of this path, or else of any."""
+    every = instants.get(key) or [each for several in instants.values() for each in several]
+    return chance.choice(every) if every else "2026-11-16T12:00:00.0000000Z"
 
 
 def _values(headers: dict[str, str], name: str) -> list[str]:

@@ -128,6 +128,10 @@ def snapshot(scope: Scope) -> str:
     return scope.pool.snapshot_of(scope.service, path, scope.chance)
 
 
+def version(scope: Scope) -> str:
+    return scope.pool.version_of(scope.path, scope.chance)
+
+
 def next_key(scope: Scope) -> str:
     return scope.chance.choice(scope.pool.continuations)[1] if scope.pool.continuations else "1!4!cGFi"
 
@@ -322,9 +326,18 @@ VALUES: Mapping[str, Value] = {
     "maxresults": words("1", "2", "5", "100", "5000"),
     "container-include": some_of("metadata", "deleted", "system"),
     "blob-include": some_of(
-        "snapshots", "metadata", "uncommittedblobs", "copy", "immutabilitypolicy", "legalhold", "tags"
+        "snapshots",
+        "metadata",
+        "uncommittedblobs",
+        "copy",
+        "tags",
+        "versions",
+        "deleted",
+        "deletedwithversions",
+        "immutabilitypolicy",
+        "legalhold",
     ),
-    "missing-include": some_of("deleted", "versions", "deletedwithversions"),
+    "missing-include": some_of("permissions"),
     "queue-include": words("metadata"),
     "share-include": some_of("metadata", "snapshots", "deleted"),
     "entry-include": some_of("Timestamps", "ETag", "Attributes", "PermissionKey"),
@@ -334,7 +347,7 @@ VALUES: Mapping[str, Value] = {
     "sharesnapshot": snapshot,
     "prevsnapshot": snapshot,
     "prevsharesnapshot": snapshot,
-    "versionid": iso,
+    "versionid": version,
     "deletetype": words("permanent"),
     "blockid": block_id,
     "blocklisttype": words("committed", "uncommitted", "all"),

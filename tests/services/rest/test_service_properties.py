@@ -14,8 +14,6 @@ def document(inside: str) -> bytes:
 @pytest.mark.parametrize(
     ("inside", "node"),
     [
-        (SOFT_DELETE.format("true", "<Days>7</Days>"), "DeleteRetentionPolicy"),
-        (SOFT_DELETE.format("false", "<AllowPermanentDelete>true</AllowPermanentDelete>"), "DeleteRetentionPolicy"),
         (WEBSITE.format("true", "<IndexDocument>index.html</IndexDocument>"), "StaticWebsite"),
         (WEBSITE.format("true", ""), "StaticWebsite"),
     ],

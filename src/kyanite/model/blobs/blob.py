@@ -44,7 +44,8 @@ def load_for_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessCondit
     _, _, record = rows.load_with_container(snap, blob)
     if access_conditions is not UNCONDITIONAL:
         preconditions.check_read(access_conditions.conditions, record.etag, record.modified_at, record.tags)
-        leases.check_read(record.lease, access_conditions.lease_id, snap.now)
+        if not record.is_previous:
+            leases.check_read(record.lease, access_conditions.lease_id, snap.now)
     return record
 
 
@@ -91,14 +92,24 @@ def load_for_write(
     found, key, record = rows.load_with_container(tx, blob)
     if kind is not None and record.kind != kind:
         raise Refused(Reason.INVALID_BLOB_TYPE)
+    return key, _checked(tx, record, access_conditions, what, found.protection)
+
+
+def _checked(
+    tx: Transaction,
+    record: BlobRecord,
+    access_conditions: AccessConditions,
+    what: Change,
+    protection: ContainerProtection | None,
+) -> BlobRecord:
     preconditions.check_write(
         access_conditions.conditions, record.etag, record.modified_at, record.tags, creates=False
     )
     lease = leases.check_write(record.lease, access_conditions.lease_id, tx.now)
     check_online(tx, record)
-    if found.protection is not None:
-        check_mutable(tx, what, found.protection, record)
-    return key, record if lease is record.lease else replace(record, lease=lease)
+    if protection is not None:
+        check_mutable(tx, what, protection, record)
+    return record if lease is record.lease else replace(record, lease=lease)
 
 
 def get_properties(
@@ -121,13 +132,14 @@ def set_http_headers(
 def set_metadata(
     engine: Engine, blob: BlobKey, metadata: dict[str, str], access_conditions: AccessConditions
 ) -> Awaitable[BlobRecord]:
-    return change(
-        engine,
-        blob,
-        access_conditions,
-        Change.SET_METADATA,
-        lambda record: replace(record, metadata=metadata),
-    )
+    """Replace the metadata. The blob as it was before becomes a version, if the account keeps versions."""
+
+    def body(tx: Transaction) -> BlobRecord:
+        stored, record = rows.load_base(tx, blob)
+        checked = _checked(tx, record, access_conditions, Change.SET_METADATA, stored.protection)
+        return rows.revise(tx, stored, replace(checked, metadata=metadata, modified_at=tx.now))
+
+    return engine.run(body, scope_of(blob))
 
 
 def change(
@@ -164,7 +176,7 @@ def lease(
 def set_tier(
     engine: Engine, blob: BlobKey, tier: str, priority: str, access_conditions: AccessConditions
 ) -> Awaitable[bool]:
-    """Set the tier of a block blob or of a snapshot of one. Its ETag and its lease do not change.
+    """Set the tier of a block blob, or of a snapshot or version of one. Its ETag and its lease do not change.
 
     Of the conditions only that on its tags counts. Returns whether the change is pending: leaving Archive takes time. A
     snapshot cannot leave Archive, but be copied.
@@ -175,7 +187,8 @@ def set_tier(
         if record.kind != BLOCK_BLOB:
             raise Refused(Reason.TIER_NOT_SUPPORTED)
         preconditions.check_tags(access_conditions.conditions, record.tags)
-        leases.check_write(record.lease, access_conditions.lease_id, tx.now)
+        if not record.is_previous:
+            leases.check_write(record.lease, access_conditions.lease_id, tx.now)
         if blob.snapshot is not None and tier != tiers.ARCHIVE:
             check_online(tx, record)
         tiering = tiers.change(record.tiering, tier, priority, tx.now)

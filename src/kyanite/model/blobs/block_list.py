@@ -18,7 +18,7 @@ from kyanite.model.blobs.blob import AccessConditions, scope_of
 from kyanite.model.blobs.put import Destination, prepare
 from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord, Staging
 from kyanite.model.blobs.rows import BlobKey
-from kyanite.model.content import blocks
+from kyanite.model.content import blocks, content
 from kyanite.model.content.blocks import Block
 from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.page import Decoded
@@ -28,6 +28,7 @@ from kyanite.rules.immutability import BlobProtection
 from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
+from kyanite.rules.versions import KEPT
 from kyanite.values import Instant
 
 ENTRIES_AT_ONCE = 300
@@ -100,6 +101,8 @@ def put_short_list(
         )
         now, old = tx.now, target.old
         old_content = NO_CONTENT if old.record is None else old.record.content
+        if old.history is not None and old.former in KEPT:
+            old_content = content.share(tx, old_content)
         chosen = _choose(tx, old_content, old.staging(now), new_list.entries)
         composed = blocks.compose(tx, old_content, chosen.staged, chosen.blocks)
         record = new_record(new_list, target, composed, chosen.length, now)
@@ -110,19 +113,20 @@ def put_short_list(
 
 
 def new_record(
-    new_list: NewBlockList, target: Destination, content: Content, length: int, now: Instant
+    new_list: NewBlockList, target: Destination, composed: Content, length: int, now: Instant
 ) -> BlobRecord:
     return BlobRecord(
         modified_at=now,
         created_at=target.created_at,
         kind=BLOCK_BLOB,
         length=length,
-        content=content,
+        content=composed,
         http=new_list.http,
         metadata=new_list.metadata,
         lease=target.lease,
         tier=new_list.tier,
         tier_changed_at=now if new_list.tier else None,
+        version_at=target.version_at,
         tags=new_list.tags,
         protection=target.protection,
     )
@@ -185,7 +189,7 @@ def get_block_list(
     """The committed and the uncommitted blocks, as far as wanted. A blob that has neither does not exist."""
 
     def body(snap: Snapshot) -> Steps[BlockLists]:
-        if blob.snapshot is not None:
+        if blob.snapshot is not None or blob.version is not None:
             _, record = rows.load(snap, blob)
             preconditions.check_tags(access_conditions.conditions, record.tags)
             return BlockLists(_block_blob(record), (yield from _committed(snap, record)), _NONE_STAGED)

@@ -84,7 +84,8 @@ def copy(
 
     def body(tx: Transaction) -> BlobRecord:
         source = _load(tx, request, check_source, may_be_archived=may_be_archived)
-        leases.check_read(source.lease, request.source_lease_id, tx.now)
+        if not source.is_previous:
+            leases.check_read(source.lease, request.source_lease_id, tx.now)
         if request.tier and source.kind != BLOCK_BLOB:
             raise Refused(Reason.TIER_NOT_SUPPORTED)
         if request.seals and source.kind != APPEND_BLOB:
@@ -94,6 +95,7 @@ def copy(
             blob,
             access_conditions,
             may_overwrite=may_overwrite,
+            makes=source.kind,
             kind=source.kind,
             check_lease=check_lease,
             protection=request.protection,
@@ -111,6 +113,8 @@ def copy(
             lease=target.lease,
             copy=CopyState(request.copy_id, request.source_url, now, source.length),
             is_sealed=source.is_sealed if request.seals is None else request.seals,
+            version_at=target.version_at,
+            is_previous=False,
             tags=source.tags if request.tags is None else request.tags,
             protection=target.protection,
         )
@@ -147,6 +151,7 @@ def put_from(
             lease=target.lease,
             tier=request.tier,
             tier_changed_at=now if request.tier else None,
+            version_at=target.version_at,
             tags=source.tags if request.tags is None else request.tags,
             protection=target.protection,
         )

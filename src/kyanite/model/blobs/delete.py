@@ -1,4 +1,4 @@
-"""Deleting blobs, with or without their snapshots."""
+"""Deleting blobs, with or without their snapshots, and restoring what was deleted."""
 
 from collections.abc import Awaitable
 from enum import Enum
@@ -29,20 +29,15 @@ def delete(
     snapshots: Snapshots = Snapshots.REFUSE,
     *,
     tier_times: Conditions = NONE,
-) -> Awaitable[None]:
-    """Delete the base blob, or the one snapshot that the key names.
+) -> Awaitable[bool]:
+    """Delete the base blob, or the one snapshot or version that the key names. Returns whether nothing of it is kept.
 
     ``tier_times`` are conditions on when its tier was chosen, or on when it was created if no tier was chosen.
     """
 
-    def body(tx: Transaction) -> None:
-        if blob.snapshot is not None:
-            found, key, record = rows.load_with_container(tx, blob)
-            _check(tx, record, access_conditions, tier_times)
-            if found.protection is not None:
-                check_mutable(tx, Change.DELETE, found.protection, record)
-            rows.retire(tx, key, record)
-            return
+    def body(tx: Transaction) -> bool:
+        if blob.snapshot is not None or blob.version is not None:
+            return _delete_row(tx, blob, access_conditions, tier_times)
         stored = rows.load_name(tx, blob)
         if stored.record is not None:
             _check(tx, stored.record, access_conditions, tier_times)
@@ -50,12 +45,51 @@ def delete(
                 check_mutable(tx, Change.DELETE, stored.protection, stored.record)
         elif stored.staging(tx.now) is None:
             raise Refused(Reason.BLOB_NOT_FOUND)
+        is_permanent = True
         if snapshots is not Snapshots.REFUSE:
-            rows.delete_snapshots(tx, stored)
+            is_permanent = rows.delete_snapshots(tx, stored)
         elif rows.has_snapshots(tx, stored):
             raise Refused(Reason.SNAPSHOTS_PRESENT)
         if snapshots is not Snapshots.ONLY:
-            rows.delete(tx, stored)
+            is_permanent = rows.delete(tx, stored)
+        return is_permanent
+
+    return engine.run(body, scope_of(blob))
+
+
+def _delete_row(
+    tx: Transaction, blob: BlobKey, access_conditions: AccessConditions, tier_times: Conditions
+) -> bool:
+    found, key, record = rows.load_with_container(tx, blob)
+    if blob.version is not None and not record.is_previous:
+        raise Refused(Reason.CURRENT_VERSION)
+    _check(tx, record, access_conditions, tier_times)
+    if found.protection is not None:
+        check_mutable(tx, Change.DELETE, found.protection, record)
+    return rows.delete_row(tx, key, record, rows.load_history(tx, blob.container.account))
+
+
+def delete_permanently(engine: Engine, blob: BlobKey) -> Awaitable[None]:
+    """End a deleted snapshot or version before its time. Refused unless the account allows that."""
+
+    def body(tx: Transaction) -> None:
+        found = rows.load_deleted(tx, blob)
+        is_allowed = rows.load_history(tx, blob.container.account).allows_permanent_delete
+        if found is None or not is_allowed:
+            raise Refused(Reason.PERMANENT_DELETE_NOT_ALLOWED)
+        in_container, key, record = found
+        if in_container.protection is not None:
+            check_mutable(tx, Change.DELETE, in_container.protection, record)
+        rows.retire(tx, key, record)
+
+    return engine.run(body, scope_of(blob))
+
+
+def undelete(engine: Engine, blob: BlobKey) -> Awaitable[None]:
+    """Restore everything of the name that is deleted and not gone."""
+
+    def body(tx: Transaction) -> None:
+        rows.undelete(tx, rows.load_name(tx, blob))
 
     return engine.run(body, scope_of(blob))
 
@@ -67,4 +101,5 @@ def _check(
     if tier_times is not NONE:
         changed_at = tiers.current(record.tiering, tx.now).changed_at
         preconditions.check_time_write(tier_times, changed_at or record.created_at)
-    leases.check_write(record.lease, access_conditions.lease_id, tx.now)
+    if not record.is_previous:
+        leases.check_write(record.lease, access_conditions.lease_id, tx.now)

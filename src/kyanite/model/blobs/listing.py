@@ -14,15 +14,25 @@ import msgspec
 
 from kyanite.engine.api import STEP_ROWS, Engine, Snapshot, Steps
 from kyanite.model import keys
-from kyanite.model.blobs import container, rows
+from kyanite.model.blobs import container, listed_rows
 from kyanite.model.blobs.container import ContainerKey
-from kyanite.model.blobs.records import BlobRecord, decode_blob
-from kyanite.model.blobs.rows import BASE_BLOB, NAME_AT, STAGING_AREA, NameRange
+from kyanite.model.blobs.listed_rows import (
+    BASE_BLOB,
+    NO_PARTS,
+    ONLY_VERSIONS,
+    STAGING,
+    ListedParts,
+    ListedRow,
+    NameRange,
+)
+from kyanite.model.blobs.records import BlobRecord, decode_blob, decode_deleted
+from kyanite.model.blobs.rows import NAME_AT
 from kyanite.model.page import Decoded, collected
+from kyanite.rules.soft_delete import Deletion
 from kyanite.values import Instant
 
 ROWS_MAX = 20_000
-"""A page with snapshots or uncommitted blobs ends after reading this many rows: some of them may not be listed."""
+"""A page with more than base blobs ends after reading this many rows: some of them may not be listed."""
 
 
 _MERGED_PER_STEP = 200
@@ -31,7 +41,8 @@ _MERGED_PER_STEP = 200
 _SEEK_COST = 4
 """What a seek costs, in rows."""
 
-_FOLDER = -1
+_FOLDER = b"/"
+"""In place of the letter of a row."""
 
 
 class BlobItem(msgspec.Struct, frozen=True, gc=False):
@@ -41,6 +52,10 @@ class BlobItem(msgspec.Struct, frozen=True, gc=False):
     snapshot: Instant | None = None
     is_uncommitted: bool = False
     """Whether there are staged blocks under this name and no blob."""
+    deletion: Deletion | None = None
+    """Of something that is deleted and can be restored."""
+    has_versions_only: bool = False
+    """Whether this is the newest version of a name that has no base blob, listed in the place of that."""
 
 
 class BlobPageStart(NamedTuple):
@@ -71,14 +86,13 @@ class BlobListing:
     first: BlobPageStart = BEGINNING
     before: str = ""
     limit: int = 5000
-    snapshots: bool = False
-    uncommitted: bool = False
+    parts: ListedParts = NO_PARTS
 
 
 def list_blobs(engine: Engine, key: ContainerKey, request: BlobListing) -> Awaitable[BlobPage]:
     def body(snap: Snapshot) -> Steps[BlobPage]:
         container_id = container.load(snap, key).id
-        if request.snapshots or request.uncommitted:
+        if request.parts != NO_PARTS:
             return (yield from _merged(snap, container_id, request))
         if request.delimiter:
             return (yield from _by_delimiter(snap, container_id, request))
@@ -97,7 +111,7 @@ def _names(request: BlobListing, first: bytes) -> NameRange:
 
 def _flat(snap: Snapshot, container_id: int, request: BlobListing) -> Steps[BlobPage]:
     names = _names(request, request.first.name.encode())
-    scan = rows.scan_blobs(snap, container_id, names, limit=request.limit + 1)
+    scan = listed_rows.scan_blobs(snap, container_id, names, limit=request.limit + 1)
     found = yield from collected(scan)
     next_start = BlobPageStart(found.pop()[0][NAME_AT:].decode()) if len(found) > request.limit else None
     return BlobPage(Decoded(found, _base_items), next_start, snap.now)
@@ -120,7 +134,7 @@ def _by_delimiter(snap: Snapshot, container_id: int, request: BlobListing) -> St
     listed: list[tuple[bytes, bytes]] = []
     wanted, cost = 1, 0
     while not end or start < end:
-        found = list(rows.scan_blobs(snap, container_id, NameRange(start, end), limit=wanted))
+        found = list(listed_rows.scan_blobs(snap, container_id, NameRange(start, end), limit=wanted))
         cost += _SEEK_COST + len(found)
         if cost >= STEP_ROWS:
             cost = 0
@@ -144,25 +158,20 @@ def _by_delimiter(snap: Snapshot, container_id: int, request: BlobListing) -> St
     return BlobPage(Decoded(listed, _base_items), None, snap.now)
 
 
-_Listed = tuple[bytes, int, bytes]
-"""A name, what it is (``ListedRow.order`` or ``_FOLDER``), and the stored value."""
-
-
 def _merged(snap: Snapshot, container_id: int, request: BlobListing) -> Steps[BlobPage]:
-    """Base blobs with snapshots, uncommitted blobs or both, in one order. Each counts as one item of the page."""
+    """Base blobs with other parts, in one order. Each counts as one item of the page."""
     delimiter, inside = request.delimiter.encode(), len(request.prefix.encode())
     first, order = request.first.name.encode(), request.first.order
-    listed: list[_Listed] = []
+    listed: list[ListedRow] = []
     rows_read = 0
     while True:
         names = _names(request, first)
-        for row in rows.scan_listed(
+        for row in listed_rows.scan_listed(
             snap,
             container_id,
             names,
+            request.parts,
             order=order if names.start == first else 0,
-            snapshots=request.snapshots,
-            uncommitted=request.uncommitted,
         ):
             rows_read += 1
             if rows_read % _MERGED_PER_STEP == 0:
@@ -175,21 +184,26 @@ def _merged(snap: Snapshot, container_id: int, request: BlobListing) -> Steps[Bl
             cut = row.name.find(delimiter, inside) if delimiter else -1
             if cut >= 0:
                 folder = row.name[: cut + len(delimiter)]
-                listed.append((folder, _FOLDER, b""))
+                listed.append(ListedRow(folder, 0, 0, _FOLDER, b""))
                 first, order = keys.after(folder), 0
                 break
-            listed.append((row.name, row.order, row.value))
+            listed.append(row)
         else:
             return BlobPage(Decoded(listed, _items), None, snap.now)
 
 
-def _items(listed: Sequence[_Listed]) -> list[BlobItem]:
-    return [_item(name.decode(), order, value) for name, order, value in listed]
+def _items(listed: Sequence[ListedRow]) -> list[BlobItem]:
+    return list(map(_item, listed))
 
 
-def _item(name: str, order: int, value: bytes) -> BlobItem:
-    if order == _FOLDER:
+def _item(row: ListedRow) -> BlobItem:
+    name, letter, value = row.name.decode(), row.letter, row.value
+    assert value is not None
+    if letter == _FOLDER:
         return BlobItem(name, None)
-    if order == STAGING_AREA:
+    if letter == STAGING:
         return BlobItem(name, None, is_uncommitted=True)
-    return BlobItem(name, decode_blob(value), None if order == BASE_BLOB else Instant(order))
+    record = decode_deleted(value).blob if letter == keys.DELETED_BLOBS else decode_blob(value)
+    if row.order == BASE_BLOB or listed_rows.is_version(row.order):
+        return BlobItem(name, record, deletion=row.deletion, has_versions_only=letter == ONLY_VERSIONS)
+    return BlobItem(name, record, Instant(listed_rows.instant_of(row.order)), deletion=row.deletion)

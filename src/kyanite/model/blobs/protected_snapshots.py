@@ -17,7 +17,12 @@ _INSTANT_BYTES = 8
 
 
 def replace(tx: Transaction, key: bytes, before: BlobProtection | None, after: BlobProtection | None) -> None:
-    """Write and delete the row for what is stored under this key, if that is a snapshot."""
+    """Write and delete the row for what is stored under this key, if that is a snapshot.
+
+    It may be one that was deleted and that a pending change of the blob's history restores.
+    """
+    if key[:1] == keys.DELETED_BLOBS:
+        key = keys.restored_from(key)
     if not keys.is_snapshot(key):
         return
     if before is not None:

@@ -1,8 +1,8 @@
 """Writes that create a blob or replace one. Put Blob is here; Put Block List and copies prepare their write here too.
 
 All of them check what is stored under the name in the same way: whether it may be overwritten, its kind, the
-conditions, the lease, and whether it is archived or immutable. All keep the lease and the creation time of a blob that
-they replace.
+conditions, the lease, and whether it is archived or immutable. All keep the lease of a blob that they replace, and its
+creation time unless that blob is kept as a version.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,6 +20,7 @@ from kyanite.rules.immutability import BlobProtection, Change
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
+from kyanite.rules.versions import Former
 from kyanite.values import Instant, LeaseId
 
 CheckLease = Callable[[Lease, LeaseId | None, Instant], Lease]
@@ -46,6 +47,8 @@ class Destination(Value, frozen=True):
     old: StoredName
     lease: Lease
     created_at: Instant
+    version_at: Instant | None
+    """The version id of the new blob."""
     protection: BlobProtection | None
     """That of the new blob."""
 
@@ -62,7 +65,12 @@ def put(
 
     def body(tx: Transaction) -> BlobRecord:
         target = prepare(
-            tx, blob, access_conditions, may_overwrite=may_overwrite, protection=new_blob.protection
+            tx,
+            blob,
+            access_conditions,
+            may_overwrite=may_overwrite,
+            makes=new_blob.kind,
+            protection=new_blob.protection,
         )
         now = tx.now
         record = BlobRecord(
@@ -77,6 +85,7 @@ def put(
             tier=new_blob.tier,
             tier_changed_at=now if new_blob.tier else None,
             sequence_number=new_blob.sequence_number,
+            version_at=target.version_at,
             tags=new_blob.tags,
             protection=target.protection,
         )
@@ -92,31 +101,40 @@ def prepare(
     access_conditions: AccessConditions,
     *,
     may_overwrite: bool,
+    makes: int = BLOCK_BLOB,
     kind: int | None = None,
     check_lease: CheckLease = leases.check_write,
     protection: BlobProtection | None = None,
 ) -> Destination:
-    """Load what is stored under the name, or refuse the write. ``kind`` is the kind that an existing blob must have.
+    """Load what is stored under the name, or refuse the write.
 
-    ``protection`` is the immutability policy and legal hold that the request asks for.
+    ``makes`` is the kind of the new blob, ``kind`` the kind that an existing blob must have. ``protection`` is the
+    immutability policy and legal hold that the request asks for.
     """
     now = tx.now
     stored = rows.load_name(tx, blob)
-    old = stored.record
+    old, version_at = stored.record, None
+    if stored.history is not None and stored.history.versioning:
+        version_at = now
     is_plain = protection is None and stored.protection is None
     if old is None:
         preconditions.check_write(access_conditions.conditions, None, None, creates=True)
         leases.check_write(NO_LEASE, access_conditions.lease_id, now)
+        if stored.history is not None:
+            stored = rows.check_type(tx, stored, makes)
         return Destination(
             stored,
             NO_LEASE,
             now,
+            version_at,
             None if is_plain else immutability.of_new_blob(stored.protection, protection, now),
         )
     if not may_overwrite:
         raise Refused(Reason.UNAUTHORIZED_BLOB_OVERWRITE)
     if kind is not None and old.kind != kind:
         raise Refused(Reason.INVALID_BLOB_TYPE)
+    if stored.history is not None:
+        stored = rows.check_type(tx, stored, makes)
     preconditions.check_write(
         access_conditions.conditions,
         old.etag,
@@ -127,11 +145,13 @@ def prepare(
     )
     lease = check_lease(old.lease, access_conditions.lease_id, now)
     check_online(tx, old)
+    is_kept = stored.history is not None and stored.former is Former.VERSION
     if stored.protection is not None:
-        check_mutable(tx, Change.OVERWRITE, stored.protection, old)
+        check_mutable(tx, Change.OVERWRITE, stored.protection, old, keeps_version=is_kept)
     return Destination(
         stored,
         lease,
-        old.created_at,
+        now if is_kept else old.created_at,
+        version_at,
         None if is_plain else immutability.of_new_blob(stored.protection, protection, now),
     )

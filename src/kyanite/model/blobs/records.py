@@ -1,6 +1,7 @@
 """The records of blobs and containers, as they are stored. The transactions over them are in the modules beside."""
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import msgspec
 
@@ -8,6 +9,7 @@ from kyanite.model.content.content import Content
 from kyanite.model.records import CopyState, HttpHeaders, Policy, Record
 from kyanite.rules.immutability import BlobProtection, BlobTimes, ContainerProtection
 from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.soft_delete import Change, Deletion
 from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.tiers import Rehydration, Tiering
 from kyanite.values import ETag, Instant, etag_of, later
@@ -37,7 +39,7 @@ class ContainerRecord(Record, frozen=True):
 
 
 class BlobRecord(Record, frozen=True):
-    """A base blob or a snapshot."""
+    """A base blob, a snapshot or a previous version."""
 
     modified_at: Instant
     created_at: Instant
@@ -60,6 +62,10 @@ class BlobRecord(Record, frozen=True):
     """Of an archived block blob that is being rehydrated."""
     is_sealed: bool = False
     """Of an append blob: no more blocks can be appended."""
+    version_at: Instant | None = None
+    """The version id; None of a snapshot, and of a base blob that was written while versioning was off."""
+    is_previous: bool = False
+    """Of a version: it is not the current one."""
     tags: Tags = NO_TAGS
     """Those of a base blob are in the index too (``tag_index.py``)."""
     protection: BlobProtection | None = None
@@ -78,6 +84,13 @@ class BlobRecord(Record, frozen=True):
         return Tiering(self.tier, self.tier_changed_at, self.rehydration)
 
 
+class DeletedBlob(Record, frozen=True):
+    """A blob, snapshot or version that is deleted and can be restored."""
+
+    deletion: Deletion
+    blob: BlobRecord
+
+
 class Staging(Record, frozen=True):
     """The head of a staging area."""
 
@@ -92,4 +105,8 @@ class Staging(Record, frozen=True):
 
 decode_container: Callable[[bytes], ContainerRecord] = msgspec.msgpack.Decoder(ContainerRecord).decode
 decode_blob: Callable[[bytes], BlobRecord] = msgspec.msgpack.Decoder(BlobRecord).decode
+remembered_blob: Callable[[bytes], BlobRecord] = lru_cache(maxsize=1024)(decode_blob)
+"""The same for blobs that are read again and again: the bytes of a row are those of one record."""
+decode_deleted: Callable[[bytes], DeletedBlob] = msgspec.msgpack.Decoder(DeletedBlob).decode
+decode_changes: Callable[[bytes], list[Change]] = msgspec.msgpack.Decoder(list[Change]).decode
 decode_staging: Callable[[bytes], Staging] = msgspec.msgpack.Decoder(Staging).decode

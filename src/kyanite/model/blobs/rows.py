@@ -1,77 +1,105 @@
-"""The rows of a blob: the base blob, its snapshots, and the head of its staging area.
+"""The rows of a blob: the base blob, and the head of its staging area. ``history.py`` has those of its history.
 
-No other module builds the keys of these rows, encodes or decodes them, or drops the content of a record that is
-replaced or deleted. The transactions of the package decide what happens; they load, save, replace and retire here.
-
-Deleting a blob with its snapshots is one small transaction. Up to ``SNAPSHOTS_INLINE_MAX`` snapshots are deleted by the
-transaction itself. If there are more, it writes a mark: the snapshots of this name up to that instant are deleted. From
-then on every function here treats them as absent, and maintenance purges them a bounded number at a time. A snapshot
-that is taken later has a later instant and is not affected.
+No other modules build the keys of these rows, encode or decode them, or drop the content of a record that is replaced
+or deleted. The transactions of the package decide what happens; they load, save, replace and delete here. What becomes
+of the former state of a blob follows from the settings of its account (``rules/versions.py``), which are read in the
+same transaction.
 """
 
-from collections.abc import Iterator
-from heapq import merge
-from typing import NamedTuple
+from collections.abc import Sequence
+from functools import lru_cache
 
-from msgspec import structs
+from msgspec.structs import replace as changed
 
 from kyanite.engine.api import Snapshot, Transaction
-from kyanite.model import keys
-from kyanite.model.blobs import container, last_access, protected_snapshots, tag_index
+from kyanite.model import keys, settings
+from kyanite.model.blobs import container, history, last_access, protected_snapshots, tag_index
 from kyanite.model.blobs.container import ContainerKey
-from kyanite.model.blobs.records import BlobRecord, ContainerRecord, Staging, decode_blob, decode_staging
+from kyanite.model.blobs.records import (
+    BlobRecord,
+    ContainerRecord,
+    DeletedBlob,
+    Staging,
+    decode_blob,
+    decode_deleted,
+    decode_staging,
+    remembered_blob,
+)
 from kyanite.model.content import content
 from kyanite.model.records import Value, encode
-from kyanite.rules import immutability
+from kyanite.rules import immutability, soft_delete, tiers, versions
 from kyanite.rules.immutability import BlobProtection, Change, ContainerProtection
+from kyanite.rules.leases import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
+from kyanite.rules.versions import NO_HISTORY, Base, Former, History
 from kyanite.values import Instant
 
-SNAPSHOTS_INLINE_MAX = 64
-
 NAME_AT = len(keys.blobs(0))
-"""Where in a key of a base blob, a snapshot or a staging area the name begins."""
-_INSTANT_BYTES = 8
+"""Where in a key of a base blob, a snapshot, a version or a staging area the name begins."""
 
 
 class BlobKey(Value, frozen=True):
     container: ContainerKey
     name: str
     snapshot: Instant | None = None
-    """The snapshot of the blob; None for the base blob."""
+    """The snapshot of the blob."""
+    version: Instant | None = None
+    """The version of the blob, current or previous. Without this and a snapshot it is the base blob."""
     tracks_access: bool = False
     """Of a blob that is written: whether its account keeps the time of the last access."""
 
 
-# One blob or snapshot
+# One blob, snapshot or version
 
 
 def load(snap: Snapshot, blob: BlobKey) -> tuple[bytes, BlobRecord]:
-    """The key and the record of a blob or snapshot, or a refusal that it or its container does not exist."""
+    """The key and the record of what is active, or a refusal that it or its container does not exist."""
     return load_with_container(snap, blob)[1:]
 
 
 def load_with_container(snap: Snapshot, blob: BlobKey) -> tuple[ContainerRecord, bytes, BlobRecord]:
     """The same, after the record of the container."""
     found = container.load(snap, blob.container)
-    container_id = found.id
-    if blob.snapshot is None:
-        key = keys.blob(container_id, blob.name)
+    key = keys.blob(found.id, blob.name)
+    if blob.snapshot is None and blob.version is None:
         stored = snap.get(key)
-    else:
-        key = keys.version(container_id, blob.name, blob.snapshot)
-        stored, mark = snap.get_many((key, keys.deleted_snapshots(container_id, blob.name)))
-        if mark is not None and blob.snapshot <= _decode_instant(mark):
-            stored = None
-    if stored is None:
+        if stored is None:
+            raise Refused(Reason.BLOB_NOT_FOUND)
+        return found, key, remembered_blob(stored)
+    current, row = _find(snap, key, blob)
+    if current is not None:
+        return found, key, current
+    if row is None or row.deletion is not None:
         raise Refused(Reason.BLOB_NOT_FOUND)
-    return found, key, decode_blob(stored)
+    return found, row.key, row.record
+
+
+def _find(snap: Snapshot, key: bytes, blob: BlobKey) -> history.FoundVersion:
+    if blob.version is not None:
+        return history.find_version(snap, key, blob.version)
+    assert blob.snapshot is not None
+    return history.FoundVersion(None, history.find_snapshot(snap, key, blob.snapshot))
+
+
+def load_deleted(snap: Snapshot, blob: BlobKey) -> tuple[ContainerRecord, bytes, BlobRecord] | None:
+    """The same for a deleted snapshot or version; None when it is active; refused when it is neither."""
+    found = container.load(snap, blob.container)
+    key = keys.blob(found.id, blob.name)
+    current, row = _find(snap, key, blob)
+    if current is not None or (row is not None and row.is_active()):
+        return None
+    if row is None or not row.is_restorable(snap.now):
+        raise Refused(Reason.BLOB_NOT_FOUND)
+    return found, row.key, row.record
 
 
 def save(tx: Transaction, key: bytes, record: BlobRecord) -> None:
     """Write a record that was loaded from this key and then changed. Its old content must not be used again."""
-    tx.put(key, encode(record))
+    if key[:1] == keys.DELETED_BLOBS:
+        history.save_deleted(tx, key, record)
+    else:
+        tx.put(key, encode(record))
 
 
 def save_protection(
@@ -79,22 +107,39 @@ def save_protection(
 ) -> None:
     """Change nothing but the immutability policy and the legal hold of a record that was loaded from this key."""
     protected_snapshots.replace(tx, key, record.protection, protection)
-    save(tx, key, structs.replace(record, protection=protection))
+    save(tx, key, changed(record, protection=protection))
 
 
 def save_tags(tx: Transaction, blob: BlobKey, key: bytes, record: BlobRecord, before: Tags) -> None:
-    """The same with other tags than before. Of a snapshot they are not in the index."""
-    if blob.snapshot is None:
+    """The same with other tags than before. Those of a snapshot or of a previous version are not in the index."""
+    if key[:1] == b"n":
         tag_index.update(tx, blob.container, keys.id_of(key), blob.name, before, record.tags)
-    tx.put(key, encode(record))
+    save(tx, key, record)
 
 
-def retire(tx: Transaction, key: bytes, record: BlobRecord) -> None:
-    """Delete a blob or snapshot and drop its content."""
-    if record.protection is not None:
-        protected_snapshots.replace(tx, key, record.protection, None)
-    content.drop(tx, record.content)
-    tx.delete(key)
+# What an account keeps
+
+
+@lru_cache(maxsize=256)
+def _settings_key(account: str) -> bytes:
+    return keys.service_properties(account, "blob")
+
+
+@lru_cache(maxsize=64)
+def _history_in(stored: bytes) -> History:
+    found = settings.decode_settings(stored)
+    deleted = found.delete_retention
+    return History(
+        bool(found.versioning),
+        None if deleted is None else deleted.retention.days,
+        deleted is not None and deleted.allow_permanent_delete,
+    )
+
+
+def load_history(snap: Snapshot, account: str) -> History:
+    """What the account keeps of its blobs."""
+    stored = snap.get(_settings_key(account))
+    return NO_HISTORY if stored is None else _history_in(stored)
 
 
 # All that is stored under one name
@@ -114,6 +159,12 @@ class StoredName(Value, frozen=True):
     tracks_access: bool = False
     protection: ContainerProtection | None = None
     """That of the container."""
+    history: History | None = None
+    """What the account keeps; None while it has no settings, and so no blob of it has ever been kept."""
+    deleted: DeletedBlob | None = None
+    """The deleted base blob, also one that is gone."""
+    must_purge: bool = False
+    """Whether what is deleted of the name has another type than the new blob, which ends it."""
 
     def staging(self, now: Instant) -> Staging | None:
         """The staging area, unless there is none or it has expired."""
@@ -122,14 +173,46 @@ class StoredName(Value, frozen=True):
         staging = decode_staging(self.staging_head)
         return staging if staging.is_alive(now) else None
 
+    @property
+    def base(self) -> Base:
+        if self.record is None:
+            return Base.ABSENT
+        return Base.UNVERSIONED if self.record.version_at is None else Base.CURRENT
+
+    @property
+    def former(self) -> Former:
+        """What becomes of the base blob when it is replaced."""
+        if self.history is None:
+            return Former.NOTHING if self.record is None else Former.LOST
+        is_archived = self.record is not None and self.record.tier == tiers.ARCHIVE
+        return versions.replaced(self.base, self.history, is_archived=is_archived)
+
+    def restorable(self, now: Instant) -> BlobRecord | None:
+        """The deleted base blob, unless it is gone."""
+        deleted = self.deleted
+        return None if deleted is None or deleted.deletion.is_gone(now) else deleted.blob
+
 
 def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
     """What is stored under the name of a base blob; refused when its container does not exist."""
-    found = container.load(snap, blob.container)
-    container_id = found.id
+    in_container = container.load(snap, blob.container)
+    container_id = in_container.id
     key, staging_key = keys.blob(container_id, blob.name), keys.staging(container_id, blob.name)
-    stored, head = snap.get_many((key, staging_key))
+    stored, head, found = snap.get_many((key, staging_key, _settings_key(blob.container.account)))
     record = None if stored is None else decode_blob(stored)
+    if found is None:
+        return StoredName(
+            container_id,
+            blob.name,
+            key,
+            record,
+            staging_key,
+            head,
+            blob.container,
+            blob.tracks_access,
+            in_container.protection,
+        )
+    deleted = None if record is not None else snap.get(keys.deleted_base_of(key))
     return StoredName(
         container_id,
         blob.name,
@@ -139,12 +222,22 @@ def load_name(snap: Snapshot, blob: BlobKey) -> StoredName:
         head,
         blob.container,
         blob.tracks_access,
-        found.protection,
+        in_container.protection,
+        _history_in(found),
+        None if deleted is None else decode_deleted(deleted),
     )
 
 
+def load_base(snap: Snapshot, blob: BlobKey) -> tuple[StoredName, BlobRecord]:
+    """The same for a base blob that must exist."""
+    stored = load_name(snap, blob)
+    if stored.record is None:
+        raise Refused(Reason.BLOB_NOT_FOUND)
+    return stored, stored.record
+
+
 def reload(snap: Snapshot, name: StoredName) -> StoredName:
-    """What is stored now under the same keys."""
+    """What is stored now under the same keys: the base blob and the staging area."""
     stored, head = snap.get_many((name.key, name.staging_key))
     record = None if stored is None else decode_blob(stored)
     return StoredName(
@@ -157,15 +250,35 @@ def reload(snap: Snapshot, name: StoredName) -> StoredName:
         name.container,
         name.tracks_access,
         name.protection,
+        name.history,
     )
+
+
+def check_type(snap: Snapshot, name: StoredName, kind: int) -> StoredName:
+    """Refuse a new blob of this kind beside versions of another."""
+    old = name.record
+    if old is not None and old.kind == kind:
+        return name
+    newest = history.newest_version(snap, name.key)
+    deleted = name.restorable(snap.now) or history.first_deleted_version(snap, name.key)
+    must_purge = versions.check_type(
+        kind,
+        former=None if old is None else old.kind,
+        becomes=name.former,
+        versions=None if newest is None else newest.kind,
+        deleted_versions=None if deleted is None else deleted.kind,
+    )
+    return changed(name, must_purge=True) if must_purge else name
 
 
 def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_content: bool = True) -> None:
     """Write a new blob in place of what is stored under the name, and abandon the staging area.
 
-    ``drops_content`` is false when the content of the new blob was made of the old one.
+    ``drops_content`` is false when the content of the new blob was made of the old one, or of what the old one shared.
     """
-    if drops_content and old.record is not None:
+    if old.history is not None:
+        _keep_former(tx, old, drops_content=drops_content)
+    elif drops_content and old.record is not None:
         content.drop(tx, old.record.content)
     if old.staging_head is not None:
         abandon_staging(tx, old.staging_key, old.staging_head)
@@ -176,14 +289,99 @@ def replace(tx: Transaction, old: StoredName, record: BlobRecord, *, drops_conte
     tx.put(old.key, encode(record))
 
 
-def delete(tx: Transaction, old: StoredName) -> None:
-    """Delete the base blob and abandon the staging area. Snapshots stay."""
+def _keep_former(tx: Transaction, old: StoredName, *, drops_content: bool) -> None:
+    former, record = old.former, old.record
+    if record is not None:
+        if former is Former.VERSION:
+            history.keep_version(tx, old.key, record)
+        elif former is Former.DELETED_SNAPSHOT:
+            _keep_as_snapshot(tx, old, record, _deletion(tx, old))
+        elif drops_content:
+            content.drop(tx, record.content)
+    elif old.must_purge:
+        history.purge_deleted(tx, old.key)
+        if old.deleted is not None:
+            history.retire(tx, keys.deleted_base_of(old.key), old.deleted.blob)
+    else:
+        keep_deleted_base(tx, old)
+
+
+def keep_deleted_base(tx: Transaction, name: StoredName) -> None:
+    """Let the deleted base blob, if there is one, be a deleted snapshot: another blob is made under its name."""
+    if name.deleted is None:
+        return
+    key = keys.deleted_base_of(name.key)
+    if name.deleted.deletion.is_gone(tx.now):
+        history.retire(tx, key, name.deleted.blob)
+    else:
+        history.remove(tx, key)
+        _keep_as_snapshot(tx, name, name.deleted.blob, name.deleted.deletion)
+
+
+def _keep_as_snapshot(
+    tx: Transaction, name: StoredName, record: BlobRecord, deletion: soft_delete.Deletion
+) -> None:
+    kept = changed(record, lease=NO_LEASE, version_at=None)
+    history.keep_deleted(tx, keys.deleted_snapshot_of(name.key, tx.now), kept, deletion)
+
+
+def _deletion(tx: Transaction, name: StoredName) -> soft_delete.Deletion:
+    assert name.history is not None
+    assert name.history.retention_days is not None
+    return soft_delete.deleted_now(tx.now, name.history.retention_days)
+
+
+def revise(tx: Transaction, old: StoredName, record: BlobRecord) -> BlobRecord:
+    """Write a base blob with the content of the former one, which becomes a version if the account keeps versions.
+
+    Returns what was written: a new version has a version id.
+    """
+    assert old.record is not None
+    kept = old.history or NO_HISTORY
+    if versions.revised(old.base, kept) is Former.VERSION:
+        former = changed(old.record, content=content.share(tx, old.record.content))
+        history.keep_version(tx, old.key, former)
+        record = changed(record, created_at=tx.now, version_at=tx.now if kept.versioning else None)
+        if old.protection is not None and record.protection is None:
+            record = changed(record, protection=immutability.of_new_blob(old.protection, None, tx.now))
+        if old.tracks_access:
+            last_access.record_write(tx, old.key, record)
+    tx.put(old.key, encode(record))
+    return record
+
+
+def delete(tx: Transaction, old: StoredName) -> bool:
+    """Delete the base blob and abandon the staging area. Snapshots stay. Returns whether nothing of it is kept."""
     if old.staging_head is not None:
         abandon_staging(tx, old.staging_key, old.staging_head)
-    if old.record is not None:
-        if old.record.tags:
-            _index(tx, old, NO_TAGS)
-        retire(tx, old.key, old.record)
+    record = old.record
+    if record is None:
+        return True
+    if record.tags:
+        _index(tx, old, NO_TAGS)
+    former = versions.deleted(old.base, old.history or NO_HISTORY)
+    tx.delete(old.key)
+    if former is Former.VERSION:
+        history.keep_version(tx, old.key, record)
+    elif former is Former.DELETED_BLOB:
+        deleted = changed(record, lease=NO_LEASE)
+        history.keep_deleted(tx, keys.deleted_base_of(old.key), deleted, _deletion(tx, old))
+    else:
+        content.drop(tx, record.content)
+    return former not in versions.KEPT
+
+
+def undelete(tx: Transaction, name: StoredName) -> None:
+    """Restore the deleted base blob, and all deleted snapshots and versions. Refused when the name has nothing."""
+    restored = name.restorable(tx.now)
+    if name.record is None and restored is None and not history.exists(tx, name.key):
+        raise Refused(Reason.BLOB_NOT_FOUND)
+    if restored is not None:
+        history.restore_row(tx, keys.deleted_base_of(name.key), restored)
+        if restored.tags:
+            _index(tx, name, restored.tags)
+    if name.history is not None:
+        history.undelete(tx, name.key)
 
 
 def _index(tx: Transaction, old: StoredName, tags: Tags) -> None:
@@ -197,62 +395,63 @@ def _index(tx: Transaction, old: StoredName, tags: Tags) -> None:
 
 def add_snapshot(tx: Transaction, key: bytes, record: BlobRecord) -> None:
     """Store a snapshot of the base blob with this key. The instant of the transaction names it."""
-    snapshot = keys.version_of(key, tx.now)
+    snapshot = keys.snapshot_of(key, tx.now)
     if record.protection is not None:
         protected_snapshots.replace(tx, snapshot, None, record.protection)
     tx.put(snapshot, encode(record))
 
 
 def has_snapshots(snap: Snapshot, name: StoredName) -> bool:
-    prefix = keys.versions_of(name.container_id, name.name)
-    if next(snap.scan(prefix, keys.after(prefix), limit=1), None) is None:
+    """Whether the base blob cannot be deleted without its snapshots. While soft delete is off, deleted ones count."""
+    if name.history is None and not history.has_snapshot_rows(snap, name.key):
         return False
-    mark = snap.get(keys.deleted_snapshots(name.container_id, name.name))
-    if mark is None:
+    if history.has_active_snapshots(snap, name.key):
         return True
-    start = prefix + keys.number(_decode_instant(mark) + 1)
-    return next(snap.scan(start, keys.after(prefix), limit=1), None) is not None
+    is_kept = name.history is None or name.history.retention_days is not None
+    return not is_kept and history.has_restorable_snapshots(snap, name.key)
 
 
-def delete_snapshots(tx: Transaction, name: StoredName) -> None:
-    """Delete all snapshots that the base blob has now: here if they are few, by a mark if they are many.
+def delete_snapshots(tx: Transaction, name: StoredName) -> bool:
+    """Delete all snapshots that the base blob has now. Returns whether they are gone for good.
 
     Refused when one of them is immutable.
     """
-    prefix = keys.versions_of(name.container_id, name.name)
     if name.protection is not None:
-        _check_snapshots(tx, prefix, name, name.protection)
-    some = list(tx.scan(prefix, keys.after(prefix), limit=SNAPSHOTS_INLINE_MAX + 1))
-    if len(some) > SNAPSHOTS_INLINE_MAX:
-        tx.put(keys.deleted_snapshots(name.container_id, name.name), keys.number(tx.now))
-        return
-    for key, value in some:
-        retire(tx, key, decode_blob(value))
+        _check_snapshots(tx, name, name.protection)
+    days = (name.history or NO_HISTORY).retention_days
+    history.delete_snapshots(tx, name.key, days)
+    return days is None
 
 
-def _check_snapshots(
-    tx: Transaction, prefix: bytes, name: StoredName, protection: ContainerProtection
-) -> None:
+def _check_snapshots(tx: Transaction, name: StoredName, protection: ContainerProtection) -> None:
     """A policy of the container keeps the newest snapshot longest: none was created or modified later."""
     if protection.is_version_level:
         protected_snapshots.check_deleted(tx, name.container_id, name.name)
-        return
-    for _, value in tx.scan(prefix, keys.after(prefix), reverse=True, limit=1):
-        immutability.check(Change.DELETE, protection, None, decode_blob(value).times, tx.now)
+    elif (newest := history.newest_snapshot(tx, name.key)) is not None:
+        immutability.check(Change.DELETE, protection, None, newest.times, tx.now)
 
 
-def snapshots_from(snap: Snapshot, blob: BlobKey, first: Instant, *, limit: int) -> list[BlobRecord]:
+def retire(tx: Transaction, key: bytes, record: BlobRecord) -> None:
+    """Delete a snapshot or version for good, and drop its content."""
+    history.retire(tx, key, record)
+
+
+def delete_row(tx: Transaction, key: bytes, record: BlobRecord, kept: History) -> bool:
+    """Delete an active snapshot or previous version. Returns whether it is gone for good."""
+    if kept.retention_days is None:
+        history.retire(tx, key, record)
+        return True
+    history.soft_delete_row(tx, key, record, soft_delete.deleted_now(tx.now, kept.retention_days))
+    return False
+
+
+def snapshots_from(snap: Snapshot, blob: BlobKey, first: Instant, *, limit: int) -> Sequence[BlobRecord]:
     """The snapshot taken at ``first`` and those after it, up to ``blob.snapshot``; empty when there is none at it."""
-    container_id = container.load(snap, blob.container).id
-    mark = snap.get(keys.deleted_snapshots(container_id, blob.name))
-    if mark is not None and first <= _decode_instant(mark):
-        return []
-    start = keys.version(container_id, blob.name, first)
-    end = keys.after(keys.versions_of(container_id, blob.name))
-    if blob.snapshot is not None:
-        end = keys.version(container_id, blob.name, blob.snapshot) + b"\0"
-    found = list(snap.scan(start, end, limit=limit))
-    return [decode_blob(value) for _, value in found] if found and found[0][0] == start else []
+    key = keys.blob(container.load(snap, blob.container).id, blob.name)
+    found = history.find_snapshot(snap, key, first)
+    if found is None or not found.is_active():
+        return ()
+    return [found.record, *history.snapshots_between(snap, key, first, blob.snapshot, limit=limit - 1)]
 
 
 # Staging areas
@@ -272,98 +471,14 @@ def abandon_staging(tx: Transaction, key: bytes, head: bytes) -> None:
     tx.put(keys.abandoned_staging(decode_staging(head).id), b"")
 
 
-# Listings
-
-
-class NameRange(NamedTuple):
-    """Names in UTF-8 from ``start`` up to ``end``, which is not included; without an end if that is empty."""
-
-    start: bytes
-    end: bytes
-
-
-class ListedRow(NamedTuple):
-    """A row of a listing. Rows sort by name; those of one name sort by ``order``."""
-
-    name: bytes
-    order: int
-    """The instant of a snapshot, BASE_BLOB or STAGING_AREA."""
-    value: bytes | None
-    """The stored value; None for a row that was read and is not to be listed."""
-
-
-BASE_BLOB = (1 << 63) - 1
-STAGING_AREA = BASE_BLOB + 1
-_MARK = -1
-"""The order of a mark that snapshots of the name are deleted: it comes before them."""
-
-
-def scan_blobs(
-    snap: Snapshot, container_id: int, names: NameRange, *, limit: int
-) -> Iterator[tuple[bytes, bytes]]:
-    """Keys, in which the name begins at ``NAME_AT``, and encoded records of base blobs."""
-    return snap.scan(*_bounds(keys.blobs(container_id), names), limit=limit)
-
-
-def scan_listed(
-    snap: Snapshot, container_id: int, names: NameRange, *, order: int, snapshots: bool, uncommitted: bool
-) -> Iterator[ListedRow]:
-    """Base blobs, and if wanted snapshots and staging areas, lazily. ``order`` is where the first name begins.
-
-    Deleted snapshots are skipped by a seek. A staging area is not listed beside a base blob or when it has expired.
-    """
-    start, committed = (names.start, order), b""
-    while True:
-        scans = [_scan(snap, keys.blobs(container_id), names, BASE_BLOB)]
-        if snapshots:
-            scans.append(_scan(snap, keys.deleted_snapshots_in(container_id), names, _MARK))
-            scans.append(_scan_snapshots(snap, container_id, names, start[1]))
-        if uncommitted:
-            scans.append(_scan(snap, keys.stagings(container_id), names, STAGING_AREA))
-        for name, each, value in merge(*scans):
-            if each == _MARK:
-                after_deleted = (name, _decode_instant(value) + 1)
-                if after_deleted > start:
-                    start, names = after_deleted, NameRange(name, names.end)
-                    yield ListedRow(*start, None)
-                    break
-                continue
-            if each == BASE_BLOB:
-                committed = name
-            if (name, each) < start:
-                continue
-            is_hidden = each == STAGING_AREA and (
-                name == committed or not decode_staging(value).is_alive(snap.now)
-            )
-            yield ListedRow(name, each, None if is_hidden else value)
-        else:
-            return
-
-
-_Scan = Iterator[tuple[bytes, int, bytes]]
-
-
-def _scan(snap: Snapshot, prefix: bytes, names: NameRange, order: int) -> _Scan:
-    for key, value in snap.scan(*_bounds(prefix, names)):
-        yield key[NAME_AT:], order, value
-
-
-def _scan_snapshots(snap: Snapshot, container_id: int, names: NameRange, order: int) -> _Scan:
-    start, end = _bounds(keys.blob_versions(container_id), names)
-    if order > 0:
-        start += b"\0" + order.to_bytes(_INSTANT_BYTES, "big")
-    for key, value in snap.scan(start, end):
-        instant = int.from_bytes(key[-_INSTANT_BYTES:], "big")
-        yield key[NAME_AT : -_INSTANT_BYTES - 1], instant, value
-
-
-def _bounds(prefix: bytes, names: NameRange) -> tuple[bytes, bytes]:
-    return prefix + names.start, prefix + names.end if names.end else keys.after(prefix)
-
-
 def is_empty(snap: Snapshot, container_id: int) -> bool:
-    """Whether a container has no blob and no snapshot. Staged blocks do not count."""
-    prefixes = (keys.blobs(container_id), keys.blob_versions(container_id))
+    """Whether a container has no blob, no snapshot, no version and nothing deleted. Staged blocks do not count."""
+    prefixes = (
+        keys.blobs(container_id),
+        keys.snapshots_in(container_id),
+        keys.versions_in(container_id),
+        keys.deleted_in(container_id),
+    )
     return all(next(snap.scan(prefix, keys.after(prefix), limit=1), None) is None for prefix in prefixes)
 
 
@@ -381,13 +496,11 @@ def purge_container(tx: Transaction, container_id: int, *, limit: int) -> bool:
         if record.tags:  # It counts twice, for its rows in the index.
             tag_index.purge(tx, container_id, key[NAME_AT:].decode(), record.tags)
             left -= 1
-        retire(tx, key, record)
+        content.drop(tx, record.content)
+        tx.delete(key)
         left -= 1
     left = max(left, 0)
-    prefix = keys.blob_versions(container_id)
-    for key, value in list(tx.scan(prefix, keys.after(prefix), limit=left)):
-        retire(tx, key, decode_blob(value))
-        left -= 1
+    left -= history.purge_container(tx, container_id, limit=left)
     prefix = keys.stagings(container_id)
     for key, head in list(tx.scan(prefix, keys.after(prefix), limit=left)):
         abandon_staging(tx, key, head)
@@ -395,19 +508,6 @@ def purge_container(tx: Transaction, container_id: int, *, limit: int) -> bool:
     if left == limit:
         tag_index.purge_container(tx, container_id)
     return left < limit
-
-
-def purge_snapshots(tx: Transaction, mark: bytes, *, limit: int) -> None:
-    """Delete some of the snapshots that a mark covers, and the mark after the last of them."""
-    until = tx.get(mark)
-    if until is None:
-        return
-    start, end = keys.versions_deleted_by(mark, _decode_instant(until))
-    some = list(tx.scan(start, end, limit=limit))
-    for key, value in some:
-        retire(tx, key, decode_blob(value))
-    if len(some) < limit:
-        tx.delete(mark)
 
 
 def expired_stagings(snap: Snapshot, start: bytes, *, limit: int) -> tuple[list[bytes], bytes]:
@@ -422,7 +522,3 @@ def abandon_expired(tx: Transaction, found: list[bytes]) -> None:
     for key, head in zip(found, tx.get_many(found), strict=True):
         if head is not None and not decode_staging(head).is_alive(tx.now):
             abandon_staging(tx, key, head)
-
-
-def _decode_instant(value: bytes) -> int:
-    return int.from_bytes(value, "big")

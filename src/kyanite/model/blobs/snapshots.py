@@ -1,6 +1,7 @@
 """Snapshots: a blob kept as it was at an instant. The instant names the snapshot."""
 
 from collections.abc import Awaitable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,28 +17,38 @@ from kyanite.rules.leases import NO_LEASE
 from kyanite.values import Instant
 
 
+class NewSnapshot(NamedTuple):
+    at: Instant
+    record: BlobRecord
+    version_at: Instant | None
+    """The version id of the base blob since."""
+
+
 def take(
     engine: Engine, blob: BlobKey, metadata: dict[str, str], access_conditions: AccessConditions
-) -> Awaitable[tuple[Instant, BlobRecord]]:
-    """Keep the blob as it is now, sharing its content. The blob does not change, and a lease does not prevent it.
+) -> Awaitable[NewSnapshot]:
+    """Keep the blob as it is now, sharing its content. A lease does not prevent it.
 
     A snapshot with metadata of its own gets an ETag of its own. Otherwise it has the ETag of the blob. It has the
-    immutability policy and the legal hold that the blob has now.
+    immutability policy and the legal hold that the blob has now. The blob itself does not change. But if the account
+    keeps versions, it is a new version from now on, with the same ETag.
     """
 
-    def body(tx: Transaction) -> tuple[Instant, BlobRecord]:
-        found, key, record = rows.load_with_container(tx, blob)
+    def body(tx: Transaction) -> NewSnapshot:
+        stored, record = rows.load_base(tx, blob)
         preconditions.check_write(
             access_conditions.conditions, record.etag, record.modified_at, record.tags, creates=False
         )
         leases.check_read(record.lease, access_conditions.lease_id, tx.now)
         check_online(tx, record)
-        if found.protection is not None:
-            check_mutable(tx, Change.SNAPSHOT, found.protection, record)
-        kept = replace(record, content=content.share(tx, record.content), lease=NO_LEASE)
+        if stored.protection is not None:
+            check_mutable(tx, Change.SNAPSHOT, stored.protection, record)
+        kept = replace(record, content=content.share(tx, record.content), lease=NO_LEASE, version_at=None)
         if metadata:
             kept = replace(kept, metadata=metadata, modified_at=tx.now)
-        rows.add_snapshot(tx, key, kept)
-        return tx.now, kept
+        rows.add_snapshot(tx, stored.key, kept)
+        if stored.history is not None:
+            record = rows.revise(tx, stored, record)
+        return NewSnapshot(tx.now, kept, record.version_at)
 
     return engine.run(body, scope_of(blob))

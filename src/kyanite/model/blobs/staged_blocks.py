@@ -67,6 +67,7 @@ def put_block(engine: Engine, blob: BlobKey, block: NewBlock, lease_id: LeaseId 
         staged = StagedBlock(content.create(tx, block.payload, tag=block.id), block.length)
         tx.put(key, encode(staged))
         count = staging.count + (old is None)
+        rows.keep_deleted_base(tx, stored)
         rows.save_staging(tx, stored, replace(staging, count=count, last_at=tx.now))
 
     return engine.run(body, scope_of(blob))

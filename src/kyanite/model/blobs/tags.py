@@ -20,7 +20,8 @@ def get(engine: Engine, blob: BlobKey, access_conditions: AccessConditions) -> A
         preconditions.check_tags_read(
             access_conditions.conditions, record.etag, record.modified_at, record.tags
         )
-        leases.check_read(record.lease, access_conditions.lease_id, snap.now)
+        if not record.is_previous:
+            leases.check_read(record.lease, access_conditions.lease_id, snap.now)
         return record.tags
 
     return engine.read(body)
@@ -36,7 +37,9 @@ def set_tags(
         preconditions.check_write(
             access_conditions.conditions, record.etag, record.modified_at, record.tags, creates=False
         )
-        lease = leases.check_write(record.lease, access_conditions.lease_id, tx.now)
+        lease = record.lease
+        if not record.is_previous:
+            lease = leases.check_write(lease, access_conditions.lease_id, tx.now)
         rows.save_tags(tx, blob, key, replace(record, lease=lease, tags=tags), before=record.tags)
 
     return engine.run(body, scope_of(blob))

@@ -1,4 +1,4 @@
-"""Purging deleted containers, and snapshots that were deleted with their blob and were too many for one transaction.
+"""Purging deleted containers.
 
 No request can reach these rows any more. They are purged a bounded number at a time, and any number of processes may
 do it: the transaction that deletes a row drops its content. A container that can still be restored is purged when its
@@ -28,7 +28,3 @@ def remove_expired(tx: Transaction, found: list[bytes]) -> None:
 def purge(tx: Transaction, mark: bytes) -> None:
     if not rows.purge_container(tx, keys.id_of(mark), limit=ROWS_PER_STEP):
         tx.delete(mark)
-
-
-def purge_snapshots(tx: Transaction, mark: bytes) -> None:
-    rows.purge_snapshots(tx, mark, limit=ROWS_PER_STEP)

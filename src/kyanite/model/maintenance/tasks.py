@@ -21,11 +21,13 @@ from kyanite.membership.api import Membership
 from kyanite.model import keys
 from kyanite.model.files.opens import durable
 from kyanite.model.maintenance import (
+    blob_history,
     compaction,
     deleted_containers,
     deleted_shares,
     deleted_tables,
     last_accesses,
+    removed_accounts,
     spent_messages,
     staging_areas,
 )
@@ -62,7 +64,8 @@ TASKS: tuple[Marked | Expiring, ...] = (
         deleted_containers.remove_expired,
     ),
     Expiring(last_accesses.WALK_EVERY_SECONDS, last_accesses.find_unneeded, last_accesses.remove_unneeded),
-    Marked(keys.DELETED_SNAPSHOTS, deleted_containers.purge_snapshots),
+    Marked(keys.HISTORY_CHANGES, blob_history.apply_changes),
+    Expiring(blob_history.WALK_EVERY_SECONDS, blob_history.find_gone, blob_history.remove_gone),
     Marked(keys.ABANDONED_STAGINGS, staging_areas.purge),
     Expiring(staging_areas.WALK_EVERY_SECONDS, staging_areas.find_expired, staging_areas.remove_expired),
     Marked(keys.DELETED_SHARES, deleted_shares.purge),
@@ -72,6 +75,7 @@ TASKS: tuple[Marked | Expiring, ...] = (
     Marked(keys.DISCARDED_MESSAGES, spent_messages.purge),
     Expiring(spent_messages.WALK_EVERY_SECONDS, spent_messages.find_expired, spent_messages.remove_expired),
     Marked(keys.DELETED_TABLES, deleted_tables.purge),
+    Marked(keys.REMOVED_ACCOUNTS, removed_accounts.purge),
     COMPACTION,
 )
 

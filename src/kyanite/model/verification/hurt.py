@@ -14,7 +14,7 @@ import msgspec
 from kyanite.engine.api import Engine, EngineBusy, EngineClosed, EngineError, Snapshot, Steps, TooLarge
 from kyanite.engine.transaction import IDS_PER_INSTANT
 from kyanite.model import keys
-from kyanite.model.blobs.records import decode_blob
+from kyanite.model.blobs.records import decode_blob, decode_deleted
 from kyanite.model.blobs.staged_blocks import decode_block
 from kyanite.model.content import content
 from kyanite.model.content.content import Content
@@ -64,6 +64,11 @@ def _blob_part(value: bytes) -> _Part:
     return _Part(record.content, record.length)
 
 
+def _deleted_part(value: bytes) -> _Part:
+    record = decode_deleted(value).blob
+    return _Part(record.content, record.length)
+
+
 def _block_part(value: bytes) -> _Part:
     block = decode_block(value)
     return _Part(block.content, block.length)
@@ -81,6 +86,8 @@ def _message_part(value: bytes) -> _Part:
 WITH_CONTENT: Mapping[bytes, Callable[[bytes], _Part]] = {
     b"n": _blob_part,
     b"v": _blob_part,
+    b"E": _blob_part,
+    b"X": _deleted_part,
     b"j": _block_part,
     b"m": _message_part,
     b"N": _entry_part,

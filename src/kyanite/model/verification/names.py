@@ -1,4 +1,4 @@
-"""What clients call a row: blobs, snapshots, staged blocks, messages, entities, files, and what they are in.
+"""What clients call a row: blobs, snapshots, versions, staged blocks, messages, entities, files, and what they are in.
 
 Keys have ids of containers, queues, tables, shares and directories. Their names are in rows of their own, so these are
 read once for as many keys as are named together. What no client can reach any more has no name: rows of a deleted
@@ -15,7 +15,7 @@ import msgspec
 from kyanite.edm import text_of_ordinal
 from kyanite.engine.api import Engine
 from kyanite.model import keys
-from kyanite.model.blobs import deleted_containers
+from kyanite.model.blobs import deleted_containers, history
 from kyanite.model.blobs.records import decode_container, decode_staging
 from kyanite.model.blobs.rows import NAME_AT
 from kyanite.model.files import deleted_shares
@@ -64,6 +64,8 @@ _PARENTS: Mapping[bytes, _Kind] = {
 _PARENT_OF = {
     b"n": b"c",
     b"v": b"c",
+    b"E": b"c",
+    b"X": b"c",
     b"i": b"c",
     b"j": b"i",
     b"m": b"q",
@@ -153,8 +155,8 @@ class _Namer:
             return [f"{each.kind} {parent}/{each.path}" for each in self._files[key]]
         if letter == b"n":
             return [f"blob {parent}/{_text(rest)}"]
-        if letter == b"v":
-            return await self._snapshot(parent, key)
+        if letter in (b"v", b"E", b"X"):
+            return await self._of_history(parent, key)
         if letter == b"i":
             return [f"staged blocks of blob {parent}/{_text(rest)}"]
         if letter == b"j":
@@ -168,12 +170,30 @@ class _Namer:
             return [f"share {parent}, snapshot {_instant(rest)}"]
         return [f"security descriptor {rest.hex()} of share {parent}"]
 
-    async def _snapshot(self, container: str, key: bytes) -> list[str]:
-        blob, instant = key[: -_INSTANT_BYTES - 1], key[-_INSTANT_BYTES:]
-        mark = await self._read(keys.DELETED_SNAPSHOTS + blob[1:])
-        if mark is not None and instant <= mark:
-            return []
-        return [f"blob {container}/{_text(blob[NAME_AT:])}, snapshot {_instant(instant)}"]
+    async def _of_history(self, container: str, key: bytes) -> list[str]:
+        """A snapshot, a version or what is deleted; nothing for one that is gone."""
+        active_key = keys.restored_from(key) if key[:1] == keys.DELETED_BLOBS else key
+        if active_key[:1] == b"n":
+            return [f"deleted blob {container}/{_text(active_key[NAME_AT:])}"]
+        blob_key, value = b"n" + active_key[1 : -_INSTANT_BYTES - 1], await self._read(key)
+        changes = await self._read(keys.history_changes_of(blob_key))
+        is_deleted = key[:1] == keys.DELETED_BLOBS
+        try:
+            if value is not None:
+                deletion = history.state_of(key, value, history.changes_in(changes)).deletion
+                if deletion is not None and deletion.is_gone(await self._now()):
+                    return []
+                is_deleted = deletion is not None
+        except msgspec.DecodeError:
+            pass
+        word = "snapshot" if active_key[:1] == b"v" else "version"
+        name = (
+            f"blob {container}/{_text(blob_key[NAME_AT:])}, {word} {_instant(active_key[-_INSTANT_BYTES:])}"
+        )
+        return [f"deleted {name}" if is_deleted else name]
+
+    async def _now(self) -> Instant:
+        return await self._engine.read(lambda snap: snap.now)
 
     async def _message_id(self, key: bytes) -> str:
         value = await self._read(key)

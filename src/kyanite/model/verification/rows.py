@@ -31,15 +31,18 @@ from kyanite.engine.api import Snapshot
 from kyanite.extents.api import SEGMENT_BYTES
 from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
-from kyanite.model.blobs import protected_containers, protected_snapshots
+from kyanite.model.account_rows import decode_account
+from kyanite.model.blobs import history, protected_containers, protected_snapshots
 from kyanite.model.blobs.deleted_containers import RetiredContainer
 from kyanite.model.blobs.records import (
     BLOCK_BLOB,
     BlobRecord,
     ContainerRecord,
+    DeletedBlob,
     Staging,
     decode_blob,
     decode_container,
+    decode_deleted,
 )
 from kyanite.model.blobs.staged_blocks import StagedBlock
 from kyanite.model.blobs.tag_index import decode_container_key
@@ -182,6 +185,31 @@ def _blob(check: Check, key: bytes, record: BlobRecord) -> None:
     check.content(key, record.content, record.length, exactly=record.kind == BLOCK_BLOB)
 
 
+def _version(check: Check, key: bytes, record: BlobRecord) -> None:
+    _blob(check, key, record)
+    if record.version_at != history.instant_in(key) or not record.is_previous:
+        check.refuse(key, "its version id is not that of its key.")
+
+
+def _deleted_blob(check: Check, key: bytes, deleted: DeletedBlob) -> None:
+    _blob(check, key, deleted.blob)
+    check.need(key, keys.gone_blob(deleted.deletion.gone_at, key))
+    if check.snap.get(keys.restored_from(key)) is not None:
+        check.refuse(key, "{} is there as well.", keys.restored_from(key))
+
+
+def _gone_blob(check: Check, key: bytes, value: bytes) -> None:
+    _empty(check, key, value)
+    check.need(key, keys.parts_of_gone_blob(key)[1])
+
+
+def _history_changes(check: Check, key: bytes, value: bytes) -> None:
+    changes = history.changes_in(value)
+    instants = [change.at for change in changes]
+    if not changes or instants != sorted(set(instants)):
+        check.refuse(key, "its changes are not in their order.")
+
+
 def _base_blob(check: Check, key: bytes, record: BlobRecord) -> None:
     _blob(check, key, record)
     for tag_key, value in record.tags:
@@ -246,11 +274,14 @@ def _named(key: bytes) -> NamedKey:
 def _protected_snapshot(check: Check, key: bytes, value: bytes) -> None:
     _empty(check, key, value)
     snapshot = keys.snapshot_protected_by(key)
-    stored = check.snap.get(snapshot)
-    if stored is None:
+    stored, deleted = check.snap.get_many((snapshot, keys.deleted_from(snapshot)))
+    if stored is not None:
+        protection = decode_blob(stored).protection
+    elif deleted is not None:  # A change that is not applied yet has restored it.
+        protection = decode_deleted(deleted).blob.protection
+    else:
         check.refuse(key, "{} is not there.", snapshot)
         return
-    protection = decode_blob(stored).protection
     if protection is None or keys.protected_snapshot(snapshot, protected_snapshots.end_of(protection)) != key:
         check.refuse(key, "{} is protected otherwise.", snapshot)
 
@@ -408,6 +439,17 @@ def _security_descriptor(check: Check, key: bytes, value: bytes) -> None:
         check.refuse(key, "its text is not that of its key.")
 
 
+def _account(check: Check, key: bytes, value: bytes) -> None:
+    if key == keys.ACCOUNTS:
+        _number(check, key, value)
+    elif key.startswith(keys.REMOVED_ACCOUNTS):
+        _empty(check, key, value)
+        name = keys.account_of_removal(key)
+        check.need(key, keys.account(name))
+    else:
+        decode_account(value)
+
+
 RowCheck = Callable[[Check, bytes, bytes], None]
 
 
@@ -434,9 +476,12 @@ KINDS: Mapping[bytes, Kind] = {
     b"j": Kind("staged block", 1 + _ID, _record(StagedBlock, _staged_block)),
     b"y": _fixed("abandoned staging area", _ID, check=_empty),
     b"d": _fixed("deleted container", _ID, check=_empty),
+    b"E": Kind("previous version of a blob", 1 + _ID + 1 + _ID, _record(BlobRecord, _version)),
+    b"X": Kind("deleted blob", 1 + _ID + 1, _record(DeletedBlob, _deleted_blob)),
+    b"8": Kind("when a deleted blob is gone", 1 + _ID + _ID + 1, _gone_blob),
+    b"p": Kind("changes of the history of a blob", 1 + _ID, _history_changes),
     b"5": Kind("container that can be restored", 4 + _ID, _record(RetiredContainer, _retired_container)),
     b"6": Kind("expiry", 1 + _ID + 1, _expiry),
-    b"p": Kind("deleted snapshots", 1 + _ID, _number),
     b"G": Kind("tag of a blob", 2 + _ID, _posting),
     b"9": Kind("protected container", 5, _protected_container),
     b"I": Kind("protected snapshot", 1 + _ID + 1 + 2 * _ID, _protected_snapshot),
@@ -479,6 +524,7 @@ KINDS: Mapping[bytes, Kind] = {
     b"L": _fixed("unneeded entries of snapshots", _ID, check=_anything),
     b"2": _fixed("state of the scrub", check=_record(ScrubState)),
     b"f": _fixed("format of the store", check=_record(StoreFormat)),
+    b"A": Kind("account", 1, _account),
 }
 """What the keys of each letter are. A new letter of ``keys.py`` is a row here."""
 

@@ -201,6 +201,11 @@ class HttpConnection:
         if self._request is None and not self._ending and not reader.in_head and reader.body is None:
             self._end(linger=False)
 
+    @property
+    def account(self) -> str:
+        """The account of the request that is being answered, once the handler knows it."""
+        return "" if self._request is None else self._request.account
+
     def abort(self) -> None:
         self._ending = True
         self._transport.abort()

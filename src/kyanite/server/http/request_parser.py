@@ -298,9 +298,12 @@ class RequestReader:
             raise RequestError(431, "too many headers")
         if self._head_bytes > limits.head_bytes and size_of(url, raw_headers) > limits.head_bytes:
             raise RequestError(431, "the head is too large")
-        version = self._parser.get_http_version()
         method = self._parser.get_method().decode("ascii")
         headers = headers_from(raw_headers)
+        if "connection" not in headers and self._parser.should_keep_alive():
+            version = "1.1"  # In no other version is that so, and the parser formats a text when it is asked.
+        else:
+            version = self._parser.get_http_version()
         check_head(method, version, headers)
         host, path, query = split_target(method, url.decode("ascii"))
         if host:

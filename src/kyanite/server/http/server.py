@@ -8,6 +8,7 @@ socket is in the modules beside this one: ``request_parser`` and ``request_body`
 import asyncio
 import logging
 import socket
+from collections.abc import Collection
 from ssl import SSLContext
 
 from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError, new_connection
@@ -83,6 +84,15 @@ class HttpServer:
         if tasks:
             await asyncio.wait(tasks, timeout=_CLEAN_UP_SECONDS)
         self._ticking.cancel()
+
+    async def abort_requests_of(self, accounts: Collection[str]) -> None:
+        """End the connections that have requests of these accounts in progress, and wait for their handlers to end."""
+        aborted = [connection for connection in self._connections if connection.account in accounts]
+        tasks = [connection.task for connection in aborted if connection.task is not None]
+        for connection in aborted:
+            connection.abort()
+        if tasks:
+            await asyncio.wait(tasks)
 
     async def _until_empty(self, seconds: float) -> None:
         if not self._connections:

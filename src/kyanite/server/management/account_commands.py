@@ -1,13 +1,72 @@
-"""The commands about accounts."""
+"""The commands about accounts. Each returns when every worker obeys it.
+
+What was stated when the server was started is fixed: a command that would change it is refused.
+"""
+
+import asyncio
+import base64
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from kyanite.engine.api import Snapshot, Transaction
+from kyanite.model import account_rows, settings
+from kyanite.model.account_rows import AccountRecord
 from kyanite.model.accounts import Account, AccountSettings
-from kyanite.server.management.command import Command, CommandRequest, Management
+from kyanite.model.blobs import protected_containers
+from kyanite.server.accounts.directory import all_obey
+from kyanite.server.accounts.settings import (
+    NO_CHANGE,
+    SettingsChange,
+    apply,
+    apply_to_service,
+    named,
+    problem_of,
+    problem_of_both,
+)
+from kyanite.server.accounts.start import SERVICE, problem_without_versioning
+from kyanite.server.config import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, KEYS, is_account_name, parse_key
+from kyanite.server.management.command import Command, CommandRefused, CommandRequest, Management
+from kyanite.values import Instant
+
+KEY_BYTES = 64
+"""Of a new key, as in Azure."""
+KEYS_MAX = 2
+PURGE_SECONDS = 60.0
+"""How long a removal waits for the end of the names; the rest goes on in the background."""
+_PURGE_POLL_SECONDS = 0.05
 
 
 class ListAccounts(CommandRequest, frozen=True):
     pass
+
+
+class AddAccount(CommandRequest, frozen=True):
+    name: str
+    keys: tuple[str, ...] = ()
+    """In base64. Without any, two new ones are made."""
+    settings: SettingsChange = NO_CHANGE
+
+
+class SetAccount(CommandRequest, frozen=True):
+    name: str
+    settings: SettingsChange
+
+
+class RotateKey(CommandRequest, frozen=True):
+    name: str
+    number: Annotated[int, msgspec.Meta(ge=1, le=KEYS_MAX)]
+    key: str | UnsetType = UNSET
+    """In base64; a new one if it is left out."""
+
+
+class RemoveAccount(CommandRequest, frozen=True):
+    name: str
+    with_data: bool = False
 
 
 class AccountDescription(msgspec.Struct, frozen=True):
@@ -16,19 +75,239 @@ class AccountDescription(msgspec.Struct, frozen=True):
     name: str
     keys: int
     """How many it has."""
-    settings: dict[str, object]
+    settings: dict[str, Any]
+    stated_by: dict[str, str]
+    """Where the keys and settings were stated that cannot be changed."""
+
+
+class AccountKeyTexts(msgspec.Struct, frozen=True):
+    name: str
+    keys: list[str]
+    """In base64, to be given to clients."""
+    note: str = ""
+
+
+# Commands
 
 
 async def list_accounts(management: Management, _request: ListAccounts) -> list[AccountDescription]:
-    return [_described(account) for _, account in sorted(management.accounts.items())]
+    return [
+        await management.store.engine.read(partial(_described, account=account))
+        for _, account in sorted(management.accounts.items())
+    ]
 
 
-def _described(account: Account) -> AccountDescription:
-    return AccountDescription(account.name, len(account.keys), _settings_of(account.settings))
+def _described(snap: Snapshot, account: Account) -> AccountDescription:
+    properties = settings.load(snap, account.name, SERVICE)
+    return AccountDescription(
+        account.name, len(account.keys), named(account.settings, properties), dict(account.fixed)
+    )
 
 
-def _settings_of(settings: AccountSettings) -> dict[str, object]:
-    return msgspec.structs.asdict(settings)
+async def add_account(management: Management, request: AddAccount) -> AccountKeyTexts:
+    name = request.name
+    if not is_account_name(name):
+        raise CommandRefused("The name of an account is 3 to 24 lower-case letters and digits.")
+    if len(request.keys) > KEYS_MAX:
+        raise CommandRefused(f"An account has {KEYS_MAX} keys at most.")
+    keys = [_decoded(management, text) for text in request.keys] or [_new_key(), _new_key()]
+    _check_values(request.settings)
+    sealed = _sealed(management, name, keys)
+
+    def body(tx: Transaction) -> None:
+        present = account_rows.load(tx, name)
+        if present is not None and present.is_removed:
+            raise CommandRefused(f"The data of the account {name} that was removed is still being deleted.")
+        if name in management.directory.stated or (present is not None and present.sealed_keys):
+            raise CommandRefused(f"There is an account {name} already.")
+        _save(tx, management, name, request.settings, sealed)
+
+    was_served = DEVELOPMENT_ACCOUNT in management.accounts
+    await _change(management, body)
+    note = ""
+    if was_served and DEVELOPMENT_ACCOUNT not in management.accounts:
+        note = (
+            f"{DEVELOPMENT_ACCOUNT} is not served any more, because there is another account now. "
+            f"Its data is still there for 'kyanite account add {DEVELOPMENT_ACCOUNT}'."
+        )
+    return AccountKeyTexts(name, [_text(key) for key in keys], note)
 
 
-COMMANDS = (Command("account list", ListAccounts, list_accounts),)
+async def set_account(management: Management, request: SetAccount) -> AccountDescription:
+    name = request.name
+    account = management.account(name)
+    given = request.settings.given()
+    if not given:
+        raise CommandRefused("The command names no setting to change.")
+    _check_values(request.settings)
+
+    def body(tx: Transaction) -> None:
+        record = _present(tx, name)
+        in_force = _in_force(management, name, record.settings)
+        before = named(in_force, settings.load(tx, name, SERVICE))
+        for setting, value in given.items():
+            if value != before[setting]:
+                check_not_fixed(account, setting)
+        _save(tx, management, name, request.settings, record.sealed_keys)
+
+    await _change(management, body)
+    return await management.store.engine.read(partial(_described, account=management.account(name)))
+
+
+async def rotate_key(management: Management, request: RotateKey) -> AccountKeyTexts:
+    name = request.name
+    account = management.account(name)
+    check_not_fixed(account, KEYS)
+    key = _new_key() if request.key is UNSET else _decoded(management, request.key)
+    if request.number > len(account.keys) + 1:
+        raise CommandRefused(f"Account {name} has no key 1 yet.")
+    # Those that stay are sealed again: the development account has a key that is not stored.
+    keys = list(account.keys)
+    keys[request.number - 1 : request.number] = [key]
+    sealed = _sealed(management, name, keys)
+    expected = management.directory.stored.get(name, AccountRecord()).sealed_keys
+
+    def body(tx: Transaction) -> None:
+        if _present(tx, name).sealed_keys != expected:
+            raise CommandRefused(f"Another command has just changed a key of account {name}. Try again.")
+        _save(tx, management, name, NO_CHANGE, sealed)
+
+    await _change(management, body)
+    return AccountKeyTexts(name, [_text(each) for each in keys])
+
+
+async def remove_account(management: Management, request: RemoveAccount) -> str:
+    name = request.name
+    account = management.account(name)
+    for where in account.fixed.values():
+        raise CommandRefused(
+            f"Account {name} is stated by {where}, so the next start would make it again: remove it there."
+        )
+
+    engine = management.store.engine
+
+    def body(tx: Transaction) -> None:
+        _present(tx, name)
+        # It is checked again when no request can protect another one any more.
+        if (protected := protected_containers.first(tx, name)) is not None:
+            raise CommandRefused(
+                f"Account {name} cannot be removed: its container {protected} has an immutability policy, legal "
+                "holds or version-level immutability."
+            )
+        if not request.with_data and account_rows.has_data(tx, name):
+            raise CommandRefused(f"Account {name} has data, which is removed with --with-data only.")
+        account_rows.close(tx, name)
+
+    await _change(management, body)
+    deadline = asyncio.get_running_loop().time() + PURGE_SECONDS
+    while (record := await engine.read(partial(account_rows.load, name=name))) is not None:
+        if not record.is_removed:
+            raise CommandRefused(f"Account {name} has got protected containers meanwhile, so it stays.")
+        if asyncio.get_running_loop().time() > deadline:
+            return f"Account {name} is removed. Its data is being deleted in the background."
+        await asyncio.sleep(_PURGE_POLL_SECONDS)
+    return f"Account {name} is removed."
+
+
+# What they share
+
+
+def check_not_fixed(account: Account, setting: str) -> None:
+    where = account.fixed.get(setting)
+    if where is not None:
+        what = "The keys" if setting == KEYS else f"The setting {setting}"
+        verb = "are" if setting == KEYS else "is"
+        raise CommandRefused(
+            f"{what} of account {account.name} {verb} stated by {where} and cannot be changed here."
+        )
+
+
+async def _change(management: Management, body: Callable[[Transaction], None]) -> None:
+    """Run a transaction that changes an account, and wait until every worker obeys it."""
+
+    def change(tx: Transaction) -> Instant:
+        body(tx)
+        account_rows.note_change(tx)
+        return tx.now
+
+    await all_obey(management.workers, await management.store.engine.run(change))
+
+
+def _present(tx: Transaction, name: str) -> AccountRecord:
+    """What is stored of an account that is served, which may be nothing."""
+    record = account_rows.load(tx, name) or AccountRecord()
+    if record.is_removed:
+        raise CommandRefused(f"There is no account {name!r}.")
+    return record
+
+
+def _save(
+    tx: Transaction,
+    management: Management,
+    name: str,
+    change: SettingsChange,
+    sealed_keys: tuple[bytes, ...],
+) -> None:
+    """Store the keys, and both parts of the settings: those of the account and those of the Blob service."""
+    record = _present(tx, name)
+    stored = apply(change, record.settings)
+    present = settings.load(tx, name, SERVICE)
+    properties = apply_to_service(change, present)
+    problem = problem_of_both(_in_force(management, name, stored), properties)
+    if problem is not None:
+        raise CommandRefused(f"Account {name} cannot have these settings: {problem}.")
+    if (problem := problem_without_versioning(tx, name, properties)) is not None:
+        raise CommandRefused(problem)
+    if properties != present:
+        settings.save(tx, name, SERVICE, properties)
+    account_rows.save(tx, name, msgspec.structs.replace(record, sealed_keys=sealed_keys, settings=stored))
+
+
+def _in_force(management: Management, name: str, stored: AccountSettings) -> AccountSettings:
+    """The stored settings of an account with those that are stated."""
+    stated = management.directory.stated.get(name)
+    return stored if stated is None else apply(stated.settings, stored)
+
+
+def _check_values(change: SettingsChange) -> None:
+    if (problem := problem_of(change)) is not None:
+        raise CommandRefused(f"The setting {problem[0]} cannot be used: {problem[1]}.")
+
+
+def _sealed(management: Management, name: str, keys: list[bytes]) -> tuple[bytes, ...]:
+    present = [
+        (account, sealed)
+        for account, record in management.directory.stored.items()
+        for sealed in record.sealed_keys
+    ]
+    sealer = management.directory.key_file.sealer_for_new_key(present)
+    return tuple(sealer.seal(name, key) for key in keys)
+
+
+def _decoded(management: Management, text: str) -> bytes:
+    key = parse_key(text)
+    if key is None:
+        raise CommandRefused("A key is not base64.")
+    if key == DEVELOPMENT_KEY and not management.directory.allows_development_key:
+        raise CommandRefused(
+            "The well-known development key would open the account to everyone who can reach this server: "
+            "it takes a server on loopback, or --allow-development-key."
+        )
+    return key
+
+
+def _new_key() -> bytes:
+    return os.urandom(KEY_BYTES)
+
+
+def _text(key: bytes) -> str:
+    return base64.b64encode(key).decode("ascii")
+
+
+COMMANDS = (
+    Command("account list", ListAccounts, list_accounts),
+    Command("account add", AddAccount, add_account),
+    Command("account set", SetAccount, set_account),
+    Command("account rotate-key", RotateKey, rotate_key),
+    Command("account remove", RemoveAccount, remove_account),
+)

@@ -15,7 +15,9 @@ import msgspec
 from kyanite.engine.api import EngineError
 from kyanite.model.accounts import Account, Store
 from kyanite.rules.refusals import Explained, Refused
+from kyanite.server.accounts.directory import AccountDirectory
 from kyanite.server.failures import Failure
+from kyanite.server.processes.process_table import Slot
 from kyanite.server.store.api import Clock
 
 _log = logging.getLogger("kyanite.management")
@@ -29,6 +31,9 @@ class Management:
     accounts: Mapping[str, Account]
     """Those that are served at present, by name."""
     clock: Clock
+    directory: AccountDirectory
+    workers: Mapping[str, Slot]
+    """All workers, by name."""
 
     def account(self, name: str) -> Account:
         """The account that a command names. Fails with a sentence if there is none."""

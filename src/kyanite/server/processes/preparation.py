@@ -14,7 +14,9 @@ from pathlib import Path
 import uvloop
 
 from kyanite.engine.api import EngineError
+from kyanite.server.accounts.start import apply_stated
 from kyanite.server.clock import TestingClock
+from kyanite.server.config import StatedAccount
 from kyanite.server.failures import Failure
 from kyanite.server.processes.child import Child
 from kyanite.server.processes.process import ProcessContext, Role
@@ -32,6 +34,8 @@ class Preparation:
     factory: StoreFactory
     location: Path
     clock: Clock
+    accounts: tuple[StatedAccount, ...] = ()
+    """What is stated about accounts."""
 
     def __call__(self, _context: ProcessContext) -> None:
         uvloop.run(self._prepare())
@@ -47,6 +51,7 @@ class Preparation:
         if testing_clock is not None:
             # The store may have seen later times than the wall clock shows. Its clock goes on from there.
             testing_clock.advance_to(await engine.read(lambda snap: snap.now))
+        await apply_stated(engine, self.accounts)
 
 
 @contextmanager

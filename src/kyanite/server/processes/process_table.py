@@ -11,11 +11,16 @@ number that is odd while they are being written.
 import mmap
 from enum import IntEnum
 
+from kyanite.values import Instant
+
 METRICS_BYTES = 1 << 20
-_FIELDS = 8
+_FIELDS = 9
 _SLOT_BYTES = 4096 + METRICS_BYTES
 _SLOT_WORDS = _SLOT_BYTES // 8
-_PID, _STATE, _BEAT, _CONNECTIONS, _RESTARTS, _SEQUENCE, _LENGTH, _SMB_CONNECTIONS = range(_FIELDS)
+_NAME_AT, _NAME_BYTES = 1024, 24
+_PID, _STATE, _BEAT, _CONNECTIONS, _RESTARTS, _SEQUENCE, _LENGTH, _SMB_CONNECTIONS, _ACCOUNTS_AT = range(
+    _FIELDS
+)
 
 
 class State(IntEnum):
@@ -30,10 +35,11 @@ class State(IntEnum):
 class Slot:
     """The entry of one process. Only the process itself uses the setters."""
 
-    __slots__ = ("_bytes", "_words", "name")
+    __slots__ = ("_bytes", "_name", "_words", "name")
 
-    def __init__(self, name: str, words: memoryview, metrics: memoryview) -> None:
+    def __init__(self, name: str, words: memoryview, account: memoryview, metrics: memoryview) -> None:
         self.name = name
+        self._name = account
         self._words = words
         self._bytes = metrics
 
@@ -74,6 +80,24 @@ class Slot:
         self._words[_SMB_CONNECTIONS] = connections
 
     @property
+    def accounts_at(self) -> Instant:
+        """Of the last change of an account that the process obeys."""
+        return Instant(self._words[_ACCOUNTS_AT])
+
+    @accounts_at.setter
+    def accounts_at(self, instant: Instant) -> None:
+        self._words[_ACCOUNTS_AT] = instant
+
+    @property
+    def first_account(self) -> str:
+        """Of those that the process serves; empty if there is none."""
+        return bytes(self._name).rstrip(b"\0").decode("ascii")
+
+    @first_account.setter
+    def first_account(self, name: str) -> None:
+        self._name[:] = name.encode("ascii").ljust(_NAME_BYTES, b"\0")
+
+    @property
     def restarts(self) -> int:
         """How often the process of this slot was started again."""
         return self._words[_RESTARTS]
@@ -83,6 +107,7 @@ class Slot:
         if self._words[_PID]:
             self._words[_RESTARTS] += 1
         self._words[_PID] = pid
+        self._words[_ACCOUNTS_AT] = -1
         self._words[_CONNECTIONS] = 0
         self._words[_SMB_CONNECTIONS] = 0
         self._words[_STATE] = State.STARTING
@@ -125,6 +150,7 @@ class ProcessTable:
             name: Slot(
                 name,
                 words[index * _SLOT_WORDS : index * _SLOT_WORDS + _FIELDS],
+                everything[index * _SLOT_BYTES + _NAME_AT : index * _SLOT_BYTES + _NAME_AT + _NAME_BYTES],
                 everything[index * _SLOT_BYTES + 4096 : (index + 1) * _SLOT_BYTES],
             )
             for index, name in enumerate(names)

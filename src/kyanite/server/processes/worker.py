@@ -15,7 +15,11 @@ import uvloop
 
 from kyanite.engine.clock import wall_clock
 from kyanite.model import accounts
-from kyanite.server.config import Config
+from kyanite.server.accounts.directory import AccountDirectory
+from kyanite.server.accounts.removal import removal_step
+from kyanite.server.accounts.sealed_keys import KeyFile
+from kyanite.server.accounts.start import apply_stated
+from kyanite.server.config import Config, is_loopback
 from kyanite.server.dispatch import Dispatcher
 from kyanite.server.fair_accept import FairServer
 from kyanite.server.fair_smb import FairSmbServer
@@ -37,7 +41,7 @@ from kyanite.server.service_table import SERVICES
 from kyanite.server.smb.limits import Limits as SmbLimits
 from kyanite.server.sockets import names_of
 from kyanite.server.store import maintenance
-from kyanite.server.store.api import Clock, Store, StoreFactory
+from kyanite.server.store.api import Clock, Store, StoreFactory, StoreKind
 from kyanite.services.rest.environment import Environment
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.values import unix_seconds
@@ -55,6 +59,7 @@ class Worker:
     clock: Clock
     listeners: Mapping[str, socket.socket]
     tls: ssl.SSLContext | None
+    key_file: KeyFile
     management: socket.socket
     """On which the maintainer takes management commands."""
     maintainer: str
@@ -66,14 +71,17 @@ class Worker:
     def __call__(self, workers: Mapping[str, Slot], context: ProcessContext) -> None:
         """``workers`` are the slots of all workers by name, this one's among them."""
         others = [slot for name, slot in workers.items() if name != context.slot.name]
-        uvloop.run(self._serve(others, context))
+        uvloop.run(self._serve(workers, others, context))
 
-    async def _serve(self, others: Sequence[Slot], context: ProcessContext) -> None:
+    async def _serve(
+        self, workers: Mapping[str, Slot], others: Sequence[Slot], context: ProcessContext
+    ) -> None:
         if self.config.testing:
             response_head.use_clock(lambda: unix_seconds(self.clock()))
         store = self.store_factory.open(self.clock)
         main = self._main(store)
-        served = self._accounts(main)
+        directory = await self._directory(main, context.slot)
+        served = directory.accounts
         ports = {
             at.getsockname()[1]: name
             for name, at in self.listeners.items()
@@ -90,7 +98,8 @@ class Worker:
             others=others,
             on_completed=observer(dispatcher, meter, log_requests=self.config.log_requests),
         )
-        smb = self._smb(served, others, context, meter, server.budget)
+        directory.on_removed.append(server.abort_requests_of)
+        smb = self._smb(directory, others, context, meter, server.budget)
         scrub = None
         if context.slot.name == self.maintainer and self.config.scrub_mib_per_second:
             scrub = maintenance.scrub_of(
@@ -103,13 +112,17 @@ class Worker:
             published = PublishedMetrics(
                 context.slot, meter, server.stats, store.counters, smb_stats, figures
             )
-        background = [asyncio.create_task(context.beat(None if published is None else published.publish))]
+        background = [
+            asyncio.create_task(context.beat(None if published is None else published.publish)),
+            asyncio.create_task(directory.follow()),
+        ]
         if context.slot.name == self.maintainer:
-            steps = maintenance.steps_of(store) + ([] if scrub is None else [scrub.step])
+            steps = [*maintenance.steps_of(store), removal_step(store.engine, workers)]
+            steps += [] if scrub is None else [scrub.step]
             background += [asyncio.create_task(maintenance.repeat(step)) for step in steps]
         commands = None
         if context.slot.name == self.maintainer:
-            management = Management(main, served, self.clock)
+            management = Management(main, served, self.clock, directory, workers)
             commands = await CommandServer.start(self.management, COMMANDS, management)
         for name, listener in self.listeners.items():
             if SERVICES[name].load is not None:
@@ -136,15 +149,25 @@ class Worker:
         recheck_seconds = self.config.recheck_minutes * 60.0
         return accounts.Store(store.engine, store.extents, store.membership, recheck_seconds)
 
-    def _accounts(self, main: accounts.Store) -> dict[str, accounts.Account]:
-        return {
-            account.name: accounts.Account(account.name, account.keys, main)
-            for account in self.config.accounts
-        }
+    async def _directory(self, main: accounts.Store, slot: Slot) -> AccountDirectory:
+        config = self.config
+        if config.store_kind is StoreKind.IN_MEMORY:
+            await apply_stated(main.engine, config.accounts)
+        directory = AccountDirectory(
+            main,
+            config.accounts,
+            self.key_file,
+            host=config.host,
+            allow_development_key=config.allow_development_key or is_loopback(config.host),
+            slot=slot,
+        )
+        await directory.load()
+        slot.first_account = next(iter(directory.accounts), "")
+        return directory
 
     def _smb(
         self,
-        served: Mapping[str, accounts.Account],
+        directory: AccountDirectory,
         others: Sequence[Slot],
         context: ProcessContext,
         meter: RequestMeter | None,
@@ -153,7 +176,7 @@ class Worker:
         for name in self.listeners:
             if (load := SERVICES[name].load_smb) is not None:
                 environment = SmbEnvironment(
-                    served,
+                    directory.accounts,
                     self.clock,
                     self.server_guid,
                     secret=self.secret,
@@ -161,6 +184,7 @@ class Worker:
                     is_durable=self.config.smb_is_durable,
                     on_completed=smb_observer(meter, log_requests=self.config.log_requests),
                     memory=budget,
+                    on_accounts_removed=directory.on_removed,
                 )
                 limits = SmbLimits(connections=connections_max())
                 return FairSmbServer(

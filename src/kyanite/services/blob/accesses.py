@@ -80,4 +80,7 @@ def with_element(elements: Mapping[str, str], write: Callable[[BlobItem], str], 
 
 
 def _has_time(item: BlobItem) -> bool:
-    return item.record is not None and item.snapshot is None
+    """Neither snapshots nor previous versions have one, and nothing that is deleted."""
+    record = item.record
+    is_base = record is not None and not record.is_previous and item.snapshot is None
+    return is_base and item.deletion is None

@@ -4,13 +4,13 @@ from kyanite.services.rest.context import RequestContext
 from kyanite.wire.http import Response
 
 
-async def get_information(_: RequestContext) -> Response:
-    """Every account is general-purpose and reports a readable secondary."""
+async def get_information(context: RequestContext) -> Response:
+    settings = context.account.settings
     return Response(
         200,
         [
-            ("x-ms-sku-name", "Standard_RAGRS"),
-            ("x-ms-account-kind", "StorageV2"),
+            ("x-ms-sku-name", settings.sku),
+            ("x-ms-account-kind", settings.kind),
             ("x-ms-is-hns-enabled", "false"),
         ],
     )

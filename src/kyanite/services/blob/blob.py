@@ -52,12 +52,13 @@ _FIELDS = {
 """The fields of a record for the headers that a shared access signature may replace."""
 _TIER_SINCE = "2026-10-06"
 """Get Blob returns the tier since this version."""
+_IS_CURRENT = ("x-ms-is-current-version", "true")
 SEALED = ("x-ms-blob-sealed", "true")
 _TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.items()}
 
 
 def blob_key_of(context: RequestContext, *, may_protect: bool = False) -> BlobKey:
-    """The blob that a write names. Snapshots are never written.
+    """The blob that a write names. Snapshots and previous versions are never written.
 
     ``may_protect`` is for the operations that support the headers of immutability.
     """
@@ -66,6 +67,8 @@ def blob_key_of(context: RequestContext, *, may_protect: bool = False) -> BlobKe
         check_permissions(context)
     if "snapshot" in context.parameters:
         raise bad_parameter("snapshot", context.parameters["snapshot"])
+    if "versionid" in context.parameters:
+        raise bad_parameter("versionid", context.parameters["versionid"])
     return BlobKey(
         key_of(context),
         context.object_name,
@@ -74,7 +77,7 @@ def blob_key_of(context: RequestContext, *, may_protect: bool = False) -> BlobKe
 
 
 def found_key_of(context: RequestContext) -> BlobKey:
-    """The blob or snapshot that a read or a delete names."""
+    """The blob, snapshot or version that a read, a delete or a change of tier names."""
     features.check(context)
     if IF_TAGS in context.headers:
         check_permissions(context)
@@ -95,6 +98,18 @@ def version_headers(record: BlobRecord) -> Headers:
         ("ETag", f'"0x{record.modified_at:X}"'),
         ("Last-Modified", http_date.encode(record.modified_at)),
     ]
+
+
+def written_headers(record: BlobRecord) -> Headers:
+    """The headers of a write that makes a version, if the account keeps versions."""
+    headers = version_headers(record)
+    if record.version_at is not None:
+        headers.append(version_id_header(record.version_at))
+    return headers
+
+
+def version_id_header(version_at: Instant) -> tuple[str, str]:
+    return "x-ms-version-id", iso_time.encode(version_at)
 
 
 async def get_blob(context: RequestContext) -> Response:
@@ -175,7 +190,7 @@ async def set_blob_metadata(context: RequestContext) -> Response:
         metadata_of(context.request),
         access_conditions_of(context.headers),
     )
-    return Response(200, [*version_headers(record), ("x-ms-request-server-encrypted", "true")])
+    return Response(200, [*written_headers(record), ("x-ms-request-server-encrypted", "true")])
 
 
 async def lease_blob(context: RequestContext) -> Response:
@@ -203,26 +218,44 @@ async def set_blob_tier(context: RequestContext) -> Response:
 
 
 async def snapshot_blob(context: RequestContext) -> Response:
-    instant, record = await snapshots.take(
+    snapshot = await snapshots.take(
         context.store.engine,
         blob_key_of(context),
         metadata_of(context.request),
         access_conditions_of(context.headers),
     )
-    return Response(201, [*version_headers(record), ("x-ms-snapshot", iso_time.encode(instant))])
+    headers = [*version_headers(snapshot.record), ("x-ms-snapshot", iso_time.encode(snapshot.at))]
+    if snapshot.version_at is not None:
+        headers.append(version_id_header(snapshot.version_at))
+    return Response(201, headers)
 
 
 async def delete_blob(context: RequestContext) -> Response:
     key = found_key_of(context)
-    wish = delete_snapshots_of(context.headers, ("include", "only"), key.snapshot)
-    await delete.delete(
+    wish = delete_snapshots_of(context.headers, ("include", "only"), key.snapshot or key.version)
+    if "deletetype" in context.parameters:
+        return await _delete_permanently(context, key)
+    is_permanent = await delete.delete(
         context.store.engine,
         key,
         access_conditions_of(context.headers),
         Snapshots(wish) if wish else Snapshots.REFUSE,
         tier_times=tier_times_of(context.headers),
     )
+    return Response(202, [("x-ms-delete-type-permanent", "true" if is_permanent else "false")])
+
+
+async def _delete_permanently(context: RequestContext, key: BlobKey) -> Response:
+    kind = context.parameters["deletetype"]
+    if kind.lower() != "permanent" or (key.snapshot is None and key.version is None):
+        raise bad_parameter("deletetype", kind)
+    await delete.delete_permanently(context.store.engine, key)
     return Response(202, [("x-ms-delete-type-permanent", "true")])
+
+
+async def undelete_blob(context: RequestContext) -> Response:
+    await delete.undelete(context.store.engine, blob_key_of(context))
+    return Response(200)
 
 
 def property_headers(context: RequestContext, record: BlobRecord, now: Instant) -> Headers:
@@ -248,7 +281,12 @@ def property_headers(context: RequestContext, record: BlobRecord, now: Instant) 
         ("x-ms-server-encrypted", "true"),
     )
     if "snapshot" not in context.parameters:
-        headers += lease_headers(record.lease, now)
+        version_at = record.version_at
+        headers += (
+            lease_headers(record.lease, now)
+            if version_at is None
+            else _headers_of_version(record, version_at, now)
+        )
     if record.kind != BLOCK_BLOB:
         headers += _kind_headers(record)
     if record.tags:
@@ -259,6 +297,14 @@ def property_headers(context: RequestContext, record: BlobRecord, now: Instant) 
         headers += protection_headers(record.protection)
     if record.metadata:
         headers += metadata_headers(record.metadata)
+    return headers
+
+
+def _headers_of_version(record: BlobRecord, version_at: Instant, now: Instant) -> Headers:
+    """Only the current version can be leased."""
+    headers = [version_id_header(version_at)]
+    if not record.is_previous:
+        headers += (_IS_CURRENT, *lease_headers(record.lease, now))
     return headers
 
 

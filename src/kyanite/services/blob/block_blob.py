@@ -7,7 +7,7 @@ from kyanite.model.blobs.put import NewBlob
 from kyanite.model.blobs.records import BlobRecord
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.authorization import may_overwrite
-from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers
+from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers, version_id_header
 from kyanite.services.blob.immutability import protection_of
 from kyanite.services.blob.tag_headers import tags_of
 from kyanite.services.blob.tiering import tier_of
@@ -59,6 +59,8 @@ async def put_blob(context: RequestContext) -> Response:
 
     received, record = await store(context, length, transaction, md5=md5, wants_md5=True)
     answer = version_headers(record)
+    if record.version_at is not None:
+        answer.append(version_id_header(record.version_at))
     answer += [
         ("Content-MD5", base64_text(received.md5)),
         ("x-ms-content-crc64", crc64.encode(received.crc64)),

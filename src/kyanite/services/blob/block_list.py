@@ -12,7 +12,13 @@ from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.blobs.staged_blocks import NewBlock
 from kyanite.rules.authorization import may_overwrite, may_read_uncommitted
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.services.blob.blob import access_conditions_of, blob_key_of, found_key_of, version_headers
+from kyanite.services.blob.blob import (
+    access_conditions_of,
+    blob_key_of,
+    found_key_of,
+    version_headers,
+    version_id_header,
+)
 from kyanite.services.blob.block_blob import MIB, http_headers_of
 from kyanite.services.blob.immutability import protection_of
 from kyanite.services.blob.source import source_hash_headers, store_range
@@ -108,6 +114,8 @@ async def put_block_list(context: RequestContext) -> Response:
     if len(new_list.entries) > _IDS_PER_SLICE:
         await emptied(new_list.entries)
     answer = version_headers(record)
+    if record.version_at is not None:
+        answer.append(version_id_header(record.version_at))
     answer += [("x-ms-content-crc64", crc64.encode(checksum)), ("x-ms-request-server-encrypted", "true")]
     return Response(201, answer)
 

@@ -7,6 +7,7 @@ from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import ContainerRecord
 from kyanite.rules import leases, names, system_containers
 from kyanite.rules.preconditions import Conditions
+from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.blob import features
 from kyanite.services.blob.immutability import container_headers
 from kyanite.services.rest.context import RequestContext
@@ -164,4 +165,7 @@ def _public_header(record: ContainerRecord) -> list[tuple[str, str]]:
 
 
 def _public_access(context: RequestContext) -> str:
-    return one_of(context.headers, "x-ms-blob-public-access", _PUBLIC_LEVELS)
+    level = one_of(context.headers, "x-ms-blob-public-access", _PUBLIC_LEVELS)
+    if level and not context.account.settings.public_access:
+        raise Refused(Reason.PUBLIC_ACCESS_NOT_PERMITTED)
+    return level

@@ -17,7 +17,7 @@ from kyanite.services.blob.blob import (
     access_conditions_of,
     blob_key_of,
     set_http_headers_of,
-    version_headers,
+    written_headers,
 )
 from kyanite.services.blob.block_blob import MIB
 from kyanite.services.blob.immutability import protection_of
@@ -116,7 +116,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
             context, source, None, request.max_length, expected, transaction
         )
         hashes = source_hash_headers(headers, received)
-    return Response(201, [*version_headers(record), *hashes, ("x-ms-request-server-encrypted", "true")])
+    return Response(201, [*written_headers(record), *hashes, ("x-ms-request-server-encrypted", "true")])
 
 
 async def _copy(
@@ -161,7 +161,7 @@ def _onto(
 def _copy_answer(record: BlobRecord) -> list[tuple[str, str]]:
     assert record.copy is not None
     return [
-        *version_headers(record),
+        *written_headers(record),
         ("x-ms-copy-id", record.copy.id),
         ("x-ms-copy-status", "success"),
     ]

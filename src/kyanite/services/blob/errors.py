@@ -33,6 +33,16 @@ _ANYWHERE: Mapping[Reason, WireError] = {
         "delete.",
     ),
     Reason.BLOB_NOT_FOUND: WireError(404, "BlobNotFound", "The specified blob does not exist."),
+    Reason.CURRENT_VERSION: WireError(
+        403,
+        "OperationNotAllowedOnRootBlob",
+        "The current version of a blob cannot be deleted by its version ID.",
+    ),
+    Reason.PERMANENT_DELETE_NOT_ALLOWED: WireError(
+        400,
+        "InvalidQueryParameterValue",
+        "Only a soft-deleted snapshot or version can be deleted permanently, and only if the account allows it.",
+    ),
     Reason.DUPLICATE_TAG_NAMES: WireError(
         400, "DuplicateTagNames", "Two of the tags specified have the same name."
     ),

@@ -1,7 +1,6 @@
 """Features of the Blob service that this server does not have yet. Requests that need one are refused.
 
-If it were ignored, a key would not encrypt, a policy would not protect, and a client would take a
-listing without deleted blobs for proof that there are none.
+If it were ignored, a key would not encrypt, and a policy would not protect.
 """
 
 from kyanite.services.rest.context import RequestContext
@@ -22,13 +21,10 @@ IMMUTABILITY_HEADERS = (
 )
 """Only some operations support these. Others refuse them, lest a client takes its data for protected."""
 _CHECKED_HEADERS = _HEADERS | frozenset(IMMUTABILITY_HEADERS)
-_PARAMETERS = frozenset({"deletetype", "ses", "versionid"})
+_PARAMETERS = frozenset({"ses"})
 LISTED_PARTS = frozenset(
     {
-        "deleted",
-        "deletedwithversions",
         "permissions",
-        "versions",
     }
 )
 """What List Blobs can include on Azure and not here."""
@@ -42,7 +38,7 @@ def check(context: RequestContext, *, may_protect: bool = False) -> None:
     ``may_protect`` is for the operations that support the headers of immutability.
     """
     refused = _HEADERS if may_protect else _CHECKED_HEADERS
-    if not context.headers.keys().isdisjoint(refused):
+    if not refused.isdisjoint(context.headers):
         name = next(name for name in context.headers if name in refused)
         raise Malformed("NotImplemented" if name in _HEADERS else "UnsupportedHeader", HeaderName=name)
     if not _PARAMETERS.isdisjoint(context.parameters):

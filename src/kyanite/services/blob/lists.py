@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from kyanite.model.blobs import container_listing, listing
 from kyanite.model.blobs.container_listing import ContainerItem, ContainerListing, ContainerPosition
+from kyanite.model.blobs.listed_rows import NO_PARTS, STAGING_AREA, ListedParts
 from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
 from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB
-from kyanite.model.blobs.rows import STAGING_AREA
 from kyanite.model.records import CopyState
 from kyanite.rules import leases, system_containers, tiers
 from kyanite.rules.authorization import Access, AccessedResource, authorize
@@ -43,7 +43,18 @@ _POSITION_MAX = (1 << 64) - 1
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
 _BLOB_PARTS = (
     frozenset(
-        {"snapshots", "metadata", "uncommittedblobs", "copy", "immutabilitypolicy", "legalhold", "tags"}
+        {
+            "snapshots",
+            "versions",
+            "deleted",
+            "deletedwithversions",
+            "metadata",
+            "uncommittedblobs",
+            "copy",
+            "tags",
+            "immutabilitypolicy",
+            "legalhold",
+        }
     )
     | features.LISTED_PARTS
 )
@@ -100,10 +111,15 @@ async def list_blobs(context: RequestContext) -> Response:
         ),
         before=parameters.get("endbefore", ""),
         limit=limit,
-        snapshots="snapshots" in parts,
-        uncommitted="uncommittedblobs" in parts,
+        parts=ListedParts(
+            snapshots="snapshots" in parts,
+            versions="versions" in parts,
+            deleted="deleted" in parts,
+            only_versions="deletedwithversions" in parts,
+            uncommitted="uncommittedblobs" in parts,
+        ),
     )
-    if request.snapshots and request.delimiter:
+    if request.parts.snapshots and request.delimiter:
         raise bad_parameter(
             "include", parameters["include"], "Snapshots are listed without a delimiter only."
         )
@@ -114,12 +130,13 @@ async def list_blobs(context: RequestContext) -> Response:
         "tags" in parts,
         "immutabilitypolicy" in parts,
         "legalhold" in parts,
+        "versions" in parts,
     )
     write = partial(_item, page.at, included)
     if context.account.settings.last_access_tracking:
         accessed = await accesses.elements_of(context, page.items)
         items = await encoded(page.items, partial(accesses.with_element, accessed, write))
-    elif request.snapshots or request.uncommitted:
+    elif request.parts != NO_PARTS:
         items = await encoded(page.items, write)
     else:
         form = sum(map(mul, included, _FORMS))
@@ -144,9 +161,10 @@ class IncludedParts(NamedTuple):
     tags: bool
     policy: bool
     legal_hold: bool
+    versions: bool
 
 
-_FORMS = (1, 2, 4, 8, 16)
+_FORMS = (1, 2, 4, 8, 16, 32)
 """Each part that is included makes the items of a list differ."""
 _rendered = RenderedItems()
 
@@ -233,9 +251,23 @@ def _item(now: Instant, included: IncludedParts, item: BlobItem) -> str:
         http.cache_control,
         http.content_disposition,
     )
-    snapshot_element, lease, of_kind = "", _UNLEASED, ""
+    of_history, deleted, lease, of_kind = "", "", _UNLEASED, ""
     if snapshot is not None:
-        snapshot_element, lease = f"<Snapshot>{iso_time.encode(snapshot)}</Snapshot>", ""
+        of_history, lease = f"<Snapshot>{iso_time.encode(snapshot)}</Snapshot>", ""
+    elif item.has_versions_only:
+        of_history = "<HasVersionsOnly>true</HasVersionsOnly>"
+    elif included.versions and record.version_at is not None:
+        of_history = f"<VersionId>{iso_time.encode(record.version_at)}</VersionId>"
+        if record.is_previous:
+            lease = ""
+        elif item.deletion is None:
+            of_history += "<IsCurrentVersion>true</IsCurrentVersion>"
+    if item.deletion is not None:
+        of_history, lease = of_history + "<Deleted>true</Deleted>", "<LeaseStatus />"
+        deleted = (
+            f"<DeletedTime>{http_date.encode(item.deletion.at)}</DeletedTime>"
+            f"<RemainingRetentionDays>{whole_days_left(item.deletion.gone_at, now)}</RemainingRetentionDays>"
+        )
     elif record.lease != NO_LEASE:
         lease = _lease(record.lease, now)
     if record.is_sealed:
@@ -255,11 +287,12 @@ def _item(now: Instant, included: IncludedParts, item: BlobItem) -> str:
             record.protection, with_policy=included.policy, with_legal_hold=included.legal_hold
         )
     return (
-        f"<Blob>{element}{snapshot_element}<Properties><Creation-Time>{created}</Creation-Time>"
+        f"<Blob>{element}{of_history}<Properties><Creation-Time>{created}</Creation-Time>"
         f"<Last-Modified>{modified}</Last-Modified><Etag>0x{modified_at:X}</Etag>"
         f"<Content-Length>{record.length}</Content-Length>{before_md5}{md5}{after_md5}{of_kind}"
         f"{kind_and_tier}{lease}{copied}"
-        f"<ServerEncrypted>true</ServerEncrypted>{tag_count}</Properties>{metadata}{tags}<OrMetadata /></Blob>"
+        f"<ServerEncrypted>true</ServerEncrypted>{deleted}{tag_count}</Properties>"
+        f"{metadata}{tags}<OrMetadata /></Blob>"
     )
 
 

@@ -3,7 +3,7 @@
 from kyanite.model.blobs import put
 from kyanite.model.blobs.put import NewBlob
 from kyanite.rules.authorization import may_overwrite
-from kyanite.services.blob.blob import access_conditions_of, blob_key_of, version_headers
+from kyanite.services.blob.blob import access_conditions_of, blob_key_of, written_headers
 from kyanite.services.blob.block_blob import http_headers_of
 from kyanite.services.blob.immutability import protection_of
 from kyanite.services.blob.source import check_no_body
@@ -42,4 +42,4 @@ async def put_empty(
         access_conditions_of(headers),
         may_overwrite=may_overwrite(context.principal),
     )
-    return Response(201, [*version_headers(record), ("x-ms-request-server-encrypted", "true")])
+    return Response(201, [*written_headers(record), ("x-ms-request-server-encrypted", "true")])

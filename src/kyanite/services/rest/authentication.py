@@ -5,13 +5,15 @@ Signatures are checked here, over the strings to sign of the wire formats. What 
 change is in force for the next request.
 """
 
+import logging
 import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kyanite.model.accounts import Account
+from kyanite.model.accounts import Account, SasPolicy
 from kyanite.rules import sas_terms, token_claims
+from kyanite.rules.account_settings import is_valid_for_too_long
 from kyanite.rules.authorization import (
     ACCOUNT_KEY,
     AccountSasPrincipal,
@@ -37,6 +39,9 @@ _UNVERSIONED = "2009-09-19"
 
 _NOT_IN_HEADERS = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
 """Characters that a header of a response cannot have."""
+
+
+_log = logging.getLogger("kyanite.sas")
 
 
 class NamedPolicy(Policy, Protocol):
@@ -89,6 +94,8 @@ def _by_header(context: RequestContext, query: Query, service: str) -> Principal
     if isinstance(authorization, Bearer):
         refusal = token_claims.refused("This server trusts no issuer of tokens.")
         raise refused_token(refusal, service, context.version)
+    if not context.account.settings.shared_key_access:
+        raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
     _check_date(context)
     signable = Signable(
         context.request.method, context.target, query, context.headers, context.version or _UNVERSIONED
@@ -122,6 +129,8 @@ def _by_account_sas(context: RequestContext, query: Query, token: AccountSas) ->
     It is remembered for this query, this account and its present keys; the terms are checked every time.
     """
     account = context.account
+    if not account.settings.shared_key_access:
+        raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
     remembered = query.derived.get(account.name)
     if isinstance(remembered, _Verified) and remembered.account is account:
         principal = remembered.principal
@@ -141,6 +150,8 @@ class _Verified:
 
 async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup: AclLookup) -> Principal:
     account, terms = context.account, token.terms
+    if not account.settings.shared_key_access:
+        raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
     moment = context.parameters.get("snapshot") or context.parameters.get("versionid") or ""
     text = token.string_to_sign(account.name, context.container, context.object_name, moment)
     _check_signature(account.keys, text, token.signature)
@@ -159,8 +170,9 @@ async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup
 
 
 async def _anonymous(context: RequestContext, service: str, acl_lookup: AclLookup) -> Principal:
-    refusal = refusal_without_credentials(service, context.version)
-    acl = await acl_lookup(context) if context.container else None
+    may_be_public = context.account.settings.public_access
+    refusal = refusal_without_credentials(service, context.version, may_be_public=may_be_public)
+    acl = await acl_lookup(context) if context.container and may_be_public else None
     return AnonymousPrincipal("" if acl is None else acl.public_access, refusal)
 
 
@@ -179,6 +191,25 @@ def _check_terms(
         sas_terms.check_address(terms.addresses, context.request.peer)
     if terms.https_only:
         sas_terms.check_protocol(https_only=True, secure=context.request.secure)
+    if (policy := context.account.settings.sas_policy) is not None:
+        _check_policy(context, policy, starts_at, expires_at)
+
+
+def _check_policy(
+    context: RequestContext, policy: SasPolicy, starts_at: Instant | None, expires_at: Instant
+) -> None:
+    """A signature that is valid for longer than the account wants is noted in the log, or refused."""
+    now = context.environment.clock()
+    if not is_valid_for_too_long(policy.seconds, starts_at, expires_at, now):
+        return
+    if policy.blocks:
+        raise _failed(
+            "The shared access signature is valid for longer than the expiration policy of the account permits."
+        )
+    _log.warning(
+        "a shared access signature is valid for longer than the policy of its account",
+        extra={"account": context.account.name, "request": context.request_id},
+    )
 
 
 def _overrides(token: ServiceSas) -> Mapping[str, str]:

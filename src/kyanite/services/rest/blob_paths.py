@@ -8,9 +8,10 @@ from kyanite.model.blobs.rows import BlobKey
 from kyanite.rules import names
 from kyanite.services.rest.authentication import ContainerAcl
 from kyanite.services.rest.context import Location, RequestContext, Resource
+from kyanite.values import Instant
 from kyanite.wire import iso_time
 from kyanite.wire.http import Request
-from kyanite.wire.malformed import Malformed, bad_parameter
+from kyanite.wire.malformed import bad_parameter
 from kyanite.wire.uri import Target
 
 ROOT = "$root"
@@ -40,13 +41,22 @@ async def acl_lookup(context: RequestContext) -> ContainerAcl | None:
 
 
 def readable_key_of(context: RequestContext) -> BlobKey:
-    """The blob or snapshot that a read or a delete names. There are no versions yet, so none can be meant."""
-    if "versionid" in context.parameters:
-        raise Malformed("NotImplemented", QueryParameterName="versionid")
-    text = context.parameters.get("snapshot")
+    """The blob, snapshot or version that a read or a delete names."""
+    key, parameters = ContainerKey(context.account.name, context.container), context.parameters
+    if "snapshot" not in parameters and "versionid" not in parameters:
+        return BlobKey(key, context.object_name)
+    snapshot, version = _instant_of(parameters, "snapshot"), _instant_of(parameters, "versionid")
+    if snapshot is not None and version is not None:
+        raise bad_parameter("versionid", parameters["versionid"], "A snapshot has no versions.")
+    return BlobKey(key, context.object_name, snapshot, version)
+
+
+def _instant_of(parameters: Mapping[str, str], name: str) -> Instant | None:
+    """A parameter that names a snapshot or a version; None when it is absent or empty."""
+    text = parameters.get(name)
     if not text:
-        return BlobKey(ContainerKey(context.account.name, context.container), context.object_name)
+        return None
     instant = iso_time.decode(text)
     if instant is None:
-        raise bad_parameter("snapshot", text)
-    return BlobKey(ContainerKey(context.account.name, context.container), context.object_name, instant)
+        raise bad_parameter(name, text)
+    return instant

@@ -53,6 +53,22 @@ REASONS: Mapping[Reason, WireError] = {
         "Server failed to authenticate the request. Make sure the value of Authorization header is formed "
         "correctly including the signature.",
     ),
+    Reason.ACCOUNT_REQUIRES_HTTPS: WireError(
+        400, "AccountRequiresHttps", "The account being accessed does not support http."
+    ),
+    Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED: WireError(
+        403,
+        "KeyBasedAuthenticationNotPermitted",
+        "Key based authentication is not permitted on this storage account.",
+    ),
+    Reason.PUBLIC_ACCESS_NOT_PERMITTED: WireError(
+        409, "PublicAccessNotPermitted", "Public access is not permitted on this storage account."
+    ),
+    Reason.SETTING_IS_FIXED: WireError(
+        409,
+        "SettingIsFixed",
+        "The operator of this server has fixed a setting that the request would change.",
+    ),
     Reason.AUTHORIZATION_FAILURE: WireError(
         403, "AuthorizationFailure", "This request is not authorized to perform this operation."
     ),

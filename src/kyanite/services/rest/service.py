@@ -9,8 +9,9 @@ from contextlib import suppress
 from functools import partial
 
 from kyanite.engine.api import EngineError
-from kyanite.model.accounts import Account
+from kyanite.model.accounts import Account, AccountSettings
 from kyanite.model.files.opens.caching import BreakNeeded
+from kyanite.rules.account_settings import has_readable_secondary
 from kyanite.rules.authorization import AccessedResource, authorize
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.system_containers import check_write
@@ -57,6 +58,8 @@ class Service:
             if account is None:
                 raise _unknown_account(target)
             request.account = account.name
+            if target.secondary or account.settings.require_https:
+                _check_settings(account.settings, target, secure=request.secure)
             if request.method == "OPTIONS":
                 location = Location(Resource.SERVICE)
                 context = RequestContext(environment, request, target, account, {}, version, location)
@@ -123,6 +126,14 @@ class Service:
             and client_id.isprintable()
         ):
             headers.append(("x-ms-client-request-id", client_id))
+
+
+def _check_settings(settings: AccountSettings, target: uri.Target, *, secure: bool) -> None:
+    """Refuse plain HTTP, and the secondary, where the account has none of it."""
+    if settings.require_https and not secure:
+        raise Refused(Reason.ACCOUNT_REQUIRES_HTTPS)
+    if target.secondary and not has_readable_secondary(settings.sku):
+        raise _unknown_account(target)
 
 
 def _unknown_account(target: uri.Target) -> Exception:

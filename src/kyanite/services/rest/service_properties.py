@@ -3,11 +3,13 @@
 from functools import partial
 
 from kyanite.model import settings
+from kyanite.model.accounts import Account
 from kyanite.model.blobs import container
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.rules.authorization import Access
+from kyanite.rules.refusals import Explained, Reason, Refused
 from kyanite.rules.system_containers import LOGS
-from kyanite.service_properties import Logging, ServiceProperties
+from kyanite.service_properties import DeleteRetention, Logging, ServiceProperties
 from kyanite.services.rest.context import RequestContext, Resource
 from kyanite.services.rest.operations import Op, query
 from kyanite.wire import service_properties as wire
@@ -47,9 +49,11 @@ async def _set_properties(context: RequestContext, *, service: str, elements: fr
         raise Malformed("RequestBodyTooLarge", MaxLimit=str(_MAX_BYTES))
     change = wire.decode(document, elements)
     _check_implemented(change)
+    account = context.account
     if service == "blob" and change.logging is not None and _is_on(change.logging):
-        await container.create_if_missing(context.store.engine, ContainerKey(context.account.name, LOGS))
-    await settings.update(context.store.engine, context.account.name, service, change)
+        await container.create_if_missing(context.store.engine, ContainerKey(account.name, LOGS))
+    check = partial(_check_not_fixed, account) if account.fixed and service == "blob" else None
+    await settings.update(context.store.engine, account.name, service, change, check)
     return Response(202)
 
 
@@ -57,11 +61,22 @@ def _is_on(logging: Logging) -> bool:
     return logging.read or logging.write or logging.delete
 
 
+def _check_not_fixed(account: Account, before: ServiceProperties, after: ServiceProperties) -> None:
+    """What the operator states for an account is not for clients to change."""
+    old, new = before.delete_retention or DeleteRetention(), after.delete_retention or DeleteRetention()
+    changed = {
+        "blob_soft_delete_days": old.retention.days != new.retention.days,
+        "allow_permanent_delete": old.allow_permanent_delete != new.allow_permanent_delete,
+    }
+    for setting, where in account.fixed.items():
+        if changed.get(setting):
+            text = f"The setting {setting} is stated by {where} and cannot be changed here."
+            raise Refused(Reason.SETTING_IS_FIXED, Explained(text))
+
+
 def _check_implemented(change: ServiceProperties) -> None:
-    """Refuse to turn on what the server does not do yet: a client that relied on soft delete would lose data."""
-    soft_delete, website = change.delete_retention, change.static_website
-    if soft_delete is not None and (soft_delete.retention.days or soft_delete.allow_permanent_delete):
-        raise Malformed("NotImplemented", XmlNodeName="DeleteRetentionPolicy")
+    """Refuse to turn on what the server does not do yet."""
+    website = change.static_website
     if website is not None and website.enabled:
         raise Malformed("NotImplemented", XmlNodeName="StaticWebsite")
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from urllib.parse import SplitResult, urlsplit
 
 from kyanite.model.accounts import Account
+from kyanite.rules.account_settings import has_readable_secondary
 from kyanite.rules.authorization import ACCOUNT_KEY, KeyPrincipal
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.second_resources import SECOND_RESOURCES, Credentials
@@ -56,6 +57,8 @@ async def source_of(
     target = _target_of(url, kind.word, header)
     try:
         account = _account_of(context, kind, target, _host_of(url))
+        if account.settings.require_https and url.scheme == "http":
+            raise Refused(Reason.ACCOUNT_REQUIRES_HTTPS)
         request = subrequest(context, "GET", url.path, url.query, {"host": url.netloc})
         location = kind.locate(request, target, uri.decode_query(url.query).first)
         if location.resource is not Resource.OBJECT:
@@ -91,7 +94,7 @@ async def _admit(
     credentials, access = SECOND_RESOURCES[context.request.operation, kind.word]
     assert access is not None
     lent: KeyPrincipal | None = None
-    if credentials is not Credentials.OWN and account == context.account:
+    if credentials is not Credentials.OWN and account.name == context.account.name:
         if context.principal == ACCOUNT_KEY:
             lent = ACCOUNT_KEY
         elif credentials is Credentials.OF_REQUEST and "sig" not in uri.decode_query(request.query).first:
@@ -110,6 +113,8 @@ def _account_of(context: RequestContext, kind: SourceKind, target: uri.Target, h
     """The account of a URL of this server; a URL of another server is not found."""
     account = context.environment.accounts.get(target.account)
     if account is None or target.service != kind.word or not _is_ours(context, kind, target, host):
+        raise Refused(Reason.RESOURCE_NOT_FOUND)
+    if target.secondary and not has_readable_secondary(account.settings.sku):
         raise Refused(Reason.RESOURCE_NOT_FOUND)
     return account
 

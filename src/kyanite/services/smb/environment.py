@@ -1,7 +1,7 @@
 """What the server gives the SMB service: the accounts, the time, chance, and how strict it is."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -46,6 +46,8 @@ class SmbEnvironment:
     memory: Memory = field(default_factory=OwnMemory)
     change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)
     write_queues: WriteQueues = field(default_factory=WriteQueues)
+    on_accounts_removed: list[Callable[[Collection[str]], Awaitable[None]]] = field(default_factory=list)
+    """What the server calls when it no longer serves some accounts."""
     breaks: BreakDelivery = field(default_factory=BreakDelivery)
     pending_creates: set[bytes] = field(default_factory=set)
     """The client and the create guid of each CREATE that this process carries out and that has one."""

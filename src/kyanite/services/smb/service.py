@@ -14,6 +14,7 @@ from kyanite.wire.smb2.transport import Connect, Transport
 def smb_service(environment: SmbEnvironment) -> Connect:
     """What the front end calls for each client that connects."""
     registry = SessionRegistry(SealedKeys(environment.secret, environment.random_bytes))
+    environment.on_accounts_removed.append(registry.end_all_of)
     in_flight = InFlight(environment.memory)
     delays = LogonDelays(asyncio.get_running_loop().time)
 

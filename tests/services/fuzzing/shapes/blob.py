@@ -35,7 +35,7 @@ _BLOCK, _APPEND, _PAGE = "/{container}/{block_blob}", "/{container}/{append_blob
 SHAPES = {
     "List Containers": Shape("/", may=f"{_LIST} ?include:container-include"),
     "Set Blob Service Properties": Shape("/", body="blob_properties"),
-    "Get Blob Service Properties": Shape("/"),
+    "Get Blob Service Properties": Shape("/", weight=2),
     "Get Blob Service Stats": Shape("-secondary/"),
     "Get User Delegation Key": Shape("/", body="key_info", weight=0.2),
     "Get Account Information @service": Shape("/", weight=0.4),
@@ -119,14 +119,16 @@ SHAPES = {
         "?snapshot x-ms-structured-body ?versionid x-ms-if-tags",
         weight=3,
     ),
-    "Get Blob Properties": Shape(_ANY, may=f"{CONDITIONS} x-ms-lease-id ?snapshot"),
+    "Get Blob Properties": Shape(_ANY, may=f"{CONDITIONS} x-ms-lease-id ?snapshot ?versionid"),
+    "Delete Blob [?deletetype]": Shape(_ANY, needs="?deletetype", may="?snapshot ?versionid", weight=0.3),
+    "Delete Blob [?versionid]": Shape(_ANY, needs="?versionid", may=f"{_WRITE} x-ms-delete-snapshots"),
     "Delete Blob": Shape(
         _ANY,
-        may=f"{_WRITE} x-ms-delete-snapshots x-ms-delete-snapshots ?snapshot ?deletetype "
+        may=f"{_WRITE} x-ms-delete-snapshots x-ms-delete-snapshots ?snapshot "
         "x-ms-access-tier-if-modified-since x-ms-access-tier-if-unmodified-since",
         weight=0.5,
     ),
-    "Get Blob Metadata": Shape(_ANY, may=f"{CONDITIONS} x-ms-lease-id ?snapshot"),
+    "Get Blob Metadata": Shape(_ANY, may=f"{CONDITIONS} x-ms-lease-id ?snapshot ?versionid"),
     "Set Blob Metadata": Shape(_ANY, may=f"{_WRITE} {_META}"),
     "Set Blob Properties [x-ms-blob-content-length]": Shape(_PAGE, may=f"{_WRITE} {_CONTENT}"),
     "Set Blob Properties [x-ms-sequence-number-action]": Shape(
@@ -142,10 +144,10 @@ SHAPES = {
     "Set Blob Tier": Shape(
         _BLOCK,
         needs="x-ms-access-tier",
-        may="x-ms-rehydrate-priority x-ms-lease-id x-ms-if-tags ?snapshot",
+        may="x-ms-rehydrate-priority x-ms-lease-id x-ms-if-tags ?snapshot ?versionid",
         weight=0.5,
     ),
-    "Undelete Blob": Shape(_ANY, weight=0.2),
+    "Undelete Blob": Shape(_ANY, may="?snapshot ?versionid"),
     "Set Blob Expiry": Shape(_ANY, weight=0.2),
     "Set Blob Immutability Policy": Shape(
         _PROTECTED,
@@ -164,7 +166,7 @@ SHAPES = {
     "Put Block List": Shape(
         _BLOCK, may=f"{_NEW} {_HASHES} x-ms-access-tier x-ms-blob-content-md5", body="block_list", weight=2
     ),
-    "Get Block List": Shape(_BLOCK, may="?blocklisttype ?snapshot x-ms-lease-id x-ms-if-tags"),
+    "Get Block List": Shape(_BLOCK, may="?blocklisttype ?snapshot ?versionid x-ms-lease-id x-ms-if-tags"),
     "Append Block From URL": Shape(
         _APPEND,
         needs="x-ms-copy-source",
@@ -186,7 +188,7 @@ SHAPES = {
     ),
     "Get Page Ranges": Shape(
         _PAGE,
-        may=f"{CONDITIONS} x-ms-lease-id ?snapshot ?prevsnapshot x-ms-range ?marker ?maxresults "
+        may=f"{CONDITIONS} x-ms-lease-id ?snapshot ?versionid ?prevsnapshot x-ms-range ?marker ?maxresults "
         "x-ms-previous-snapshot-url",
     ),
     "Incremental Copy Blob": Shape(_PAGE, needs="x-ms-copy-source", weight=0.2),

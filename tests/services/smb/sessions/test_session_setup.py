@@ -2,9 +2,13 @@
 
 import base64
 import struct
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from kyanite.model import settings
+from kyanite.model.accounts import AccountSettings
 from kyanite.service_properties import ProtocolSettings
 from kyanite.wire import spnego
 from kyanite.wire.smb2.header import Command
@@ -334,6 +338,83 @@ async def test_sessions_leave_no_rows(smb: SmbService) -> None:
     assert await smb.rows(b"Y") == await smb.rows(b"Z") == []
     client = await smb.connected()
     await client.leave()
+    assert await smb.rows(b"Y") == await smb.rows(b"Z") == []
+
+
+# --- Accounts that change
+
+
+NEW_KEY = b"a new key of acme"
+NEW_PASSWORD = base64.b64encode(NEW_KEY).decode()
+
+
+def change(smb: SmbService, **changes: Any) -> None:
+    """Replace the account, as the server does."""
+    accounts = smb.environment.accounts
+    assert isinstance(accounts, dict)
+    accounts[ACCOUNT.name] = replace(accounts[ACCOUNT.name], **changes)
+
+
+async def test_a_session_outlives_its_key(smb: SmbService) -> None:
+    client = await smb.connected()
+    change(smb, keys=(NEW_KEY,))
+    assert await is_alive(client)
+    stranger = await smb.negotiated()
+    assert (await stranger.log_on()).status is Status.LOGON_FAILURE
+    assert (await stranger.log_on(password=NEW_PASSWORD)).status is Status.SUCCESS
+    reply = await client.log_on(password=NEW_PASSWORD, again=True, signs=True)
+    assert reply.status is Status.SUCCESS
+
+
+async def test_an_account_without_keys(smb: SmbService) -> None:
+    client = await smb.connected()
+    change(smb, settings=AccountSettings(shared_key_access=False))
+    assert await is_alive(client)
+    stranger = await smb.negotiated()
+    assert (await stranger.log_on()).status is Status.LOGON_FAILURE
+
+
+async def test_secure_transfer_is_encrypted(smb: SmbService) -> None:
+    change(smb, settings=AccountSettings(require_https=True))
+    client = await smb.negotiated(0x0210)
+    assert (await client.log_on()).status is Status.ACCESS_DENIED
+    client = await smb.negotiated(0x0311, ciphers=(2,))
+    reply = await client.log_on()
+    assert reply.status is Status.SUCCESS
+    assert flags_of(reply.body) == ENCRYPT_DATA
+
+
+async def test_sessions_of_a_removed_account_end(smb: SmbService) -> None:
+    client = await smb.connected()
+    await client.open_root()
+    (end,) = smb.environment.on_accounts_removed
+    await end({"other"})
+    assert await is_alive(client)
+    await end({ACCOUNT.name})
+    assert not await is_alive(client)
+    assert await smb.rows(b"Y") == await smb.rows(b"Z") == []
+    assert await smb.handle_count() == 0
+
+
+@pytest.mark.parametrize("is_removed", [True, False], ids=["removed", "another key"])
+async def test_an_account_that_changes_during_a_logon(
+    smb: SmbService, monkeypatch: pytest.MonkeyPatch, is_removed: bool
+) -> None:
+    """The password was right when it was checked."""
+    read = settings.get
+
+    async def change_meanwhile(*arguments: Any) -> Any:
+        accounts = smb.environment.accounts
+        assert isinstance(accounts, dict)
+        if is_removed:
+            del accounts[ACCOUNT.name]
+        else:
+            change(smb, keys=(NEW_KEY,))
+        return await read(*arguments)
+
+    monkeypatch.setattr(settings, "get", change_meanwhile)
+    client = await smb.negotiated()
+    assert (await client.log_on()).status is Status.LOGON_FAILURE
     assert await smb.rows(b"Y") == await smb.rows(b"Z") == []
 
 

@@ -115,6 +115,8 @@ class Logon:
             raise Malformed("INVALID_PARAMETER")
         messages = LogonMessages(self._negotiate, self._challenge, token, self._server_challenge)
         account = self._environment.accounts.get(authenticate.user.lower())
+        if account is not None and not account.settings.shared_key_access:
+            account = None  # Its keys open nothing.
         hashes = [_NO_ACCOUNT] if account is None else [password_hash(key) for key in account.keys]
         found = [ntlm_keys.session_key(messages, authenticate, each) for each in hashes]
         key = next((each for each in found if each is not None), None)

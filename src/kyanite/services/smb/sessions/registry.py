@@ -5,7 +5,7 @@ process. That session ends, with all that it has open, before the new one begins
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -69,10 +69,14 @@ class SessionRegistry:
         )
         self._local[session.id] = host, session
         add = partial(sessions.add, session_id=session.id, record=record, is_alive=store.membership.is_alive)
-        if await store.engine.run(add, durable=False):
-            return True
-        del self._local[session.id]
-        return False
+        is_added = await store.engine.run(add, durable=False)
+        if is_added and session.id not in self._local:
+            # Its account was removed meanwhile.
+            await store.engine.run(partial(sessions.remove, session_id=session.id), durable=False)
+            return False
+        if not is_added:
+            self._local.pop(session.id, None)
+        return is_added
 
     async def remove(self, session: Session) -> None:
         if self._local.pop(session.id, None) is not None:
@@ -96,7 +100,7 @@ class SessionRegistry:
         """End a session of the same account, wherever it is served."""
         local = self._local.get(session_id)
         if local is not None:
-            if local[1].account is account:
+            if local[1].account.name == account.name:
                 await local[0].end_session(local[1])
             return
         store = account.store
@@ -111,6 +115,12 @@ class SessionRegistry:
         )
         with suppress(TimeoutError):
             await asyncio.wait_for(ended, _LONGEST_SECONDS)
+
+    async def end_all_of(self, accounts: Collection[str]) -> None:
+        """End the sessions of this process whose accounts are no longer served."""
+        for host, session in list(self._local.values()):
+            if session.account.name in accounts:
+                await host.end_session(session)
 
     async def _follow(self, store: Store) -> None:
         """End the sessions that other processes want to be ended."""

@@ -120,6 +120,11 @@ async def _succeed(
         await registry.end(setup.previous_session_id, made.account)
     if not await registry.add(request.client, made):
         raise Failed(Status.INSUFFICIENT_RESOURCES)
+    present = request.environment.accounts.get(made.account.name)
+    if present is None or present.keys != made.account.keys:
+        # A key that was replaced, or an account that was removed meanwhile, opens no session.
+        await registry.remove(made)
+        raise Malformed("LOGON_FAILURE")
     request.client.state.sessions[made.id] = made
     request.found_session = made
     request.signed_by = made.security
@@ -129,7 +134,7 @@ async def _succeed(
 
 def _set_up_again(request: PartRequest, logged_on: LoggedOn, existing: Session) -> Answer:
     """The session goes on with its keys. It belongs to one account, whose shares it has connected to."""
-    if logged_on.account is not existing.account:
+    if logged_on.account.name != existing.account.name:
         raise Malformed("LOGON_FAILURE")
     request.found_session = existing
     assert existing.security is not None
@@ -145,6 +150,7 @@ async def _new_session(
     account = logged_on.account
     properties = await settings.get(account.store.engine, account.name, "file")
     demanded = properties.protocols is not None and bool(properties.protocols.smb_encryption)
+    demanded = demanded or account.settings.require_https  # In Azure that is "secure transfer", SMB included.
     requires_encryption = request.environment.requires_encryption or demanded
     if requires_encryption and not negotiated.cipher:
         raise Failed(Status.ACCESS_DENIED)
