@@ -355,6 +355,11 @@ def parts_of_posting(key: bytes) -> tuple[str, str, str, int, str]:
     )
 
 
+def blob_of_posting(ending: bytes) -> bytes:
+    """The blob of a posting, by what the key of that ends with: the id of the container and the name."""
+    return b"n" + ending
+
+
 def tagged_container(container_id: int) -> bytes:
     return b"G\0" + container_id.to_bytes(8, "big")
 
