@@ -124,6 +124,10 @@ class _Namer:
             return [f"{_PARENTS[letter].word} {_account_and_name(key[: -_INSTANT_BYTES - 1])}"]
         if letter == b"s":
             return [f"service properties {_account_and_name(key)}"]
+        if letter == b"3":
+            return [f"secret of the user delegation keys of {key[1:].decode()}"]
+        if letter == b"4":
+            return [f"user delegation key of {_account_and_name(key)}"]
         if letter not in _PARENT_OF:
             return []
         parent = await self._parent(_PARENT_OF[letter], keys.id_of(key))
