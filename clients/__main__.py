@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.server_process import ServerProcess
 
-from clients import az_history, command_line, installs, node, python, samba, transfers
+from clients import az_history, command_line, installs, node, python, samba, tokens, transfers
 from clients.installs import UnavailableError
 from clients.report import Report
 from clients.workspace import CommandFailed, Workspace
@@ -26,6 +26,8 @@ SUITES: Mapping[str, Suite] = {
     "az": command_line.suite,
     "az-history": az_history.suite,
     "smbclient": samba.suite,
+    "node-tokens": tokens.node_suite,
+    "azcopy-tokens": tokens.azcopy_suite,
 }
 
 

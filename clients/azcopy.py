@@ -5,6 +5,7 @@ import random
 import re
 import signal
 import subprocess
+from collections.abc import Mapping
 from typing import Any
 
 from azure.storage.blob import BlobServiceClient, ContainerClient
@@ -25,13 +26,15 @@ _COMPLAINT = re.compile(
 class AzCopy:
     """The command, and its view of both sides."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, environment: Mapping[str, str] | None = None) -> None:
+        """``environment`` is what the command needs of it beside its folders."""
         self._binary = str(installs.azcopy())
         self.workspace = workspace
         self._environment = {
             "AZCOPY_LOG_LOCATION": str(workspace.folder / "log"),
             "AZCOPY_JOB_PLAN_LOCATION": str(workspace.folder / "plan"),
             "AZCOPY_DISABLE_SYSLOG": "true",
+            **(environment or {}),
         }
 
     def __call__(self, verb: str, *arguments: str) -> str:

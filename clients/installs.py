@@ -17,6 +17,7 @@ _HOME = ROOT / ".clients"
 
 PACKAGES = {
     "@azure-tools/azcopy-linux": "10.32.2",
+    "@azure/identity": "4.14.1",
     "@azure/storage-blob": "12.32.0",
     "@azure/storage-queue": "12.30.0",
     "@azure/data-tables": "13.3.2",

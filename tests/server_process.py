@@ -67,7 +67,7 @@ class ServerProcess:
         self._process: subprocess.Popen[str] | None = None
         self._errors: IO[str] | None = None
         self.endpoints: dict[str, str] = {}
-        """Service to URL, account included, as in the ready line; with "admin" if the server has that port."""
+        """Service to URL, account included, as in the ready line, with the other ports that the server has."""
 
     @property
     def connection_string(self) -> str:
@@ -79,7 +79,7 @@ class ServerProcess:
             **{
                 f"{name.title()}Endpoint": url
                 for name, url in self.endpoints.items()
-                if name not in ("admin", "smb")
+                if name in ("blob", "queue", "table", "file", "dfs")
             },
         }
         return ";".join(f"{name}={value}" for name, value in parts.items())
@@ -111,7 +111,8 @@ class ServerProcess:
         if self._defaults:
             if not {"--in-memory", "--location"} & set(args):
                 args += ["--location", str(self.location)]
-            for option in (f"--{service}-port" for service in SERVICES):
+            others = ("identity", "managed-identity") if "--dev-identity" in args else ()
+            for option in (f"--{name}-port" for name in (*SERVICES, *others)):
                 if option not in args:
                     args += [option, "0"]
         if self._errors is None:

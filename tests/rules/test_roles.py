@@ -10,6 +10,7 @@ from kyanite.rules.roles import (
     Role,
     granted_in,
     grants_of,
+    ids_of,
     is_guid,
     is_principal,
     role_of,
@@ -75,11 +76,12 @@ def test_names_and_ids_are_synonyms() -> None:
     ],
 )
 def test_who_is_a_principal(principal: str, is_one: bool) -> None:
-    assert is_principal(principal, CALLER) is is_one
+    assert is_principal(principal, CALLER, ids_of(CALLER)) is is_one
 
 
 def test_a_caller_without_an_id_is_no_principal_by_that() -> None:
-    assert not is_principal("", Caller("entra", "", OID, OID))
+    caller = Caller("entra", "", OID, OID)
+    assert not is_principal("", caller, ids_of(caller))
 
 
 @pytest.mark.parametrize(

@@ -113,12 +113,12 @@ def test_bad_services(text: str, says: str) -> None:
 
 def test_ports() -> None:
     ports = {"blob": 1, "queue": 1, "table": 0}
-    assert config.choose_ports(["blob"], ports, None) == {"blob": 1}
-    assert config.choose_ports(["blob", "table"], ports, 0) == {"blob": 1, "table": 0}
+    assert config.choose_ports(["blob"], ports, {"admin": None}) == {"blob": 1}
+    assert config.choose_ports(["blob", "table"], ports, {"admin": 0}) == {"blob": 1, "table": 0}
     with pytest.raises(BadUsage, match="Port 1 is used twice, by blob and by queue"):
-        config.choose_ports(["blob", "queue"], ports, None)
+        config.choose_ports(["blob", "queue"], ports, {})
     with pytest.raises(BadUsage, match="by blob and by admin"):
-        config.choose_ports(["blob"], ports, 1)
+        config.choose_ports(["blob"], ports, {"admin": 1})
 
 
 def test_workers() -> None:

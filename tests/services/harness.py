@@ -14,6 +14,8 @@ from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
 from kyanite.model.accounts import Account, Store
 from kyanite.server.config import AccountKeys
+from kyanite.server.identity.config import IdentityConfig
+from kyanite.server.identity.verifier import TrustedIdentity
 from kyanite.services.blob.service import blob_service
 from kyanite.services.rest.environment import Environment
 from kyanite.services.rest.service import Service
@@ -91,12 +93,18 @@ class Harness:
             wall_clock=self.clock,
             fresh_guid=self._guid,
         )
+        self._build = build
         self.service = build(self.environment)
+
+    def trust(self, config: IdentityConfig) -> None:
+        """Accept the bearer tokens that the configuration says, from now on."""
+        self.environment = replace(self.environment, identity=TrustedIdentity(config))
+        self.service = self._build(self.environment)
 
     def beside(self, build: Callable[[Environment], Service], word: str) -> "Harness":
         """Another service over the same store, to be closed with this one."""
         other = copy(self)
-        other.service, other._word = build(self.environment), word
+        other.service, other._build, other._word = build(self.environment), build, word
         return other
 
     def use_store(

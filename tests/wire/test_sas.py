@@ -445,8 +445,105 @@ def test_a_share_can_be_listed() -> None:
     assert read_service(urlencode({**GOOD_FILE, "sr": "s", "sp": "rcwdl"}), "file").permissions == "rcwdl"
 
 
-def test_a_user_delegation_token_is_recognised() -> None:
-    assert read(urlencode({**GOOD, "skoid": "o"})) == UserDelegationSas("2020-12-06", "c2ln")
+# User delegation tokens: the lines of each version, written out from the clients' releases.
+
+DELEGATED = {
+    "sp": "r", "st": "2024-01-01", "se": "2025-01-01T00:00:00Z", "sr": "b", "sig": "c2ln",
+    "skoid": "OID", "sktid": "TID", "skt": "2024-01-01T00:00:00Z", "ske": "2024-01-07T00:00:00Z", "sks": "b",
+    "skv": "2018-11-09", "rscc": "cc", "rsct": "ct",
+}  # fmt: skip
+FIRST_LINES = ["r", "2024-01-01", "2025-01-01T00:00:00Z", "/blob/acme/cont/dir/b", "OID", "TID"]
+KEY_LINES = ["2024-01-01T00:00:00Z", "2024-01-07T00:00:00Z", "b", "2018-11-09"]
+END = ["cc", "", "", "", "ct"]
+DELEGATED_LINES = [
+    ("2018-11-09", {}, ["", ""], ["b", ""]),
+    ("2019-12-12", {}, ["", ""], ["b", ""]),
+    ("2020-02-10", {}, ["", "", "", "", ""], ["b", ""]),
+    ("2020-10-02", {"saoid": "A", "scid": "C"}, ["A", "", "C", "", ""], ["b", ""]),
+    ("2020-12-06", {"ses": "scope"}, ["", "", "", "", ""], ["b", "", "scope"]),
+    ("2025-05-05", {}, ["", "", "", "", ""], ["b", "", ""]),
+    ("2025-07-05", {"sduoid": "U", "skdutid": "T"}, ["", "", "", "T", "U", "", ""], ["b", "", ""]),
+    ("2026-02-06", {}, ["", "", "", "", "", "", ""], ["b", "", ""]),
+    ("2026-04-06", {}, ["", "", "", "", "", "", ""], ["b", "", "", "", ""]),
+    ("2026-10-06", {"spr": "https"}, ["", "", "", "", "", "", "https"], ["b", "", "", "", ""]),
+]  # fmt: skip
+
+
+def read_delegated(fields: dict[str, str], service: str = "blob") -> UserDelegationSas:
+    found = read(urlencode(fields), service)
+    assert isinstance(found, UserDelegationSas)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("version", "more", "middle", "tail"), DELEGATED_LINES, ids=[row[0] for row in DELEGATED_LINES]
+)
+def test_the_lines_of_a_user_delegation_token(
+    version: str, more: dict[str, str], middle: list[str], tail: list[str]
+) -> None:
+    token = read_delegated({**DELEGATED, **more, "sv": version})
+    lines = [*FIRST_LINES, *KEY_LINES, *middle, version, *tail, *END]
+    assert token.string_to_sign("acme", "cont", "dir/b", "", {}, {}) == "\n".join(lines)
+
+
+def test_signed_headers_and_parameters_stand_as_blocks() -> None:
+    token = read_delegated({**DELEGATED, "sv": "2026-04-06", "srh": "X-One,two", "srq": "p,Q"})
+    text = token.string_to_sign("acme", "cont", "b", "", {"x-one": "1", "two": "2"}, {"p": "3", "q": ""})
+    assert "\nb\n\n\nX-One:1\ntwo:2\n\n\np:3\nQ:\ncc\n" in text
+    for headers, parameters in (
+        ({"x-one": "1"}, {"p": "3", "q": ""}),
+        ({"x-one": "1", "two": "2"}, {"p": "a\nb", "q": ""}),
+    ):
+        with pytest.raises(Malformed):
+            token.string_to_sign("acme", "cont", "b", "", headers, parameters)
+
+
+@pytest.mark.parametrize(
+    ("service", "more", "lines"),
+    [
+        ("queue", {}, ["/queue/acme/cont", "", "", "", "", "2026-02-06"]),
+        ("file", {"sr": "f"}, ["/file/acme/cont/b", "", "", "", "", "2026-02-06", *END]),
+        ("file", {"sr": "s", "sduoid": "U"}, ["/file/acme/cont", "", "U", "", "", "2026-02-06", *END]),
+    ],
+)
+def test_the_lines_for_queues_and_files(service: str, more: dict[str, str], lines: list[str]) -> None:
+    fields = {name: value for name, value in DELEGATED.items() if name != "sr"}
+    token = read_delegated({**fields, **more, "sv": "2026-02-06"}, service)
+    resource, *rest = lines
+    expected = [*FIRST_LINES[:3], resource, *FIRST_LINES[4:], *KEY_LINES, *rest]
+    assert token.string_to_sign("acme", "cont", "b", "", {}, {}) == "\n".join(expected)
+
+
+@pytest.mark.parametrize(
+    ("service", "changes"),
+    [
+        ("blob", {"sv": "2018-03-28"}),
+        ("blob", {"sv": ""}),
+        ("blob", {"si": "policy"}),
+        ("blob", {"sp": ""}),
+        ("blob", {"sp": "wr"}),
+        ("blob", {"sr": "x"}),
+        ("blob", {"skt": ""}),
+        ("blob", {"skt": "now"}),
+        ("blob", {"ske": "(absent)"}),
+        ("blob", {"skv": "(absent)"}),
+        ("blob", {"skv": "new"}),
+        ("blob", {"se": "(absent)"}),
+        ("blob", {"sv": "2019-12-12", "saoid": "a"}),
+        ("blob", {"sv": "2025-05-05", "sduoid": "a"}),
+        ("blob", {"sv": "2026-02-06", "srh": "a"}),
+        ("blob", {"sr": "d"}),
+        ("queue", {"sr": "(absent)", "sv": "2025-11-05"}),
+        ("queue", {"sr": "(absent)", "sv": "2026-02-06", "saoid": "a"}),
+        ("file", {"sr": "f", "sv": "2025-11-05"}),
+        ("table", {"sr": "(absent)", "tn": "t", "sv": "2026-10-06"}),
+    ],
+)
+def test_user_delegation_tokens_that_are_not_well_formed(service: str, changes: dict[str, str]) -> None:
+    fields = {**DELEGATED, "sv": "2025-07-05", **changes}
+    with pytest.raises(Malformed) as refused:
+        read(urlencode({name: value for name, value in fields.items() if value != "(absent)"}), service)
+    assert refused.value.code == "AuthenticationFailed"
 
 
 # The memory of signatures found right.

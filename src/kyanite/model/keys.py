@@ -73,6 +73,8 @@ it is one small transaction, and a name that is used again can never show what w
                                                     own, by the end of that and the instant of the snapshot (8 each)
     9       account 0 letter (1) container name     a container that is protected: c as a whole, v with version-level
                                                     immutability
+    3       account                                 the secret of the account's user delegation keys
+    4       account 0 tenant 0 object id            a caller that was given a user delegation key
     2       -                                       how far the scrub has come, and the damage that it has found
     f       -                                       the format of the store, and how far an upgrade has come
     A       account                                 account: its sealed keys, and settings that every request obeys
@@ -111,6 +113,22 @@ SERVICE_PROPERTIES = b"s"
 
 def service_properties(account: str, service: str) -> bytes:
     return b"s%b\0%b" % (account.encode(), service.encode())
+
+
+def delegation_secret(account: str) -> bytes:
+    return b"3%b" % account.encode()
+
+
+DELEGATORS = b"4"
+
+
+def delegators(account: str) -> bytes:
+    """What the keys of an account's delegators begin with."""
+    return b"4%b\0" % account.encode()
+
+
+def delegator(account: str, tenant_id: str, object_id: str) -> bytes:
+    return b"4%b\0%b\0%b" % (account.encode(), tenant_id.encode(), object_id.encode())
 
 
 def containers(account: str) -> bytes:
@@ -335,6 +353,11 @@ def parts_of_posting(key: bytes) -> tuple[str, str, str, int, str]:
         int.from_bytes(rest[:8], "big"),
         rest[8:].decode(),
     )
+
+
+def blob_of_posting(ending: bytes) -> bytes:
+    """The blob of a posting, by what the key of that ends with: the id of the container and the name."""
+    return b"n" + ending
 
 
 def tagged_container(container_id: int) -> bytes:

@@ -1,7 +1,8 @@
 """What a caller may do: ``authorize(principal, operation, resource)`` returns or refuses.
 
-The *principal* is what the caller has proved to be: the account key, an account SAS, a service SAS, or nothing at all
-(anonymous). The *operation* is a column of the operations tables, written with the letters of the REST reference:
+The *principal* is what the caller has proved to be: the account key, an account SAS, a service SAS, a bearer token's
+caller with the roles that were assigned to it (``roles.py``), a user delegation SAS, or nothing at all (anonymous). The
+*operation* is a column of the operations tables, written with the letters of the REST reference:
 
     Access(account="o cw", service="cw", writes=True)   # Put Blob: on an object, create or write
     Access(account="o a&u", service="a&u", writes=True) # Insert Or Merge Entity: add and update, both
@@ -9,19 +10,21 @@ The *principal* is what the caller has proved to be: the account key, an account
     Access(account="c w", writes=True)                  # Set Container Metadata: never with a service SAS
     Access(account="* *", service="*")                  # Get Account Information: any valid token
     Access()                                            # Get Container ACL: the key only
+    Access(…, role="blobs/write|blobs/add")             # Put Blob: an OAuth caller with a role that has either action
 
 The *resource* is what the request names. When, from where and over which protocol a token may be used is
 ``sas_terms.py``; that comes first. The refusals and their order are those of the service: service, resource type,
 permission, then the entities that a token names, then the read-only secondary.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, assert_never
 
 from kyanite.edm import SasKeyRange
 from kyanite.rules import entities
 from kyanite.rules.refusals import AuthenticationProblem, Reason, Refused
+from kyanite.rules.roles import Caller, Grant, granted_in, suffices
 
 ANY = "*"
 
@@ -36,6 +39,18 @@ _CHALLENGED_SINCE = {
     "file": "2022-11-02",
     "dfs": "2017-11-09",
 }
+
+
+# Since which version a bearer token is accepted. The reference says 2020-12-06 for tables, but the Python client sends
+# tokens with its version 2019-02-02, and is served.
+_TOKENS_SINCE = {
+    "blob": "2017-11-09",
+    "queue": "2017-11-09",
+    "table": "2017-11-09",
+    "file": "2022-11-02",
+    "dfs": "2017-11-09",
+}
+_CHANGE_ENTITIES = "entities/write|entities/add|entities/update|entities/delete"
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,16 @@ class Access:
     """Not on the read-only secondary."""
     whole_container: bool = False
     """A service SAS must be for the whole container, queue, table or share."""
+    in_directory: bool = False
+    """A service SAS for a directory is enough on the container: its signature covers the prefix of the list."""
+    role: str | None = None
+    """The actions that the roles of an OAuth caller must have: alternatives joined by ``|``, of actions joined by
+    ``&``; or ``*`` for any role at all.
+    """
+    role_since: str = ""
+    """The version since which roles are enough."""
+    bearer_only: bool = False
+    """Whether neither the key nor a signature is enough."""
 
     @cached_property
     def account_need(self) -> tuple[str, str]:
@@ -105,13 +130,43 @@ class AnonymousPrincipal:
     refusal: Reason = Reason.NO_AUTHENTICATION_INFORMATION
 
 
-Principal = KeyPrincipal | AccountSasPrincipal | ServiceSasPrincipal | AnonymousPrincipal
+@dataclass(frozen=True, slots=True)
+class RolePrincipal:
+    """A caller with a bearer token."""
+
+    caller: Caller
+    grants: tuple[Grant, ...]
+    """What its roles grant in the service and account of the request."""
+    container: str
+    """The container, queue, table or share of the request; empty at the level of the service."""
+    version: str
+    """The version of the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserDelegationPrincipal:
+    """A user delegation SAS: it allows what it says, as far as its delegator's roles allow it now."""
+
+    sas: ServiceSasPrincipal
+    delegator: RolePrincipal
+
+
+Principal = (
+    KeyPrincipal
+    | AccountSasPrincipal
+    | ServiceSasPrincipal
+    | AnonymousPrincipal
+    | RolePrincipal
+    | UserDelegationPrincipal
+)
 
 ACCOUNT_KEY = KeyPrincipal()
 
 
 def authorize(principal: Principal, operation: Access, resource: AccessedResource) -> None:
     """Refuse what the principal may not do."""
+    if operation.bearer_only:
+        _check_bearer(principal)
     match principal:
         case KeyPrincipal():
             pass
@@ -124,6 +179,11 @@ def authorize(principal: Principal, operation: Access, resource: AccessedResourc
         case AnonymousPrincipal():
             if not _is_public(principal.public_access, operation.public):
                 raise Refused(principal.refusal)
+        case RolePrincipal():
+            _check_roles(principal, operation)
+        case UserDelegationPrincipal():
+            _check_service_sas(principal.sas, operation)
+            _check_roles(principal.delegator, operation)
         case _:
             assert_never(principal)
     if operation.writes and resource.secondary:
@@ -139,21 +199,37 @@ def may_overwrite(principal: Principal) -> bool:
             return "w" in principal.permissions
         case AnonymousPrincipal():
             return False
+        case RolePrincipal():
+            return _allows(principal, "blobs/write|files/write")
+        case UserDelegationPrincipal():
+            return "w" in principal.sas.permissions and _allows(
+                principal.delegator, "blobs/write|files/write"
+            )
         case _:
             assert_never(principal)
 
 
-def may_any(principal: Principal, letters: str) -> bool:
-    """Whether the principal has any of these permissions at all, whatever for."""
+def may_change_entities(principal: Principal) -> bool:
+    """Whether the principal may change any entities at all."""
     match principal:
         case KeyPrincipal():
             return True
         case AccountSasPrincipal() | ServiceSasPrincipal():
-            return not set(letters).isdisjoint(principal.permissions)
-        case AnonymousPrincipal():
+            return not set("aud").isdisjoint(principal.permissions)
+        case RolePrincipal():
+            return any(suffices(grant.actions, _CHANGE_ENTITIES) for grant in principal.grants)
+        case AnonymousPrincipal() | UserDelegationPrincipal():
             return False
         case _:
             assert_never(principal)
+
+
+def within(principal: Principal, container: str) -> Principal:
+    """The same principal for another container, queue, table or share of the same service and account.
+
+    Only a role is limited to one. What a signature is for is checked against the resource of the request.
+    """
+    return replace(principal, container=container) if isinstance(principal, RolePrincipal) else principal
 
 
 def may_read_uncommitted(principal: Principal) -> bool:
@@ -185,6 +261,36 @@ def refused_token(refusal: Refused, service: str, version: str) -> Refused:
     return refusal
 
 
+def check_token_version(service: str, version: str) -> None:
+    """Refuse a bearer token in a request of a version that has none."""
+    if version < _TOKENS_SINCE[service]:
+        raise Refused(
+            Reason.AUTHENTICATION_FAILED,
+            AuthenticationProblem("Authentication scheme Bearer is not supported in this version."),
+        )
+
+
+def _check_bearer(principal: Principal) -> None:
+    if not isinstance(principal, RolePrincipal | AnonymousPrincipal):
+        raise Refused(
+            Reason.AUTHENTICATION_FAILED,
+            AuthenticationProblem("Only authentication scheme Bearer is supported."),
+        )
+
+
+def _check_roles(principal: RolePrincipal, operation: Access) -> None:
+    if operation.role is None or principal.version < operation.role_since:
+        raise Refused(Reason.AUTHORIZATION_FAILURE)
+    if not _allows(principal, operation.role):
+        raise Refused(Reason.PERMISSION_MISMATCH)
+
+
+def _allows(principal: RolePrincipal, need: str) -> bool:
+    if need == ANY:
+        return bool(principal.grants)
+    return suffices(granted_in(principal.grants, principal.container), need)
+
+
 def _check_account_sas(principal: AccountSasPrincipal, operation: Access, service: str) -> None:
     if operation.account is None:
         raise Refused(Reason.AUTHORIZATION_FAILURE)
@@ -201,6 +307,8 @@ def _check_service_sas(principal: ServiceSasPrincipal, operation: Access) -> Non
     if operation.service is None:
         raise Refused(Reason.AUTHORIZATION_FAILURE)
     on_container = operation.account is not None and operation.account[0] == "c"
+    if operation.in_directory and principal.resource == "d":
+        on_container = False
     if (on_container or operation.whole_container) and principal.resource not in _WHOLE_CONTAINERS:
         raise Refused(
             Reason.AUTHENTICATION_FAILED,

@@ -11,6 +11,7 @@ Management roles give management actions only, and so no access to data. Conditi
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 ANYONE = "*"
@@ -147,25 +148,32 @@ def grants_of(
     assignments: Iterable[Assignment], caller: Caller, account: str, service: str
 ) -> tuple[Grant, ...]:
     """What the caller's roles grant in a service of an account. They add up."""
+    known = ids_of(caller)
     return tuple(
         Grant(given.role.actions, given.container)
         for given in assignments
         if given.account in {"", account}
         and given.role.service in {"", service}
         and given.issuer in {"", caller.issuer}
-        and is_principal(given.principal, caller)
+        and is_principal(given.principal, caller, known)
     )
 
 
-def is_principal(principal: str, caller: Caller) -> bool:
-    """Whether an assignment to this principal is one to the caller."""
+def ids_of(caller: Caller) -> frozenset[str]:
+    """Everything that an assignment may call the caller by."""
+    return frozenset(
+        normal_id(each) for each in (caller.principal, caller.application_id, *caller.groups) if each
+    )
+
+
+def is_principal(principal: str, caller: Caller, known: frozenset[str]) -> bool:
+    """Whether an assignment to this principal is one to the caller, of whom these ids are known."""
     if principal == ANYONE:
         return True
     claim, is_claim, value = principal.partition("=")
     if is_claim:
         return any(same_id(value, each) for each in caller.claims.get(claim, ()))
-    known = (caller.principal, caller.application_id, *caller.groups)
-    return any(same_id(principal, each) for each in known if each)
+    return normal_id(principal) in known
 
 
 def granted_in(grants: Iterable[Grant], container: str) -> frozenset[str]:
@@ -183,7 +191,13 @@ def suffices(actions: frozenset[str], need: str) -> bool:
 
 def same_id(one: str, other: str) -> bool:
     """GUIDs are the same in either case; other texts must be equal."""
-    return one == other or (is_guid(one) and one.lower() == other.lower())
+    return normal_id(one) == normal_id(other)
+
+
+@lru_cache(maxsize=4096)
+def normal_id(text: str) -> str:
+    """GUIDs in lower case; other texts as they are."""
+    return text.lower() if is_guid(text) else text
 
 
 def is_guid(text: str) -> bool:

@@ -18,9 +18,9 @@ class Credentials(Enum):
     """What opens a second resource."""
 
     OWN = "its own"
-    """The signature in its URL or in the part of the batch; or public access."""
+    """The signature in its URL or in the part of the batch; a bearer token for it; or public access."""
     OWN_OR_KEY = "its own, or the account key"
-    """Also the account key that signed the request, in the same account."""
+    """Also the account key that signed the request, or the roles of its OAuth caller, in the same account."""
     OF_REQUEST = "those of the request"
     """The key or token of the request, which must be valid for this resource too; or its own."""
 
@@ -31,18 +31,22 @@ class SecondResource(NamedTuple):
     """None for a part of a batch: what the operation of the part needs."""
 
 
-READ_BLOB = Access(account="o r", service="r", public="blob")
-READ_TAGS = Access(account="o t", service="t")
+_READ_FILE = "files/read&fileServices/readFileBackupSemantics"
+_WRITE_FILE = "files/write&fileServices/writeFileBackupSemantics"
+READ_BLOB = Access(account="o r", service="r", public="blob", role="blobs/read")
+READ_TAGS = Access(account="o t", service="t", role="blobs/tags/read")
 """Needed as well on a source whose tags are copied, or compared by a condition."""
-READ_FILE = Access(account="o r", service="r")
-MOVE_FILE = Access(account="o r&w", service="r&w", writes=True)
+READ_FILE = Access(account="o r", service="r", role=_READ_FILE)
+MOVE_FILE = Access(account="o r&w", service="r&w", writes=True, role=f"{_READ_FILE}&{_WRITE_FILE}")
 """A rename gives the content another name and takes the old one away. Azure accepts read and write for it: recorded
 tests of the Python client rename with a token that cannot delete."""
-MOVE_DIRECTORY = Access(account="o r&w", service="r&w", writes=True, whole_container=True)
+MOVE_DIRECTORY = Access(
+    account="o r&w", service="r&w", writes=True, whole_container=True, role=f"{_READ_FILE}&{_WRITE_FILE}"
+)
 """Everything in the directory moves along, so a token for a single path is not enough."""
-LINK_FILE = Access(account="o r&w", service="r&w", writes=True)
+LINK_FILE = Access(account="o r&w", service="r&w", writes=True, role=f"{_READ_FILE}&{_WRITE_FILE}")
 """Whatever a token allows on the new name, it allows on the file."""
-MOVE_CONTAINER = Access(account="c w&d", writes=True)
+MOVE_CONTAINER = Access(account="c w&d", writes=True, role="containers/write&containers/delete")
 """Its old name is gone, as after a deletion. No document says what Azure demands."""
 
 OWN, OWN_OR_KEY, OF_REQUEST = Credentials.OWN, Credentials.OWN_OR_KEY, Credentials.OF_REQUEST

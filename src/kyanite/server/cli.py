@@ -1,4 +1,4 @@
-"""The command line: ``kyanite serve``, ``kyanite verify``, and the commands that a running server carries out.
+"""The command line: ``kyanite serve``, ``verify``, ``token``, and the commands that a running server carries out.
 
 Every option is an environment variable as well. A failure is one sentence on standard error and an exit code: 2 for
 bad options, 1 for the rest.
@@ -16,9 +16,11 @@ from kyanite.server import config as configuration
 from kyanite.server.config import AccountKeys, Config, StatedAccount, parse_account
 from kyanite.server.config_file import NO_FILE, ConfigFile, read_config_file
 from kyanite.server.failures import BadUsage, Failure
-from kyanite.server.identity.config import parse_identity
+from kyanite.server.identity.config import Development, IdentityConfig, check_loopback, parse_identity
+from kyanite.server.issuer.token_cli import token
 from kyanite.server.management.account_cli import account
 from kyanite.server.management.container_cli import container
+from kyanite.server.management.identity_cli import identity
 from kyanite.server.observability.logs import LEVELS
 from kyanite.server.options import DecoratedCommand, location_option, option
 from kyanite.server.service_table import SERVICES
@@ -121,6 +123,25 @@ def _read_config(context: click.Context, _option: click.Parameter, path: Path | 
 @option("--key", type=_FILE, help="Private key of the certificate, PEM.")
 @option("--admin-port", type=_PORT, help="Port of /healthz and /metrics.  [default: none]")
 @option(
+    "--dev-identity",
+    type=click.Choice(("any", "builtin")),
+    help="For development, on loopback only: accept any well-formed bearer token, or those of a built-in issuer.",
+)
+@option(
+    "--identity-port",
+    type=_PORT,
+    default=10020,
+    show_default=True,
+    help="Port of the built-in issuer, TLS.",
+)
+@option(
+    "--managed-identity-port",
+    type=_PORT,
+    default=10021,
+    show_default=True,
+    help="Port of the managed identity endpoints of the built-in issuer, plain HTTP.",
+)
+@option(
     "--testing",
     is_flag=True,
     help="Let tests move the clock through the admin port. For new stores and on loopback only.",
@@ -194,7 +215,9 @@ def verify(location: Path, as_json: bool) -> None:
 
 
 kyanite.add_command(account)
+kyanite.add_command(identity)
 kyanite.add_command(container)
+kyanite.add_command(token)
 
 
 def _config(context: click.Context, options: dict[str, Any]) -> Config:
@@ -208,15 +231,21 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
     admin_port = configuration.choose_admin_port(
         options["admin_port"], testing=options["testing"], host=options["host"]
     )
+    identity_config = _identity(options)
+    other_ports = {"admin": admin_port}
+    if identity_config.development is Development.BUILTIN:
+        other_ports |= {
+            "identity": options["identity_port"],
+            "managed identity": options["managed_identity_port"],
+        }
     return Config(
         location=None if in_memory else options["location"],
         host=options["host"],
-        ports=configuration.choose_ports(services, ports, admin_port),
+        ports=configuration.choose_ports(services, ports, other_ports),
         workers=configuration.choose_workers(options["workers"], in_memory=in_memory),
         accounts=_accounts(context, options),
         allow_development_key=options["allow_development_key"],
         key_file=options["key_file"],
-        identity=parse_identity(options["config"].identity),
         tls=configuration.choose_tls(options["cert"], options["key"]),
         admin_port=admin_port,
         log_level=options["log_level"],
@@ -228,6 +257,9 @@ def _config(context: click.Context, options: dict[str, Any]) -> Config:
         store_kind=store_kind,
         smb_requires_encryption=options["smb_encryption"] == "required",
         smb_is_durable=options["smb_durability"] == "strict",
+        identity=identity_config,
+        identity_port=options["identity_port"],
+        managed_identity_port=options["managed_identity_port"],
         testing=options["testing"],
     )
 
@@ -248,6 +280,13 @@ def _accounts(context: click.Context, options: dict[str, Any]) -> tuple[StatedAc
     if not accounts and may_be_open and is_new:
         raise BadUsage(configuration.well_known_key(configuration.DEVELOPMENT_ACCOUNT, host))
     return accounts
+
+
+def _identity(options: dict[str, Any]) -> IdentityConfig:
+    file: ConfigFile = options["config"]
+    config = parse_identity(file.identity, options["dev_identity"], file.folder)
+    check_loopback(config, host=options["host"], is_loopback=configuration.is_loopback(options["host"]))
+    return config
 
 
 def main() -> None:

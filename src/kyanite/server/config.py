@@ -93,6 +93,9 @@ class Config:
     """Whether a WRITE is answered when it is on disk; else that is promised by FLUSH and CLOSE only."""
     identity: IdentityConfig = OFF
     """Whose bearer tokens are accepted, and what they allow."""
+    identity_port: int = 0
+    """Of the built-in issuer."""
+    managed_identity_port: int = 0
     testing: bool = False
     """Whether the clock of the server can be moved."""
 
@@ -184,11 +187,13 @@ def choose_services(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def choose_ports(services: Sequence[str], ports: Mapping[str, int], admin_port: int | None) -> dict[str, int]:
-    """The port of every chosen service; no two may share one."""
+def choose_ports(
+    services: Sequence[str], ports: Mapping[str, int], others: Mapping[str, int | None]
+) -> dict[str, int]:
+    """The port of every chosen service; no two may share one, nor one with the ``others``."""
     chosen = {name: ports[name] for name in services}
     names: dict[int, str] = {}
-    for name, port in [*chosen.items(), *([("admin", admin_port)] if admin_port else [])]:
+    for name, port in [*chosen.items(), *((name, port or 0) for name, port in others.items())]:
         if port and port in names:
             raise BadUsage(f"Port {port} is used twice, by {names[port]} and by {name}.")
         names[port] = name

@@ -38,9 +38,11 @@ class ConfigFile:
     """Values of options, by the names that they have in the code."""
     accounts: tuple[StatedAccount, ...]
     identity: Mapping[str, object]
+    folder: Path
+    """Where files that it names are, unless it says otherwise."""
 
 
-NO_FILE = ConfigFile({}, (), {})
+NO_FILE = ConfigFile({}, (), {}, Path())
 
 
 def read_config_file(path: Path, options: Sequence[click.Option], context: click.Context) -> ConfigFile:
@@ -68,7 +70,7 @@ class _Reader:
         server = self._server(self._table(document, "server"), options)
         tables = self._table(document, "accounts")
         accounts = tuple(self._account(name, self._table(tables, name, "accounts"), stamp) for name in tables)
-        return ConfigFile(server, accounts, self._table(document, "identity"))
+        return ConfigFile(server, accounts, self._table(document, "identity"), self._path.parent)
 
     def _bad(self, key: str, what: str) -> BadUsage:
         return BadUsage(f"{key} in {self._path} {what}.")

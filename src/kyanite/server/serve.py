@@ -12,10 +12,13 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kyanite.engine.clock import wall_clock
 from kyanite.server.accounts import sealed_keys
@@ -23,6 +26,7 @@ from kyanite.server.accounts.sealed_keys import KeyFile
 from kyanite.server.clock import TestingClock
 from kyanite.server.config import Config
 from kyanite.server.form import form
+from kyanite.server.identity.config import Development
 from kyanite.server.management import token, unix_socket
 from kyanite.server.management.http_api import HttpApi
 from kyanite.server.observability import logs
@@ -41,8 +45,13 @@ from kyanite.server.store.format import check_folder, make_folder
 from kyanite.server.store.lock import StoreLock, take_store_lock
 from kyanite.server.tls import tls_context
 
+if TYPE_CHECKING:
+    from kyanite.server.issuer.builtin import BuiltinIssuer
+    from kyanite.server.issuer.certificates import MadeCertificate
+
 _WORKER = "worker {}"
 _ADMIN = "admin"
+_ISSUER = "issuer"
 _SECRET_BYTES = 32
 _log = logging.getLogger("kyanite.server")
 
@@ -66,6 +75,18 @@ def serve(config: Config) -> None:
         management = at_end.enter_context(unix_socket.open_socket(folder))
         factory = factory_of(config.store_kind, folder)
         clock = TestingClock() if config.testing else wall_clock
+        made = None
+        if tls is None and config.identity.development is not Development.OFF:
+            made = _made_certificate(folder)
+            tls = tls_context(made.tls)
+        issuer = None
+        if config.identity.development is Development.BUILTIN:
+            # Imported here, since a server without an issuer needs nothing of it.
+            from kyanite.server.issuer.builtin import open_issuer
+
+            assert tls is not None
+            issuer = open_issuer(config, folder, tls, at_end)
+            config = replace(config, identity=issuer.identity)
         worker = Worker(
             config,
             factory,
@@ -76,11 +97,18 @@ def serve(config: Config) -> None:
             management,
             maintainer=_WORKER.format(1),
             server_guid=_server_guid(config),
+            plain_too=made is not None,
             secret=os.urandom(_SECRET_BYTES),
+            delegation_secret=_delegation_secret(config, folder),
         )
-        process_table, roles = _roles(config, worker, admin, folder)
+        process_table, roles = _roles(config, worker, admin, folder, issuer)
         _prepare(config, Preparation(factory, folder, clock, config.accounts), roles, lock)
-        endpoints = partial(_endpoints, config, listeners, admin, process_table.slots[worker.maintainer])
+        more = {} if issuer is None else issuer.endpoints
+        if made is not None:
+            more["identity_ca"] = str(made.authority.resolve())
+        first = process_table.slots[worker.maintainer]
+        scheme = "https" if config.tls or issuer else "http"
+        endpoints = partial(_endpoints, scheme, listeners, admin, first, more)
         supervisor = Supervisor(
             roles,
             process_table,
@@ -91,6 +119,21 @@ def serve(config: Config) -> None:
             store_watch=factory.watch(),
         )
         supervisor.run()
+
+
+def _made_certificate(folder: Path) -> "MadeCertificate":
+    """Clients send tokens over TLS only, so a server for them has it, whoever forgot to give it a certificate."""
+    from kyanite.server.issuer import certificates, private_files
+
+    return certificates.load_or_make(private_files.make_identity_folder(folder), datetime.now(UTC))
+
+
+def _delegation_secret(config: Config, folder: Path) -> bytes:
+    if not config.identity.is_on:
+        return b""
+    from kyanite.server.identity import delegation_file
+
+    return delegation_file.load_or_make(folder, config.key_file)
 
 
 def _server_guid(config: Config) -> bytes:
@@ -111,10 +154,14 @@ def _folder(config: Config, at_end: ExitStack) -> Path:
 
 
 def _roles(
-    config: Config, worker: Worker, admin: socket.socket | None, folder: Path
+    config: Config,
+    worker: Worker,
+    admin: socket.socket | None,
+    folder: Path,
+    issuer: "BuiltinIssuer | None",
 ) -> tuple[ProcessTable, list[Role]]:
     names = [_WORKER.format(number) for number in range(1, config.workers + 1)]
-    process_table = ProcessTable([*names, *([_ADMIN] if admin else [])])
+    process_table = ProcessTable([*names, *([_ADMIN] if admin else []), *([_ISSUER] if issuer else [])])
     slots = {name: process_table.slots[name] for name in names}
     shared = tuple(worker.listeners.values())
     restart = config.store_kind is not StoreKind.IN_MEMORY
@@ -132,6 +179,9 @@ def _roles(
         api = HttpApi(folder, token.load_or_make(folder))
         process = AdminProcess(admin, process_table.slots, frozenset(names), api, clock)
         roles.append(Role(_ADMIN, process, (admin,), uses_store=False))
+    if issuer is not None:
+        listeners = (issuer.process.listener, issuer.process.managed_identity)
+        roles.append(Role(_ISSUER, issuer.process, listeners, uses_store=False))
     return process_table, roles
 
 
@@ -161,10 +211,13 @@ def _import_services(config: Config) -> None:
 
 
 def _endpoints(
-    config: Config, listeners: dict[str, socket.socket], admin: socket.socket | None, worker: Slot
+    scheme: str,
+    listeners: dict[str, socket.socket],
+    admin: socket.socket | None,
+    worker: Slot,
+    more: Mapping[str, str],
 ) -> dict[str, str]:
     """Where each service is reached, for the first account, and the admin port."""
-    scheme = "https" if config.tls else "http"
     endpoints = {}
     for name, listener in listeners.items():
         host, port = address_of(listener)
@@ -175,7 +228,7 @@ def _endpoints(
     if admin is not None:
         host, port = address_of(admin)
         endpoints["admin"] = f"http://{host}:{port}"
-    return endpoints
+    return {**endpoints, **more}
 
 
 def _announce(find_endpoints: Callable[[], dict[str, str]], folder: Path) -> None:

@@ -18,8 +18,16 @@ from kyanite.edm import SasKeyRange
 from kyanite.values import Instant
 from kyanite.wire import iso_time, shared_key
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.sas_layouts import OVERRIDES, SIGNED_FIELDS, signs_overrides, string_to_sign_parts
+from kyanite.wire.sas_layouts import (
+    OVERRIDES,
+    SIGNED_FIELDS,
+    DelegatedLines,
+    delegated_lines,
+    signs_overrides,
+    string_to_sign_parts,
+)
 from kyanite.wire.uri import CACHED_QUERY_LENGTH, Query
+from kyanite.wire.user_delegation import DelegationKey
 
 _MOMENTARY = frozenset(("bs", "bv"))
 _OBJECTS = frozenset(("b", "bs", "bv", "f"))
@@ -29,7 +37,7 @@ _ACCOUNT_SCOPE_SINCE = "2020-12-06"
 _SERVICE_WORD_SINCE = "2015-02-21"
 
 _DELEGATION_MARK = "skoid"
-_FIELDS = SIGNED_FIELDS | {"sig", "ss", "srt", "tn", "sdd", _DELEGATION_MARK}
+_FIELDS = SIGNED_FIELDS | {"sig", "ss", "srt", "tn", "sdd"}
 _PERMISSION_ORDERS: Mapping[str, str] = {
     "blob": "racwdxyltfmeopi",
     "dfs": "racwdxyltfmeopi",
@@ -106,7 +114,8 @@ class ServiceSas:
     keys: SasKeyRange | None
     directory_depth: int | None
     signed: tuple[str, ...]
-    """The string-to-sign, cut where the request fills in the resource and, since 2018-11-09, the moment."""
+    """The string-to-sign, cut where the request fills in the resource and, since 2018-11-09, the moment. Empty in a
+    user delegation SAS, which has lines of its own."""
 
     def string_to_sign(self, account: str, container: str, name: str = "", moment: str = "") -> str:
         """The text for the resource of a request. ``moment`` is its snapshot or version, if any."""
@@ -128,10 +137,46 @@ class ServiceSas:
 
 @dataclass(frozen=True, slots=True)
 class UserDelegationSas:
-    """Recognised but not supported: the key of its signature can only be requested by an OAuth user."""
+    """A token that is signed with a key which an OAuth user, the delegator, has requested."""
 
-    version: str
-    signature: str
+    sas: ServiceSas
+    """What it allows, for what and when, as in any service SAS."""
+    key: DelegationKey
+    """The key that it says it is signed with."""
+    authorized_agent: str
+    unauthorized_agent: str
+    user_id: str
+    """The object id of the only user that may use it; empty for everyone who has it."""
+    encryption_scope: str
+    header_names: tuple[str, ...]
+    parameter_names: tuple[str, ...]
+    """The headers and parameters that a request must have with the values that were signed."""
+    lines: DelegatedLines
+
+    def string_to_sign(
+        self,
+        account: str,
+        container: str,
+        name: str,
+        moment: str,
+        headers: Mapping[str, str],
+        parameters: Mapping[str, str],
+    ) -> str:
+        """The text for a request with these headers and parameters, both by lower-case name."""
+        return self.lines.text(
+            self.sas.canonicalized_resource(account, container, name),
+            moment if self.sas.resource in _MOMENTARY else "",
+            "".join(f"{each}:{_given(headers, each)}\n" for each in self.header_names),
+            "".join(f"\n{each}:{_given(parameters, each)}" for each in self.parameter_names),
+        )
+
+
+def _given(values: Mapping[str, str], name: str) -> str:
+    """A value that was signed; without it, or with a line break in it, no signature fits."""
+    value = values.get(name.lower())
+    if value is None or "\n" in value:
+        raise _not_well_formed()
+    return value
 
 
 Sas = AccountSas | ServiceSas | UserDelegationSas
@@ -191,7 +236,7 @@ def _decode(found: tuple[tuple[str, str], ...], service: str) -> Sas | None:
     if "ss" in fields or "srt" in fields:
         return _account_sas(fields, version)
     if _DELEGATION_MARK in fields:
-        return UserDelegationSas(version, fields["sig"])
+        return _user_delegation_sas(fields, version, service)
     return _service_sas(fields, version, service)
 
 
@@ -249,6 +294,62 @@ def _service_sas(fields: Mapping[str, str], version: str, service: str) -> Servi
         directory_depth=_depth(fields) if resource == "d" else None,
         signed=string_to_sign_parts(service, version, fields),
     )
+
+
+def _user_delegation_sas(fields: Mapping[str, str], version: str, service: str) -> UserDelegationSas:
+    resource = fields.get("sr", "")
+    lines = delegated_lines(service, version, fields)
+    permissions = fields.get("sp", "")
+    well_formed = (
+        lines is not None
+        and _is_resource(resource, service, version)
+        and permissions != ""
+        and _is_ordered(permissions, _permission_order(service, resource))
+        and "se" in fields
+        and "si" not in fields
+        and _VERSION.fullmatch(fields.get("skv", ""))
+    )
+    starts_at, expires_at = _time(fields.get("skt")), _time(fields.get("ske"))
+    if not well_formed or lines is None or starts_at is None or expires_at is None:
+        raise _not_well_formed()
+    key = DelegationKey(
+        fields.get("skoid", ""),
+        fields.get("sktid", ""),
+        starts_at,
+        expires_at,
+        fields.get("sks", ""),
+        fields["skv"],
+        fields.get("skdutid", ""),
+    )
+    sas = ServiceSas(
+        version=version,
+        signature=fields["sig"],
+        terms=_terms(fields),
+        service=service,
+        resource=resource,
+        permissions=permissions,
+        identifier=None,
+        overrides=None if service == "queue" else _overrides(fields),
+        table=None,
+        keys=None,
+        directory_depth=_depth(fields) if resource == "d" else None,
+        signed=(),
+    )
+    return UserDelegationSas(
+        sas=sas,
+        key=key,
+        authorized_agent=fields.get("saoid", ""),
+        unauthorized_agent=fields.get("suoid", ""),
+        user_id=fields.get("sduoid", ""),
+        encryption_scope=fields.get("ses", ""),
+        header_names=_names(fields.get("srh", "")),
+        parameter_names=_names(fields.get("srq", "")),
+        lines=lines,
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
 
 
 def _is_resource(resource: str, service: str, version: str) -> bool:

@@ -34,6 +34,16 @@ async def test_settings_of_the_service_are_written_and_the_rest_is_kept() -> Non
     ]
 
 
+async def test_an_account_that_is_being_removed() -> None:
+    """What is applied now would be deleted with its data."""
+    engine = MemoryEngine()
+    await engine.run(lambda tx: account_rows.close(tx, "alpha"))
+    with pytest.raises(
+        Failure, match="The data of the account alpha that was removed is still being deleted"
+    ):
+        await apply_stated(engine, [StatedAccount("alpha", (b"key",))])
+
+
 async def test_what_does_not_go_together() -> None:
     engine = MemoryEngine()
     stated = StatedAccount("alpha", (b"key",), SettingsChange(version_level_immutability=True))

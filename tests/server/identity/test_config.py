@@ -166,6 +166,7 @@ ISSUER = '[[issuers]]\nname = "a"\nissuer = "i"\njwks_file = "f"\n'
             "identity.roles[1].issuer must say whose principal it is: a, b, or *.",
         ),
         ('[[roles]]\nprincipal = "p"\nrole = "Reader"', "identity.issuers is missing"),
+        (ISSUER + '[[roles]]\nprincipal = "p"\nrole = "Reader"\n' * 2001, "identity.roles has more than 2000 entries"),
         ('dev = "any"\n' + ISSUER, "takes neither issuers nor roles"),
         ('[[clients]]\nid = "a"\nsecret = "s"', "those of the built-in issuer"),
     ],

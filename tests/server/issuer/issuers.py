@@ -42,15 +42,9 @@ def issuer(
     clients: Iterable[Client] = (DEVELOPMENT_CLIENT,),
     *,
     now: Callable[[], int] = lambda: NOW,
-    ahead_seconds: int = 0,
     token_seconds: int = DEFAULT_TOKEN_SECONDS,
 ) -> Issuer:
-    """``ahead_seconds`` is by how much the clock of a testing server was moved."""
-
     def clock() -> Instant:
-        return instant_from_unix_seconds(now() + ahead_seconds)
-
-    def wall_clock() -> Instant:
         return instant_from_unix_seconds(now())
 
     return Issuer(
@@ -59,7 +53,6 @@ def issuer(
         key(),
         Clients(clients),
         clock=clock,
-        wall_clock=wall_clock,
         token_seconds=token_seconds,
     )
 

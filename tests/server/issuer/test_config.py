@@ -86,6 +86,12 @@ def test_all_keys(tmp_path: Path) -> None:
     assert found.users == (Identity(OTHER, "", ("staff",), (), "alice"),)
 
 
+def test_files_are_beside_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("from a file")
+    table = {"clients": [{"id": "a", "secret_file": "secret"}]}
+    assert parse_identity(table, "builtin", tmp_path).builtin.clients[0].secrets == ("from a file",)
+
+
 def test_an_object_id_follows_from_tenant_and_client() -> None:
     text = f'tenant = "{GUID}"\n[[clients]]\nid = "App"'
     (client,) = parsed(text).clients
@@ -137,6 +143,10 @@ def test_an_object_id_follows_from_tenant_and_client() -> None:
         (
             '[[clients]]\nid = "a"\nsecret_file = "/dev/null"',
             "identity.clients[1].secret_file is empty.",
+        ),
+        (
+            '[[clients]]\nid = "a"\n[[clients.federated]]\nissuer = "i"',
+            "identity.clients[1].federated[1].jwks_file is missing.",
         ),
         (
             '[[clients]]\nid = "a"\n[[clients.federated]]\njwks_file = "/dev/null"',

@@ -1,7 +1,8 @@
-"""Keys, passwords and signatures never reach the log of a real server, whatever is logged."""
+"""Keys, passwords, signatures and bearer tokens never reach the log of a real server, whatever is logged."""
 
 import base64
 import http.client
+import time
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
@@ -12,6 +13,7 @@ from smbprotocol.exceptions import SMBException
 
 from tests.faults.client import token_of
 from tests.server_process import ServerProcess, eventually
+from tests.signed_tokens import claims_at, signed
 from tests.smb.messages import connected
 from tests.smb.programs import Login
 from tests.smb.torture.targets import login_of
@@ -40,6 +42,39 @@ def test_no_secret_is_logged(tmp_path: Path) -> None:
         assert secret not in log
         assert secret not in unquote(log), "percent-encoded, it is the same secret"
     assert "sig=..." in log
+
+
+def test_no_bearer_token_is_logged(tmp_path: Path) -> None:
+    """Good ones, bad ones, in the wrong place and of a source; an issuer that is dead is logged without them."""
+    good, bad = signed(claims_at(time.time())), signed(claims_at(time.time(), exp=1))
+    tokens = (good, bad, f"{good}.{good}", "x" * 20_000, "not.a.token")
+    with ServerProcess(
+        "--log-requests", "--log-level", "debug", "--workers", "1", "--dev-identity", "any", location=tmp_path
+    ) as server:
+        parts = urlsplit(server.endpoints["blob"])
+        for token in tokens:
+            for target, headers in (
+                (f"{parts.path}/box?restype=container", {"Authorization": f"Bearer {token}"}),
+                (f"{parts.path}/box/a", {"x-ms-copy-source-authorization": f"Bearer {token}"}),
+                (f"/nobody/box/a?access_token={token[:100]}", {"Authorization": f"bearer  {token}"}),
+                (f"{parts.path}/box/a", {"Authorization": f"Basic {token}"}),
+            ):
+                source = {
+                    "x-ms-copy-source": f"{server.endpoints['blob']}/box/b",
+                    "x-ms-version": "2025-07-05",
+                }
+                connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+                connection.request("PUT", target, b"", {**source, **headers})
+                body = connection.getresponse().read().decode()
+                assert token not in body
+                connection.close()
+        eventually(lambda: sum(line["message"] == "request" for line in server.log) >= 15)
+        server.stop()
+        log = server.errors
+    for token in tokens:
+        assert token not in log
+        assert token.split(".")[-1] not in log or len(token.split(".")[-1]) < 20
+    assert "Bearer " not in log
 
 
 def _client(server: ServerProcess, key: str) -> BlobServiceClient:

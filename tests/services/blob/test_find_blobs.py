@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from itertools import product
 from urllib.parse import quote
 
 import pytest
@@ -14,6 +15,7 @@ from azure.storage.blob import (
 )
 
 from kyanite.model.blobs import tag_search
+from kyanite.services.rest.paging import encode_marker
 from tests.services.harness import ACCOUNT, Answer, Harness
 from tests.services.tokens import KEY, blob_token, in_an_hour
 
@@ -120,10 +122,22 @@ async def test_a_page_may_end_early_and_then_has_a_marker(
         (ACCOUNT_SCOPE, "a='1'", "&maxresults=0", "OutOfRangeQueryParameterValue"),
         (ACCOUNT_SCOPE, "a='1'", "&maxresults=x", "InvalidQueryParameterValue"),
         (ACCOUNT_SCOPE, "a='1'", "&marker=x", "InvalidQueryParameterValue"),
-        (ACCOUNT_SCOPE, "a='1'", "&marker=1!MTp4", "InvalidQueryParameterValue"),  # Way 1, of one.
-        (ACCOUNT_SCOPE, "a='1'", "&marker=1!LTE6eA", "InvalidQueryParameterValue"),  # Way -1.
-        (ACCOUNT_SCOPE, "a='1'", "&marker=1!4pyT", "InvalidQueryParameterValue"),
-        (ACCOUNT_SCOPE, "a='1'", f"&marker=1!MDp4{'eHh4' * 3000}", "InvalidQueryParameterValue"),
+        *[
+            (ACCOUNT_SCOPE, "a='1'", f"&marker={quote(encode_marker(text))}", "InvalidQueryParameterValue")
+            for text in (
+                "0",
+                "0:x",
+                "1:1:64:0:0:0:",  # There is no second way.
+                "0:1:0:0:0:0:",  # Tried with no rows.
+                "0:0:64:0:0:0:",
+                "0:2:64:0:0:0:",
+                "-1:1:64:0:0:0:",
+                "0:1:9999999999999:0:0:0:",
+                "0:1:64:0:0:0:\u2713",
+                f"0:1:64:0:9999:0:{'x' * 9999}",
+                f"0:1:64:0:0:0:{'x' * 9999}",
+            )
+        ],
         (ACCOUNT_SCOPE, "a='1'", "&include=other", "InvalidQueryParameterValue"),
         (ACCOUNT_SCOPE, "a='1'", "&include=versions", "NotImplemented"),
     ],
@@ -138,9 +152,10 @@ async def test_a_marker_leads_nowhere_else(blobs: Harness) -> None:
     """Whatever position a marker has, the search stays within its account and its containers."""
     await put(blobs, "box/a", "a=1&b=1")
     await put(blobs, "bin/b", "a=1&b=1")
-    for marker in ("MDo", "MDoA", "MDrDvw", "MDp6", "MTp6"):
+    for way, at in product("01", ("", "\0", "1", "1\0", "\xff", "z", "1\0\x7f")):
+        marker = quote(encode_marker(f"{way}:1:64:0:{len(at)}:0:{at}"))
         for where in ("a='1' AND b>'0'", "a>'0' AND b='1'"):
-            found = names(await find(blobs, where, BOX_SCOPE, f"&marker=1!{marker}"))
+            found = names(await find(blobs, where, BOX_SCOPE, f"&marker={marker}"))
             assert set(found) <= {"box/a"}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
+from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import crc64, iso_time
 from tests.services.fuzzing import pool as names
 from tests.services.fuzzing import scope as scopes
@@ -143,8 +144,11 @@ _ANALYTICS = ("Logging", "HourMetrics", "MinuteMetrics", "Cors")
 
 
 def key_info(scope: Scope, request: FuzzRequest) -> None:
-    now = iso_time.encode(scope.now)
-    _xml(request, f"<KeyInfo><Start>{now}</Start><Expiry>{now}</Expiry></KeyInfo>")
+    start = scope.one("", f"<Start>{iso_time.encode(scope.now)}</Start>")
+    hours = scope.chance.choice((0, 1, 1, 1, 24 * 6, 24 * 8))
+    expiry = iso_time.encode(Instant(scope.now + hours * 3600 * TICKS_PER_SECOND))
+    user = scope.one("", "", "<DelegatedUserTid>6f3c1d2e-0f7a-4b86-9d57-1f2a3b4c5d6e</DelegatedUserTid>")
+    _xml(request, f"<KeyInfo>{start}<Expiry>{expiry}</Expiry>{user}</KeyInfo>")
 
 
 def tags(scope: Scope, request: FuzzRequest) -> None:

@@ -21,10 +21,12 @@ from kyanite.model.verification.rows import check_page, describe_difference
 from kyanite.server.dispatch import Dispatcher
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import HttpServer, serve
+from kyanite.server.identity.verifier import TrustedIdentity
 from kyanite.server.service_table import SERVICES
 from kyanite.service_properties import DeleteRetention, Retention, ServiceProperties
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request
+from tests.services.fuzzing import bearer
 from tests.services.harness import ACCOUNT, OTHER, Clock
 
 WORDS = ("blob", "queue", "table", "file")
@@ -83,6 +85,7 @@ class LocalServer:
             wall_clock=self.clock,
             fresh_guid=self._guid,
             services_by_port={int(host.rpartition(":")[2]): word for word, host in HOSTS.items()},
+            identity=TrustedIdentity(bearer.TRUSTED),
         )
         loaders = {word: SERVICES[word].load for word in WORDS}
         handlers = {word: load()(environment) for word, load in loaders.items() if load is not None}
@@ -92,6 +95,7 @@ class LocalServer:
             limits=Limits(tick_seconds=_TICK_SECONDS),
             on_completed=self._completed,
         )
+        await bearer.give_key(self.engine, ACCOUNT.name)
         for name in ("kyanite", "asyncio"):
             logging.getLogger(name).addHandler(self.failures)
         asyncio.get_running_loop().set_exception_handler(self.failures.on_loop)

@@ -1,5 +1,6 @@
 """What goes wrong with a request: its parts are dropped, repeated, exchanged, or get odd values."""
 
+from tests.services.fuzzing.bearer import bad_tokens
 from tests.services.fuzzing.body_mutations import Table, chunked, filter_option, table_of
 from tests.services.fuzzing.oddities import in_header, near, odd
 from tests.services.fuzzing.request import Credentials, Framing, FuzzRequest, encode_query
@@ -210,7 +211,7 @@ def _spoiled_credentials(scope: Scope, request: FuzzRequest) -> None:
         "Authorization": scope.one(
             "", "SharedKey", "SharedKey acme", "SharedKey acme:", "SharedKey :x", "SharedKey acme:é", "Bearer x.y.z",
             "SharedKeyLite acme:AAAA", "Basic YTpi", "SharedKey acme:" + "A" * 5000, "Negotiate",
-            "sharedkey acme:AAAA,x",
+            "sharedkey acme:AAAA,x", "Bearer", "Bearer a.b.c.d", "bearer  .", "Bearer " + "A" * 5000, *bad_tokens(),
         ),
         "Host": scope.one(
             "acme.blob.localhost", "other.table.localhost:10000", "acme-secondary.queue.x", "x" * 200, "[::1]:80", "é",
@@ -221,7 +222,9 @@ def _spoiled_credentials(scope: Scope, request: FuzzRequest) -> None:
 
 
 def _spoiled_token(scope: Scope, request: FuzzRequest) -> None:
-    request.credentials = scope.chance.choice((Credentials.ACCOUNT_SAS, Credentials.SERVICE_SAS))
+    request.credentials = scope.chance.choice(
+        (Credentials.ACCOUNT_SAS, Credentials.SERVICE_SAS, Credentials.USER_DELEGATION)
+    )
     request.spoils_token = True
 
 

@@ -29,6 +29,8 @@ class Credentials(Enum):
     NONE = "none"
     OTHER_KEY = "other key"
     """The key of another account."""
+    BEARER = "bearer token"
+    USER_DELEGATION = "user delegation SAS"
 
 
 @dataclass

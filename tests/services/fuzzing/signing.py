@@ -3,6 +3,7 @@
 import base64
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -35,6 +36,7 @@ from kyanite.wire import http_date, shared_key
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.shared_key import SharedKey, Signable
 from kyanite.wire.uri import decode_query, decode_target
+from tests.services.fuzzing import bearer
 from tests.services.fuzzing.oddities import Chance
 from tests.services.fuzzing.pool import POLICIES
 from tests.services.fuzzing.request import Credentials, Framing, FuzzRequest, chunks_of, head_bytes
@@ -84,6 +86,10 @@ class Signer:
         if request.credentials in {Credentials.KEY, Credentials.KEY_LITE, Credentials.OTHER_KEY}:
             headers.append(("x-ms-date", http_date.encode(now)))
             headers.append(("Authorization", self._authorization(request, path, query, headers)))
+        elif request.credentials is Credentials.BEARER:
+            headers.append(("Authorization", f"Bearer {bearer.good_token(now)}"))
+            if request.service == "file" and chance.random() < 0.9:
+                headers.append(("x-ms-file-request-intent", "backup"))
         elif request.credentials is not Credentials.NONE:
             token = self._token(request, now, chance)
             if request.spoils_token:
@@ -115,6 +121,10 @@ class Signer:
         return shared_key.encode_authorization(SharedKey(lite, account.name, signature))
 
     def _token(self, request: FuzzRequest, now: Instant, chance: Chance) -> str:
+        if request.credentials is Credentials.USER_DELEGATION and request.service != "table":
+            first, _, rest = unquote(request.path)[1:].partition("/")
+            with suppress(Malformed, UnicodeError):
+                return bearer.delegated(self.account.name, request.service, first, rest, now, chance)
         if request.service == "table" or request.credentials is Credentials.SERVICE_SAS:
             return _service_sas(self.account, request, now, chance)
         return self.account_sas(now, limited=chance.random() < 0.2)

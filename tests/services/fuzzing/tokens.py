@@ -3,17 +3,19 @@
 from urllib.parse import parse_qsl
 
 from kyanite.server.config import AccountKeys
+from kyanite.server.identity.delegation_file import secret_of_account
 from kyanite.wire import sas, shared_key
 from kyanite.wire.malformed import Malformed
-from kyanite.wire.sas import AccountSas, ServiceSas
+from kyanite.wire.sas import AccountSas, ServiceSas, UserDelegationSas
 from kyanite.wire.uri import decode_query
+from tests.services.fuzzing.bearer import STORED_SECRET
 from tests.services.fuzzing.oddities import Chance, near, odd
 from tests.services.fuzzing.request import encode_query
 
 _FIELDS = (
     "sv", "ss", "srt", "sp", "st", "se", "sip", "spr", "sr", "si", "sig", "skoid", "sktid", "skt", "ske", "sks", "skv",
     "sdd", "ses", "tn", "spk", "srk", "epk", "erk", "rscc", "rscd", "rsce", "rscl", "rsct", "saoid", "suoid", "scid",
-    "api-version",
+    "api-version", "sduoid", "skdutid", "srh", "srq",
 )  # fmt: skip
 _VALUES = {
     "sv": ("2015-04-05", "2012-02-12", "2018-11-09", "2026-10-06", "2099-01-01", ""),
@@ -63,6 +65,10 @@ def _signed(
             text = token.string_to_sign(account.name)
         elif isinstance(token, ServiceSas):
             text = token.string_to_sign(account.name, first.partition("(")[0], rest)
+        elif isinstance(token, UserDelegationSas):
+            key = token.key.value(secret_of_account(b"", account.name, STORED_SECRET))
+            text = token.string_to_sign(account.name, first, rest, "", {}, {})
+            return [pair for pair in pairs if pair[0] != "sig"] + [("sig", shared_key.sign(key, text))]
         else:
             return pairs
         signature = shared_key.sign(account.keys[0], text)

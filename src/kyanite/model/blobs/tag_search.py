@@ -3,17 +3,20 @@
 The postings of one tag with one value lie in the order of container id and blob name. So equalities are intersected by
 seeks: whichever list of postings is ahead says where the others go on, and the cost is that of the shortest list,
 whatever its length. The postings of a range of values are in the order of the values, so each range is a way of its
-own to the result. If a search has several ways, all are tried with a few rows first, then with four times as many, and
-so on: the first that comes to its end is the shortest, and is taken. After ``TRIAL_ROWS_MAX`` rows none was short, and
-the equalities are taken. The record of each blob that is found on the way is read, and decides.
+own to the result. The record of each blob that is found on a way is read, and decides.
+
+If a search has several ways, the results come from the first one, the equalities if there are any. In step with it, the
+others are tried with a few rows each, then with four times as many, and so on. If one of them comes to its end before
+the first way does, it is known to be short, and the rest of the results comes from it: all blobs on it that the first
+way had still before it. So a search costs what its shortest way does, times a number that depends on the expression
+only, and no page waits for the choice.
 
 A page is one snapshot of the store, read in bounded steps, and ends after ``ROWS_MAX`` rows even if it has found
-nothing. The marker of the next page names the way and the position on it. So the results are in the order of their
-containers' ids and of their names, or, if a range of values is the way, of these values first.
+nothing. The marker of the next page has the positions on the ways.
 """
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -24,13 +27,10 @@ from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import decode_blob, decode_container
 from kyanite.model.blobs.tag_index import decode_container_key
 from kyanite.rules.tag_expressions import Search, ValueRange
-from kyanite.rules.tags import Tags
+from kyanite.rules.tags import NO_TAGS, Tags
 
 ROWS_MAX = 20_000
 """A page ends after reading this many rows."""
-
-TRIAL_ROWS_MAX = 50_000
-"""All ways together are tried with so many rows; once for a search, and not for each of its pages."""
 
 POSITION_MAX_BYTES = 6 * 1024
 """Longer than any position: a value, an id and a name."""
@@ -47,9 +47,23 @@ _ID_BYTES = 8
 class SearchPosition(NamedTuple):
     """Where a page begins."""
 
-    way: int
-    """Which way to the result the search has taken; less than ``ways_to``."""
-    at: bytes
+    way: int = 0
+    """The way from which the results come; less than ``ways_to``."""
+    at: bytes = b""
+    """The position on it."""
+    after: bytes = b""
+    """If it is not the first way: the position on that up to which results were returned already."""
+    tried: int = 1
+    """The way that is being tried."""
+    tried_at: bytes = b""
+    """The position on it."""
+    limit: int = _FIRST_TRIAL_ROWS
+    """With how many rows each way is tried."""
+    spent: int = 0
+    """How many of them were spent on it."""
+
+
+BEGINNING = SearchPosition()
 
 
 class FoundBlob(NamedTuple):
@@ -72,7 +86,7 @@ class TagSearch:
     search: Search
     container: str = ""
     """The only container to search, which has to exist; empty for all of the account."""
-    first: SearchPosition | None = None
+    first: SearchPosition = BEGINNING
     limit: int = 5000
 
 
@@ -88,13 +102,7 @@ def find_blobs(engine: Engine, request: TagSearch) -> Awaitable[FoundPage]:
         if scope is _NOTHING:
             return FoundPage([], None)
         work = _Work()
-        ways = _ways(snap, work, request, scope)
-        if request.first is None:
-            way = yield from _shortest(ways, work)
-            start = b""
-        else:
-            way, start = request.first
-        return (yield from _page(snap, work, request, way, ways[way], start))
+        return (yield from _Page(snap, work, request, _ways(snap, work, request, scope)).read())
 
     return engine.read_in_steps(body)
 
@@ -185,6 +193,9 @@ class _Way(Protocol):
 
     def posting_at(self, position: bytes) -> bytes:
         """What the key of the posting ends with: the id of the container and the name of the blob."""
+
+    def position_of(self, posting: bytes, tags: Tags) -> bytes:
+        """Where on this way a blob is that has these tags."""
 
     def behind_container(self, position: bytes) -> bytes:
         """The position behind the postings of the same container, of the same value."""
@@ -280,6 +291,9 @@ class _Equalities:
     def posting_at(self, position: bytes) -> bytes:
         return position
 
+    def position_of(self, posting: bytes, tags: Tags) -> bytes:
+        return posting
+
     def behind_container(self, position: bytes) -> bytes:
         return keys.after(position[:_ID_BYTES])
 
@@ -294,6 +308,7 @@ class _Values:
         self._postings = _Cursor(snap, work, prefix, start, end)
         self._work = work
         self._scope = scope
+        self._key = wanted.key
 
     def next_from(self, position: bytes) -> _Reached | None:
         """Other containers are skipped by seeks, two for each value."""
@@ -314,87 +329,143 @@ class _Values:
     def posting_at(self, position: bytes) -> bytes:
         return position.partition(b"\0")[2]
 
+    def position_of(self, posting: bytes, tags: Tags) -> bytes:
+        return dict(tags)[self._key].encode() + b"\0" + posting
+
     def behind_container(self, position: bytes) -> bytes:
         value, _, posting = position.partition(b"\0")
         return value + b"\0" + keys.after(posting[:_ID_BYTES])
 
 
-def _shortest(ways: Sequence[_Way], work: _Work) -> Steps[int]:
-    """The way that comes to its end first, if all are gone in step; the first if none does within the limit."""
-    limit = _FIRST_TRIAL_ROWS
-    while len(ways) > 1 and work.rows + limit * len(ways) <= TRIAL_ROWS_MAX:
-        for number, way in enumerate(ways):
-            if (yield from _ends_within(way, work, limit)):
-                return number
-        limit *= 4
-    return 0
+class _Trial:
+    """Looks for a way other than the first that is known to be short."""
 
+    def __init__(self, ways: Sequence[_Way], work: _Work, start: SearchPosition) -> None:
+        self._ways = ways
+        self._work = work
+        self.rows = 0
+        self.tried, self.at, self.limit, self.spent = start.tried, start.tried_at, start.limit, start.spent
 
-def _ends_within(way: _Way, work: _Work, limit: int) -> Steps[bool]:
-    end, position = work.rows + limit, b""
-    while work.rows < end:
-        reached = way.next_from(position)
+    def go_on(self) -> int | None:
+        """Try some more rows. Returns the number of a way that has come to its end."""
+        before = self._work.rows
+        reached = self._ways[self.tried].next_from(self.at)
+        self.rows += self._work.rows - before
+        self.spent += self._work.rows - before
         if reached is None:
-            return True
-        position = reached.position + b"\0" if reached.is_posting else reached.position
-        if work.is_step_over():
-            yield
-    return False
+            return self.tried
+        self.at = _behind(reached)
+        if self.spent >= self.limit:
+            self.tried, self.at, self.spent = self.tried + 1, b"", 0
+            if self.tried == len(self._ways):
+                self.tried, self.limit = 1, self.limit * 4
+        return None
+
+
+def _behind(reached: _Reached) -> bytes:
+    """Where the way goes on."""
+    return reached.position + b"\0" if reached.is_posting else reached.position
 
 
 # A page
 
 
 class _Candidate(NamedTuple):
+    way: int
     position: bytes
-    coded_id: bytes
+    after: bytes
     container: str
-    name: bytes
+    posting: bytes
 
 
-def _page(
-    snap: Snapshot, work: _Work, request: TagSearch, way_number: int, way: _Way, position: bytes
-) -> Steps[FoundPage]:
-    containers = _Containers(snap, work, request.account)
-    blobs: list[FoundBlob] = []
-    candidates: list[_Candidate] = []
-    end = work.rows + ROWS_MAX
-    while True:
-        if work.is_step_over():
-            yield
-        reached = way.next_from(position)
-        if reached is not None:
-            position = reached.position
-            if reached.is_posting:
-                posting = way.posting_at(position)
-                coded_id, blob_name = posting[:_ID_BYTES], posting[_ID_BYTES:]
-                name = containers.name(coded_id)
-                if name is None:
-                    position = way.behind_container(position)
-                else:
-                    candidates.append(_Candidate(position, coded_id, name, blob_name))
-                    position += b"\0"
-        is_last = reached is None or work.rows >= end
-        wanted = request.limit + 1 - len(blobs)
-        if len(candidates) >= min(wanted, _RECORDS_AT_ONCE) or is_last:
-            for candidate, tags in _matching(snap, work, request.search, candidates):
-                if len(blobs) == request.limit:
-                    return FoundPage(blobs, SearchPosition(way_number, candidate.position))
-                blobs.append(FoundBlob(candidate.container, candidate.name.decode(), tags))
-            candidates = []
-        if is_last:
-            return FoundPage(blobs, None if reached is None else SearchPosition(way_number, position))
+class _Page:
+    """Reads a page."""
 
+    def __init__(self, snap: Snapshot, work: _Work, request: TagSearch, ways: Sequence[_Way]) -> None:
+        start = request.first
+        self._snap = snap
+        self._work = work
+        self._request = request
+        self._ways = ways
+        self._containers = _Containers(snap, work, request.account)
+        self._blobs: list[FoundBlob] = []
+        self._candidates: list[_Candidate] = []
+        self._way, self._position, self._after = start.way, start.at, start.after
+        self._trial = _Trial(ways, work, start)
+        self._is_tried = len(ways) > 1 and start.way == 0
+        self._rows = 0
+        """Those of the way from which the results come."""
 
-def _matching(
-    snap: Snapshot, work: _Work, search: Search, candidates: Sequence[_Candidate]
-) -> list[tuple[_Candidate, Tags]]:
-    """Those candidates whose records have what is wanted, with the tags that the search names.
+    def read(self) -> Steps[FoundPage]:
+        work, limit = self._work, self._request.limit
+        end = work.rows + ROWS_MAX
+        while True:
+            if work.is_step_over():
+                yield
+            if self._is_tried and self._trial.rows <= self._rows:
+                self._try()
+                is_last = False
+            else:
+                is_last = not self._go_on()
+            is_over = is_last or work.rows >= end
+            if is_over or len(self._candidates) >= min(limit + 1 - len(self._blobs), _RECORDS_AT_ONCE):
+                for candidate, tags in self._matching():
+                    if len(self._blobs) == limit:
+                        return FoundPage(self._blobs, self._start_at(*candidate[:3]))
+                    name = candidate.posting[_ID_BYTES:].decode()
+                    self._blobs.append(FoundBlob(candidate.container, name, tags))
+            if is_over:
+                start = self._start_at(self._way, self._position, self._after)
+                return FoundPage(self._blobs, None if is_last else start)
 
-    To compare two tags takes about as long as to read a row.
-    """
-    work.rows += len(candidates) * (1 + len(search.ranges) // 2)
-    blob_keys = [keys.blobs(int.from_bytes(each.coded_id, "big")) + each.name for each in candidates]
-    stored = snap.get_many(blob_keys)
-    records = [(each, decode_blob(value)) for each, value in zip(candidates, stored, strict=True) if value]
-    return [(each, search.named(record.tags)) for each, record in records if search.is_met(record.tags)]
+    def _start_at(self, way: int, position: bytes, after: bytes) -> SearchPosition:
+        trial = self._trial
+        if way:
+            return SearchPosition(way, position, after)
+        return SearchPosition(way, position, after, trial.tried, trial.at, trial.limit, trial.spent)
+
+    def _try(self) -> None:
+        shortest = self._trial.go_on()
+        if shortest is not None:
+            self._is_tried = False
+            self._way, self._position, self._after = shortest, b"", self._position
+
+    def _go_on(self) -> bool:
+        """Go on to the next posting. False at the end of the way."""
+        way, before = self._ways[self._way], self._work.rows
+        reached = way.next_from(self._position)
+        if reached is None:
+            return False
+        position = reached.position
+        self._position = _behind(reached)
+        if reached.is_posting:
+            posting = way.posting_at(position)
+            container_name = self._containers.name(posting[:_ID_BYTES])
+            if container_name is None:
+                self._position = way.behind_container(position)
+            else:
+                found = _Candidate(self._way, position, self._after, container_name, posting)
+                self._candidates.append(found)
+        self._rows += self._work.rows - before
+        return True
+
+    def _matching(self) -> Iterator[tuple[_Candidate, Tags]]:
+        """Those candidates whose records have what is wanted, with the tags that the search names.
+
+        To compare two tags takes about as long as to read a row.
+        """
+        search, candidates, self._candidates = self._request.search, self._candidates, []
+        spent = len(candidates) * (1 + len(search.ranges) // 2)
+        self._work.rows += spent
+        self._rows += spent
+        stored = self._snap.get_many([keys.blob_of_posting(each.posting) for each in candidates])
+        for each, value in zip(candidates, stored, strict=True):
+            tags = NO_TAGS if value is None else decode_blob(value).tags
+            if search.is_met(tags) and not self._was_returned(each, tags):
+                yield each, search.named(tags)
+
+    def _was_returned(self, candidate: _Candidate, tags: Tags) -> bool:
+        """Whether the first way has been at this blob before another was taken."""
+        if not candidate.way:
+            return False
+        return self._ways[0].position_of(candidate.posting, tags) < candidate.after

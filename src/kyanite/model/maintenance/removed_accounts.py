@@ -1,4 +1,5 @@
-"""Deleting what a removed account has by name: its containers, queues, tables and shares, and their settings.
+"""Deleting what a removed account has by name: its containers, queues, tables and shares, their settings, and user
+delegation keys.
 
 Each becomes what a deleted one is, whose content is purged by its own task. No request of the account is in progress
 any more, and none can begin, so what is deleted stays so. When nothing is left the name can be used again.
@@ -45,8 +46,12 @@ def purge(tx: Transaction, mark: bytes) -> None:
             left -= 1
         if not left:
             return
-    base = _SERVICE_PROPERTIES % name.encode()
-    for key, _ in list(tx.scan(base, keys.after(base), limit=left)):
-        tx.delete(key)
+    for base in (keys.delegators(name), _SERVICE_PROPERTIES % name.encode()):
+        for key, _ in list(tx.scan(base, keys.after(base), limit=left)):
+            tx.delete(key)
+            left -= 1
+        if not left:
+            return
+    tx.delete(keys.delegation_secret(name))
     tx.delete(mark)
     account_rows.delete(tx, name)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import Reclaimable
 from kyanite.membership.api import Membership
-from kyanite.model import keys
+from kyanite.model import delegation, keys
 from kyanite.model.files.opens import durable
 from kyanite.model.maintenance import (
     blob_history,
@@ -72,6 +72,7 @@ TASKS: tuple[Marked | Expiring, ...] = (
     Marked(keys.UNNEEDED_PRESERVED_ENTRIES, deleted_shares.purge_preserved_entries),
     Expiring(deleted_shares.WALK_EVERY_SECONDS, deleted_shares.find_expired, deleted_shares.remove_expired),
     Expiring(durable.WALK_EVERY_SECONDS, durable.find_expired, durable.remove_expired),
+    Expiring(delegation.WALK_EVERY_SECONDS, delegation.find_expired, delegation.remove_expired),
     Marked(keys.DISCARDED_MESSAGES, spent_messages.purge),
     Expiring(spent_messages.WALK_EVERY_SECONDS, spent_messages.find_expired, spent_messages.remove_expired),
     Marked(keys.DELETED_TABLES, deleted_tables.purge),

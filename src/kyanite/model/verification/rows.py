@@ -50,6 +50,7 @@ from kyanite.model.content.intervals import Interval
 from kyanite.model.content.layers import Head, PendingCompaction
 from kyanite.model.content.reading import KeptExtent
 from kyanite.model.content.references import ExtentRow
+from kyanite.model.delegation import DelegationSecret, Delegator
 from kyanite.model.files.deleted_shares import RetiredShare
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens.grants import KEY_BYTES as GRANT_KEY_BYTES
@@ -522,6 +523,8 @@ KINDS: Mapping[bytes, Kind] = {
     b"D": _fixed("deleted share", _ID, check=_empty),
     b"R": Kind("share that can be restored", 4 + _ID, _record(RetiredShare)),
     b"L": _fixed("unneeded entries of snapshots", _ID, check=_anything),
+    b"3": Kind("secret of user delegation keys", 4, _record(DelegationSecret)),
+    b"4": Kind("user delegation key", 6, _record(Delegator)),
     b"2": _fixed("state of the scrub", check=_record(ScrubState)),
     b"f": _fixed("format of the store", check=_record(StoreFormat)),
     b"A": Kind("account", 1, _account),

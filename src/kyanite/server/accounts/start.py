@@ -21,8 +21,7 @@ SERVICE = "blob"
 
 async def apply_stated(engine: Engine, stated: Sequence[StatedAccount]) -> None:
     for account in stated:
-        if account.settings.given():
-            await engine.run(partial(_apply, account=account))
+        await engine.run(partial(_apply, account=account))
 
 
 def problem_without_versioning(snap: Snapshot, name: str, wanted: ServiceProperties) -> str | None:
@@ -37,6 +36,11 @@ def problem_without_versioning(snap: Snapshot, name: str, wanted: ServicePropert
 
 def _apply(tx: Transaction, account: StatedAccount) -> None:
     record = account_rows.load(tx, account.name) or AccountRecord()
+    if record.is_removed:
+        raise Failure(
+            f"The data of the account {account.name} that was removed is still being deleted: start the server once "
+            "without stating that account."
+        )
     present = settings.load(tx, account.name, SERVICE)
     wanted = apply_to_service(account.settings, present)
     problem = problem_of_both(apply(account.settings, record.settings), wanted)

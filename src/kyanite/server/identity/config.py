@@ -40,6 +40,8 @@ from kyanite.server.failures import BadUsage
 from kyanite.server.identity.tables import ConfigTable
 from kyanite.server.issuer.config import DEFAULT, ISSUER_KEYS, IssuerConfig, parse_issuer
 
+ASSIGNMENTS_MAX = 2000
+"""All of them are compared for every request with a token."""
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _TOLERANCE_SECONDS_MAX = 3600
 _CHALLENGE = "Bearer authorization_uri={} resource_id={}"
@@ -133,9 +135,14 @@ class IdentityConfig:
 OFF = IdentityConfig()
 
 
-def parse_identity(table: Mapping[str, object], development: str | None = None) -> IdentityConfig:
-    """Read the table ``[identity]``; ``development`` is what ``--dev-identity`` says, which counts before it."""
-    top = ConfigTable("identity", table)
+def parse_identity(
+    table: Mapping[str, object], development: str | None = None, folder: Path = Path()
+) -> IdentityConfig:
+    """Read the table ``[identity]`` of a file in this folder.
+
+    ``development`` is what ``--dev-identity`` says, which counts before what is in the table.
+    """
+    top = ConfigTable("identity", table, folder)
     stated = top.text("dev")
     dev = stated if development is None else development
     try:
@@ -148,6 +155,8 @@ def parse_identity(table: Mapping[str, object], development: str | None = None) 
     builtin = parse_issuer(top)
     names = [each.trust.name for each in issuers] + ([BUILTIN_ISSUER] if mode is Development.BUILTIN else [])
     assignments = tuple(_assignment(each, names) for each in top.tables("roles"))
+    if len(assignments) > ASSIGNMENTS_MAX:
+        raise BadUsage(f"identity.roles has more than {ASSIGNMENTS_MAX} entries: give roles to groups.")
     config = IdentityConfig(
         development=mode,
         issuers=issuers,
@@ -189,8 +198,8 @@ def _check_modes(config: IdentityConfig) -> None:
 
 def _issuer(table: ConfigTable) -> TrustedIssuer:
     sources: list[KeySource] = []
-    if path := table.text("jwks_file"):
-        sources.append(JwksFile(Path(path)))
+    if path := table.file("jwks_file"):
+        sources.append(JwksFile(path))
     if url := table.url("jwks_url"):
         sources.append(JwksUrl(url))
     if url := table.url("discovery_url"):

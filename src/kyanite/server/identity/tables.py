@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from kyanite.rules.roles import is_guid
@@ -13,10 +14,12 @@ _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 class ConfigTable:
     """A table and its path in the file, which every mistake is reported with."""
 
-    def __init__(self, path: str, table: object) -> None:
+    def __init__(self, path: str, table: object, folder: Path = Path()) -> None:
+        """``folder`` is that of the configuration file, from which names of other files go on."""
         if not isinstance(table, Mapping):
             raise BadUsage(f"{path} must be a table.")
         self.path = path
+        self._folder = folder
         self._left = dict(table)
 
     def finish(self) -> None:
@@ -49,6 +52,10 @@ class ConfigTable:
             raise BadUsage(f"{self.path}.{key} must begin with https://, except for this machine itself.")
         return value
 
+    def file(self, key: str) -> Path | None:
+        value = self.text(key)
+        return self._folder / value if value else None
+
     def number(self, key: str, default: int) -> int:
         value = self._left.pop(key, default)
         if isinstance(value, bool) or not isinstance(value, int):
@@ -65,7 +72,10 @@ class ConfigTable:
         value = self._left.pop(key, [])
         if not isinstance(value, list):
             raise BadUsage(f"{self.path}.{key} must be a list of tables.")
-        return [ConfigTable(f"{self.path}.{key}[{number}]", each) for number, each in enumerate(value, 1)]
+        return [
+            ConfigTable(f"{self.path}.{key}[{number}]", each, self._folder)
+            for number, each in enumerate(value, 1)
+        ]
 
     def flag(self, key: str) -> bool:
         value = self._left.pop(key, False)

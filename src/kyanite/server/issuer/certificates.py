@@ -1,7 +1,7 @@
 """TLS for a development server without a certificate of its own: a certificate authority and what it signs.
 
-Clients refuse to send tokens over plain HTTP, and to ask for them as well. So a server with the development issuer that
-was given no certificate makes one, for the names of this machine only. Its authority is limited to those names too:
+Clients refuse to send tokens over plain HTTP, and to ask for them as well. So a server that takes tokens in development
+and was given no certificate makes one, for the names of this machine only. Its authority is limited to those names too:
 a client that trusts it trusts it for nothing else.
 """
 
@@ -53,7 +53,7 @@ class _Pair:
 
 
 def load_or_make(folder: Path, now: datetime.datetime) -> MadeCertificate:
-    """The certificate in the issuer's folder, made or renewed if need be. The caller holds the store's lock."""
+    """The certificate in the folder of a store's issuer, made or renewed if need be. The caller holds its lock."""
     made = MadeCertificate(Tls(folder / _SERVER, folder / _SERVER_KEY), folder / _CA)
     authority = _load(folder / _CA, folder / _CA_KEY, now)
     if authority is None:

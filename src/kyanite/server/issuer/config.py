@@ -109,11 +109,11 @@ def _client(table: ConfigTable, tenant: str) -> Client:
         app_roles=table.texts("app_roles"),
         name=table.text("name"),
     )
-    certificate = table.text("certificate")
+    certificate = table.file("certificate")
     client = Client(
         identity,
         secrets=_secrets(table),
-        certificates=_certificates(table, Path(certificate)) if certificate else (),
+        certificates=_certificates(table, certificate) if certificate else (),
         federated=tuple(_federated(each) for each in table.tables("federated")),
         is_managed_identity=table.flag("managed_identity"),
         resource_id=table.text("resource_id"),
@@ -133,8 +133,8 @@ def _user(table: ConfigTable) -> Identity:
 
 def _secrets(table: ConfigTable) -> tuple[str, ...]:
     given = [secret for secret in (table.text("secret"), *table.texts("secrets")) if secret]
-    if path := table.text("secret_file"):
-        secret = _read(table, "secret_file", Path(path)).decode("utf-8", "replace").strip()
+    if path := table.file("secret_file"):
+        secret = _read(table, "secret_file", path).decode("utf-8", "replace").strip()
         if not secret:
             raise BadUsage(f"{table.path}.secret_file is empty.")
         given.append(secret)
@@ -153,7 +153,9 @@ def _certificates(table: ConfigTable, path: Path) -> "tuple[PublicKey, ...]":
 def _federated(table: ConfigTable) -> AssertionSource:
     from kyanite.server.issuer.public_keys import keys_in_jwks
 
-    path = Path(table.required("jwks_file"))
+    path = table.file("jwks_file")
+    if path is None:
+        raise BadUsage(f"{table.path}.jwks_file is missing.")
     keys = keys_in_jwks(_read(table, "jwks_file", path))
     if not keys:
         raise BadUsage(f"{table.path}.jwks_file has no RSA or P-256 public key: {path}.")

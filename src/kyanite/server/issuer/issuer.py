@@ -12,13 +12,13 @@ from kyanite.values import Instant, unix_seconds
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
     text: str
+    begins: int
+    """Seconds since 1970."""
     seconds: int
-    client_begins: int
-    """Seconds since 1970 by the real time, which clients go by. The clock of a testing server may be ahead of it."""
 
     @property
-    def client_ends(self) -> int:
-        return self.client_begins + self.seconds
+    def ends(self) -> int:
+        return self.begins + self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,7 @@ class Issuer:
     key: SigningKey
     clients: Clients
     clock: Callable[[], Instant]
-    """The time in tokens: that of the services that check them."""
-    wall_clock: Callable[[], Instant]
+    """The real time, also where that of a testing server was moved: clients and services compare tokens with it."""
     token_seconds: int
 
     @property
@@ -45,7 +44,7 @@ class Issuer:
     def issue(self, identity: Identity, tenant: str, audience: str, proof: str = "") -> IssuedToken:
         terms = TokenTerms(tenant, audience, self.now, self.token_seconds)
         claims = claims_of(self.base, identity, terms, proof)
-        return IssuedToken(signed(self.key, claims), terms.seconds, unix_seconds(self.wall_clock()))
+        return IssuedToken(signed(self.key, claims), terms.now, terms.seconds)
 
     def assertion_sources(self, client: Client, token_endpoints: tuple[str, ...]) -> list[AssertionSource]:
         """Who may vouch for a client. ``token_endpoints`` are the URLs of the endpoint that was asked."""

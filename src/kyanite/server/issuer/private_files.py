@@ -13,6 +13,12 @@ def identity_folder(location: Path) -> Path:
     return location / _FOLDER
 
 
+def make_identity_folder(location: Path) -> Path:
+    folder = identity_folder(location)
+    make_private_folder(folder)
+    return folder
+
+
 def make_private_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -49,8 +49,8 @@ def answer(issuer: Issuer, request: TokenRequest) -> dict[str, object]:
             "token_type": "Bearer",
             "expires_in": str(seconds),
             "ext_expires_in": str(seconds),
-            "expires_on": str(token.client_ends),
-            "not_before": str(token.client_begins),
+            "expires_on": str(token.ends),
+            "not_before": str(token.begins),
             "resource": audience,
             "access_token": token.text,
         }

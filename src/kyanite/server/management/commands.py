@@ -5,9 +5,10 @@ The rows of a part are beside its functions, in ``…_commands.py``; its part of
 
 from collections.abc import Mapping
 
-from kyanite.server.management import account_commands, container_commands
+from kyanite.server.management import account_commands, container_commands, identity_commands
 from kyanite.server.management.command import Command
 
 COMMANDS: Mapping[str, Command] = {
-    command.name: command for command in (*account_commands.COMMANDS, *container_commands.COMMANDS)
+    command.name: command
+    for command in (*account_commands.COMMANDS, *container_commands.COMMANDS, *identity_commands.COMMANDS)
 }

@@ -14,19 +14,20 @@ from urllib.parse import unquote
 
 LEVELS = ("debug", "info", "warning", "error")
 
-_SIGNATURE = re.compile(r"(?i)\b(sig=)[^&\s\"'\\]+")
+_SIGNATURE = re.compile(r"(?i)\b(sig=|access_token=|bearer +)[^&\s\"'\\]+")
+_SECRETS = ("sig", "access_token")
 _PLAIN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
 def cut_secrets(text: str) -> str:
-    """The text with the signature of every shared access signature in it left out."""
+    """The text with the signature of every shared access signature and every bearer token in it left out."""
     return _SIGNATURE.sub(r"\1...", text)
 
 
 def cut_query(query: str) -> str:
-    """A query as it came, without any signature: the value of ``sig``, however spelt, wherever else it stands too."""
+    """A query as it came, without signatures and tokens: the value of ``sig``, however spelt, wherever else it is."""
     parts = [part.partition("=") for part in query.split("&")]
-    signatures = {unquote(value) for name, _, value in parts if unquote(name).lower() == "sig"}
+    signatures = {unquote(value) for name, _, value in parts if unquote(name).lower() in _SECRETS}
     return "&".join(
         ("sig" if unquote(name).lower() == "sig" else name) + equals + "..."
         if equals and value and unquote(value) in signatures

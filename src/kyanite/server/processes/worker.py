@@ -8,7 +8,7 @@ import asyncio
 import gc
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import uvloop
@@ -42,7 +42,7 @@ from kyanite.server.smb.limits import Limits as SmbLimits
 from kyanite.server.sockets import names_of
 from kyanite.server.store import maintenance
 from kyanite.server.store.api import Clock, Store, StoreFactory, StoreKind
-from kyanite.services.rest.environment import Environment
+from kyanite.services.rest.environment import Environment, Identity
 from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.values import unix_seconds
 from kyanite.wire.http import Handler
@@ -65,8 +65,12 @@ class Worker:
     maintainer: str
     """The name of the worker that does the maintenance for all."""
     server_guid: bytes
+    plain_too: bool
+    """Whether clients may choose plain HTTP where there is TLS."""
     secret: bytes
     """What all workers know, and nobody else: it is never stored."""
+    delegation_secret: bytes = b""
+    """What user delegation keys depend on besides the store; empty where there are none."""
 
     def __call__(self, workers: Mapping[str, Slot], context: ProcessContext) -> None:
         """``workers`` are the slots of all workers by name, this one's among them."""
@@ -126,7 +130,7 @@ class Worker:
             commands = await CommandServer.start(self.management, COMMANDS, management)
         for name, listener in self.listeners.items():
             if SERVICES[name].load is not None:
-                await server.accept_on(listener, self.tls)
+                await server.accept_on(listener, self.tls, plain_too=self.plain_too)
             elif smb is not None:
                 smb.accept_on(listener)
         # What exists now stays, so the collector skips it and the pages stay shared with the other processes. New
@@ -192,15 +196,29 @@ class Worker:
                 )
         return None
 
+    def _identity(self, names: Collection[str], ports: Collection[int]) -> Identity | None:
+        if not self.config.identity.is_on:
+            return None
+        # Most servers have no issuers, so what checks signatures of tokens is not even imported there.
+        from kyanite.server.identity.verifier import TrustedIdentity
+
+        schemes = ("https", "http") if self.plain_too else ("https",) if self.tls else ("http",)
+        own_urls = {f"{scheme}://{name}:{port}" for scheme in schemes for name in names for port in ports}
+        identity = TrustedIdentity(self.config.identity, own_urls, self.delegation_secret)
+        identity.start()
+        return identity
+
     def _handlers(
         self, served: Mapping[str, accounts.Account], ports: Mapping[int, str]
     ) -> dict[str, Handler]:
+        names = {self.config.host}.union(*(names_of(listener) for listener in self.listeners.values()))
         environment = Environment(
             accounts=served,
             clock=self.clock,
             wall_clock=wall_clock,
             fresh_guid=FreshGuids(),
             services_by_port=ports,
-            names={self.config.host}.union(*(names_of(listener) for listener in self.listeners.values())),
+            names=names,
+            identity=self._identity(names, ports),
         )
         return {name: load()(environment) for name in self.listeners if (load := SERVICES[name].load)}

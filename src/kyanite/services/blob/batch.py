@@ -39,7 +39,7 @@ PARTS_MAX = 256
 _PARTS_PER_SLICE = 16
 _BODY_MAX_BYTES = 4 * 1024 * 1024
 _KINDS = ("Delete Blob", "Set Blob Tier")
-_ANY_TOKEN = Access(account="* *", service="*", writes=True)
+_ANY_TOKEN = Access(account="* *", service="*", writes=True, role="*")
 
 
 class _Part(NamedTuple):

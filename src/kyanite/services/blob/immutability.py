@@ -20,7 +20,7 @@ from kyanite.wire.malformed import bad_header, missing_header
 _UNTIL, _MODE, _LEGAL_HOLD = features.IMMUTABILITY_HEADERS
 _LOCKED, _UNLOCKED = "Locked", "Unlocked"
 
-IMMUTABILITY = Access(account="o i", service="i", writes=True)
+IMMUTABILITY = Access(account="o i", service="i", writes=True, role="blobs/immutableStorage/runAsSuperUser")
 """What a caller needs to set a policy or a hold."""
 
 

@@ -37,7 +37,7 @@ from kyanite.wire.tags import element as tags_element
 from kyanite.wire.xml import escape, name_element, valid_text
 
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
-_LIST_TAGS = Access(account="* t", service="t")
+_LIST_TAGS = Access(account="* t", service="t", role="blobs/tags/read")
 """What a list with tags needs beside the permission to list."""
 _POSITION_MAX = (1 << 64) - 1
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})

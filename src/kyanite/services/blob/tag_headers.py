@@ -24,7 +24,7 @@ SOURCE_IF_TAGS = "x-ms-source-if-tags"
 _OPTION = "x-ms-copy-source-tag-option"
 _COPY, _REPLACE = "COPY", "REPLACE"
 
-_WRITE_TAGS = Access(account="o t", service="t", writes=True)
+_WRITE_TAGS = Access(account="o t", service="t", writes=True, role="blobs/tags/write")
 
 
 def check_permissions(context: RequestContext) -> None:

@@ -4,6 +4,8 @@ The last column is what the caller needs (``rules/authorization.py``); nothing h
 differ only by a header the first that fits the request counts.
 """
 
+from functools import partial
+
 from kyanite.rules.authorization import Access
 from kyanite.services.files import (
     copy,
@@ -18,45 +20,61 @@ from kyanite.services.files import (
     share,
 )
 from kyanite.services.rest.context import Resource
-from kyanite.services.rest.operations import BREAKS, KEY_ONLY, KEY_ONLY_WRITE, Op, not_yet, query
+from kyanite.services.rest.operations import BREAKS, Op, delegation_key, query
 from kyanite.services.rest.service_properties import properties_operations
+from kyanite.services.rest.user_delegation import get_user_delegation_key
 from kyanite.wire.service_properties import FILE_ELEMENTS
 
 SERVICE, SHARE, PATH = Resource.SERVICE, Resource.CONTAINER, Resource.OBJECT
 
-READ_SHARE = Access(account="c r")
-WRITE_SHARE = Access(account="c w", writes=True)
-CREATE_SHARE = Access(account="c cw", writes=True)
-LIST = Access(account="c l", service="l")
-READ = Access(account="o r", service="r")
-WRITE = Access(account="o w", service="w", writes=True)
-CREATE = Access(account="o cw", service="cw", writes=True)
-DELETE = Access(account="o d", service="d", writes=True)
+# An OAuth caller overrides the permissions of files, which takes an action of its own.
+BACKUP_READ = "files/read&fileServices/readFileBackupSemantics"
+BACKUP_WRITE = "files/write&fileServices/writeFileBackupSemantics"
+BACKUP_DELETE = "files/delete&fileServices/writeFileBackupSemantics"
+BACKUP_PERMISSIONS = "files/modifypermissions&fileServices/writeFileBackupSemantics"
+SHARES_SINCE = "2024-11-04"
+
+LIST_SHARES = Access(account="s l", role="shares/read", role_since=SHARES_SINCE)
+READ_SHARE = Access(account="c r", role="shares/read", role_since=SHARES_SINCE)
+WRITE_SHARE = Access(account="c w", writes=True, role="shares/write", role_since=SHARES_SINCE)
+CREATE_SHARE = Access(account="c cw", writes=True, role="shares/write", role_since=SHARES_SINCE)
+DELETE_SHARE = Access(account="c d", writes=True, role="shares/delete", role_since=SHARES_SINCE)
+BREAK_SHARE_LEASE = Access(account="c wd", writes=True, role="shares/write", role_since=SHARES_SINCE)
+GET_ACL = Access(role="shares/getAcl", role_since=SHARES_SINCE)
+SET_ACL = Access(role="shares/setAcl", role_since=SHARES_SINCE, writes=True)
+CREATE_PERMISSION = Access(account="c cw", service="w", writes=True, role=BACKUP_PERMISSIONS)
+GET_PERMISSION = Access(account="c r", service="r", role=BACKUP_READ)
+LIST = Access(account="c l", service="l", role=BACKUP_READ)
+READ = Access(account="o r", service="r", role=BACKUP_READ)
+WRITE = Access(account="o w", service="w", writes=True, role=BACKUP_WRITE)
+CREATE = Access(account="o cw", service="cw", writes=True, role=BACKUP_WRITE)
+DELETE = Access(account="o d", service="d", writes=True, role=BACKUP_DELETE)
+BREAK_LEASE = Access(account="o wd", service="wd", writes=True, role=BACKUP_WRITE)
 
 
 # fmt: off
 OPERATIONS = (
     # The service
-    Op("List Shares", "GET", SERVICE, query(comp="list"), lists.list_shares, Access(account="s l")),
+    Op("List Shares", "GET", SERVICE, query(comp="list"), lists.list_shares, LIST_SHARES),
     *properties_operations("File", FILE_ELEMENTS),
-    Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), not_yet, KEY_ONLY),
+    Op("Get User Delegation Key", "POST", SERVICE, query("service", "userdelegationkey"), partial(get_user_delegation_key, service="file"), delegation_key("file", "2026-02-06")),
 
     # Shares
     Op("Create Share", "PUT", SHARE, query("share"), share.create_share, CREATE_SHARE),
     Op("Get Share Properties", "GET HEAD", SHARE, query("share"), share.get_share_properties, READ_SHARE),
-    Op("Delete Share", "DELETE", SHARE, query("share"), share.delete_share, Access(account="c d", writes=True)),
+    Op("Delete Share", "DELETE", SHARE, query("share"), share.delete_share, DELETE_SHARE),
     Op("Set Share Properties", "PUT", SHARE, query("share", "properties"), share.set_share_properties, WRITE_SHARE),
     Op("Get Share Metadata", "GET HEAD", SHARE, query("share", "metadata"), share.get_share_metadata, READ_SHARE),
     Op("Set Share Metadata", "PUT", SHARE, query("share", "metadata"), share.set_share_metadata, WRITE_SHARE),
-    Op("Get Share ACL", "GET HEAD", SHARE, query("share", "acl"), share.get_share_acl, KEY_ONLY),
-    Op("Set Share ACL", "PUT", SHARE, query("share", "acl"), share.set_share_acl, KEY_ONLY_WRITE),
+    Op("Get Share ACL", "GET HEAD", SHARE, query("share", "acl"), share.get_share_acl, GET_ACL),
+    Op("Set Share ACL", "PUT", SHARE, query("share", "acl"), share.set_share_acl, SET_ACL),
     Op("Get Share Stats", "GET", SHARE, query("share", "stats"), share.get_share_stats, READ_SHARE),
-    Op("Lease Share", "PUT", SHARE, query("share", "lease"), share.lease_share, Access(account="c wd", writes=True), when=BREAKS),
+    Op("Lease Share", "PUT", SHARE, query("share", "lease"), share.lease_share, BREAK_SHARE_LEASE, when=BREAKS),
     Op("Lease Share", "PUT", SHARE, query("share", "lease"), share.lease_share, WRITE_SHARE),
     Op("Snapshot Share", "PUT", SHARE, query("share", "snapshot"), share.snapshot_share, CREATE_SHARE),
     Op("Restore Share", "PUT", SHARE, query("share", "undelete"), share.restore_share, WRITE_SHARE),
-    Op("Create Permission", "PUT", SHARE, query("share", "filepermission"), permission.create_permission, Access(account="c cw", service="w", writes=True)),
-    Op("Get Permission", "GET", SHARE, query("share", "filepermission"), permission.get_permission, Access(account="c r", service="r")),
+    Op("Create Permission", "PUT", SHARE, query("share", "filepermission"), permission.create_permission, CREATE_PERMISSION),
+    Op("Get Permission", "GET", SHARE, query("share", "filepermission"), permission.get_permission, GET_PERMISSION),
 
     # Directories
     Op("Create Directory", "PUT", PATH, query("directory"), directory.create_directory, CREATE),
@@ -77,7 +95,7 @@ OPERATIONS = (
     Op("Set File Properties", "PUT", PATH, query(comp="properties"), file.set_file_properties, WRITE),
     Op("Get File Metadata", "GET HEAD", PATH, query(comp="metadata"), file.get_file_metadata, READ),
     Op("Set File Metadata", "PUT", PATH, query(comp="metadata"), file.set_file_metadata, WRITE),
-    Op("Lease File", "PUT", PATH, query(comp="lease"), file.lease_file, Access(account="o wd", service="wd", writes=True), when=BREAKS),
+    Op("Lease File", "PUT", PATH, query(comp="lease"), file.lease_file, BREAK_LEASE, when=BREAKS),
     Op("Lease File", "PUT", PATH, query(comp="lease"), file.lease_file, WRITE),
     Op("Put Range From URL", "PUT", PATH, query(comp="range"), copy.put_range_from_url, WRITE, when="x-ms-copy-source"),
     Op("Put Range", "PUT", PATH, query(comp="range"), ranges.put_range, WRITE),

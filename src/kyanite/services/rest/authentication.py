@@ -11,27 +11,33 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from kyanite.model import delegation
 from kyanite.model.accounts import Account, SasPolicy
-from kyanite.rules import sas_terms, token_claims
+from kyanite.rules import sas_terms, user_delegation
 from kyanite.rules.account_settings import is_valid_for_too_long
 from kyanite.rules.authorization import (
     ACCOUNT_KEY,
     AccountSasPrincipal,
     AnonymousPrincipal,
     Principal,
+    RolePrincipal,
     ServiceSasPrincipal,
+    UserDelegationPrincipal,
     refusal_without_credentials,
-    refused_token,
 )
 from kyanite.rules.refusals import AuthenticationProblem, Reason, Refused
+from kyanite.rules.roles import Caller
 from kyanite.rules.sas_terms import Policy
+from kyanite.services.rest import bearer_tokens
 from kyanite.services.rest.context import RequestContext
 from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import http_date, sas, shared_key
 from kyanite.wire.malformed import bad_parameter
-from kyanite.wire.sas import AccountSas, ServiceSas, Terms
-from kyanite.wire.shared_key import Bearer, SharedKey, Signable
+from kyanite.wire.sas import AccountSas, Sas, ServiceSas, Terms, UserDelegationSas
+from kyanite.wire.shared_key import SharedKey, Signable
 from kyanite.wire.uri import Query
+from kyanite.wire.user_delegation import SERVICES as DELEGATED_SERVICES
+from kyanite.wire.user_delegation import DelegationKey
 
 _CLOCK_SKEW = 15 * 60 * TICKS_PER_SECOND
 _UNVERSIONED = "2009-09-19"
@@ -69,8 +75,15 @@ class AclLookup(Protocol):
 
 async def authenticate(context: RequestContext, query: Query, service: str, acl_lookup: AclLookup) -> None:
     """Fill in the principal that the credentials of the request prove."""
-    if "authorization" in context.headers:
-        context.principal = _by_header(context, query, service)
+    header = context.headers.get("authorization")
+    if header is not None:
+        authorization = shared_key.decode_authorization(header)
+        if isinstance(authorization, SharedKey):
+            context.principal = _by_key(context, query, authorization)
+        elif "sig" in query.first:
+            await _by_token_of_user(context, sas.decode(query, service), service, authorization.token)
+        else:
+            context.principal = await bearer_tokens.principal_of(context, authorization.token, service)
         return
     match sas.decode(query, service):
         case AccountSas() as token:
@@ -80,20 +93,16 @@ async def authenticate(context: RequestContext, query: Query, service: str, acl_
             context.overrides = _overrides(token)
         case None:
             context.principal = await _anonymous(context, service, acl_lookup)
-        case _:
-            raise _failed("User delegation keys are not supported by this server.")
+        case UserDelegationSas() as token:
+            await _by_user_delegation(context, token, service, None)
 
 
-def _by_header(context: RequestContext, query: Query, service: str) -> Principal:
-    """The principal of a request with an Authorization header.
+def _by_key(context: RequestContext, query: Query, authorization: SharedKey) -> Principal:
+    """The principal of a request that is signed with a key.
 
     A token in the URL is ignored. The clients send it along with the key that they prefer to it: the Python library
     says so, and the Azure CLI does it for a URL with a token beside a connection string.
     """
-    authorization = shared_key.decode_authorization(context.headers["authorization"])
-    if isinstance(authorization, Bearer):
-        refusal = token_claims.refused("This server trusts no issuer of tokens.")
-        raise refused_token(refusal, service, context.version)
     if not context.account.settings.shared_key_access:
         raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
     _check_date(context)
@@ -104,6 +113,17 @@ def _by_header(context: RequestContext, query: Query, service: str) -> Principal
     if authorization.account == account.name and shared_key.verify(authorization, account.keys, signable):
         return ACCOUNT_KEY
     raise _failed(_mismatch(authorization, signable))
+
+
+async def _by_token_of_user(context: RequestContext, token: Sas | None, service: str, bearer: str) -> None:
+    """A bearer token beside a signature: that of the only user who may use it.
+
+    Beside any other signature it is refused, since it is not known which of the two the caller means.
+    """
+    if not isinstance(token, UserDelegationSas) or not token.user_id:
+        raise _failed("A bearer token and a shared access signature were both given.")
+    user = await bearer_tokens.caller_of(context, bearer, service)
+    await _by_user_delegation(context, token, service, user)
 
 
 def _mismatch(authorization: SharedKey, signable: Signable) -> str:
@@ -152,8 +172,9 @@ async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup
     account, terms = context.account, token.terms
     if not account.settings.shared_key_access:
         raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
+    name = context.object_name if token.directory_depth is None else _signed_name(context, token)
     moment = context.parameters.get("snapshot") or context.parameters.get("versionid") or ""
-    text = token.string_to_sign(account.name, context.container, context.object_name, moment)
+    text = token.string_to_sign(account.name, context.container, name, moment)
     _check_signature(account.keys, text, token.signature)
     if token.identifier is None:
         _check_terms(context, terms, terms.starts_at, terms.expires_at)
@@ -167,6 +188,81 @@ async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup
     )
     _check_terms(context, terms, agreement.starts_at, agreement.expires_at)
     return ServiceSasPrincipal(token.resource, agreement.permissions, token.keys)
+
+
+async def _by_user_delegation(
+    context: RequestContext, token: UserDelegationSas, service: str, user: Caller | None
+) -> None:
+    """The secret of the account and the roles of the delegator are those of now, so either may have taken it back."""
+    account, key, shared = context.account, token.key, token.sas
+    found = await delegation.find(account.store.engine, account.name, key.tenant_id, key.object_id)
+    text = token.string_to_sign(
+        account.name,
+        context.container,
+        _signed_name(context, shared),
+        _moment_of(context),
+        context.headers,
+        context.parameters,
+    )
+    _check_signature(_delegation_keys(context, key, found.secret), text, shared.signature)
+    user_delegation.check_key(
+        starts_at=key.starts_at,
+        expires_at=key.expires_at,
+        fits_service=DELEGATED_SERVICES[service] == key.service,
+        version=key.version,
+        token_version=shared.version,
+        now=context.environment.clock(),
+    )
+    _check_terms(context, shared.terms, shared.terms.starts_at, shared.terms.expires_at)
+    if token.encryption_scope:
+        raise _failed("This server has no encryption scopes.")
+    if token.user_id:
+        user_delegation.check_user(user, token.user_id, key.user_tenant_id or key.tenant_id)
+    delegator = _delegator_of(context, key, found.delegator, service)
+    user_delegation.check_agents(token.authorized_agent, token.unauthorized_agent, delegator)
+    allowed = ServiceSasPrincipal(shared.resource, shared.permissions or "")
+    context.principal = UserDelegationPrincipal(allowed, delegator)
+    context.overrides = _overrides(shared)
+
+
+def _delegation_keys(context: RequestContext, key: DelegationKey, stored: bytes | None) -> tuple[bytes, ...]:
+    """The key that a token says it is signed with; none if the account never gave one out."""
+    identity = context.environment.identity
+    if identity is None or stored is None:
+        return ()
+    return (key.value(identity.delegation_secret(context.account.name, stored)),)
+
+
+def _delegator_of(
+    context: RequestContext, key: DelegationKey, delegator: delegation.Delegator | None, service: str
+) -> RolePrincipal:
+    """The delegator with its roles of now; without any, if it is not known any more."""
+    caller = Caller("", "", key.object_id, key.tenant_id)
+    if delegator is None:
+        return RolePrincipal(caller, (), context.container, context.version)
+    caller = Caller(
+        delegator.issuer,
+        delegator.principal,
+        key.object_id,
+        key.tenant_id,
+        delegator.application_id,
+        frozenset(delegator.groups),
+        {name: frozenset(values) for name, values in delegator.claims},
+    )
+    return bearer_tokens.with_roles(context, caller, service)
+
+
+def _moment_of(context: RequestContext) -> str:
+    return context.parameters.get("snapshot") or context.parameters.get("versionid") or ""
+
+
+def _signed_name(context: RequestContext, token: ServiceSas) -> str:
+    """The name that a token must be for. A list of blobs in a directory names it by its prefix, as a whole part."""
+    depth = token.directory_depth
+    if depth is None or context.object_name:
+        return context.object_name
+    prefix = context.parameters.get("prefix", "")
+    return prefix if prefix.count("/") >= depth else ""
 
 
 async def _anonymous(context: RequestContext, service: str, acl_lookup: AclLookup) -> Principal:

@@ -26,10 +26,11 @@ from kyanite.wire.http import BodyError, NoPieces, Request, Response
 from kyanite.wire.iso_time import encode as encode_time
 from kyanite.wire.malformed import Malformed
 
-_CHALLENGE = (
+CHALLENGE = (
     "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize "
     "resource_id=https://storage.azure.com"
 )
+"""The challenge of a server without issuers."""
 _DAMAGED = WireError(
     500,
     "InternalError",
@@ -48,13 +49,18 @@ class Formatted(NamedTuple):
 
 
 def error_response(
-    definition: ServiceDefinition, request: Request, error: Exception, resource: Resource, now: Instant
+    definition: ServiceDefinition,
+    request: Request,
+    error: Exception,
+    resource: Resource,
+    now: Instant,
+    challenge: str = CHALLENGE,
 ) -> Response:
     formatted = _formatted(definition, request, error, resource)
     status, code, message = formatted.error.status, formatted.error.code, formatted.error.message
     headers = [("x-ms-error-code", code), *formatted.headers.items()]
     if status == 401:
-        headers.append(("WWW-Authenticate", _CHALLENGE))
+        headers.append(("WWW-Authenticate", challenge))
     reason = message if definition.message_as_reason else None
     if status == 304:
         return Response(304, headers, reason=reason)

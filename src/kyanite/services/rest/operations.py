@@ -16,10 +16,13 @@ from kyanite.wire.malformed import Malformed, bad_parameter
 Handle = Callable[[RequestContext], Awaitable[Response]]
 
 # What the caller needs, and what a row waits for, in the tables of several services.
-KEY_ONLY = Access()
-KEY_ONLY_WRITE = Access(writes=True)
-ANY_TOKEN = Access(account="* *", service="*")
+ANY_TOKEN = Access(account="* *", service="*", role="*")
 BREAKS = "x-ms-lease-action: break"
+
+
+def delegation_key(service: str, since: str) -> Access:
+    """What Get User Delegation Key needs."""
+    return Access(role=f"{service}Services/generateUserDelegationKey", role_since=since, bearer_only=True)
 
 
 async def not_yet(_: RequestContext) -> Response:

@@ -20,7 +20,7 @@ from kyanite.services.rest.authentication import authenticate
 from kyanite.services.rest.context import Location, RequestContext, Resource
 from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.environment import Environment
-from kyanite.services.rest.error_responses import error_response
+from kyanite.services.rest.error_responses import CHALLENGE, error_response
 from kyanite.services.rest.operations import Router
 from kyanite.services.rest.timeouts import after_breaks, after_refusal, check_timeout
 from kyanite.services.rest.versions import version_of
@@ -45,6 +45,8 @@ class Service:
         self._accessed = {
             secondary: AccessedResource(definition.word, secondary) for secondary in (False, True)
         }
+        identity = environment.identity
+        self._challenge = CHALLENGE if identity is None else identity.challenge
         self._cors = cors.Decorator(definition.word, environment.clock)
 
     async def __call__(self, request: Request) -> Response:
@@ -91,7 +93,8 @@ class Service:
                 if self._cors.is_needed(request, account):
                     await self._cors(request, account, response)
         except Exception as error:
-            response = error_response(definition, request, error, resource, environment.clock())
+            now = environment.clock()
+            response = error_response(definition, request, error, resource, now, self._challenge)
             if account is not None and request.method != "OPTIONS":
                 await self._decorate_error(request, account, response)
         self._finish(request, version, response)
@@ -101,7 +104,7 @@ class Service:
         """The response to a request that cannot be served, for a reason that only its caller knows."""
         request.request_id = self._environment.fresh_guid()
         now = self._environment.clock()
-        response = error_response(self._definition, request, error, Resource.SERVICE, now)
+        response = error_response(self._definition, request, error, Resource.SERVICE, now, self._challenge)
         self._finish(request, self._default_version, response)
         return response
 

@@ -17,25 +17,28 @@ from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
 _MAX_BYTES = 64 * 1024
-
-
-_READ, _WRITE = Access(account="s r"), Access(account="s w", writes=True)
+_TOKENS_SINCE = {"file": "2024-11-04"}
+"""Since which version an OAuth caller may do this, where that is later than for other operations of the service."""
 
 
 def properties_operations(title: str, elements: frozenset[str]) -> tuple[Op, ...]:
     """The rows of a service whose properties have these elements."""
     named, service = query("service", "properties"), title.lower()
+    since = _TOKENS_SINCE.get(service, "")
+    read = Access(account="s r", role=f"{service}Services/read", role_since=since)
+    write = Access(account="s w", writes=True, role=f"{service}Services/write", role_since=since)
     get = partial(_get_properties, service=service, elements=elements)
     change = partial(_set_properties, service=service, elements=elements)
     return (
-        Op(f"Get {title} Service Properties", "GET", Resource.SERVICE, named, get, _READ),
-        Op(f"Set {title} Service Properties", "PUT", Resource.SERVICE, named, change, _WRITE),
+        Op(f"Get {title} Service Properties", "GET", Resource.SERVICE, named, get, read),
+        Op(f"Set {title} Service Properties", "PUT", Resource.SERVICE, named, change, write),
     )
 
 
 def stats_operation(title: str) -> Op:
     named = query("service", "stats")
-    return Op(f"Get {title} Service Stats", "GET", Resource.SERVICE, named, _get_stats, _READ)
+    access = Access(account="s r", role=f"{title.lower()}Services/read")
+    return Op(f"Get {title} Service Stats", "GET", Resource.SERVICE, named, _get_stats, access)
 
 
 async def _get_properties(context: RequestContext, *, service: str, elements: frozenset[str]) -> Response:

@@ -10,11 +10,11 @@ from urllib.parse import SplitResult, urlsplit
 
 from kyanite.model.accounts import Account
 from kyanite.rules.account_settings import has_readable_secondary
-from kyanite.rules.authorization import ACCOUNT_KEY, KeyPrincipal
+from kyanite.rules.authorization import KeyPrincipal, Principal, RolePrincipal, within
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.second_resources import SECOND_RESOURCES, Credentials
 from kyanite.rules.served_hosts import Host, is_served
-from kyanite.services.rest import blob_paths, file_paths
+from kyanite.services.rest import bearer_tokens, blob_paths, file_paths
 from kyanite.services.rest.context import Location, RequestContext, Resource
 from kyanite.services.rest.headers import required
 from kyanite.services.rest.subrequests import SourceKind, admit, subrequest
@@ -23,6 +23,7 @@ from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed, bad_header
 
 COPY_SOURCE = "x-ms-copy-source"
+SOURCE_AUTHORIZATION = "x-ms-copy-source-authorization"
 _URL_MAX_CHARACTERS = 2048
 _NOT_SECRET = ("snapshot=", "versionid=", "sharesnapshot=")
 
@@ -55,17 +56,31 @@ async def source_of(
         raise bad_header(header, text)
     url = _split(text, header)
     target = _target_of(url, kind.word, header)
+    headers = _headers_for(context, url.netloc)
     try:
         account = _account_of(context, kind, target, _host_of(url))
         if account.settings.require_https and url.scheme == "http":
             raise Refused(Reason.ACCOUNT_REQUIRES_HTTPS)
-        request = subrequest(context, "GET", url.path, url.query, {"host": url.netloc})
+        request = subrequest(context, "GET", url.path, url.query, headers)
         location = kind.locate(request, target, uri.decode_query(url.query).first)
         if location.resource is not Resource.OBJECT:
             raise Malformed("InvalidUri")
         return await _admit(context, kind, request, target, account, location)
     except (Refused, Malformed) as cause:
         raise CannotVerifySource(cause) from cause
+
+
+def _headers_for(context: RequestContext, host: str) -> dict[str, str]:
+    """The headers of the request for the source: the bearer token that is meant for it, if there is one."""
+    headers = {"host": host}
+    token = context.headers.get(SOURCE_AUTHORIZATION)
+    if token is not None:
+        if not token.lower().startswith("bearer "):
+            raise bad_header(SOURCE_AUTHORIZATION, "")  # Whatever it is, it may be a secret.
+        headers["authorization"] = token
+        if bearer_tokens.INTENT in context.headers:
+            headers[bearer_tokens.INTENT] = context.headers[bearer_tokens.INTENT]
+    return headers
 
 
 async def neighbour_of(context: RequestContext, kind: SourceKind, name: str) -> RequestContext:
@@ -93,10 +108,11 @@ async def _admit(
     """Authenticate and authorise the second resource as the table says."""
     credentials, access = SECOND_RESOURCES[context.request.operation, kind.word]
     assert access is not None
-    lent: KeyPrincipal | None = None
-    if credentials is not Credentials.OWN and account.name == context.account.name:
-        if context.principal == ACCOUNT_KEY:
-            lent = ACCOUNT_KEY
+    lent: Principal | None = None
+    has_own = "authorization" in request.headers
+    if credentials is not Credentials.OWN and account.name == context.account.name and not has_own:
+        if isinstance(context.principal, KeyPrincipal | RolePrincipal):
+            lent = within(context.principal, location.container)
         elif credentials is Credentials.OF_REQUEST and "sig" not in uri.decode_query(request.query).first:
             request.query = context.request.query  # Its token is checked again, for this resource.
     return await admit(context, request, target, account, location, kind, access, without_signature=lent)

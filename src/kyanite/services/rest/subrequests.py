@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kyanite.model.accounts import Account
-from kyanite.rules.authorization import Access, AccessedResource, Principal, authorize
+from kyanite.rules.authorization import Access, AccessedResource, Principal, authorize, within
 from kyanite.services.rest.authentication import AclLookup, authenticate
 from kyanite.services.rest.context import Locate, Location, RequestContext
 from kyanite.wire import uri
@@ -85,6 +85,6 @@ def part_of(outer: RequestContext, request: Request, location: Location, access:
     context = RequestContext(
         outer.environment, request, target, outer.account, query.first, outer.version, location
     )
-    authorize(outer.principal, access, AccessedResource(target.service, target.secondary))
-    context.principal = outer.principal
+    context.principal = within(outer.principal, location.container)
+    authorize(context.principal, access, AccessedResource(target.service, target.secondary))
     return context

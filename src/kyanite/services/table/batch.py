@@ -14,7 +14,14 @@ from kyanite.model.tables.change import Change
 from kyanite.model.tables.entity import ChangeRefused, Written
 from kyanite.model.tables.table import TableKey
 from kyanite.rules import entities
-from kyanite.rules.authorization import Access, AccessedResource, authorize, may_any, shared_keys
+from kyanite.rules.authorization import (
+    Access,
+    AccessedResource,
+    authorize,
+    may_change_entities,
+    shared_keys,
+    within,
+)
 from kyanite.rules.entities import Act
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest.context import Location, RequestContext, Resource
@@ -55,8 +62,8 @@ from kyanite.wire.malformed import Malformed
 
 _BYTES_PER_SLICE = 32 * 1024
 _QUERY_MAX_BYTES = 256 * 1024
-READ = Access(account="o r", service="r")
-_ANY_TOKEN = Access(account="* *", service="*", writes=True)
+READ = Access(account="o r", service="r", role="entities/read")
+_ANY_TOKEN = Access(account="* *", service="*", writes=True, role="*")
 _PART_HEAD = b"X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nDataServiceVersion: 3.0;\r\n"
 
 
@@ -79,7 +86,7 @@ class _Failure(Exception):
 
 async def entity_group_transaction(context: RequestContext) -> Response:
     # Who may change nothing may still send a query, which is short.
-    may_change = may_any(context.principal, "aud")
+    may_change = may_change_entities(context.principal)
     body = await context.request.body.read_all(MAX_BODY_BYTES if may_change else _QUERY_MAX_BYTES)
     if body is None and not may_change:
         raise Refused(Reason.PERMISSION_MISMATCH)
@@ -147,7 +154,7 @@ def _read(context: RequestContext, requests: Sequence[EmbeddedRequest]) -> Slice
 
 def _check_allowed(context: RequestContext, steps: Sequence[_Step]) -> None:
     """A caller who may not do all of a batch may do nothing of it: the batch is refused, not one of its changes."""
-    principal, accessed = context.principal, _accessed(context)
+    principal, accessed = within(context.principal, steps[0].table if steps else ""), _accessed(context)
     for act in {step.change.act for step in steps}:
         authorize(principal, ACCESS[act], accessed)
     is_limited = shared_keys(principal) is not None

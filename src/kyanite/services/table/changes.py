@@ -16,15 +16,19 @@ from kyanite.wire.malformed import Malformed, missing_header
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 
+_UPDATE = Access(account="o u", service="u", writes=True, role="entities/update|entities/write")
+_UPSERT = Access(
+    account="o a&u", service="a&u", writes=True, role="entities/add&entities/update|entities/write"
+)
 ACCESS: Mapping[Act, Access] = {
-    Act.INSERT: Access(account="o a", service="a", writes=True),
-    Act.UPDATE: Access(account="o u", service="u", writes=True),
-    Act.MERGE: Access(account="o u", service="u", writes=True),
-    Act.INSERT_OR_REPLACE: Access(account="o a&u", service="a&u", writes=True),
-    Act.INSERT_OR_MERGE: Access(account="o a&u", service="a&u", writes=True),
-    Act.DELETE: Access(account="o d", service="d", writes=True),
+    Act.INSERT: Access(account="o a", service="a", writes=True, role="entities/add|entities/write"),
+    Act.UPDATE: _UPDATE,
+    Act.MERGE: _UPDATE,
+    Act.INSERT_OR_REPLACE: _UPSERT,
+    Act.INSERT_OR_MERGE: _UPSERT,
+    Act.DELETE: Access(account="o d", service="d", writes=True, role="entities/delete"),
 }
-"""The permissions that a shared access signature needs."""
+"""What the caller needs for each."""
 
 _ACTS = {
     ("PUT", True): Act.UPDATE,

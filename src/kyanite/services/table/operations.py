@@ -10,7 +10,7 @@ from dataclasses import replace
 from kyanite.rules.authorization import Access
 from kyanite.rules.entities import Act
 from kyanite.services.rest.context import Resource
-from kyanite.services.rest.operations import ANY_TOKEN, KEY_ONLY, KEY_ONLY_WRITE, Op, query
+from kyanite.services.rest.operations import ANY_TOKEN, Op, query
 from kyanite.services.rest.service_properties import properties_operations, stats_operation
 from kyanite.services.table import batch, entity, table
 from kyanite.services.table.changes import ACCESS
@@ -20,6 +20,11 @@ SERVICE, TABLES, TABLE = Resource.SERVICE, Resource.TABLES, Resource.CONTAINER
 ENTITIES, ENTITY, BATCH = Resource.ENTITIES, Resource.OBJECT, Resource.BATCH
 
 READ = batch.READ
+QUERY_TABLES = Access(account="c l", role="tables/read")
+CREATE_TABLE = Access(account="c cw", writes=True, role="tables/write")
+DELETE_TABLE = Access(account="c d", writes=True, role="tables/delete")
+GET_ACL = Access(role="tables/getAcl", role_since="2026-02-06")
+SET_ACL = Access(role="tables/setAcl", role_since="2026-02-06", writes=True)
 IF_MATCH = "if-match"
 
 
@@ -47,13 +52,13 @@ OPERATIONS = (
     stats_operation("Table"),
 
     # Tables
-    Op("Query Tables", "GET", TABLES, query(), table.query_tables, Access(account="c l")),
-    Op("Create Table", "POST", TABLES, query(), table.create_table, Access(account="c cw", writes=True)),
-    Op("Get Table", "GET", TABLE, query(), table.get_table, Access(account="c l")),
-    Op("Delete Table", "DELETE", TABLE, query(), table.delete_table, Access(account="c d", writes=True)),
-    Op("Delete Table", "POST", TABLE, query(), table.delete_table, Access(account="c d", writes=True), when="x-http-method: DELETE"),
-    Op("Get Table ACL", "GET HEAD", ENTITIES, query(comp="acl"), table.get_table_acl, KEY_ONLY),
-    Op("Set Table ACL", "PUT", ENTITIES, query(comp="acl"), table.set_table_acl, KEY_ONLY_WRITE),
+    Op("Query Tables", "GET", TABLES, query(), table.query_tables, QUERY_TABLES),
+    Op("Create Table", "POST", TABLES, query(), table.create_table, CREATE_TABLE),
+    Op("Get Table", "GET", TABLE, query(), table.get_table, QUERY_TABLES),
+    Op("Delete Table", "DELETE", TABLE, query(), table.delete_table, DELETE_TABLE),
+    Op("Delete Table", "POST", TABLE, query(), table.delete_table, DELETE_TABLE, when="x-http-method: DELETE"),
+    Op("Get Table ACL", "GET HEAD", ENTITIES, query(comp="acl"), table.get_table_acl, GET_ACL),
+    Op("Set Table ACL", "PUT", ENTITIES, query(comp="acl"), table.set_table_acl, SET_ACL),
 
     # Entities
     Op("Query Entities", "GET", ENTITIES, query(), entity.query_entities, READ),

@@ -37,7 +37,7 @@ SHAPES = {
     "Set Blob Service Properties": Shape("/", body="blob_properties"),
     "Get Blob Service Properties": Shape("/", weight=2),
     "Get Blob Service Stats": Shape("-secondary/"),
-    "Get User Delegation Key": Shape("/", body="key_info", weight=0.2),
+    "Get User Delegation Key": Shape("/", "x-ms-version=2026-10-06", body="key_info", weight=0.4),
     "Get Account Information @service": Shape("/", weight=0.4),
     "Get Account Information @container": Shape("/{container}", weight=0.4),
     "Get Account Information @object": Shape(_ANY, weight=0.4),

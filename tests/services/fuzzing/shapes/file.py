@@ -28,7 +28,7 @@ SHAPES = {
     "List Shares": Shape("/", may=f"{_LIST} ?include:share-include ?include:share-include"),
     "Set File Service Properties": Shape("/", body="file_properties"),
     "Get File Service Properties": Shape("/"),
-    "Get User Delegation Key": Shape("/", body="key_info", weight=0.2),
+    "Get User Delegation Key": Shape("/", "x-ms-version=2026-10-06", body="key_info", weight=0.4),
     "Create Share": Shape("/{share}", may=f"{_META} {_SHARE} x-ms-enabled-protocols", weight=2),
     "Get Share Properties": Shape("/{share}", may="x-ms-lease-id ?sharesnapshot"),
     "Delete Share": Shape(

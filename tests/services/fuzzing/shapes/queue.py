@@ -12,7 +12,7 @@ SHAPES = {
     "Set Queue Service Properties": Shape("/", body="queue_properties"),
     "Get Queue Service Properties": Shape("/"),
     "Get Queue Service Stats": Shape("-secondary/"),
-    "Get User Delegation Key": Shape("/", body="key_info", weight=0.2),
+    "Get User Delegation Key": Shape("/", "x-ms-version=2026-10-06", body="key_info", weight=0.4),
     "Create Queue": Shape("/{queue}", may=_META, weight=2),
     "Delete Queue": Shape("/{spare_queue}", weight=0.4),
     "Get Queue Metadata": Shape("/{queue}"),

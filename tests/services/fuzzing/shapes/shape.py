@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from kyanite.services.rest.operations import Op
 from tests.services.fuzzing.bodies import BODIES
-from tests.services.fuzzing.request import FuzzRequest
+from tests.services.fuzzing.request import Credentials, FuzzRequest
 from tests.services.fuzzing.scope import NAMES, Scope
 from tests.services.fuzzing.values import VALUES
 
@@ -62,6 +62,8 @@ def build(scope: Scope, shape: Shape, op: Op) -> FuzzRequest:
     for name, value, is_parameter in op.needs():
         given = value or VALUES[name](scope)
         (request.query if is_parameter else request.headers).append((name, given))
+    if op.access.bearer_only:
+        request.credentials = Credentials.BEARER
     present = {name for name, _ in request.headers}
     for part in shape.needs.split():
         _add(scope, request, part, present)
