@@ -3,10 +3,13 @@
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from azure.storage.blob import (
+    BlobClient,
     BlobSasPermissions,
+    BlobServiceClient,
     ContainerSasPermissions,
     generate_blob_sas,
     generate_container_sas,
@@ -22,7 +25,8 @@ from azure.storage.fileshare import aio as async_files
 from azure.storage.queue import QueueSasPermissions, generate_queue_sas
 
 from tests.sdk.clients import SYNC, Sdk, content, done, fresh_name, items, names, refused
-from tests.sdk.identity.clients import credential_of, share_service
+from tests.sdk.identity.clients import StaticCredential, credential_of, share_service, token_of
+from tests.server_process import ServerProcess
 from tests.signed_tokens import OID, TENANT
 
 ACCOUNT = "devstoreaccount1"
@@ -186,3 +190,39 @@ async def test_revocation_by_the_command_line(sdk: Sdk) -> None:
 async def test_the_key_of_an_account_gets_no_user_delegation_key(sdk: Sdk) -> None:
     with refused(403, "AuthenticationFailed"):
         await blob_key(sdk, sdk.service())
+
+
+def test_a_token_outlives_a_restart_but_not_the_file(
+    tmp_path: Path, certificate: tuple[str, str], trusted_certificate: None
+) -> None:
+    """Whoever has a copy of the store without the file beside it can sign nothing."""
+    options = ["--workers", "1", "--cert", certificate[0], "--key", certificate[1], "--dev-identity", "any"]
+    server = ServerProcess(*options, location=tmp_path)
+    try:
+        server.start()
+        with BlobServiceClient(
+            server.endpoints["blob"], StaticCredential(token_of()), retry_total=0
+        ) as service:
+            service.create_container("box").upload_blob("a", b"text")
+            times = soon()
+            key = service.get_user_delegation_key(times["start"], times["expiry"])
+        token = generate_blob_sas(
+            ACCOUNT, "box", "a", user_delegation_key=key, permission=BlobSasPermissions(read=True), **soon()
+        )
+
+        def read() -> bytes:
+            url = f"{server.endpoints['blob']}/box/a"
+            with BlobClient.from_blob_url(url, token, retry_total=0) as blob:
+                return bytes(blob.download_blob().readall())
+
+        assert read() == b"text"
+        server.stop()
+        server.start()
+        assert read() == b"text"
+        server.stop()
+        (tmp_path / "identity" / "delegation.key").unlink()
+        server.start()
+        with refused(403, "AuthenticationFailed"):
+            read()
+    finally:
+        server.close()

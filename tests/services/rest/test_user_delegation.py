@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kyanite.model import delegation
+from kyanite.model import delegation, settings
 from kyanite.model.accounts import AccountSettings
+from kyanite.service_properties import ServiceProperties
 from kyanite.values import TICKS_PER_SECOND, Instant, unix_seconds
 from kyanite.wire import iso_time, shared_key
 from tests.services.harness import START, Answer, Harness
@@ -238,6 +239,28 @@ async def test_a_snapshot(blobs: Harness) -> None:
     shared = token(key, "/blob/acme/box/a", sr="bs", moment=moment)
     assert (await get(blobs, f"/box/a?snapshot={quote(moment)}", shared)).status == 200
     assert (await get(blobs, "/box/a", shared)).status == 403
+
+
+async def test_a_version_and_who_may_delete_it(blobs: Harness) -> None:
+    await settings.update(blobs.engine, "acme", "blob", ServiceProperties(versioning=True))
+    await filled(blobs)
+    key = await key_of(blobs)
+    put = {"x-ms-blob-type": "BlockBlob", "x-ms-version": NEW}
+    first = (await blobs("PUT", "/box/v", put, b"one")).headers["x-ms-version-id"]
+    await blobs("PUT", "/box/v", put, b"two")
+    shared = token(key, "/blob/acme/box/v", sr="bv", sp="rdx", moment=first)
+    target = f"/box/v?versionid={quote(first)}"
+    assert (await get(blobs, target, shared)).body == b"one"
+    assert (await get(blobs, "/box/v", shared)).status == 403
+    # A contributor deletes blobs, but no versions: neither by a token that it signs nor by its own.
+    for role, status in (("Storage Blob Data Contributor", 403), ("Storage Blob Data Owner", 202)):
+        blobs.trust(trusting(assigned(role)))
+        deleted = await get(blobs, target, shared, method="DELETE")
+        assert deleted.status == status
+        if status == 403:
+            assert (
+                await blobs("DELETE", target, bearer(), sign=False)
+            ).code == "AuthorizationPermissionMismatch"
 
 
 @pytest.mark.parametrize("version", ["2020-02-10", "2026-10-06"])
