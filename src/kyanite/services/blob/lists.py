@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 from kyanite.model.blobs import container_listing, listing
 from kyanite.model.blobs.container_listing import ContainerItem, ContainerListing, ContainerPosition
-from kyanite.model.blobs.listed_rows import NO_PARTS, STAGING_AREA, ListedParts
+from kyanite.model.blobs.listed_rows import (
+    BASE_BLOB,
+    NO_PARTS,
+    STAGING_AREA,
+    ListedParts,
+    instant_of,
+    is_version,
+)
 from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
 from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB
 from kyanite.model.records import CopyState
@@ -20,6 +27,7 @@ from kyanite.rules import leases, system_containers, tiers
 from kyanite.rules.authorization import Access, AccessedResource, authorize
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.retention import whole_days_left
+from kyanite.rules.soft_delete import FOREVER
 from kyanite.services.blob import accesses, features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.immutability import blob_elements, container_elements
@@ -39,6 +47,7 @@ from kyanite.wire.xml import escape, name_element, valid_text
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
 _LIST_TAGS = Access(account="* t", service="t", role="blobs/tags/read")
 """What a list with tags needs beside the permission to list."""
+_OF_VERSION = "v"
 _POSITION_MAX = (1 << 64) - 1
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
 _BLOB_PARTS = (
@@ -180,17 +189,31 @@ def _start_of(marked: str, parameters: Mapping[str, str]) -> BlobPageStart:
     name, _, text = marked.partition("\0")
     if not text:
         return BlobPageStart(name)
-    order = numbers.decode(text)
-    if order is None or not 0 <= order <= STAGING_AREA:
+    order = _decode_order(text)
+    if order is None:
         raise bad_parameter("marker", parameters["marker"])
     return BlobPageStart(name, order)
+
+
+def _decode_order(text: str) -> int | None:
+    """Snapshots have their instants in markers, as in those of earlier versions, and versions a letter behind them."""
+    number = numbers.decode(text.removesuffix(_OF_VERSION))
+    if number is None or not 0 <= number <= STAGING_AREA or FOREVER < number < BASE_BLOB:
+        return None
+    return number if number >= BASE_BLOB else 2 * number + text.endswith(_OF_VERSION)
+
+
+def _encode_order(order: int) -> str:
+    if order >= BASE_BLOB:
+        return str(order)
+    return f"{instant_of(order)}{_OF_VERSION if is_version(order) else ''}"
 
 
 def _name_of(start: BlobPageStart | None) -> str | None:
     """The name in the marker of the next page."""
     if start is None:
         return None
-    return f"{start.name}\0{start.order}" if start.order else start.name
+    return f"{start.name}\0{_encode_order(start.order)}" if start.order else start.name
 
 
 def _container_start_of(marked: str, parameters: Mapping[str, str]) -> ContainerPosition:
