@@ -113,7 +113,7 @@ def test_a_condition_on_tags_beside_all_others() -> None:
     checks: list[tuple[Callable[..., None], Reason, frozenset[Reason]]] = [
         (preconditions.check_read, Reason.CONDITION_NOT_MET, frozenset({Reason.UNSATISFIABLE_CONDITION})),
         (preconditions.check_tags_read, Reason.CONDITION_NOT_MET, frozenset()),
-        (preconditions.check_source, Reason.SOURCE_CONDITION_NOT_MET, frozenset()),
+        (preconditions.check_source, Reason.CONDITION_NOT_MET, frozenset({Reason.SOURCE_CONDITION_NOT_MET})),
         (preconditions.check_source_read, Reason.COPY_SOURCE_CONDITION_NOT_MET, frozenset()),
         (preconditions.check_delete, Reason.CONDITION_NOT_MET, frozenset({Reason.MULTIPLE_CONDITIONS})),
         *[

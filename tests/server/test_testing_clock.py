@@ -20,6 +20,7 @@ from azure.storage.blob import (
 
 from kyanite.engine.clock import wall_clock
 from kyanite.server.clock import TestingClock
+from kyanite.server.management.client import call
 from kyanite.values import TICKS_PER_SECOND, later
 from tests.server_process import ServerFailed, ServerProcess
 
@@ -60,6 +61,28 @@ def make_blob(server: ServerProcess) -> None:
     with blob_client(server) as client:
         client._get_container_client().create_container()
         client.upload_blob(b"leased")
+
+
+def test_a_policy_expires_in_all_workers_when_the_clock_moves() -> None:
+    with ServerProcess("--testing", "--workers", str(WORKERS)) as server:
+        make_blob(server)
+        call(
+            server.location,
+            "container immutability set",
+            account=server.account,
+            container="testing",
+            days=2,
+        )
+        for _ in range(2):
+            for _ in range(4 * WORKERS):
+                with blob_client(server) as client, pytest.raises(HttpResponseError, match="due to a policy"):
+                    client.delete_blob()
+            advance(server, 86_400)
+        advance(server, 1)
+        with blob_client(server) as client:
+            with pytest.raises(HttpResponseError, match="due to a policy"):
+                client.upload_blob(b"new", overwrite=True)
+            client.delete_blob()
 
 
 def test_a_lease_expires_in_all_workers_when_the_clock_moves() -> None:

@@ -107,6 +107,52 @@ def test_a_protected_snapshot_that_is_deleted_leaves_nothing(store: BlobStore) -
     assert findings(store) == []
 
 
+def test_a_snapshot_that_a_pending_change_restores_is_protected(store: BlobStore) -> None:
+    """Its row is still among those of deleted blobs when the policy is set."""
+    use_versions(store)
+    store.keep(days=7)
+    store.put("b")
+    instants = [store.snapshot("b") for _ in range(INLINE_MAX + 10)]
+    store.delete("b", snapshots=Snapshots.ONLY)
+    store.undelete("b")
+    set_policy(store, "b", instants[3], locked=True)
+    with refused(POLICY):
+        store.delete("b", snapshots=Snapshots.ONLY)
+    store.maintain()
+    assert findings(store) == []
+    with refused(POLICY):
+        store.delete("b", snapshots=Snapshots.INCLUDE)
+    store.wait(DAY)
+    store.delete("b", snapshots=Snapshots.INCLUDE)
+    store.maintain()
+    assert findings(store) == []
+    store.wait(8 * DAY)
+    store.maintain()
+    assert store.rows(b"I") == []
+
+
+def test_many_deleted_snapshots_that_are_restored_by_a_change(store: BlobStore) -> None:
+    """Deleted one by one, so that they are among the rows of deleted blobs, and restored all at once."""
+    use_versions(store)
+    store.keep(days=7)
+    store.put("b")
+    instants = [store.snapshot("b") for _ in range(INLINE_MAX + 10)]
+    for instant in instants:
+        store.delete("b", instant)
+    store.undelete("b")
+    set_legal_hold(store, "b", True, instants[5])
+    assert len(store.rows(b"I")) == 1
+    with refused(LEGAL_HOLD):
+        store.delete("b", snapshots=Snapshots.ONLY)
+    assert findings(store) == []
+    store.maintain()
+    assert findings(store) == []
+    with refused(LEGAL_HOLD):
+        store.delete("b", instants[5])
+    with refused(LEGAL_HOLD):
+        store.delete("b", snapshots=Snapshots.ONLY)
+
+
 def test_an_overwrite_that_keeps_nothing_is_refused(store: BlobStore) -> None:
     """Whatever the account says of versioning: a protected blob is not lost."""
     use_versions(store)

@@ -278,6 +278,40 @@ def test_deleted_snapshots_have_no_name(store: BlobStore) -> None:
     assert described(store, {key_of(extents[0]): [Span(0, 10)]}) == []
 
 
+def test_versions_and_deleted_blobs(store: BlobStore) -> None:
+    store.keep(versioning=True, days=7)
+    extents = store.extents(b"1" * 10)
+    first = store.put("a", extents)
+    store.put("a", b"2")
+    assert first.version_at is not None
+    version = f"blob acme/box/a, version {iso_text(first.version_at)}: 10 bytes from 0 are damaged"
+    damage = {key_of(extents[0]): [Span(0, 10)]}
+    assert described(store, damage) == [version]
+    store.delete("a", version=first.version_at)
+    assert described(store, damage) == [f"deleted {version}"]
+    store.wait(8 * 24 * 3600)
+    assert described(store, damage) == [], "it is gone, though not purged"
+
+
+def test_a_deleted_base_blob_and_a_deleted_snapshot(store: BlobStore) -> None:
+    store.keep(days=7)
+    extents = store.extents(b"1" * 10)
+    store.put("a", extents)
+    snapshot_at = iso_text(store.snapshot("a"))
+    store.delete("a", snapshots=Snapshots.INCLUDE)
+    damage = {key_of(extents[0]): [Span(0, 10)]}
+    assert sorted(described(store, damage)) == [
+        f"deleted blob acme/box/a, snapshot {snapshot_at}: 10 bytes from 0 are damaged",
+        "deleted blob acme/box/a: 10 bytes from 0 are damaged",
+    ]
+    assert sorted(described(store, damaged=store.rows(b"X"))) == [
+        f"deleted blob acme/box/a, snapshot {snapshot_at}: its record is damaged",
+        "deleted blob acme/box/a: its record is damaged",
+    ]
+    store.wait(8 * 24 * 3600)
+    assert described(store, damage) == []
+
+
 def test_an_interval_row(store: BlobStore) -> None:
     """A list of 150 blocks is three rows: what is after the damaged one can still be read."""
     committed_blob(store, "long", 150)

@@ -81,7 +81,7 @@ async def test_the_tags_of_copies(sdk: Sdk) -> None:
     assert await done(copy.get_blob_tags()) == TAGS
     await done(copy.upload_blob_from_url(readable, overwrite=True, tags={"own": "2"}))
     assert await done(copy.get_blob_tags()) == {"own": "2"}
-    with refused(412, "SourceConditionNotMet"):
+    with refused(412, "ConditionNotMet"):
         await done(copy.start_copy_from_url(source.url, source_if_tags_match_condition=BLUE))
     await done(copy.start_copy_from_url(source.url, source_if_tags_match_condition=RED))
     assert await content(copy) == b"data"

@@ -177,9 +177,9 @@ class _Namer:
     async def _of_history(self, container: str, key: bytes) -> list[str]:
         """A snapshot, a version or what is deleted; nothing for one that is gone."""
         active_key = keys.restored_from(key) if key[:1] == keys.DELETED_BLOBS else key
-        if active_key[:1] == b"n":
-            return [f"deleted blob {container}/{_text(active_key[NAME_AT:])}"]
-        blob_key, value = b"n" + active_key[1 : -_INSTANT_BYTES - 1], await self._read(key)
+        is_base = active_key[:1] == b"n"
+        blob_key = active_key if is_base else b"n" + active_key[1 : -_INSTANT_BYTES - 1]
+        value = await self._read(key)
         changes = await self._read(keys.history_changes_of(blob_key))
         is_deleted = key[:1] == keys.DELETED_BLOBS
         try:
@@ -190,10 +190,10 @@ class _Namer:
                 is_deleted = deletion is not None
         except msgspec.DecodeError:
             pass
-        word = "snapshot" if active_key[:1] == b"v" else "version"
-        name = (
-            f"blob {container}/{_text(blob_key[NAME_AT:])}, {word} {_instant(active_key[-_INSTANT_BYTES:])}"
-        )
+        name = f"blob {container}/{_text(blob_key[NAME_AT:])}"
+        if not is_base:
+            word = "snapshot" if active_key[:1] == b"v" else "version"
+            name += f", {word} {_instant(active_key[-_INSTANT_BYTES:])}"
         return [f"deleted {name}" if is_deleted else name]
 
     async def _now(self) -> Instant:
