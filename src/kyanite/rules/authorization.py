@@ -17,7 +17,7 @@ The *resource* is what the request names. When, from where and over which protoc
 permission, then the entities that a token names, then the read-only secondary.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, assert_never
 
@@ -229,7 +229,9 @@ def within(principal: Principal, container: str) -> Principal:
 
     Only a role is limited to one. What a signature is for is checked against the resource of the request.
     """
-    return replace(principal, container=container) if isinstance(principal, RolePrincipal) else principal
+    if not isinstance(principal, RolePrincipal):
+        return principal
+    return RolePrincipal(principal.caller, principal.grants, container, principal.version)
 
 
 def may_read_uncommitted(principal: Principal) -> bool:

@@ -43,6 +43,8 @@ def fill(tx: Transaction, account: str, first_id: int, count: int = 1) -> None:
         tx.put(row, encode(gone))
         tx.put(keys.expiry(LATER, row), b"")
         tx.put(keys.retired_share(account, name, 5), encode(RetiredShare(share(number + 100_000), NOW, NOW)))
+        tx.put(keys.delegator(account, "tenant", name), b"")
+    tx.put(keys.delegation_secret(account), b"")
     for service in ("blob", "queue", "table", "file"):
         settings.save(tx, account, service, INITIAL)
     account_rows.save(tx, account, AccountRecord((b"sealed",)))
@@ -156,6 +158,31 @@ async def test_data_of_each_kind_counts() -> None:
         await alone.run(partial(put, key=key, value=rows[key]))
         assert await alone.read(lambda snap: account_rows.has_data(snap, "alpha"))
         assert not await alone.read(lambda snap: account_rows.has_data(snap, "beta2"))
+
+
+KEYED_BY_ACCOUNT = {
+    "s": "purged",
+    "c": "purged",
+    "5": "purged",
+    "q": "purged",
+    "t": "purged",
+    "F": "purged",
+    "R": "purged",
+    "3": "purged",
+    "4": "purged",
+    "G": "purged with the blobs of the container",
+    "9": "there is none: an account with a protected container is not removed",
+    "A": "the account itself",
+}
+
+
+@pytest.mark.interpreted("a compiled module has no docstring")
+def test_everything_that_is_keyed_by_an_account_is_purged() -> None:
+    """A new kind of row with the name of an account in its key must not outlive the account: say here how it goes."""
+    layout = (keys.__doc__ or "").splitlines()
+    assert {line[4] for line in layout if line[12:].startswith(("account ", "0 account"))} == set(
+        KEYED_BY_ACCOUNT
+    )
 
 
 async def test_each_change_is_noted() -> None:

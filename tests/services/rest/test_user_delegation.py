@@ -10,9 +10,11 @@ from xml.etree import ElementTree
 import pytest
 
 from kyanite.model import delegation
+from kyanite.model.accounts import AccountSettings
 from kyanite.values import TICKS_PER_SECOND, Instant, unix_seconds
 from kyanite.wire import iso_time, shared_key
 from tests.services.harness import START, Answer, Harness
+from tests.services.tokens import blob_token
 from tests.signed_tokens import ABSENT, OID, TENANT, assigned, claims_at, signed, trusting
 
 NOW = unix_seconds(START)
@@ -480,3 +482,20 @@ async def test_the_vendors_library_makes_the_same_tokens(blobs: Harness) -> None
     assert (await get(blobs, "/box/a", blob)).status == 200
     container = generate_container_sas("acme", "box", permission=ContainerSasPermissions(list=True), **common)
     assert (await get(blobs, "/box?restype=container&comp=list", container)).status == 200
+
+
+async def test_tokens_go_on_where_keys_are_switched_off(blobs: Harness) -> None:
+    await filled(blobs)
+    key = await key_of(blobs)
+    shared = token(key, "/blob/acme/box/a", sr="b")
+    account = blobs.environment.accounts["acme"]
+    closed = replace(account, settings=AccountSettings(shared_key_access=False))
+    blobs.environment = replace(blobs.environment, accounts={"acme": closed})
+    blobs.service = blobs._build(blobs.environment)
+    assert (await blobs("GET", "/box/a")).code == "KeyBasedAuthenticationNotPermitted"
+    assert (await get(blobs, "/box/a", blob_token(blobs, "a"))).code == "KeyBasedAuthenticationNotPermitted"
+    assert (await get(blobs, "/box/a", shared)).status == 200
+    assert (await blobs("GET", "/box/a", bearer(), sign=False)).status == 200
+    source = f"http://localhost:10000/acme/box/a?{shared}"
+    copied = {**bearer(), "x-ms-copy-source": source, "x-ms-blob-type": "BlockBlob"}
+    assert (await blobs("PUT", "/box/z", copied, sign=False)).status == 201

@@ -7,7 +7,7 @@ import click
 
 
 def show(result: Any, *, as_json: bool) -> None:
-    """JSON as the server returned it, or a line for each item of a list and each field of an object."""
+    """JSON as the server returned it, or a line for each item of a list, or each field of an object if it has any."""
     if as_json:
         click.echo(json.dumps(result, indent=2, ensure_ascii=False))
     elif isinstance(result, list):
@@ -15,6 +15,8 @@ def show(result: Any, *, as_json: bool) -> None:
             click.echo(_line(item))
     elif isinstance(result, dict):
         for name, value in result.items():
+            if value == "":
+                continue
             click.echo(f"{name}: {_line(value)}")
     elif result is not None:
         click.echo(_line(result))
