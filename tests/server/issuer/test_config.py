@@ -1,6 +1,7 @@
 """The keys of the built-in issuer in [identity]: what they mean, and every mistake as one sentence."""
 
 import json
+import re
 import tomllib
 import uuid
 from pathlib import Path
@@ -10,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kyanite.server.failures import BadUsage
-from kyanite.server.identity.config import parse_identity
+from kyanite.server.identity.config import Development, parse_identity
 from kyanite.server.issuer.clients import (
     DEVELOPMENT_IDENTITY_HEADER,
     DEVELOPMENT_TENANT,
@@ -86,6 +87,18 @@ def test_all_keys(tmp_path: Path) -> None:
     assert found.users == (Identity(OTHER, "", ("staff",), (), "alice"),)
 
 
+def test_the_example_of_the_guide(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "identity.md").read_text()
+    (text,) = re.findall(r"```toml\n(\[identity\]\ndev = .*?)```", page, re.DOTALL)
+    certificate, _ = write_certificate(tmp_path)
+    certificate.rename(tmp_path / "client.pem")
+    (tmp_path / "cluster.json").write_text(json.dumps({"keys": [key().public_jwk]}))
+    found = parse_identity(tomllib.loads(text)["identity"], folder=tmp_path)
+    assert found.development is Development.BUILTIN
+    assert [client.id for client in found.builtin.clients] == [given.principal for given in found.assignments]
+    assert [user.name for user in found.builtin.users] == ["alice"]
+
+
 def test_files_are_beside_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("from a file")
     table = {"clients": [{"id": "a", "secret_file": "secret"}]}
@@ -106,6 +119,10 @@ def test_an_object_id_follows_from_tenant_and_client() -> None:
         ("token_seconds = 59", "identity.token_seconds must be from 60 to 86400."),
         ("token_seconds = true", "identity.token_seconds must be a whole number."),
         ("identity_header = 1", "identity.identity_header must be a text."),
+        (
+            'identity_header = "…"',
+            "identity.identity_header must be what a header can be: ASCII on one line.",
+        ),
         ("[clients]", "identity.clients must be a list of tables."),
         ('[[clients]]\nsecret = "s"', "identity.clients[1].id is missing."),
         (

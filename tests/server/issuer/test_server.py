@@ -197,6 +197,40 @@ def test_a_certificate_that_was_given(tmp_path: Path) -> None:
             assert not plain.recv(100).startswith(b"HTTP/")
 
 
+def test_neither_secrets_nor_tokens_are_logged(tmp_path: Path) -> None:
+    options = (*BUILTIN, "--log-requests", "--log-level", "debug")
+    with ServerProcess(*options, location=tmp_path) as server:
+        token = token_of(server)
+        assertion = run_token(server.location, "--audience", "api://AzureADTokenExchange").stdout.strip()
+        endpoint = f"{server.endpoints['identity']}/{TENANT}/oauth2/v2.0/token"
+        authority = server.endpoints["identity_ca"]
+        type_name = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+        good = with_secret(client_secret=None, client_assertion=assertion, client_assertion_type=type_name)
+        for form in (
+            good,
+            {**good, "client_assertion": assertion[:-8]},
+            with_secret(client_secret="a guess"),
+        ):
+            fetch(endpoint, authority, form=form)
+        fetch(
+            f"{server.endpoints['managed_identity']}/msi/token", "", headers={"X-IDENTITY-HEADER": "a guess"}
+        )
+        headers = {"Authorization": f"Bearer {token}", "x-ms-version": "2023-11-03"}
+        parts = urlsplit(server.endpoints["blob"])
+        context = ssl.create_default_context(cafile=authority)
+        connection = http.client.HTTPSConnection(
+            parts.hostname or "", parts.port, timeout=30, context=context
+        )
+        connection.request("GET", f"{parts.path}?comp=list", headers=headers)
+        assert connection.getresponse().status == 200
+        connection.close()
+        assert server.stop() == 0
+        logged = server.errors
+    assert "List Containers" in logged
+    for secret in (SECRET, "a guess", token.split(".")[2], assertion.split(".")[2][:-8]):
+        assert secret not in logged
+
+
 def test_in_memory() -> None:
     with ServerProcess("--in-memory", "--dev-identity", "builtin", "--services", "blob") as server:
         authority = Path(server.endpoints["identity_ca"])

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 ISSUER_KEYS = ("tenant", "other_tenants", "token_seconds", "identity_header", "clients", "users")
 DEFAULT_TOKEN_SECONDS = 3599
 TOKEN_SECONDS_MIN, TOKEN_SECONDS_MAX = 60, 86_400
+_HEADER = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
@@ -79,6 +80,9 @@ def parse_issuer(top: ConfigTable) -> IssuerConfig:
     seconds = top.number("token_seconds", DEFAULT_TOKEN_SECONDS)
     if not TOKEN_SECONDS_MIN <= seconds <= TOKEN_SECONDS_MAX:
         raise BadUsage(f"{top.path}.token_seconds must be from {TOKEN_SECONDS_MIN} to {TOKEN_SECONDS_MAX}.")
+    header = top.text("identity_header") or DEVELOPMENT_IDENTITY_HEADER
+    if _HEADER.fullmatch(header) is None:
+        raise BadUsage(f"{top.path}.identity_header must be what a header can be: ASCII on one line.")
     clients = tuple(_client(each, tenant) for each in top.tables("clients"))
     users = tuple(_user(each) for each in top.tables("users"))
     everyone = [client.identity for client in clients] + list(users)
@@ -92,7 +96,7 @@ def parse_issuer(top: ConfigTable) -> IssuerConfig:
         tenant=tenant,
         other_tenants=top.guids("other_tenants"),
         token_seconds=seconds,
-        identity_header=top.text("identity_header") or DEVELOPMENT_IDENTITY_HEADER,
+        identity_header=header,
         clients=clients,
         users=users,
     )

@@ -27,7 +27,6 @@ from kyanite.rules import leases, system_containers, tiers
 from kyanite.rules.authorization import Access, AccessedResource, authorize
 from kyanite.rules.leases import NO_LEASE, Lease
 from kyanite.rules.retention import whole_days_left
-from kyanite.rules.soft_delete import FOREVER
 from kyanite.services.blob import accesses, features
 from kyanite.services.blob.container import key_of
 from kyanite.services.blob.immutability import blob_elements, container_elements
@@ -47,7 +46,6 @@ from kyanite.wire.xml import escape, name_element, valid_text
 BLOB_TYPES = {BLOCK_BLOB: "BlockBlob", PAGE_BLOB: "PageBlob", APPEND_BLOB: "AppendBlob"}
 _LIST_TAGS = Access(account="* t", service="t", role="blobs/tags/read")
 """What a list with tags needs beside the permission to list."""
-_OF_VERSION = "v"
 _POSITION_MAX = (1 << 64) - 1
 _CONTAINER_PARTS = frozenset({"metadata", "deleted", "system"})
 _BLOB_PARTS = (
@@ -184,36 +182,33 @@ def _written(write: Callable[[BlobItem], str], row: tuple[bytes, bytes]) -> tupl
     return write(item), record is not None and record.lease == NO_LEASE and record.rehydration is None
 
 
+_VERSION_MARKER = "v"
+
+
 def _start_of(marked: str, parameters: Mapping[str, str]) -> BlobPageStart:
-    """A marker inside the rows of one name has their order after the name and a zero byte, which no name has."""
+    """A marker inside the rows of one name has their order after the name and a zero byte, which no name has.
+
+    That of a snapshot is its instant, as in markers that earlier versions gave out, and that of a version has a letter.
+    """
     name, _, text = marked.partition("\0")
     if not text:
         return BlobPageStart(name)
-    order = _decode_order(text)
-    if order is None:
+    number = numbers.decode(text.removeprefix(_VERSION_MARKER))
+    if number is None or not 0 <= number <= STAGING_AREA:
         raise bad_parameter("marker", parameters["marker"])
-    return BlobPageStart(name, order)
-
-
-def _decode_order(text: str) -> int | None:
-    """Snapshots have their instants in markers, as in those of earlier versions, and versions a letter behind them."""
-    number = numbers.decode(text.removesuffix(_OF_VERSION))
-    if number is None or not 0 <= number <= STAGING_AREA or FOREVER < number < BASE_BLOB:
-        return None
-    return number if number >= BASE_BLOB else 2 * number + text.endswith(_OF_VERSION)
-
-
-def _encode_order(order: int) -> str:
-    if order >= BASE_BLOB:
-        return str(order)
-    return f"{instant_of(order)}{_OF_VERSION if is_version(order) else ''}"
+    if number >= BASE_BLOB:
+        return BlobPageStart(name, number)
+    return BlobPageStart(name, min(2 * number + text.startswith(_VERSION_MARKER), BASE_BLOB))
 
 
 def _name_of(start: BlobPageStart | None) -> str | None:
     """The name in the marker of the next page."""
     if start is None:
         return None
-    return f"{start.name}\0{_encode_order(start.order)}" if start.order else start.name
+    if start.order in (0, BASE_BLOB, STAGING_AREA):
+        return f"{start.name}\0{start.order}" if start.order else start.name
+    letter = _VERSION_MARKER if is_version(start.order) else ""
+    return f"{start.name}\0{letter}{instant_of(start.order)}"
 
 
 def _container_start_of(marked: str, parameters: Mapping[str, str]) -> ContainerPosition:
