@@ -14,7 +14,9 @@ from azure.storage.blob import (
     AccountSasPermissions,
     BlobClient,
     BlobLeaseClient,
+    BlobServiceClient,
     ResourceTypes,
+    RetentionPolicy,
     generate_account_sas,
 )
 
@@ -83,6 +85,35 @@ def test_a_policy_expires_in_all_workers_when_the_clock_moves() -> None:
             with pytest.raises(HttpResponseError, match="due to a policy"):
                 client.upload_blob(b"new", overwrite=True)
             client.delete_blob()
+
+
+def test_a_deleted_blob_is_gone_in_all_workers_when_the_clock_moves() -> None:
+    with ServerProcess("--testing", "--workers", str(WORKERS)) as server:
+        make_blob(server)
+        with BlobServiceClient(server.endpoints["blob"], credential=server.account_key) as service:
+            policy = RetentionPolicy(enabled=True, days=2)
+            service.set_service_properties(delete_retention_policy=policy)
+            container = service.get_container_client("testing")
+            for days_left in (1, 0):
+                with blob_client(server) as client:
+                    client.delete_blob()
+                advance(server, 86_400 - 60)
+                for _ in range(2 * WORKERS):
+                    with blob_client(server) as client:
+                        client.undelete_blob()
+                        client.delete_blob()
+                advance(server, 86_400 * (1 - days_left) + 60)
+                (item,) = container.list_blobs(include=["deleted"])
+                assert (item.deleted, item.remaining_retention_days) == (True, days_left)
+                with blob_client(server) as client:
+                    client.undelete_blob()
+            with blob_client(server) as client:
+                client.delete_blob()
+            advance(server, 2 * 86_400)
+            assert list(container.list_blobs(include=["deleted"])) == []
+            for _ in range(2 * WORKERS):
+                with blob_client(server) as client, pytest.raises(HttpResponseError, match="does not exist"):
+                    client.undelete_blob()
 
 
 def test_a_lease_expires_in_all_workers_when_the_clock_moves() -> None:

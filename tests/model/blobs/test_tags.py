@@ -1,6 +1,7 @@
 """Tags below HTTP: what sets, keeps and drops them, what they cost, and that the index agrees with the records."""
 
 import random
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -17,7 +18,7 @@ from kyanite.model.blobs.rows import NAME_AT, BlobKey
 from kyanite.model.maintenance.deleted_containers import ROWS_PER_STEP
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.preconditions import NONE, Conditions
-from kyanite.rules.refusals import Reason
+from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tag_expressions import decode_condition
 from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.values import Instant
@@ -196,13 +197,19 @@ def test_tags_cost_a_row_each_and_nothing_when_there_are_none(store: BlobStore) 
     assert store.cost <= without + 3
 
 
-def test_the_index_follows_whatever_happens(store: BlobStore) -> None:
+@pytest.mark.parametrize("versioning", [False, True])
+@pytest.mark.parametrize("days", [None, 1])
+def test_the_index_follows_whatever_happens(store: BlobStore, versioning: bool, days: int | None) -> None:
+    """Also what accounts keep of deleted and overwritten blobs, and whether they do, changes meanwhile."""
     chance = random.Random(14)
     choices: list[Tags] = [NO_TAGS, RED, BOTH, (("colour", "blue"),), (("size", "1"), ("x", ""))]
+    if versioning or days:
+        store.keep(versioning=versioning, days=days)
     for step in range(400):
         name, given = chance.choice("abc"), chance.choice(choices)
         exists = store.exists(name)
-        match chance.randrange(6):
+        store.wait(chance.choice((1, 1, 1, 20_000)))
+        match chance.randrange(9):
             case 0:
                 put_tagged(store, name, given)
             case 1 if exists:
@@ -211,14 +218,21 @@ def test_the_index_follows_whatever_happens(store: BlobStore) -> None:
                 store.delete(name, snapshots=Snapshots.INCLUDE)
             case 3 if exists:
                 store.snapshot(name)
-                store.wait(1)
             case 4:
                 store.stage(name, b"block")
                 store.commit(name, b"block")
             case 5 if exists:
                 request = CopyRequest(blob(name), "url", NONE, f"id{step}", {}, tags=None)
                 run(copy.copy(store.engine, blob("d"), request, UNCONDITIONAL, may_overwrite=True))
+            case 6:
+                with suppress(Refused):
+                    store.undelete(name)
+            case 7 if exists:
+                store.set_metadata(name, step=str(step))
+            case 8 if days and chance.random() < 0.2:
+                store.keep(versioning=versioning and chance.random() < 0.5, days=chance.choice((None, days)))
             case _:
                 continue
         check_index(store)
+    assert store.verify() == []
     store.check_nothing_leaks()

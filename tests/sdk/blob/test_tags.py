@@ -12,6 +12,7 @@ from azure.storage.blob import (
     generate_container_sas,
 )
 
+from tests.sdk.blob.test_history import keeping
 from tests.sdk.clients import Sdk, content, done, fresh_name, items, refused
 
 TAGS = {"colour": "red", "+-./:=_ ": "+-./:=_ ", "size": "10", "empty": ""}
@@ -192,3 +193,30 @@ async def test_tokens_need_the_permission_for_tags(sdk: Sdk) -> None:
     assert [name for _, name, _ in await found(finder.find_blobs_by_tags(RED))] == ["blob"]
     with refused(403, "AuthorizationPermissionMismatch"):
         await items(finder.list_blobs())
+
+
+async def test_the_tags_of_versions(sdk: Sdk) -> None:
+    mark = fresh_name()
+    async with keeping(sdk, versioning=True, days=1):
+        container = await sdk.new_container()
+        blob = container.get_blob_client("blob")
+        first = await done(blob.upload_blob(b"1", tags={"mark": mark, "n": "1"}))
+        await done(blob.upload_blob(b"2", overwrite=True, tags={"mark": mark, "n": "2"}))
+        version = first["version_id"]
+        assert await done(blob.get_blob_tags(version_id=version)) == {"mark": mark, "n": "1"}
+        await done(blob.set_blob_tags({"mark": mark, "n": "3"}, version_id=version))
+        assert await done(blob.get_blob_tags(version_id=version)) == {"mark": mark, "n": "3"}
+        assert await done(blob.get_blob_tags()) == {"mark": mark, "n": "2"}
+        where = f"mark = '{mark}' AND n > ''"
+        assert [tags["n"] for _, _, tags in await found(container.find_blobs_by_tags(where))] == ["2"]
+        listed = await items(container.list_blobs(include=["versions", "tags"]))
+        assert [each.tags["n"] for each in listed] == ["3", "2"]
+        await done(blob.delete_blob())
+        assert await found(container.find_blobs_by_tags(where)) == []
+    async with keeping(sdk, days=1):
+        await done(container.upload_blob("other", b"", tags={"mark": mark, "n": "4"}))
+        other = container.get_blob_client("other")
+        await done(other.delete_blob())
+        assert await found(container.find_blobs_by_tags(where)) == []
+        await done(other.undelete_blob())
+        assert [name for _, name, _ in await found(container.find_blobs_by_tags(where))] == ["other"]

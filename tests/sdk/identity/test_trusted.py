@@ -19,7 +19,7 @@ from tests.sdk.identity.clients import StaticCredential, credential_of, share_se
 from tests.server_process import DEVELOPMENT_KEY, ServerProcess
 from tests.signed_tokens import ISSUER, TENANT, claims_at, jwk, key_set, rsa_key, signed
 
-READER, WRITER, UPLOADER, STRANGER = (f"{digit * 8}-0000-4000-8000-000000000000" for digit in "1234")
+READER, WRITER, UPLOADER, STRANGER, OWNER = (f"{digit * 8}-0000-4000-8000-000000000000" for digit in "12345")
 
 
 def configuration(issuer: LoopbackIssuer, folder: Path) -> Path:
@@ -48,6 +48,9 @@ role = "Storage Table Data Contributor"
 [[identity.roles]]
 principal = "writers"
 role = "Storage File Data Privileged Contributor"
+[[identity.roles]]
+principal = "{OWNER}"
+role = "Storage Blob Data Owner"
 [[identity.roles]]
 principal = "roles=Uploader"
 role = "Storage Blob Data Contributor"
@@ -102,6 +105,29 @@ async def test_a_reader_and_a_writer(sdk: Sdk) -> None:
     stranger = sdk.service(credential=credential_of(sdk, oid=STRANGER))
     with refused(403, "AuthorizationPermissionMismatch"):
         await items(stranger.list_containers())
+
+
+async def test_tags_are_for_owners(sdk: Sdk) -> None:
+    """Who may write blobs may neither tag them, nor learn about tags by a condition, a list or a search."""
+    owner = sdk.service(credential=credential_of(sdk, oid=OWNER))
+    container = await done(owner.create_container(fresh_name()))
+    blob = await done(container.upload_blob("a", b"text", tags={"colour": "red"}))
+    await done(blob.set_blob_metadata({}, if_tags_match_condition="colour = 'red'"))
+    assert await done(blob.get_blob_tags()) == {"colour": "red"}
+    assert [each.tags for each in await items(container.list_blobs(include=["tags"]))] == [{"colour": "red"}]
+    assert await names(container.find_blobs_by_tags("colour = 'red'")) == ["a"]
+    theirs = sdk.service(credential=writer_credential(sdk)).get_container_client(container.container_name)
+    await done(theirs.upload_blob("b", b"text"))
+    their_blob = theirs.get_blob_client("a")
+    for denied in (
+        lambda: theirs.upload_blob("c", b"text", tags={"colour": "red"}),
+        lambda: their_blob.get_blob_properties(if_tags_match_condition="colour = 'red'"),
+        lambda: their_blob.set_blob_tags({}),
+        lambda: items(theirs.list_blobs(include=["tags"])),
+        lambda: items(theirs.find_blobs_by_tags("colour = 'red'")),
+    ):
+        with refused(403, "AuthorizationPermissionMismatch"):
+            await done(denied())
 
 
 async def test_a_role_in_one_container(sdk: Sdk) -> None:

@@ -12,11 +12,12 @@ from kyanite.model.blobs.protection import ChangeContainer
 from kyanite.rules import immutability
 from kyanite.rules.immutability import Appends, ContainerProtection
 from kyanite.service_properties import DeleteRetention, Retention, ServiceProperties
-from kyanite.values import Instant, later
+from kyanite.values import Instant, later, unix_seconds
 from kyanite.wire import http_date
 from tests.services.blob import test_batch
 from tests.services.harness import Answer, Harness
 from tests.services.tokens import blob_token
+from tests.signed_tokens import assigned, claims_at, signed, trusting
 
 BLOCK, APPEND = {"x-ms-blob-type": "BlockBlob"}, {"x-ms-blob-type": "AppendBlob"}
 PAGE = {"x-ms-blob-type": "PageBlob", "x-ms-blob-content-length": "1024"}
@@ -475,6 +476,32 @@ async def test_a_token_needs_the_permission(
         status,
         "AuthorizationPermissionMismatch" if status == 403 else answer.code,
     )
+
+
+@pytest.mark.parametrize(
+    ("role", "status"), [("Storage Blob Data Owner", 201), ("Storage Blob Data Contributor", 403)]
+)
+@pytest.mark.parametrize("protection_headers", [{LEGAL_HOLD: "true"}, {UNTIL: "FUTURE", MODE: "Unlocked"}])
+async def test_a_contributor_cannot_protect_what_it_uploads(
+    blobs: Harness, role: str, status: int, protection_headers: dict[str, str]
+) -> None:
+    box = await filled(blobs)
+    await use_versions(box)
+    box.trust(trusting(assigned(role)))
+    token = {"Authorization": f"Bearer {signed(claims_at(unix_seconds(box.clock.now)))}"}
+    sent = {
+        name: date(box, DAY) if value == "FUTURE" else value for name, value in protection_headers.items()
+    }
+    answer = await box("PUT", "/box/new", BLOCK | token, b"new", sign=False)
+    assert answer.status == 201
+    answer = await box("PUT", "/box/kept", BLOCK | token | sent, b"new", sign=False)
+    assert (answer.status, answer.code) == (
+        status,
+        "AuthorizationPermissionMismatch" if status == 403 else answer.code,
+    )
+    query = "comp=legalhold" if LEGAL_HOLD in sent else "comp=immutabilityPolicies"
+    answer = await box("PUT", f"/box/b?{query}", token | sent, sign=False)
+    assert answer.status == (200 if status == 201 else 403)
 
 
 # Snapshots

@@ -273,19 +273,18 @@ class _Equalities:
         self._work = work
 
     def next_from(self, position: bytes) -> _Reached | None:
-        limit = self._work.rows + _ROWS_AT_ONCE
-        while self._work.rows < limit:
-            agreed = 0
-            for each in self._lists:
-                found = each.seek(position)
-                if found is None:
-                    return None
-                if found != position:
-                    position = found
-                    break
-                agreed += 1
-            if agreed == len(self._lists):
+        """Seek in one list after the other, until all of them have returned the same posting."""
+        work, lists = self._work, self._lists
+        limit, agreed, number = work.rows + _ROWS_AT_ONCE, 0, 0
+        while work.rows < limit:
+            found = lists[number].seek(position)
+            if found is None:
+                return None
+            agreed = agreed + 1 if found == position else 1
+            position = found
+            if agreed == len(lists):
                 return _Reached(position, is_posting=True)
+            number = (number + 1) % len(lists)
         return _Reached(position, is_posting=False)
 
     def posting_at(self, position: bytes) -> bytes:

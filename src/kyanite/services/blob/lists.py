@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 from kyanite.model.blobs import container_listing, listing
 from kyanite.model.blobs.container_listing import ContainerItem, ContainerListing, ContainerPosition
-from kyanite.model.blobs.listed_rows import NO_PARTS, STAGING_AREA, ListedParts
+from kyanite.model.blobs.listed_rows import (
+    BASE_BLOB,
+    NO_PARTS,
+    STAGING_AREA,
+    ListedParts,
+    instant_of,
+    is_version,
+)
 from kyanite.model.blobs.listing import BlobItem, BlobListing, BlobPageStart
 from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB
 from kyanite.model.records import CopyState
@@ -175,22 +182,33 @@ def _written(write: Callable[[BlobItem], str], row: tuple[bytes, bytes]) -> tupl
     return write(item), record is not None and record.lease == NO_LEASE and record.rehydration is None
 
 
+_VERSION_MARKER = "v"
+
+
 def _start_of(marked: str, parameters: Mapping[str, str]) -> BlobPageStart:
-    """A marker inside the rows of one name has their order after the name and a zero byte, which no name has."""
+    """A marker inside the rows of one name has their order after the name and a zero byte, which no name has.
+
+    That of a snapshot is its instant, as in markers that earlier versions gave out, and that of a version has a letter.
+    """
     name, _, text = marked.partition("\0")
     if not text:
         return BlobPageStart(name)
-    order = numbers.decode(text)
-    if order is None or not 0 <= order <= STAGING_AREA:
+    number = numbers.decode(text.removeprefix(_VERSION_MARKER))
+    if number is None or not 0 <= number <= STAGING_AREA:
         raise bad_parameter("marker", parameters["marker"])
-    return BlobPageStart(name, order)
+    if number >= BASE_BLOB:
+        return BlobPageStart(name, number)
+    return BlobPageStart(name, min(2 * number + text.startswith(_VERSION_MARKER), BASE_BLOB))
 
 
 def _name_of(start: BlobPageStart | None) -> str | None:
     """The name in the marker of the next page."""
     if start is None:
         return None
-    return f"{start.name}\0{start.order}" if start.order else start.name
+    if start.order in (0, BASE_BLOB, STAGING_AREA):
+        return f"{start.name}\0{start.order}" if start.order else start.name
+    letter = _VERSION_MARKER if is_version(start.order) else ""
+    return f"{start.name}\0{letter}{instant_of(start.order)}"
 
 
 def _container_start_of(marked: str, parameters: Mapping[str, str]) -> ContainerPosition:
