@@ -233,6 +233,12 @@ async def test_a_token_for_one_version(blobs: Harness) -> None:
     for target in (at(second), "/box/b"):
         assert (await token_answer(blobs, "GET", target, token)).code == "AuthenticationFailed"
     assert (await token_answer(blobs, "DELETE", at(first), token)).status == 202
+    made = (await blobs("PUT", "/box/b?comp=snapshot")).headers
+    assert made["x-ms-snapshot"] == made["x-ms-version-id"]
+    current = blob_token(blobs, "b", permission="r", version=made["x-ms-version-id"])
+    assert (await token_answer(blobs, "GET", at(made["x-ms-version-id"]), current)).status == 200
+    snapshot = f"/box/b?snapshot={quote(made['x-ms-snapshot'])}"
+    assert (await token_answer(blobs, "GET", snapshot, current)).code == "AuthenticationFailed"
     whole = blob_token(blobs, "b", permission="rd")
     assert (await token_answer(blobs, "GET", at(second), whole)).status == 200
     assert (await token_answer(blobs, "DELETE", at(second), whole)).code == "AuthorizationPermissionMismatch"

@@ -40,6 +40,8 @@ from kyanite.wire.user_delegation import SERVICES as DELEGATED_SERVICES
 from kyanite.wire.user_delegation import DelegationKey
 
 _CLOCK_SKEW = 15 * 60 * TICKS_PER_SECOND
+_MOMENTS = {"bs": "snapshot", "bv": "versionid"}
+"""The parameter that says for which moment a request is, by the resource that a token is for."""
 _UNVERSIONED = "2009-09-19"
 """The version whose rules a Shared Key signature follows when the request names none."""
 
@@ -173,7 +175,7 @@ async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup
     if not account.settings.shared_key_access:
         raise Refused(Reason.KEY_BASED_AUTHENTICATION_NOT_PERMITTED)
     name = context.object_name if token.directory_depth is None else _signed_name(context, token)
-    moment = context.parameters.get("snapshot") or context.parameters.get("versionid") or ""
+    moment = _moment_of(context, token.resource) if token.resource in _MOMENTS else ""
     text = token.string_to_sign(account.name, context.container, name, moment)
     _check_signature(account.keys, text, token.signature)
     if token.identifier is None:
@@ -200,7 +202,7 @@ async def _by_user_delegation(
         account.name,
         context.container,
         _signed_name(context, shared),
-        _moment_of(context),
+        _moment_of(context, shared.resource),
         context.headers,
         context.parameters,
     )
@@ -252,8 +254,11 @@ def _delegator_of(
     return bearer_tokens.with_roles(context, caller, service)
 
 
-def _moment_of(context: RequestContext) -> str:
-    return context.parameters.get("snapshot") or context.parameters.get("versionid") or ""
+def _moment_of(context: RequestContext, resource: str) -> str:
+    """The snapshot or version that the request names, if a token is for such a one. A token for a version is none for
+    the snapshot of the same instant, and the other way round."""
+    parameter = _MOMENTS.get(resource)
+    return "" if parameter is None else context.parameters.get(parameter) or ""
 
 
 def _signed_name(context: RequestContext, token: ServiceSas) -> str:
