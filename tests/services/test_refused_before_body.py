@@ -92,6 +92,7 @@ class _NoEnvironment:
 
     clock = wall_clock = staticmethod(lambda: 0)
     accounts: dict[str, object] = {}  # noqa: RUF012
+    identity = None
 
 
 ROWS = list(rows())

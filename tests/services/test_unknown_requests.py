@@ -27,7 +27,7 @@ CREATIONS: dict[str, tuple[Creation, dict[str, str]]] = {
         ("queue", "GET", "/work/others", 400, "InvalidUri"),
         ("queue", "GET", "/work?comp=nonsense", 400, "InvalidQueryParameterValue"),
         ("queue", "PUT", "/work?comp=list", 400, "InvalidQueryParameterValue"),
-        ("queue", "POST", "/?restype=service&comp=userdelegationkey", 501, "NotImplemented"),
+        ("queue", "POST", "/?restype=service&comp=userdelegationkey", 403, "AuthenticationFailed"),
         ("table", "GET", "/Tables?$top=-1", 400, "OutOfRangeQueryParameterValue"),
         ("table", "GET", "/Tables?$top=1001", 400, "OutOfRangeQueryParameterValue"),
         ("table", "GET", "/Tables?$top=x", 400, "InvalidQueryParameterValue"),

@@ -325,9 +325,9 @@ async def test_protocol_settings_are_kept_beside_others(files: Harness) -> None:
     assert (await files("PUT", path, body=logging)).code == "UnsupportedXmlNode"
 
 
-async def test_what_is_not_there_yet_says_so(files: Harness) -> None:
+async def test_the_key_of_an_account_gets_no_user_delegation_key(files: Harness) -> None:
     answer = await files("POST", "/?restype=service&comp=userdelegationkey")
-    assert (answer.status, answer.code) == (501, "NotImplemented")
+    assert (answer.status, answer.code) == (403, "AuthenticationFailed")
 
 
 RETAIN = (

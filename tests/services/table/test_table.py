@@ -303,7 +303,17 @@ async def test_every_answer_says_who_it_is_from(tables: Harness) -> None:
 
 
 def test_every_refusal_and_code_has_a_row() -> None:
-    words = ("TABLE", "ENTITY", "KEY", "PROPERT", "TOO_MANY", "DIFFERENT", "DUPLICATE_ROW", "UPDATE")
+    words = (
+        "TABLE",
+        "ENTITY",
+        "KEY_VALUE",
+        "KEY_OUT",
+        "PROPERT",
+        "TOO_MANY",
+        "DIFFERENT",
+        "DUPLICATE_ROW",
+        "UPDATE",
+    )
     own = {reason for reason in Reason if reason.name.startswith(words)}
     assert len(own) == 16
     assert own <= set(errors.REASONS[Resource.OBJECT])
