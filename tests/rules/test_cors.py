@@ -103,6 +103,13 @@ def test_actual_requests(
     assert cors.varies_by_origin(rules, origin=origin, method=method) == varies
 
 
+def test_a_stored_name_that_no_response_can_contain_is_left_out() -> None:
+    stored = EXACT._replace(exposed_headers=("x-ms-*", "x-\u0131d", "x-a\nx-b"))
+    consent = cors.actual([stored], origin="http://a.com", method="GET")
+    assert consent is not None
+    assert consent.exposed_headers == ("x-ms-*",)
+
+
 @pytest.mark.parametrize(
     ("rules", "varies"),
     [([], False), ([EXACT], True), ([ANYONE], False), ([EXACT, ANYONE], True), ([ANYONE, EXACT], False)],

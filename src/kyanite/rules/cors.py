@@ -93,6 +93,7 @@ def _consent(rule: CorsRule, origin: str) -> Consent:
     return Consent(
         allow_origin=ANY if open_to_all else origin,
         allow_credentials=not open_to_all,
-        exposed_headers=rule.exposed_headers,
+        # Earlier versions stored any text, and a response can contain none but these.
+        exposed_headers=tuple(name for name in rule.exposed_headers if name.isascii() and name.isprintable()),
         max_age_seconds=rule.max_age_seconds,
     )

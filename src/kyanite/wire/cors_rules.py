@@ -3,6 +3,8 @@
 All five elements of a rule are required, though the lists of headers may be empty. Lists are separated by commas.
 """
 
+import re
+
 from kyanite.service_properties import CorsRule
 from kyanite.wire import xml
 
@@ -14,6 +16,9 @@ MAX_LITERAL_HEADERS = 64
 MAX_PREFIXED_HEADERS = 2
 MAX_ITEM_CHARACTERS = 256
 MAX_AGE_SECONDS = 2**31 - 1
+
+_VISIBLE = re.compile(r"[!-~]+")
+"""What names of headers are made of: responses contain those that a rule exposes."""
 
 METHODS = frozenset(("DELETE", "GET", "HEAD", "MERGE", "PATCH", "POST", "OPTIONS", "PUT"))
 
@@ -58,6 +63,8 @@ def _methods(element: xml.Element) -> tuple[str, ...]:
 
 def _headers(element: xml.Element, name: str) -> tuple[str, ...]:
     headers = _list(element, name)
+    if not all(_VISIBLE.fullmatch(header) for header in headers):
+        raise xml.bad_node(name, ",".join(headers))
     prefixed = sum(header.endswith("*") and header != "*" for header in headers)
     if prefixed > MAX_PREFIXED_HEADERS or len(headers) - prefixed > MAX_LITERAL_HEADERS:
         raise xml.bad_node(name, ",".join(headers))
