@@ -175,6 +175,13 @@ class Rows:
         assert await engine.read(lambda state: state.get_many(keys)) == answer
         assert await engine.run(lambda tx: tx.get_many(keys)) == answer
         assert await engine.read(lambda state: state.get_many([])) == []
+        for count in range(1, 6):
+            few, answers = (
+                [b"b", b"missing", b"a", b"b", b"a"][:count],
+                [b"2", None, b"1", b"2", b"1"][:count],
+            )
+            assert await engine.read(partial(_get_many, keys=few)) == answers
+            assert await engine.run(partial(_get_many, keys=few)) == answers
 
     @on_engine
     async def test_more_keys_together_than_a_statement_might_hold(self, engine: Engine) -> None:
@@ -905,3 +912,7 @@ class Dictionary:
 
 class EngineSuite(Rows, OwnWrites, Atomicity, Isolation, Time, Subscriptions, Closing, Dictionary):
     """Everything above."""
+
+
+def _get_many(snap: Snapshot, keys: Sequence[bytes]) -> list[bytes | None]:
+    return snap.get_many(keys)
