@@ -52,9 +52,13 @@ def kyanite_token(server: ServerProcess, *options: str) -> str:
     return ran.stdout.strip()
 
 
+ROOT = Path(__file__).parents[3]
+
+
 def run_program(environment: dict[str, str], form: str, *names: str) -> dict[str, dict[str, str]]:
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-m", "tests.sdk.issuer.program", form, *names],
+        cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,

@@ -1,7 +1,8 @@
 """The socket for commands: ``management.sock`` in the folder of a store, for the user that the server runs as.
 
-The address of such a socket has about a hundred bytes, and the path of a folder may be longer. So both sides name it
-relative to the folder, which they enter for a moment. Processes that do this have one thread.
+The address of such a socket has about a hundred bytes, and the path of a folder may be longer. Both sides then name it
+by a descriptor of the folder. Where the system has no names for descriptors, they enter the folder for a moment, which
+processes with one thread can do.
 """
 
 import os
@@ -15,17 +16,20 @@ from kyanite.server.failures import Failure
 NAME = "management.sock"
 _BACKLOG = 16
 _ONLY_OWNER = 0o177
+_ADDRESS_BYTES_MAX = 100
+"""Linux takes 107, other systems fewer."""
+_DESCRIPTORS = Path("/proc/self/fd")
 
 
 def open_socket(folder: Path) -> socket.socket:
     """A non-blocking listening socket. The caller holds the lock of the store, so one that is there is a leftover."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with _inside(folder):
-            Path(NAME).unlink(missing_ok=True)
+        (folder / NAME).unlink(missing_ok=True)
+        with _address(folder) as address:
             mask = os.umask(_ONLY_OWNER)
             try:
-                listener.bind(NAME)
+                listener.bind(address)
             finally:
                 os.umask(mask)
         listener.listen(_BACKLOG)
@@ -45,8 +49,8 @@ def connect(folder: Path) -> socket.socket:
     """A blocking connection to the server of this folder. Fails with a sentence if there is none."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with _inside(folder):
-            connection.connect(NAME)
+        with _address(folder) as address:
+            connection.connect(address)
     except PermissionError:
         connection.close()
         raise Failure(f"The server of {folder} takes commands of the user that it runs as only.") from None
@@ -60,10 +64,28 @@ def connect(folder: Path) -> socket.socket:
 
 
 @contextmanager
-def _inside(folder: Path) -> Iterator[None]:
+def _address(folder: Path) -> Iterator[str]:
+    """The socket's address, while it is used."""
+    path = str(folder / NAME)
+    if len(os.fsencode(path)) <= _ADDRESS_BYTES_MAX:
+        yield path
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if _DESCRIPTORS.is_dir():
+            yield str(_DESCRIPTORS / str(descriptor) / NAME)
+        else:
+            with _inside(descriptor):
+                yield NAME
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _inside(folder: int) -> Iterator[None]:
     before = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.chdir(folder)
+        os.fchdir(folder)
         yield
     finally:
         os.fchdir(before)
