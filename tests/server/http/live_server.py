@@ -104,9 +104,14 @@ class LiveHttp:
             until(lambda: self.pending_tasks() == 0)
             assert self.server.stats.requests_in_flight == 0
             until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
-            until(lambda: not any(isinstance(thing, HttpConnection) for thing in gc.get_objects()))
+            until(lambda: not connections_in_memory())
         finally:
             gc.enable()
+
+
+def connections_in_memory() -> bool:
+    """By type: isinstance asks a weak proxy for the class of what it stands for, which may be gone."""
+    return any(issubclass(type(thing), HttpConnection) for thing in gc.get_objects())
 
 
 async def describe(request: Request) -> Response:
