@@ -63,4 +63,4 @@ def later(instant: Instant, seconds: float) -> Instant:
 
 def etag_of(instant: Instant) -> ETag:
     """The ETag of a resource written at this instant. Instants of transactions are unique, and so are ETags."""
-    return ETag(f"0x{instant:X}")
+    return ETag("0x%X" % instant)  # noqa: UP031 (compiled, a format takes five times as long)

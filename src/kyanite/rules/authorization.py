@@ -14,7 +14,7 @@ caller with the roles that were assigned to it (``roles.py``), a user delegation
 
 The *resource* is what the request names. When, from where and over which protocol a token may be used is
 ``sas_terms.py``; that comes first. The refusals and their order are those of the service: service, resource type,
-permission, then the entities that a token names, then the read-only secondary.
+permission, then the entities that a token names, then whether it can only be read.
 """
 
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ from kyanite.rules.roles import Caller, Grant, granted_in, suffices
 ANY = "*"
 
 _SERVICE_LETTERS = {"blob": "b", "dfs": "b", "queue": "q", "table": "t", "file": "f"}
+_ACCOUNT_SAS, _SERVICE_SAS = "account SAS", "service SAS"
 _WHOLE_CONTAINERS = frozenset(("c", "s", ""))
 
 # Since this version a request without credentials is challenged; before, the resource is not found.
@@ -66,7 +67,7 @@ class Access:
     public: str | None = None
     """The least public access level at which an anonymous caller may: ``blob`` or ``container``."""
     writes: bool = False
-    """Not on the read-only secondary."""
+    """Neither on the secondary nor in an account that is read-only."""
     whole_container: bool = False
     """A service SAS must be for the whole container, queue, table or share."""
     in_directory: bool = False
@@ -92,8 +93,8 @@ class AccessedResource(NamedTuple):
 
     service: str
     """The service that the request was sent to: blob, queue, table, file."""
-    secondary: bool = False
-    """Whether it was addressed at the read-only secondary."""
+    is_read_only: bool = False
+    """Whether it was addressed at the secondary, or is in an account that is read-only."""
     entity: tuple[str, str] | None = None
     """Partition key and row key, once they are known."""
 
@@ -163,6 +164,49 @@ Principal = (
 ACCOUNT_KEY = KeyPrincipal()
 
 
+class AccessFacts(NamedTuple):
+    """A shared access signature that does not allow an operation."""
+
+    kind: str
+    """``account SAS`` or ``service SAS``."""
+    field: str
+    """The field that does not; empty if no such signature is ever enough."""
+    given: str
+    needed: str
+    """The letters that would be enough: any of them, or all when joined by ``&``."""
+
+
+class RoleFacts(NamedTuple):
+    """A caller whose roles do not allow an operation."""
+
+    caller: Caller
+    container: str
+    grants: tuple[Grant, ...]
+    """Of its roles in this service and account, for any container."""
+    needed: str
+    """As in ``Access.role``; empty if roles are never enough."""
+
+
+class SignatureFacts(NamedTuple):
+    """A signature that is not the one that the server has computed."""
+
+    kind: str
+    string_to_sign: str
+    account: str = ""
+    """The account that the client has named, if it is another one than that of the URL."""
+    has_key: bool = True
+    """Whether there is any key that the signature could be of."""
+
+
+class PublicFacts(NamedTuple):
+    """A request without credentials."""
+
+    level: str
+    """The public access level of the container."""
+    needed: str | None
+    """The level that would be enough; None if none is."""
+
+
 def authorize(principal: Principal, operation: Access, resource: AccessedResource) -> None:
     """Refuse what the principal may not do."""
     if operation.bearer_only:
@@ -178,7 +222,7 @@ def authorize(principal: Principal, operation: Access, resource: AccessedResourc
                 entities.check_within(principal.keys, *resource.entity)
         case AnonymousPrincipal():
             if not _is_public(principal.public_access, operation.public):
-                raise Refused(principal.refusal)
+                raise Refused(principal.refusal, facts=PublicFacts(principal.public_access, operation.public))
         case RolePrincipal():
             _check_roles(principal, operation)
         case UserDelegationPrincipal():
@@ -186,7 +230,7 @@ def authorize(principal: Principal, operation: Access, resource: AccessedResourc
             _check_roles(principal.delegator, operation)
         case _:
             assert_never(principal)
-    if operation.writes and resource.secondary:
+    if operation.writes and resource.is_read_only:
         raise Refused(Reason.WRITE_ON_SECONDARY)
 
 
@@ -259,7 +303,7 @@ def refusal_without_credentials(service: str, version: str, *, may_be_public: bo
 def refused_token(refusal: Refused, service: str, version: str) -> Refused:
     """How a bad bearer token is refused: versions without a challenge answer as for a wrong signature."""
     if refusal.reason is Reason.INVALID_AUTHENTICATION_INFO and version < _CHALLENGED_SINCE[service]:
-        return Refused(Reason.AUTHENTICATION_FAILED, refusal.detail)
+        return Refused(Reason.AUTHENTICATION_FAILED, refusal.detail, refusal.facts)
     return refusal
 
 
@@ -282,9 +326,13 @@ def _check_bearer(principal: Principal) -> None:
 
 def _check_roles(principal: RolePrincipal, operation: Access) -> None:
     if operation.role is None or principal.version < operation.role_since:
-        raise Refused(Reason.AUTHORIZATION_FAILURE)
+        raise Refused(Reason.AUTHORIZATION_FAILURE, facts=_role_facts(principal, ""))
     if not _allows(principal, operation.role):
-        raise Refused(Reason.PERMISSION_MISMATCH)
+        raise Refused(Reason.PERMISSION_MISMATCH, facts=_role_facts(principal, operation.role))
+
+
+def _role_facts(principal: RolePrincipal, needed: str) -> RoleFacts:
+    return RoleFacts(principal.caller, principal.container, principal.grants, needed)
 
 
 def _allows(principal: RolePrincipal, need: str) -> bool:
@@ -295,19 +343,27 @@ def _allows(principal: RolePrincipal, need: str) -> bool:
 
 def _check_account_sas(principal: AccountSasPrincipal, operation: Access, service: str) -> None:
     if operation.account is None:
-        raise Refused(Reason.AUTHORIZATION_FAILURE)
-    if _SERVICE_LETTERS[service] not in principal.services:
-        raise Refused(Reason.SERVICE_MISMATCH)
+        raise Refused(Reason.AUTHORIZATION_FAILURE, facts=AccessFacts(_ACCOUNT_SAS, "", "", ""))
+    letter = _SERVICE_LETTERS[service]
+    if letter not in principal.services:
+        raise Refused(
+            Reason.SERVICE_MISMATCH, facts=AccessFacts(_ACCOUNT_SAS, "ss", principal.services, letter)
+        )
     resource_type, letters = operation.account_need
     if resource_type not in principal.resource_types and resource_type != ANY:
-        raise Refused(Reason.RESOURCE_TYPE_MISMATCH)
+        given = principal.resource_types
+        raise Refused(
+            Reason.RESOURCE_TYPE_MISMATCH, facts=AccessFacts(_ACCOUNT_SAS, "srt", given, resource_type)
+        )
     if not _has(principal.permissions, letters):
-        raise Refused(Reason.PERMISSION_MISMATCH)
+        raise Refused(
+            Reason.PERMISSION_MISMATCH, facts=AccessFacts(_ACCOUNT_SAS, "sp", principal.permissions, letters)
+        )
 
 
 def _check_service_sas(principal: ServiceSasPrincipal, operation: Access) -> None:
     if operation.service is None:
-        raise Refused(Reason.AUTHORIZATION_FAILURE)
+        raise Refused(Reason.AUTHORIZATION_FAILURE, facts=AccessFacts(_SERVICE_SAS, "", "", ""))
     on_container = operation.account is not None and operation.account[0] == "c"
     if operation.in_directory and principal.resource == "d":
         on_container = False
@@ -315,9 +371,11 @@ def _check_service_sas(principal: ServiceSasPrincipal, operation: Access) -> Non
         raise Refused(
             Reason.AUTHENTICATION_FAILED,
             AuthenticationProblem("The specified signed resource is not allowed for this resource level"),
+            AccessFacts(_SERVICE_SAS, "sr", principal.resource, "c or s"),
         )
     if not _has(principal.permissions, operation.service):
-        raise Refused(Reason.PERMISSION_MISMATCH)
+        given, needed = principal.permissions, operation.service
+        raise Refused(Reason.PERMISSION_MISMATCH, facts=AccessFacts(_SERVICE_SAS, "sp", given, needed))
 
 
 def _has(permissions: str, letters: str) -> bool:
@@ -325,7 +383,7 @@ def _has(permissions: str, letters: str) -> bool:
         return True
     if "&" in letters:
         return all(letter in permissions for letter in letters.split("&"))
-    return not set(letters).isdisjoint(permissions)
+    return any(letter in permissions for letter in letters)
 
 
 def _is_public(level: str, needed: str | None) -> bool:

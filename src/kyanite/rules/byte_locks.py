@@ -25,6 +25,16 @@ class Lock(NamedTuple):
     """The id of the handle that took it."""
 
 
+class LockFacts(NamedTuple):
+    """The lock that forbids something, and what that was."""
+
+    lock: Lock
+    start: int
+    length: int
+    client: str = ""
+    """The address of the client that has the lock, if it is known."""
+
+
 class Range(NamedTuple):
     """What an unlock names: it must be the range of a lock, byte for byte."""
 

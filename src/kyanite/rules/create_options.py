@@ -103,6 +103,20 @@ def may_change(disposition: int) -> bool:
     return disposition not in (Disposition.OPEN, Disposition.OPEN_IF)
 
 
+def for_reading(terms: CreateTerms) -> CreateTerms:
+    """The same where nothing can be changed; refused if the request would."""
+    desired = terms.desired_access
+    if desired & access_masks.MAXIMUM_ALLOWED:
+        desired = desired & ~access_masks.MAXIMUM_ALLOWED | access_masks.READS
+    changes = access_masks.granted(desired) & ~access_masks.READS
+    disposition = terms.disposition
+    if disposition == Disposition.OPEN_IF:  # Opening what is there changes nothing.
+        disposition = Disposition.OPEN
+    if changes or disposition != Disposition.OPEN or terms.deletes_on_close:
+        raise Refused(Reason.SNAPSHOT_IS_READ_ONLY)
+    return terms._replace(desired_access=desired, disposition=disposition)
+
+
 def on_existing(terms: CreateTerms, *, is_directory: bool) -> Action:
     """What is done with an entry that exists, if it may be."""
     disposition = terms.disposition

@@ -18,10 +18,10 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import NoReturn, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 from kyanite.edm import ANNOTATION, PARTITION_KEY, ROW_KEY, EdmType, SasKeyRange, ordinal, utf16_units
-from kyanite.rules.refusals import Explained, Reason, Refused
+from kyanite.rules.refusals import Explained, NameFacts, Reason, Refused
 
 ANY = "*"
 """The If-Match that matches every ETag."""
@@ -55,9 +55,9 @@ _BARE_BYTES: Mapping[type, int] = {bool: 1, int: 4, float: 8}
 
 def check_table_name(name: str) -> None:
     if not _TABLE_MIN <= len(name) <= _TABLE_MAX:
-        raise Refused(Reason.NAME_LENGTH_OUT_OF_RANGE)
+        raise Refused(Reason.NAME_LENGTH_OUT_OF_RANGE, facts=NameFacts(name, "table"))
     if _TABLE.fullmatch(name) is None or name.lower() == _RESERVED_TABLE:
-        raise Refused(Reason.INVALID_RESOURCE_NAME)
+        raise Refused(Reason.INVALID_RESOURCE_NAME, facts=NameFacts(name, "table"))
 
 
 def check_keys(partition_key: str, row_key: str) -> None:
@@ -116,7 +116,7 @@ _cached_names = lru_cache(maxsize=512)(_check_names)
 
 def _refuse_name(name: str) -> NoReturn:
     if utf16_units(name) > MAX_NAME_UNITS:
-        raise Refused(Reason.PROPERTY_NAME_TOO_LONG)
+        raise Refused(Reason.PROPERTY_NAME_TOO_LONG, facts=NameFacts(name, "property"))
     raise Refused(Reason.PROPERTY_NAME_INVALID, Explained(f"The property name is invalid: '{name}'."))
 
 
@@ -171,15 +171,22 @@ _NEED_ENTITY = frozenset((Act.UPDATE, Act.MERGE, Act.DELETE))
 MERGING = frozenset((Act.MERGE, Act.INSERT_OR_MERGE))
 
 
+class EntityFacts(NamedTuple):
+    """What a refusal compared: ETags without their weak mark and their quotes."""
+
+    if_match: str
+    etag: str
+
+
 def check_act(act: Act, if_match: str, etag: str | None) -> None:
     """Refuse what the table above refuses. ``etag`` is that of the entity, None when there is none."""
     if etag is None:
         if act in _NEED_ENTITY:
             raise Refused(Reason.ENTITY_NOT_FOUND)
     elif act is Act.INSERT:
-        raise Refused(Reason.ENTITY_ALREADY_EXISTS)
+        raise Refused(Reason.ENTITY_ALREADY_EXISTS, facts=EntityFacts("", etag))
     elif act in _NEED_ENTITY and if_match not in (ANY, etag):
-        raise Refused(Reason.UPDATE_CONDITION_NOT_SATISFIED)
+        raise Refused(Reason.UPDATE_CONDITION_NOT_SATISFIED, facts=EntityFacts(if_match, etag))
 
 
 def merge(present: Properties, change: Properties) -> Properties:
@@ -227,6 +234,14 @@ def is_within(keys: SasKeyRange, partition_key: str, row_key: str) -> bool:
     return here[0] < end or (here[0] == end and (keys.end_row is None or here[1] <= ordinal(keys.end_row)))
 
 
+class KeyRangeFacts(NamedTuple):
+    """The entities that a token allows, and the one that was requested."""
+
+    allowed: SasKeyRange
+    partition_key: str
+    row_key: str
+
+
 def check_within(keys: SasKeyRange | None, partition_key: str, row_key: str) -> None:
     if keys is not None and not is_within(keys, partition_key, row_key):
-        raise Refused(Reason.AUTHORIZATION_FAILURE)
+        raise Refused(Reason.AUTHORIZATION_FAILURE, facts=KeyRangeFacts(keys, partition_key, row_key))

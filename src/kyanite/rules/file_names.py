@@ -7,7 +7,7 @@ A path is names separated by slashes. Each has at most 255 characters, counted i
 import re
 from typing import NamedTuple
 
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import NameFacts, Reason, Refused
 
 MAX_NAME_UNITS = 255
 MAX_PATH_UNITS = 2048
@@ -88,13 +88,17 @@ def fold(name: str) -> str:
 
 def _checked(name: str, keeps_trailing_dots: bool) -> str:
     if name in _RELATIVE:
-        raise Refused(Reason.INVALID_PATH_NAME)
+        raise _illegal(name)
     kept = name if keeps_trailing_dots else name.rstrip(".")
     if not kept or _units(kept) > MAX_NAME_UNITS:
-        raise Refused(Reason.INVALID_PATH_NAME)
+        raise _illegal(name)
     if _FORBIDDEN.search(kept) or _DEVICE.fullmatch(kept):
-        raise Refused(Reason.INVALID_RESOURCE_NAME)
+        raise Refused(Reason.INVALID_RESOURCE_NAME, facts=NameFacts(name, "file or directory"))
     return kept
+
+
+def _illegal(name: str) -> Refused:
+    return Refused(Reason.INVALID_PATH_NAME, facts=NameFacts(name, "file or directory"))
 
 
 def _upper(character: str) -> str:

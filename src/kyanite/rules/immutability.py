@@ -106,6 +106,16 @@ _TABLE = {
 }
 
 
+class ProtectionFacts(NamedTuple):
+    """What protects a blob or a container."""
+
+    until: Instant | None
+    """The end of the policy."""
+    holds: tuple[str, ...]
+    """The tags of the legal holds of the container."""
+    is_of_container: bool
+
+
 class BlobTimes(NamedTuple):
     """What the policy of a container needs to know of a blob."""
 
@@ -128,31 +138,30 @@ def check(
     ``keeps_version`` says of an overwrite that what is there becomes a previous version with its own protection.
     """
     if blob is not None:
-        if blob.has_legal_hold:
-            _judge(_TABLE[change][0], Reason.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD, keeps_version=keeps_version)
+        if blob.has_legal_hold and _forbids(_TABLE[change][0], keeps_version=keeps_version):
+            facts = ProtectionFacts(None, (), is_of_container=False)
+            raise Refused(Reason.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD, facts=facts)
         if blob.until is not None:
             column = 0 if now < blob.until else 1
-            _judge(_TABLE[change][column], Reason.BLOB_IMMUTABLE_DUE_TO_POLICY, keeps_version=keeps_version)
+            if _forbids(_TABLE[change][column], keeps_version=keeps_version):
+                facts = ProtectionFacts(blob.until, (), is_of_container=False)
+                raise Refused(Reason.BLOB_IMMUTABLE_DUE_TO_POLICY, facts=facts)
     if container is None or container.is_version_level:
         return
-    if container.legal_hold_tags:
-        _judge(
-            _TABLE[change][2],
-            Reason.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD,
-            appends=container.legal_hold_allows_appends,
-        )
+    tags = container.legal_hold_tags
+    if tags and _forbids(_TABLE[change][2], appends=container.legal_hold_allows_appends):
+        facts = ProtectionFacts(None, tags, is_of_container=True)
+        raise Refused(Reason.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD, facts=facts)
     policy = container.policy
     if policy is not None:
-        _judge(
-            _TABLE[change][2 if now < retained_until(policy, times) else 3],
-            Reason.BLOB_IMMUTABLE_DUE_TO_POLICY,
-            appends=policy.appends is not Appends.NONE,
-        )
+        until = retained_until(policy, times)
+        if _forbids(_TABLE[change][2 if now < until else 3], appends=policy.appends is not Appends.NONE):
+            facts = ProtectionFacts(until, (), is_of_container=True)
+            raise Refused(Reason.BLOB_IMMUTABLE_DUE_TO_POLICY, facts=facts)
 
 
-def _judge(verdict: _Verdict, reason: Reason, *, keeps_version: bool = False, appends: bool = False) -> None:
-    if verdict is _NO or (verdict is _KEPT and not keeps_version) or (verdict is _APPENDS and not appends):
-        raise Refused(reason)
+def _forbids(verdict: _Verdict, *, keeps_version: bool = False, appends: bool = False) -> bool:
+    return verdict is _NO or (verdict is _KEPT and not keeps_version) or (verdict is _APPENDS and not appends)
 
 
 def retained_until(policy: ContainerPolicy, times: BlobTimes) -> Instant:
@@ -206,7 +215,8 @@ def set_policy(
     old = blob or BlobProtection()
     _check_date(until, now)
     if old.until is not None and old.is_locked and (not is_locked or until < old.until):
-        raise Refused(Reason.IMMUTABILITY_POLICY_LOCKED)
+        facts = ProtectionFacts(old.until, (), is_of_container=False)
+        raise Refused(Reason.IMMUTABILITY_POLICY_LOCKED, facts=facts)
     return old._replace(until=until, is_locked=is_locked)
 
 
@@ -251,7 +261,10 @@ def check_delete_container(container: ContainerProtection | None) -> None:
     if container.is_version_level:
         raise Refused(Reason.CONTAINER_IMMUTABLE_STORAGE_WITH_VERSIONING_ENABLED)
     if container.legal_hold_tags:
-        raise Refused(Reason.CONTAINER_HAS_LEGAL_HOLD)
+        raise Refused(
+            Reason.CONTAINER_HAS_LEGAL_HOLD,
+            facts=ProtectionFacts(None, container.legal_hold_tags, is_of_container=True),
+        )
     if container.policy is not None:
         raise Refused(
             Reason.CONTAINER_IMMUTABILITY_POLICY_LOCKED

@@ -41,6 +41,14 @@ class Lease(NamedTuple):
 NO_LEASE = Lease()
 
 
+class LeaseFacts(NamedTuple):
+    """What a refusal compared."""
+
+    lease: Lease
+    given_id: LeaseId | None
+    at: Instant
+
+
 class State(Enum):
     AVAILABLE = "available"
     LEASED = "leased"
@@ -82,11 +90,10 @@ def acquire(lease: Lease, proposed_id: LeaseId, seconds: int, now: Instant) -> L
     state = state_of(lease, now)
     is_own = proposed_id == lease.id
     if state is State.LEASED and not is_own:
-        raise Refused(Reason.LEASE_ALREADY_PRESENT)
+        raise _refused(Reason.LEASE_ALREADY_PRESENT, lease, proposed_id, now)
     if state is State.BREAKING:
-        raise Refused(
-            Reason.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED if is_own else Reason.LEASE_ALREADY_PRESENT
-        )
+        reason = Reason.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED if is_own else Reason.LEASE_ALREADY_PRESENT
+        raise _refused(reason, lease, proposed_id, now)
     return Lease(proposed_id, seconds, _end(seconds, now))
 
 
@@ -97,9 +104,9 @@ def renew(lease: Lease, given_id: LeaseId, now: Instant) -> Lease:
     no other client has written in between.
     """
     if given_id != lease.id:
-        raise Refused(Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION)
+        raise _refused(Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION, lease, given_id, now)
     if lease.breaks_at is not None:
-        raise Refused(Reason.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED)
+        raise _refused(Reason.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED, lease, given_id, now)
     return lease._replace(ends_at=_end(lease.seconds, now))
 
 
@@ -111,18 +118,18 @@ def change(lease: Lease, given_id: LeaseId, proposed_id: LeaseId, now: Instant) 
     """
     state = state_of(lease, now)
     if state not in LOCKED:
-        raise Refused(Reason.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION)
+        raise _refused(Reason.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION, lease, given_id, now)
     if state is State.BREAKING and given_id == lease.id:
-        raise Refused(Reason.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED)
+        raise _refused(Reason.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED, lease, given_id, now)
     if state is State.BREAKING or lease.id not in (given_id, proposed_id):
-        raise Refused(Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION)
+        raise _refused(Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION, lease, given_id, now)
     return lease._replace(id=proposed_id)
 
 
 def release(lease: Lease, given_id: LeaseId, now: Instant) -> Lease:
     """End the lease in any state: another client can acquire it immediately."""
     if given_id != lease.id:
-        raise Refused(Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION)
+        raise _refused(Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION, lease, given_id, now)
     return NO_LEASE
 
 
@@ -133,7 +140,7 @@ def break_(lease: Lease, period: int | None, now: Instant) -> tuple[Lease, int]:
     which it is still locked, rounded up: 0 means that it is free now.
     """
     if lease.id is None:
-        raise Refused(Reason.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION)
+        raise _refused(Reason.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION, lease, None, now)
     if period is None and lease.ends_at is None:
         period = 0
     ends = (lease.ends_at, lease.breaks_at, None if period is None else later(now, period))
@@ -143,6 +150,10 @@ def break_(lease: Lease, period: int | None, now: Instant) -> tuple[Lease, int]:
 
 def _end(seconds: int, now: Instant) -> Instant | None:
     return None if seconds == INFINITE else later(now, seconds)
+
+
+def _refused(reason: Reason, lease: Lease, given_id: LeaseId | None, now: Instant) -> Refused:
+    return Refused(reason, facts=LeaseFacts(lease, given_id, now))
 
 
 # --- Using a leased resource
@@ -156,8 +167,9 @@ def check_read(lease: Lease, given_id: LeaseId | None, now: Instant) -> None:
     if given_id is None or holds(lease, given_id, now):
         return
     if is_locked(lease, now):
-        raise Refused(Reason.LEASE_ID_MISMATCH)
-    raise Refused(Reason.LEASE_LOST if given_id == lease.id else Reason.LEASE_NOT_PRESENT)
+        raise _refused(Reason.LEASE_ID_MISMATCH, lease, given_id, now)
+    reason = Reason.LEASE_LOST if given_id == lease.id else Reason.LEASE_NOT_PRESENT
+    raise _refused(reason, lease, given_id, now)
 
 
 def check_write(lease: Lease, given_id: LeaseId | None, now: Instant) -> Lease:
@@ -172,7 +184,7 @@ def check_write(lease: Lease, given_id: LeaseId | None, now: Instant) -> Lease:
     if lease.id is None:
         return lease
     if is_locked(lease, now):
-        raise Refused(Reason.LEASE_ID_MISSING)
+        raise _refused(Reason.LEASE_ID_MISSING, lease, given_id, now)
     return NO_LEASE
 
 
@@ -180,7 +192,7 @@ def check_copy_onto(lease: Lease, given_id: LeaseId | None, now: Instant) -> Lea
     """Like ``check_write``, for Copy Blob: the lease must be infinite, because a pending copy could outlast it."""
     after = check_write(lease, given_id, now)
     if given_id is not None and lease.seconds != INFINITE:
-        raise Refused(Reason.INFINITE_LEASE_DURATION_REQUIRED)
+        raise _refused(Reason.INFINITE_LEASE_DURATION_REQUIRED, lease, given_id, now)
     return after
 
 

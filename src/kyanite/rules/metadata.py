@@ -7,7 +7,7 @@ but two names that differ only in case are duplicates.
 import re
 from collections.abc import Sequence
 
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import NameFacts, Reason, Refused
 
 MAX_BYTES = 8 * 1024
 
@@ -23,7 +23,7 @@ def check(pairs: Sequence[tuple[str, str]]) -> None:
         if not name:
             raise Refused(Reason.EMPTY_METADATA_KEY)
         if _NAME.fullmatch(name) is None or name.lower() in names or _CONTROL.search(value):
-            raise Refused(Reason.INVALID_METADATA)
+            raise Refused(Reason.INVALID_METADATA, facts=NameFacts(name, "metadata"))
         names.add(name.lower())
         total += len(name) + len(value)
     if total > MAX_BYTES:

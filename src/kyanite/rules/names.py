@@ -9,7 +9,7 @@ refused.
 import re
 from functools import lru_cache
 
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import NameFacts, Reason, Refused
 
 SPECIAL_CONTAINERS = frozenset(("$root", "$web", "$logs", "$blobchangefeed"))
 
@@ -30,16 +30,16 @@ def is_account(name: str) -> bool:
 def check_container(name: str) -> None:
     """Refuse a name that no container can have. Legal names are cached: the same few are used all the time."""
     if name not in SPECIAL_CONTAINERS:
-        _check_label(name)
+        _check_label(name, "container")
 
 
 @lru_cache(maxsize=1024)
 def check_queue(name: str) -> None:
-    _check_label(name)
+    _check_label(name, "queue")
 
 
 def check_share(name: str) -> None:
-    _check_label(name)
+    _check_label(name, "share")
 
 
 def blob_name(path: str) -> str:
@@ -49,20 +49,17 @@ def blob_name(path: str) -> str:
 
 def check_blob(name: str, container: str = "") -> None:
     """Refuse a name that no blob can have. In the root container a slash would make the first part a container."""
-    if not 1 <= _utf16_units(name) <= MAX_BLOB_NAME_UNITS:
-        raise Refused(Reason.NAME_LENGTH_OUT_OF_RANGE)
+    # Azure counts as .NET does: a character beyond the basic plane counts two.
+    units = len(name) if name.isascii() else len(name.encode("utf-16-le", "surrogatepass")) // 2
+    if not 1 <= units <= MAX_BLOB_NAME_UNITS:
+        raise Refused(Reason.NAME_LENGTH_OUT_OF_RANGE, facts=NameFacts(name, "blob"))
     too_deep = name.count("/") >= MAX_BLOB_SEGMENTS
     if too_deep or (container == "$root" and "/" in name) or _CONTROL.search(name):
-        raise Refused(Reason.INVALID_RESOURCE_NAME)
+        raise Refused(Reason.INVALID_RESOURCE_NAME, facts=NameFacts(name, "blob"))
 
 
-def _check_label(name: str) -> None:
+def _check_label(name: str, kind: str) -> None:
     if not _LABEL_MIN <= len(name) <= _LABEL_MAX:
-        raise Refused(Reason.NAME_LENGTH_OUT_OF_RANGE)
+        raise Refused(Reason.NAME_LENGTH_OUT_OF_RANGE, facts=NameFacts(name, kind))
     if _LABEL.fullmatch(name) is None:
-        raise Refused(Reason.INVALID_RESOURCE_NAME)
-
-
-def _utf16_units(name: str) -> int:
-    """Azure counts as .NET does: a character beyond the basic plane counts two."""
-    return len(name) if name.isascii() else len(name.encode("utf-16-le", "surrogatepass")) // 2
+        raise Refused(Reason.INVALID_RESOURCE_NAME, facts=NameFacts(name, kind))

@@ -16,6 +16,7 @@ which Azure ignores, is None.
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kyanite.rules.refusals import CurrentETag, Reason, Refused
 from kyanite.rules.tag_expressions import Condition
@@ -37,6 +38,29 @@ class Conditions:
 NONE = Conditions()
 
 
+class ConditionFacts(NamedTuple):
+    """What a refusal compared. ETag and time are None when the resource does not exist."""
+
+    conditions: Conditions
+    etag: ETag | None
+    modified_at: Instant | None
+    tags: Tags
+
+
+class AppendFacts(NamedTuple):
+    length: int
+    added: int
+    position: int | None
+    max_size: int | None
+
+
+class SequenceNumberFacts(NamedTuple):
+    number: int
+    le: int | None
+    lt: int | None
+    eq: int | None
+
+
 def check_read(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags = NO_TAGS) -> None:
     """If-Match AND If-Unmodified-Since AND (If-None-Match OR If-Modified-Since); a missing header is left out.
 
@@ -45,17 +69,17 @@ def check_read(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags = NO_
     if c is NONE:
         return
     if c.if_none_match is not None and ANY in c.if_none_match:
-        raise Refused(Reason.UNSATISFIABLE_CONDITION)
+        raise _refused(Reason.UNSATISFIABLE_CONDITION, c, etag, modified_at, tags)
     if not _is_expected(c, etag, modified_at, tags):
-        raise Refused(Reason.CONDITION_NOT_MET)
+        raise _refused(Reason.CONDITION_NOT_MET, c, etag, modified_at, tags)
     if not _is_new_to_client(c, etag, modified_at):
-        raise Refused(Reason.NOT_MODIFIED, CurrentETag(etag))
+        raise Refused(Reason.NOT_MODIFIED, CurrentETag(etag), ConditionFacts(c, etag, modified_at, tags))
 
 
 def check_tags_read(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags) -> None:
     """The ``x-ms-blob-if-*`` conditions of Get Blob Tags: like those of a read, but always 412."""
     if c is not NONE and not _are_met(c, etag, modified_at, tags):
-        raise Refused(Reason.CONDITION_NOT_MET)
+        raise _refused(Reason.CONDITION_NOT_MET, c, etag, modified_at, tags)
 
 
 def check_source(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags = NO_TAGS) -> None:
@@ -68,7 +92,7 @@ def check_source(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags = N
         return
     others = c if c.if_tags is None else replace(c, if_tags=None)
     if not _are_met(others, etag, modified_at, tags):
-        raise Refused(Reason.SOURCE_CONDITION_NOT_MET)
+        raise _refused(Reason.SOURCE_CONDITION_NOT_MET, c, etag, modified_at, tags)
     check_tags(c, tags)
 
 
@@ -80,9 +104,9 @@ def check_source_read(c: Conditions, etag: ETag, modified_at: Instant, tags: Tag
     if c is NONE:
         return
     if not _is_expected(c, etag, modified_at, tags):
-        raise Refused(Reason.COPY_SOURCE_CONDITION_NOT_MET)
+        raise _refused(Reason.COPY_SOURCE_CONDITION_NOT_MET, c, etag, modified_at, tags)
     if not _is_new_to_client(c, etag, modified_at):
-        raise Refused(Reason.COPY_SOURCE_NOT_MODIFIED)
+        raise _refused(Reason.COPY_SOURCE_NOT_MODIFIED, c, etag, modified_at, tags)
 
 
 def check_write(
@@ -104,19 +128,19 @@ def check_write(
     if c is NONE:
         return
     if not _may_combine(c):
-        raise Refused(Reason.MULTIPLE_CONDITIONS)
+        raise _refused(Reason.MULTIPLE_CONDITIONS, c, etag, modified_at, tags)
     if c.if_match is not None:
         is_met = etag is not None and _names(c.if_match, etag)
     elif c.if_none_match == (ANY,) and creates:
         if etag is not None and not holds_lease:
-            raise Refused(Reason.BLOB_ALREADY_EXISTS)
+            raise _refused(Reason.BLOB_ALREADY_EXISTS, c, etag, modified_at, tags)
         is_met = True
     elif c.if_none_match is not None:
         is_met = etag is None or not _names(c.if_none_match, etag)
     else:
         is_met = modified_at is None or _times_are_met(c, modified_at)
     if not is_met or (c.if_tags is not None and (etag is None or not c.if_tags.is_met(tags))):
-        raise Refused(Reason.CONDITION_NOT_MET)
+        raise _refused(Reason.CONDITION_NOT_MET, c, etag, modified_at, tags)
 
 
 def check_delete(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags = NO_TAGS) -> None:
@@ -130,7 +154,7 @@ def check_delete(c: Conditions, etag: ETag, modified_at: Instant, tags: Tags = N
 def check_tags(c: Conditions, tags: Tags) -> None:
     """For operations on a blob with no other condition than that on its tags."""
     if c.if_tags is not None and not c.if_tags.is_met(tags):
-        raise Refused(Reason.CONDITION_NOT_MET)
+        raise _refused(Reason.CONDITION_NOT_MET, c, None, None, tags)
 
 
 def check_time_write(c: Conditions, modified_at: Instant) -> None:
@@ -138,17 +162,21 @@ def check_time_write(c: Conditions, modified_at: Instant) -> None:
     if c is NONE:
         return
     if c.if_modified_since is not None and c.if_unmodified_since is not None:
-        raise Refused(Reason.MULTIPLE_CONDITIONS)
+        raise _refused(Reason.MULTIPLE_CONDITIONS, c, None, modified_at, NO_TAGS)
     if not _times_are_met(c, modified_at):
-        raise Refused(Reason.CONDITION_NOT_MET)
+        raise _refused(Reason.CONDITION_NOT_MET, c, None, modified_at, NO_TAGS)
 
 
 def check_append(length: int, added: int, *, position: int | None, max_size: int | None) -> None:
     """``x-ms-blob-condition-appendpos``: the length before. ``-maxsize``: the maximum afterwards."""
     if position is not None and length != position:
-        raise Refused(Reason.APPEND_POSITION_CONDITION_NOT_MET)
+        raise Refused(
+            Reason.APPEND_POSITION_CONDITION_NOT_MET, facts=AppendFacts(length, added, position, max_size)
+        )
     if max_size is not None and length + added > max_size:
-        raise Refused(Reason.MAX_BLOB_SIZE_CONDITION_NOT_MET)
+        raise Refused(
+            Reason.MAX_BLOB_SIZE_CONDITION_NOT_MET, facts=AppendFacts(length, added, position, max_size)
+        )
 
 
 def check_sequence_number(number: int, *, le: int | None, lt: int | None, eq: int | None) -> None:
@@ -158,7 +186,13 @@ def check_sequence_number(number: int, *, le: int | None, lt: int | None, eq: in
         or (lt is not None and number >= lt)
         or (eq is not None and number != eq)
     ):
-        raise Refused(Reason.SEQUENCE_NUMBER_CONDITION_NOT_MET)
+        raise Refused(Reason.SEQUENCE_NUMBER_CONDITION_NOT_MET, facts=SequenceNumberFacts(number, le, lt, eq))
+
+
+def _refused(
+    reason: Reason, c: Conditions, etag: ETag | None, modified_at: Instant | None, tags: Tags
+) -> Refused:
+    return Refused(reason, facts=ConditionFacts(c, etag, modified_at, tags))
 
 
 def _may_combine(c: Conditions) -> bool:

@@ -1,8 +1,12 @@
 """The closed list of reasons for which a request can be refused.
 
-A rule or a model transaction raises ``Refused`` with one of these, and perhaps with a detail. Each service's
-``errors.py`` has a table of the responses; a test walks the enum and fails when a service that can meet a reason has no
-row for it. Nothing here knows how a protocol formats a refusal.
+A rule or a model transaction raises ``Refused`` with one of these, and perhaps with a detail, which the response shows
+to the client. Each service's ``errors.py`` has a table of the responses; a test walks the enum and fails when a service
+that can meet a reason has no row for it. Nothing here knows how a protocol formats a refusal.
+
+Beside the detail a refusal may have *facts*: what was asked and what was stored, as values. No response shows them.
+They are kept for those who ask later why a request was refused (``model/requests``). A kind of facts is defined beside
+the rule that decides.
 """
 
 from dataclasses import dataclass
@@ -209,6 +213,21 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
+class Because:
+    """Facts that are a sentence: what was wrong, more exactly than clients are told."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NameFacts:
+    """The name that is not allowed or not there, and of what."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class HiddenUntilExpiry:
     """For how many seconds a new message would be hidden: until it expires or longer."""
 
@@ -237,7 +256,9 @@ Detail = (
 class Refused(Exception):
     """An expected outcome: the request was understood and is not allowed."""
 
-    def __init__(self, reason: Reason, detail: Detail | None = None) -> None:
+    def __init__(self, reason: Reason, detail: Detail | None = None, facts: object = None) -> None:
+        """``facts`` are small and immutable, since they are kept for a while."""
         super().__init__(reason.name)
         self.reason = reason
         self.detail = detail
+        self.facts = facts

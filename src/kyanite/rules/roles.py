@@ -142,6 +142,8 @@ class Grant(NamedTuple):
     actions: frozenset[str]
     container: str = ""
     """The one container, queue, table or share that it is for; empty for all."""
+    role: str = ""
+    """The name of the role; empty if none was assigned, because every caller may do everything."""
 
 
 def grants_of(
@@ -150,7 +152,7 @@ def grants_of(
     """What the caller's roles grant in a service of an account. They add up."""
     known = ids_of(caller)
     return tuple(
-        Grant(given.role.actions, given.container)
+        Grant(given.role.actions, given.container, given.role.name)
         for given in assignments
         if given.account in {"", account}
         and given.role.service in {"", service}

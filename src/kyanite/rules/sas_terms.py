@@ -1,22 +1,53 @@
 """When, from where and over which protocol a shared access signature may be used, and its stored access policy."""
 
 from dataclasses import dataclass
-from email.utils import format_datetime
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kyanite.rules.refusals import AuthenticationProblem, CallerAddress, Reason, Refused
 from kyanite.values import Instant, datetime_from_instant
 
+_FIELDS = ("sp", "st", "se")
+"""The fields of a token that a stored access policy may have instead."""
 
-def check_time(starts_at: Instant | None, expires_at: Instant, now: Instant) -> None:
-    """Refuse a token before its start and from its expiry on."""
+
+class TimeFacts(NamedTuple):
+    """When a token is valid, and when it was used."""
+
+    starts_at: Instant | None
+    expires_at: Instant
+    at: Instant
+    is_of_key: bool
+    """Whether the times are those of the user delegation key that the token is signed with."""
+
+
+class AddressFacts(NamedTuple):
+    """The IPv4 addresses that a token allows, as numbers."""
+
+    first: int
+    last: int
+
+
+class PolicyFacts(NamedTuple):
+    """What is wrong with a token and the stored access policy that it names."""
+
+    exists: bool
+    in_both: tuple[str, ...] = ()
+    """Fields that both of them have."""
+    in_neither: tuple[str, ...] = ()
+
+
+def check_time(
+    starts_at: Instant | None, expires_at: Instant, now: Instant, *, is_of_key: bool = False
+) -> None:
+    """Refuse a token, or one that is signed with a user delegation key, before the start and from the expiry on."""
     if (starts_at is None or starts_at <= now) and now < expires_at:
         return
     start = "" if starts_at is None else f"Start [{_http_date(starts_at)}] - "
     raise _unauthentic(
         f"Signature not valid in the specified time frame: {start}Expiry [{_http_date(expires_at)}] - "
-        f"Current [{_http_date(now)}]"
+        f"Current [{_http_date(now)}]",
+        TimeFacts(starts_at, expires_at, now, is_of_key),
     )
 
 
@@ -32,7 +63,7 @@ def check_address(addresses: tuple[int, int] | None, address: str) -> None:
     first, last = addresses
     number = _ipv4(address)
     if number is None or not first <= number <= last:
-        raise Refused(Reason.SOURCE_IP_MISMATCH, CallerAddress(address))
+        raise Refused(Reason.SOURCE_IP_MISMATCH, CallerAddress(address), AddressFacts(first, last))
 
 
 class Policy(Protocol):
@@ -66,20 +97,28 @@ def agree(
     below, though the documentation says 400.
     """
     if policy is None:
-        raise _unauthentic("Signature did not match. The stored access policy that it names does not exist.")
+        raise _unauthentic(
+            "Signature did not match. The stored access policy that it names does not exist.",
+            PolicyFacts(exists=False),
+        )
     pairs = (
         (permissions, policy.permissions),
         (starts_at, policy.starts_at),
         (expires_at, policy.expires_at),
     )
     if any(of_token is not None and of_policy is not None for of_token, of_policy in pairs):
+        in_both = [field for field, pair in zip(_FIELDS, pairs, strict=True) if None not in pair]
         raise _unauthentic(
-            "Access policy fields can be associated with signature or SAS identifier but not both"
+            "Access policy fields can be associated with signature or SAS identifier but not both",
+            PolicyFacts(exists=True, in_both=tuple(in_both)),
         )
     permissions = permissions if permissions is not None else policy.permissions
     expires_at = expires_at if expires_at is not None else policy.expires_at
     if permissions is None or expires_at is None:
-        raise _unauthentic("Signature fields not well formed.")
+        missing = [field for field, value in (("sp", permissions), ("se", expires_at)) if value is None]
+        raise _unauthentic(
+            "Signature fields not well formed.", PolicyFacts(exists=True, in_neither=tuple(missing))
+        )
     return Agreement(permissions, starts_at if starts_at is not None else policy.starts_at, expires_at)
 
 
@@ -94,8 +133,11 @@ def _ipv4(text: str) -> int | None:
 
 
 def _http_date(instant: Instant) -> str:
+    # Imported here, since only the text of a refusal needs it, and it imports much.
+    from email.utils import format_datetime
+
     return format_datetime(datetime_from_instant(instant), usegmt=True)
 
 
-def _unauthentic(sentence: str) -> Refused:
-    return Refused(Reason.AUTHENTICATION_FAILED, AuthenticationProblem(sentence))
+def _unauthentic(sentence: str, facts: object) -> Refused:
+    return Refused(Reason.AUTHENTICATION_FAILED, AuthenticationProblem(sentence), facts)

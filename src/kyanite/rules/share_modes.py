@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from enum import Flag
 from typing import NamedTuple
 
+from kyanite.values import Instant
+
 
 class Rights(Flag):
     NONE = 0
@@ -23,6 +25,24 @@ EVERYTHING = Rights.READ | Rights.WRITE | Rights.DELETE
 class Open(NamedTuple):
     access: Rights
     share: Rights
+
+
+class HandleFacts(NamedTuple):
+    """The open handle that forbids something to others."""
+
+    held: Open
+    client: str
+    """The address of its client."""
+    opened_at: Instant
+    wanted: Open | None = None
+    """What was forbidden; None if the handle forbids it whatever its share mode."""
+
+
+class OpenFileFacts(NamedTuple):
+    """A file that has open handles, which were not read."""
+
+    path: str
+    handles: int
 
 
 def conflict(opens: Iterable[Open], new: Open) -> Open | None:

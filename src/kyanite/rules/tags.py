@@ -7,7 +7,7 @@ the index (``model/blobs/tag_index.py``), and never contain the zero byte that e
 import re
 from collections.abc import Sequence
 
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import NameFacts, Reason, Refused
 
 Tags = tuple[tuple[str, str], ...]
 """Keys and values, in the order of the keys: equal tags are equal values, and all responses have one order."""
@@ -28,9 +28,9 @@ def checked(pairs: Sequence[tuple[str, str]]) -> Tags:
         if not key:
             raise Refused(Reason.EMPTY_TAG_NAME)
         if len(key) > KEY_MAX_CHARACTERS or len(value) > VALUE_MAX_CHARACTERS:
-            raise Refused(Reason.TAGS_TOO_LARGE)
+            raise Refused(Reason.TAGS_TOO_LARGE, facts=NameFacts(key, "tag"))
         if not is_legal(key) or not is_legal(value):
-            raise Refused(Reason.INVALID_TAG)
+            raise Refused(Reason.INVALID_TAG, facts=NameFacts(key, "tag"))
     if len({key for key, _ in pairs}) < len(pairs):
         raise Refused(Reason.DUPLICATE_TAG_NAMES)
     return tuple(sorted(pairs))

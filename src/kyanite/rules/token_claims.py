@@ -8,6 +8,7 @@ import math
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kyanite.rules.refusals import AuthenticationProblem, Reason, Refused
 from kyanite.rules.roles import Caller, is_guid
@@ -50,6 +51,16 @@ class Trust:
 
 
 Claims = Mapping[str, object]
+_CLAIM_MAX_CHARACTERS = 500
+
+
+class ClaimFacts(NamedTuple):
+    """The claim of a token for which it was refused."""
+
+    claim: str
+    value: str
+    at_seconds: int | None = None
+    """When the token was used, as claims tell the time."""
 
 
 def caller_of(
@@ -60,12 +71,12 @@ def caller_of(
     ``own_urls`` are the addresses of this server's services; the account's URL there is an audience too.
     """
     if claims.get("iss") != trust.issuer:
-        raise wrong_issuer()
+        raise wrong_issuer(claims.get("iss"))
     tenant = _text(claims, "tid")
     if trust.tenant and tenant and tenant.lower() != trust.tenant.lower():
-        raise wrong_issuer()
+        raise wrong_issuer(tenant, "tid")
     if not _is_for(claims.get("aud"), trust.audiences, account, own_urls):
-        raise refused("Audience validation failed. Audience did not match.")
+        raise refused("Audience validation failed. Audience did not match.", _facts(claims, "aud", now))
     check_lifetime(claims, now, trust.tolerance_seconds)
     return _caller(claims, trust, tenant)
 
@@ -74,9 +85,9 @@ def development_caller(claims: Claims, account: str, now: Instant, own_urls: Col
     """The caller of a token whose signature nobody checks: it must look like one of Microsoft's, and be valid."""
     issuer = claims.get("iss")
     if not isinstance(issuer, str) or not issuer.startswith(ENTRA_ISSUERS):
-        raise wrong_issuer()
+        raise wrong_issuer(issuer)
     if not _is_for(claims.get("aud"), (), account, own_urls):
-        raise refused("Audience validation failed. Audience did not match.")
+        raise refused("Audience validation failed. Audience did not match.", _facts(claims, "aud", now))
     if not all(claim in claims for claim in ("nbf", "exp", "iat")):
         raise refused("Lifetime validation failed. The token has no nbf, exp or iat.")
     check_lifetime(claims, now, 0)
@@ -90,17 +101,26 @@ def check_lifetime(claims: Claims, now: Instant, tolerance_seconds: int) -> None
     if expires is None:
         raise refused("Lifetime validation failed. The token has no expiration time.")
     if starts is not None and seconds + tolerance_seconds < starts:
-        raise refused("Lifetime validation failed. The token is not yet valid.")
+        raise refused("Lifetime validation failed. The token is not yet valid.", _facts(claims, "nbf", now))
     if seconds - tolerance_seconds > expires:
-        raise refused("Lifetime validation failed. The token is expired.")
+        raise refused("Lifetime validation failed. The token is expired.", _facts(claims, "exp", now))
 
 
-def wrong_issuer() -> Refused:
-    return refused("Issuer validation failed. Issuer did not match.")
+def wrong_issuer(given: object = None, claim: str = "iss") -> Refused:
+    facts = None if given is None else ClaimFacts(claim, _short(given))
+    return refused("Issuer validation failed. Issuer did not match.", facts)
 
 
-def refused(sentence: str) -> Refused:
-    return Refused(Reason.INVALID_AUTHENTICATION_INFO, AuthenticationProblem(sentence))
+def refused(sentence: str, facts: object = None) -> Refused:
+    return Refused(Reason.INVALID_AUTHENTICATION_INFO, AuthenticationProblem(sentence), facts)
+
+
+def _facts(claims: Claims, claim: str, now: Instant) -> "ClaimFacts":
+    return ClaimFacts(claim, _short(claims.get(claim)), unix_seconds(now))
+
+
+def _short(value: object) -> str:
+    return str(value)[:_CLAIM_MAX_CHARACTERS]
 
 
 def _is_for(audience: object, audiences: Collection[str], account: str, own_urls: Collection[str]) -> bool:

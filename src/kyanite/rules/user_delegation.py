@@ -4,8 +4,8 @@ What the token allows is decided by ``authorize``: what it says, as far as the d
 """
 
 from kyanite.rules import sas_terms
-from kyanite.rules.authorization import RolePrincipal
-from kyanite.rules.refusals import AuthenticationProblem, Reason, Refused
+from kyanite.rules.authorization import RoleFacts, RolePrincipal
+from kyanite.rules.refusals import AuthenticationProblem, Because, Reason, Refused
 from kyanite.rules.roles import Caller, granted_in, same_id, suffices
 from kyanite.values import TICKS_PER_SECOND, Instant
 
@@ -28,9 +28,16 @@ def check_key(
     now: Instant,
 ) -> None:
     """Refuse a token whose key is not valid now, is for another service, or is newer than the token."""
-    if not fits_service or version > token_version:
-        raise _unauthentic("Signature fields not well formed.")
-    sas_terms.check_time(starts_at, expires_at, now)
+    if not fits_service:
+        raise _unauthentic(
+            "Signature fields not well formed.", "The user delegation key is for another service (sks)."
+        )
+    if version > token_version:
+        raise _unauthentic(
+            "Signature fields not well formed.",
+            f"The user delegation key is of a later version (skv={version}) than the token (sv={token_version}).",
+        )
+    sas_terms.check_time(starts_at, expires_at, now, is_of_key=True)
 
 
 def check_agents(authorized: str, unauthorized: str, delegator: RolePrincipal) -> None:
@@ -39,7 +46,10 @@ def check_agents(authorized: str, unauthorized: str, delegator: RolePrincipal) -
         raise _unauthentic("suoid needs an account with a hierarchical namespace.")
     granted = granted_in(delegator.grants, delegator.container)
     if authorized and not suffices(granted, _AGENT_NEEDS):
-        raise Refused(Reason.PERMISSION_MISMATCH)
+        raise Refused(
+            Reason.PERMISSION_MISMATCH,
+            facts=RoleFacts(delegator.caller, delegator.container, delegator.grants, _AGENT_NEEDS),
+        )
 
 
 def check_user(caller: Caller | None, object_id: str, tenant_id: str) -> None:
@@ -50,5 +60,6 @@ def check_user(caller: Caller | None, object_id: str, tenant_id: str) -> None:
         raise _unauthentic("The signature is for another user.")
 
 
-def _unauthentic(sentence: str) -> Refused:
-    return Refused(Reason.AUTHENTICATION_FAILED, AuthenticationProblem(sentence))
+def _unauthentic(sentence: str, why: str = "") -> Refused:
+    """``why`` is more exact than what the service tells its clients."""
+    return Refused(Reason.AUTHENTICATION_FAILED, AuthenticationProblem(sentence), Because(why or sentence))

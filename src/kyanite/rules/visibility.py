@@ -17,7 +17,7 @@ whether or not its row was deleted yet.
 
 from typing import NamedTuple
 
-from kyanite.rules.refusals import HiddenTooLong, HiddenUntilExpiry, Reason, Refused
+from kyanite.rules.refusals import Because, HiddenTooLong, HiddenUntilExpiry, Reason, Refused
 from kyanite.values import TICKS_PER_SECOND, Instant
 
 NEVER = Instant(3_155_378_975_999_999_999)
@@ -65,10 +65,14 @@ def get(state: MessageState, *, timeout_seconds: int, secret: bytes, now: Instan
     return MessageState(visible_at, state.expires_at, state.dequeue_count + 1, secret)
 
 
+_EXPIRED = Because("The pop receipt is the latest, but the message has expired.")
+_OLD_RECEIPT = Because("The message is there, but the pop receipt is not its latest.")
+
+
 def check_receipt(state: MessageState, receipt: bytes, now: Instant) -> None:
     """Refuse a receipt that is not the latest, or whose message has expired. In both cases the message is not found."""
     if state.secret != receipt or now >= state.expires_at:
-        raise Refused(Reason.MESSAGE_NOT_FOUND)
+        raise Refused(Reason.MESSAGE_NOT_FOUND, facts=_EXPIRED if state.secret == receipt else _OLD_RECEIPT)
 
 
 def update(

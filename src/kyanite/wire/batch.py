@@ -5,7 +5,7 @@ Lines end with CRLF or a bare line feed. The last boundary may lack its ``--``: 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -37,18 +37,18 @@ class ParsedTexts:
     def __init__(self) -> None:
         self.outer: set[bytes] = set()
         """Heads of parts without their last line, the Content-ID."""
-        self.inner: dict[bytes, tuple[str, str, Mapping[str, str]]] = {}
+        self.inner: dict[bytes, tuple[str, str, dict[str, str]]] = {}
         """Heads of requests: method, target and headers."""
         self.requests: dict[str, tuple[str, str]] = {}
         """Request lines: method and target."""
-        self.blocks: dict[str, Mapping[str, str]] = {}
+        self.blocks: dict[str, dict[str, str]] = {}
         """All headers of a part."""
         self.lines: dict[str, tuple[str, str]] = {}
         """Single headers."""
 
 
 class Part(NamedTuple):
-    headers: Mapping[str, str]
+    headers: dict[str, str]
     """By lower-case name."""
     body: bytes
 
@@ -61,7 +61,7 @@ class EmbeddedRequest(NamedTuple):
     method: str
     target: str
     """A URL or a path, as it was sent."""
-    headers: Mapping[str, str]
+    headers: dict[str, str]
     """Requests with the same head share one object."""
     body: bytes
     content_id: str | None = None
@@ -188,7 +188,7 @@ def _split(octets: bytes) -> tuple[str, bytes | None]:
     return octets[: match.start()].decode("latin-1"), octets[match.end() :]
 
 
-def _headers(block: str, number: int, parsed: ParsedTexts) -> Mapping[str, str]:
+def _headers(block: str, number: int, parsed: ParsedTexts) -> dict[str, str]:
     known = parsed.blocks.get(block)
     if known is not None:
         return known

@@ -4,8 +4,8 @@ No sockets and no parsing here: ``server/http`` makes requests and sends respons
 ``raw_headers``, because metadata names do, and paths stay as they were sent, because signatures cover them.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, Self
 
 
@@ -19,7 +19,7 @@ class BodyError(Exception):
 
 
 class Unfinished(Exception):
-    """The rest of a response that has begun cannot be sent. The service has logged why; the connection is reset."""
+    """A response, or the rest of one, cannot be sent. The service has logged why; the connection is reset."""
 
 
 class Body(Protocol):
@@ -42,6 +42,7 @@ class Request:
     __slots__ = (
         "account",
         "body",
+        "error_code",
         "headers",
         "local_port",
         "method",
@@ -59,7 +60,7 @@ class Request:
         method: str,
         path: str,
         query: str,
-        headers: Mapping[str, str],
+        headers: dict[str, str],
         raw_headers: Sequence[tuple[bytes, bytes]],
         body: Body,
         peer: str,
@@ -86,6 +87,8 @@ class Request:
         """The x-ms-request-id of the response. The service sets it, for logs."""
         self.operation = ""
         """The operation's name in the REST reference. The service sets it, for logs and metrics."""
+        self.error_code = ""
+        """The x-ms-error-code of the response; empty if it succeeds. The service sets it, for logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +103,72 @@ class FileSlice:
 Piece = bytes | memoryview | FileSlice
 
 
-@dataclass(slots=True)
+class HeaderError(Exception):
+    """A header with a line break would break the framing of a response."""
+
+
+def header_lines(headers: list[tuple[str, str]]) -> str:
+    """Each header as a line with its end. All are searched for line breaks at once, which costs the least."""
+    given: list[str] = []
+    lines: list[str] = []
+    for name, value in headers:
+        given.append(name)
+        given.append(value)
+        lines.append(name)
+        lines.append(": ")
+        lines.append(value)
+        lines.append("\r\n")
+    text = "".join(given)
+    if "\n" in text or "\r" in text or "\0" in text:
+        raise HeaderError("a header holds a line break")
+    return "".join(lines)
+
+
+class HeaderBlock:
+    """Headers that many responses begin with, and their lines, which are made once."""
+
+    __slots__ = ("headers", "lines")
+
+    def __init__(self, headers: list[tuple[str, str]]) -> None:
+        self.headers = headers
+        self.lines = header_lines(headers)
+
+    def response(self, status: int) -> "Response":
+        """A response that begins with these headers. More can be added to them, but none be taken away."""
+        response = Response(status, self.headers.copy())
+        response.block = self
+        return response
+
+
 class Response:
     """A response. ``body`` is bytes, or chunks of ``length`` bytes together (None: sent chunked).
 
     The HTTP server adds Date and Connection, and Content-Length when it follows from ``body`` or ``length``. In a
     response to HEAD, ``length`` is the value of Content-Length although no body follows. ``release`` is called exactly
     once when the response was sent or has failed.
+
+    A plain class, because one is made for every request, and mypyc leaves the ``__init__`` of a dataclass interpreted.
     """
 
-    status: int
-    headers: list[tuple[str, str]] = field(default_factory=list)
-    body: bytes | AsyncIterator[Piece] = b""
-    length: int | None = None
-    reason: str | None = None
-    release: Callable[[], None] | None = None
+    __slots__ = ("block", "body", "headers", "length", "reason", "release", "status")
+
+    def __init__(
+        self,
+        status: int,
+        headers: list[tuple[str, str]] | None = None,
+        body: bytes | AsyncIterator[Piece] = b"",
+        length: int | None = None,
+        reason: str | None = None,
+        release: Callable[[], None] | None = None,
+    ) -> None:
+        self.status = status
+        self.headers: list[tuple[str, str]] = [] if headers is None else headers
+        self.body = body
+        self.length = length
+        self.reason = reason
+        self.release = release
+        self.block: HeaderBlock | None = None
+        """What ``headers`` begins with, if its lines are known."""
 
 
 class NoPieces:

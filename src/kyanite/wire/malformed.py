@@ -13,6 +13,8 @@ class Malformed(Exception):
         super().__init__(code)
         self.code = code
         self.detail = detail
+        self.why = ""
+        """A sentence that is more exact than what clients are told, for those who ask later."""
 
 
 def bad_header(name: str, value: str) -> Malformed:

@@ -9,7 +9,6 @@ module ignores.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 _FORM = re.compile(r"bytes=(\d{1,19})-(\d{1,19})?", re.ASCII)
@@ -37,7 +36,7 @@ class ResolvedRange:
     length: int
 
 
-def from_headers(headers: Mapping[str, str]) -> ByteRange | None:
+def from_headers(headers: dict[str, str]) -> ByteRange | None:
     """The range in a request, or None for the whole."""
     text = headers.get("x-ms-range") or headers.get("range")
     return None if text is None else decode(text)

@@ -45,7 +45,7 @@ _PERMISSION_ORDERS: Mapping[str, str] = {
     "table": "raud",
     "file": "rcwdl",
 }
-_ACCOUNT_PERMISSIONS = "rwdylacuptfix"
+ACCOUNT_PERMISSIONS = "rwdylacuptfix"
 # The resources of the Blob service that a token can be for, and since which version.
 _RESOURCES: Mapping[str, str] = {
     "b": "",
@@ -159,8 +159,8 @@ class UserDelegationSas:
         container: str,
         name: str,
         moment: str,
-        headers: Mapping[str, str],
-        parameters: Mapping[str, str],
+        headers: dict[str, str],
+        parameters: dict[str, str],
     ) -> str:
         """The text for a request with these headers and parameters, both by lower-case name."""
         return self.lines.text(
@@ -175,7 +175,9 @@ def _given(values: Mapping[str, str], name: str) -> str:
     """A value that was signed; without it, or with a line break in it, no signature fits."""
     value = values.get(name.lower())
     if value is None or "\n" in value:
-        raise _not_well_formed()
+        raise _not_well_formed(
+            f"The signature covers the header or parameter {name}, which the request lacks."
+        )
     return value
 
 
@@ -229,10 +231,10 @@ def _decode(found: tuple[tuple[str, str], ...], service: str) -> Sas | None:
     if "sig" not in fields:
         return None
     if len(fields) != len(found) or any("\n" in text for text in fields.values()):
-        raise _not_well_formed()
+        raise _not_well_formed("A field is there twice, or has a line break.")
     version = fields.get("sv", "")
     if version and not _VERSION.fullmatch(version):
-        raise _not_well_formed()
+        raise _wrong(("sv", False))
     if "ss" in fields or "srt" in fields:
         return _account_sas(fields, version)
     if _DELEGATION_MARK in fields:
@@ -250,13 +252,21 @@ def _account_sas(fields: Mapping[str, str], version: str) -> AccountSas:
         version >= _ACCOUNT_FIRST_VERSION
         and _is_subset(services, "bqtf")
         and _is_subset(types, "sco")
-        and _is_subset(permissions, _ACCOUNT_PERMISSIONS)
+        and _is_subset(permissions, ACCOUNT_PERMISSIONS)
         and "se" in fields
         and "si" not in fields
         and "sr" not in fields
     )
     if not well_formed:
-        raise _not_well_formed()
+        raise _wrong(
+            ("sv", version >= _ACCOUNT_FIRST_VERSION),
+            ("ss", _is_subset(services, "bqtf")),
+            ("srt", _is_subset(types, "sco")),
+            ("sp", _is_subset(permissions, ACCOUNT_PERMISSIONS)),
+            ("se", "se" in fields),
+            ("si", "si" not in fields),
+            ("sr", "sr" not in fields),
+        )
     names = ["sp", "ss", "srt", "st", "se", "sip", "spr", "sv"]
     if version >= _ACCOUNT_SCOPE_SINCE:
         names.append("ses")
@@ -274,12 +284,15 @@ def _account_sas(fields: Mapping[str, str], version: str) -> AccountSas:
 def _service_sas(fields: Mapping[str, str], version: str, service: str) -> ServiceSas:
     resource = fields.get("sr", "")
     if not _is_resource(resource, service, version) or (service == "table" and not fields.get("tn")):
-        raise _not_well_formed()
+        raise _wrong(("sr", _is_resource(resource, service, version)), ("tn", False))
     permissions, identifier = fields.get("sp") or None, fields.get("si") or None
-    if permissions is not None and not _is_ordered(permissions, _permission_order(service, resource)):
-        raise _not_well_formed()
+    if permissions is not None and not _is_ordered(permissions, permission_order(service, resource)):
+        order = permission_order(service, resource)
+        raise _not_well_formed(
+            f"The permissions (sp) are {permissions!r}; they are letters of {order}, in this order."
+        )
     if identifier is None and (permissions is None or "se" not in fields):
-        raise _not_well_formed()
+        raise _wrong(("sp", permissions is not None), ("se", False))
     return ServiceSas(
         version=version,
         signature=fields["sig"],
@@ -304,14 +317,23 @@ def _user_delegation_sas(fields: Mapping[str, str], version: str, service: str) 
         lines is not None
         and _is_resource(resource, service, version)
         and permissions != ""
-        and _is_ordered(permissions, _permission_order(service, resource))
+        and _is_ordered(permissions, permission_order(service, resource))
         and "se" in fields
         and "si" not in fields
         and _VERSION.fullmatch(fields.get("skv", ""))
     )
     starts_at, expires_at = _time(fields.get("skt")), _time(fields.get("ske"))
     if not well_formed or lines is None or starts_at is None or expires_at is None:
-        raise _not_well_formed()
+        raise _wrong(
+            ("sv", lines is not None),
+            ("sr", _is_resource(resource, service, version)),
+            ("sp", permissions and _is_ordered(permissions, permission_order(service, resource))),
+            ("se", "se" in fields),
+            ("si", "si" not in fields),
+            ("skv", _VERSION.fullmatch(fields.get("skv", ""))),
+            ("skt", starts_at is not None),
+            ("ske", expires_at is not None),
+        )
     key = DelegationKey(
         fields.get("skoid", ""),
         fields.get("sktid", ""),
@@ -362,7 +384,7 @@ def _is_resource(resource: str, service: str, version: str) -> bool:
             return not resource
 
 
-def _permission_order(service: str, resource: str) -> str:
+def permission_order(service: str, resource: str) -> str:
     """Only a share can be listed: a token for one file has no ``l``."""
     return "rcwd" if (service, resource) == ("file", "f") else _PERMISSION_ORDERS[service]
 
@@ -380,7 +402,7 @@ def _is_subset(letters: str, allowed: str) -> bool:
 def _terms(fields: Mapping[str, str]) -> Terms:
     protocol = fields.get("spr", "https,http")
     if protocol not in {"https", "https,http"}:
-        raise _not_well_formed()
+        raise _wrong(("spr", False))
     return Terms(
         starts_at=_time(fields.get("st")),
         expires_at=_time(fields.get("se")),
@@ -394,7 +416,7 @@ def _time(text: str | None) -> Instant | None:
         return None
     instant = iso_time.decode(text)
     if instant is None:
-        raise _not_well_formed()
+        raise _not_well_formed(f"A time of the signature (st, se, skt, ske) is {text!r}, which is none.")
     return instant
 
 
@@ -403,7 +425,7 @@ def _addresses(text: str) -> tuple[int, int]:
     low = _address(first)
     high = _address(last) if dash else low
     if high < low:
-        raise _not_well_formed()
+        raise _wrong(("sip", False))
     return low, high
 
 
@@ -411,7 +433,7 @@ def _address(text: str) -> int:
     match = _ADDRESS.fullmatch(text)
     parts = [int(part) for part in match.groups()] if match else [256]
     if max(parts) > 255:
-        raise _not_well_formed()
+        raise _wrong(("sip", False))
     return int.from_bytes(bytes(parts), "big")
 
 
@@ -426,14 +448,14 @@ def _key_range(fields: Mapping[str, str]) -> SasKeyRange:
     starts_with_row = keys.start_row is not None and keys.start_partition is None
     ends_with_row = keys.end_row is not None and keys.end_partition is None
     if starts_with_row or ends_with_row:
-        raise _not_well_formed()
+        raise _wrong(("spk", not starts_with_row), ("epk", not ends_with_row))
     return keys
 
 
 def _depth(fields: Mapping[str, str]) -> int:
     text = fields.get("sdd", "")
     if not (text.isascii() and text.isdigit() and len(text) <= 3):
-        raise _not_well_formed()
+        raise _wrong(("sdd", False))
     return int(text)
 
 
@@ -442,5 +464,15 @@ def _ancestor(name: str, depth: int) -> str:
     return "".join(f"/{part}" for part in name.split("/")[:depth])
 
 
-def _not_well_formed() -> Malformed:
-    return Malformed("AuthenticationFailed", AuthenticationErrorDetail="Signature fields not well formed.")
+def _not_well_formed(why: str) -> Malformed:
+    malformed = Malformed(
+        "AuthenticationFailed", AuthenticationErrorDetail="Signature fields not well formed."
+    )
+    malformed.why = why
+    return malformed
+
+
+def _wrong(*checks: tuple[str, object]) -> Malformed:
+    """For fields of which one is not right: the first of these that is not."""
+    field = next((field for field, is_right in checks if not is_right), "")
+    return _not_well_formed(f"The field {field} is missing, not valid, or not allowed in such a signature.")

@@ -12,7 +12,7 @@ A plain request needs one attempt.
 
 import re
 from binascii import b2a_base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
@@ -113,7 +113,7 @@ class Signable:
     __slots__ = ("headers", "method", "query", "target", "version")
 
     def __init__(
-        self, method: str, target: Target, query: Query, headers: Mapping[str, str], version: str
+        self, method: str, target: Target, query: Query, headers: dict[str, str], version: str
     ) -> None:
         self.method = method
         self.target = target

@@ -10,7 +10,7 @@ space in ``prefix=`` work).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
@@ -74,7 +74,7 @@ class Query:
         first: dict[str, str] = {}
         for name, value in pairs:
             first.setdefault(name.lower(), value)
-        self.first: Mapping[str, str] = first
+        self.first = first
         """Lower-case name to the first value sent for it."""
         self.size = size
         """The length of its text."""

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.smb2 import crypto, header, transform
-from kyanite.wire.smb2.crypto import CipherId, EncryptionKey, SigningAlgorithm, SigningKey
+from kyanite.wire.smb2.ciphers import EncryptionKey, SigningKey
+from kyanite.wire.smb2.crypto import CipherId, SigningAlgorithm
 from kyanite.wire.smb2.header import Command, Header
 from kyanite.wire.smb2.negotiate import Dialect
 from tests.wire.smb2 import recorded_logon

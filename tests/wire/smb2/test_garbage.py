@@ -30,7 +30,8 @@ from kyanite.wire.smb2 import (
     transform,
     tree,
 )
-from kyanite.wire.smb2.crypto import CipherId, EncryptionKey, SigningAlgorithm, SigningKey
+from kyanite.wire.smb2.ciphers import EncryptionKey, SigningKey
+from kyanite.wire.smb2.crypto import CipherId, SigningAlgorithm
 from kyanite.wire.smb2.info import changes, messages, security
 from kyanite.wire.smb2.status import Status
 from tests.wire.smb2 import recorded_logon

@@ -24,9 +24,9 @@ from kyanite.wire.smb2 import (
     tree,
 )
 from kyanite.wire.smb2.body import Data, FileId, encode_output
+from kyanite.wire.smb2.ciphers import EncryptionKey, SigningKey
 from kyanite.wire.smb2.close import ClosedFile
 from kyanite.wire.smb2.create import CreateAction, CreateResponse
-from kyanite.wire.smb2.crypto import EncryptionKey, SigningKey
 from kyanite.wire.smb2.filetime import FileTimes
 from kyanite.wire.smb2.frame import Kind
 from kyanite.wire.smb2.header import Command, Header
