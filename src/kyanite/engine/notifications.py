@@ -68,6 +68,10 @@ class Notifications:
             for subscriber in tuple(self._subscribers.get(topic, ())):
                 subscriber.notify()
 
+    def notify_all(self) -> None:
+        """The subscribers of every topic: some notifications may have been lost."""
+        self.notify(tuple(self._subscribers))
+
     def close(self) -> None:
         self._closed = True
         for subscribers in self._subscribers.values():

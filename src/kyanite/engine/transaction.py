@@ -63,6 +63,11 @@ class BodySnapshot:
             self._now = self._clock()
         return self._now
 
+    @property
+    def used_now(self) -> Instant | None:
+        """``now``, if the body has read it."""
+        return self._now
+
     def get(self, key: bytes) -> bytes | None:
         self._rows_left -= 1
         if self._rows_left < 0:

@@ -8,7 +8,7 @@ from kyanite.engine.api import Engine
 from kyanite.engine.clock import wall_clock
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.values import Instant
-from tests.engine.suite import EngineSuite, Opener
+from tests.engine.suite import EngineSuite, InlineReads, Opener
 
 
 @pytest.fixture
@@ -19,5 +19,5 @@ def opener() -> Opener:
     return open_engine
 
 
-class TestMemoryEngine(EngineSuite):
+class TestMemoryEngine(EngineSuite, InlineReads):
     pass

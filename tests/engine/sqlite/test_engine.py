@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -40,6 +41,7 @@ from tests.engine.suite import (
     BodyError,
     Clock,
     EngineSuite,
+    InlineReads,
     Opener,
     add_one,
     body_key,
@@ -59,7 +61,7 @@ def opener(tmp_path: Path) -> Opener:
     return open_engine
 
 
-class TestSqliteEngine(EngineSuite):
+class TestSqliteEngine(EngineSuite, InlineReads):
     pass
 
 
@@ -567,6 +569,55 @@ class TestTrouble:
                     break
             else:
                 pytest.fail(f"{log.stat().st_size} bytes in the log")
+            await engine.close()
+
+        on_loop(main())
+
+    def test_the_log_file_gets_its_length_before_commits_need_it(self, tmp_path: Path) -> None:
+        log = tmp_path / "store.sqlite3-wal"
+
+        async def main() -> None:
+            engine = SqliteEngine.open(tmp_path, log_bytes=8_000_000)
+            number = 0
+            for _ in range(1000):
+                if log.stat().st_size >= 10_000_000:
+                    break
+                await put(engine, (b"%d" % number, b"v"))
+                number += 1
+                await asyncio.sleep(0.01)
+            length = log.stat().st_size
+            assert 10_000_000 <= length < 10_100_000
+            for _ in range(200):  # Each takes a page of the log at least.
+                await put(engine, (b"%d" % number, b"v"))
+                number += 1
+            assert log.stat().st_size == length
+            assert len(await everything(engine)) == number
+            await engine.close()
+            engine = SqliteEngine.open(tmp_path)
+            assert len(await everything(engine)) == number
+            await engine.close()
+
+        on_loop(main())
+
+    def test_a_log_with_zeros_at_its_end_is_recovered_whole(self, tmp_path: Path) -> None:
+        """What a killed process leaves: the frames of its commits, then zeros."""
+
+        async def main() -> None:
+            engine = SqliteEngine.open(tmp_path / "store", log_bytes=8_000_000)
+            log = tmp_path / "store" / "store.sqlite3-wal"
+            number = 0
+            while log.stat().st_size < 10_000_000:
+                assert number < 2000
+                await put(engine, (b"%d" % number, b"v"))
+                number += 1
+                await asyncio.sleep(0.005)
+            shutil.copytree(
+                tmp_path / "store", tmp_path / "copy", ignore=shutil.ignore_patterns("*-shm", "bells")
+            )
+            await engine.close()
+            engine = SqliteEngine.open(tmp_path / "copy")
+            assert len(await everything(engine)) == number
+            await put(engine, (b"more", b"v"))
             await engine.close()
 
         on_loop(main())

@@ -145,12 +145,15 @@ class Batch:
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         known = self._known
         unknown = [key for key in keys if key not in known]
-        found = dict(zip(unknown, self._rows.get_many(unknown), strict=True))
-        values = [found[key] if key in found else known[key] for key in keys]
-        for key, value in found.items():
+        values = self._rows.get_many(unknown)
+        for index, key in enumerate(unknown):
+            value = values[index]
             if value is None or len(value) <= _SMALL_BYTES:
                 known[key] = value
-        return values
+        if len(unknown) == len(keys):
+            return values
+        found = dict(zip(unknown, values, strict=True))
+        return [found[key] if key in found else known[key] for key in keys]
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         pending = self._pending

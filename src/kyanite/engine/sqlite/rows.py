@@ -230,7 +230,9 @@ class Rows:
             (_PUT_BODY, body_puts, 3),
             (_DELETE_BODY, body_deletes, 1),
         ):
-            if values:
+            if len(values) == width:
+                self._cursor.execute(statements[1], values)
+            elif values:
                 for statement, some in _in_chunks(statements, values, width):
                     self._cursor.execute(statement, some)
 

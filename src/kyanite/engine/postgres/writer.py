@@ -1,0 +1,605 @@
+"""Writes: speculative batches, committed by one function in the database.
+
+All waiting bodies run on the loop against what is known of the rows, each after the writes of those before it. What
+they miss is fetched for all of them together, and those that missed something run again. Then one call validates
+everything that was read and writes everything that was written (``commit_batch`` in ``schema.py``), while it holds the
+lock of the store. Only then are outcomes released.
+
+*Instants.* Each body gets instants that are later than all that this process knows to be used. If another process has
+used later ones meanwhile, the call refuses the batch if that one has written what this one has read or written, or has
+read what this one writes (``order.py``). So instants ascend as far as transactions are ordered by what they read and
+wrote. A batch that was refused, for that or because something that it read has changed, takes the lock first and runs
+its bodies again under it, where nothing changes. After a refusal the next batches do so at once: those of processes
+that write the same rows would be refused more often than not. Each refusal makes it four times as many batches, and
+each batch that is not refused half as many. The server ends a session that keeps the lock and is idle, so a process
+that stalls under the lock stops the others for a few seconds at most.
+
+*Rows that others write.* While other processes write, what is known of rows is out of date more often. So when a
+batch has to fetch something anyway, it asks in the same statement whether all that it has read is still so.
+
+*Unknown outcomes.* A batch has a number, which its commit inserts into a table. If the connection is lost during the
+commit, another one inserts the same number. That waits for a commit that is still under way; it is refused if the batch
+was committed; and otherwise it makes sure that the batch never will be.
+"""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from kyanite.engine.api import (
+    Damaged,
+    EngineBusy,
+    EngineClosed,
+    EngineError,
+    OutcomeUnknown,
+    Transaction,
+)
+from kyanite.engine.postgres.clock import DatabaseClock
+from kyanite.engine.postgres.connections import PATIENCE_SECONDS, Connection, Connections
+from kyanite.engine.postgres.errors import ConnectionLost
+from kyanite.engine.postgres.known import Guesses, Known, Version, Wanted
+from kyanite.engine.postgres.long_reads import LongReads
+from kyanite.engine.postgres.notifications import DatabaseNotifications
+from kyanite.engine.postgres.reader import ROUNDS_MAX, fetch, set_error
+from kyanite.engine.postgres.schema import LATE_TICKS_MAX, LOCK_STATEMENT
+from kyanite.engine.postgres.source import KnownRows, Miss, Reads, Written
+from kyanite.engine.postgres.statements import COMMIT, RESOLVE, UNKNOWN, Answer, Request, commit_values
+from kyanite.engine.transaction import BodyRunner, BufferedTransaction
+from kyanite.values import Instant
+
+T = TypeVar("T")
+
+_BODIES_MAX = 256
+_BYTES_MAX = 8 * 1024 * 1024
+_WAITING_MAX = 20_000
+_ROWS_PER_SLICE = 2_000
+_SLICE_SECONDS = 0.004
+_INSTANTS_TICKS_MAX = 10_000_000
+"""A body that runs again after more than a second gets new instants."""
+_TOGETHER_ROWS_MAX = 256
+_OTHERS_SECONDS = 0.5
+"""For so long after another process has committed, batches confirm what they know when they fetch something."""
+_LOCKED_BATCHES_MAX = 64
+"""How many batches take the lock first after a refusal, at most."""
+_OLD_BATCHES_MAX = 256
+_LOCKED_RUNS_MAX = 20
+_COMMITTED = 0
+
+
+class PendingBody:
+    __slots__ = ("body", "durable", "future", "instants", "is_alone", "rounds", "used")
+
+    def __init__(
+        self, body: Callable[[Transaction], Any], durable: bool, future: "asyncio.Future[Any]"
+    ) -> None:
+        self.body = body
+        self.durable = durable
+        self.future = future
+        self.rounds = 0
+        """How often it was ended by a Miss, since it was last fetched for."""
+        self.instants: list[Instant] = []
+        """What its last run was given, of which it has used so many:"""
+        self.used = 0
+        self.is_alone = False
+        """Whether it no longer belongs to a group."""
+
+
+class Finished:
+    """A body that has run to its end."""
+
+    __slots__ = ("error", "pending", "reads", "value")
+
+    def __init__(self, pending: PendingBody, reads: Reads, value: object, error: Exception | None) -> None:
+        self.pending = pending
+        self.reads = reads
+        self.value = value
+        self.error = error
+
+    def release(self) -> None:
+        future = self.pending.future
+        if future.done():
+            return
+        if self.error is not None:
+            set_error(future, self.error)
+        else:
+            future.set_result(self.value)
+
+
+class Batch:
+    """Bodies that have run one after another, and what they have read and written together."""
+
+    def __init__(
+        self, known: Known, clock: DatabaseClock, body_runner: BodyRunner, after: Instant | None = None
+    ) -> None:
+        """Its instants are later than the one that is given, or than all that are known to be used."""
+        self.known = known
+        self._clock = clock
+        self._body_runner = body_runner
+        self.finished: list[Finished] = []
+        self.written = Written()
+        self.notifications: list[bytes] = []
+        self.instants: list[Instant] = []
+        """Those that finished bodies have used, ascending."""
+        self.after = self.last_instant = clock.last if after is None else after
+        """The latest that a finished body has used, or that was used before."""
+        self._given = self.last_instant
+        """The latest that any body was given."""
+        self.size_bytes = 0
+        self.rows = 0
+        """About how many rows the last runs took."""
+
+    def add_instant(self) -> None:
+        """For the batch itself."""
+        self.last_instant = self._given = Instant(max(self._clock(), self._given + 1, self.last_instant + 1))
+        self.instants.append(self.last_instant)
+
+    def _instants_for(self, pending: PendingBody) -> Callable[[], Instant]:
+        """The clock of one run. A body that has run before gets the instants of that run again, if they are still
+        later than those of all that have finished: what it reads may depend on the ids that it makes of them."""
+        position = 0
+        instants = pending.instants
+        if instants and self._clock() - instants[0] > _INSTANTS_TICKS_MAX:
+            instants.clear()
+
+        def clock() -> Instant:
+            nonlocal position
+            if position == len(instants) or instants[position] <= self.last_instant:
+                del instants[position:]
+                self._given = Instant(max(self._clock(), self._given + 1, self.last_instant + 1))
+                instants.append(self._given)
+            position += 1
+            pending.used = position
+            return instants[position - 1]
+
+        return clock
+
+    def run(self, pending: PendingBody) -> Reads | None:
+        """Run the body. Returns what it has read and misses, if it misses something."""
+        source = KnownRows(self.known, self.written)
+        pending.used = 0
+        transaction = BufferedTransaction(source, self._instants_for(pending))
+        reads = source.reads
+        value, error = None, None
+        try:
+            value = self._body_runner.call(pending.body, transaction)
+        except Miss:
+            return reads
+        except Exception as raised:
+            error = raised
+        self.rows += len(reads.rows) + sum(len(read.rows) for read in reads.ranges)
+        self.finished.append(Finished(pending, reads, value, error))
+        if pending.used:
+            self.instants += pending.instants[: pending.used]
+            self.last_instant = pending.instants[pending.used - 1]
+        if error is None:
+            self.rows += len(transaction.writes)
+            self.written.add(transaction.writes)
+            self.notifications += transaction.notifications
+            self.size_bytes += transaction.size_bytes
+        return None
+
+    @property
+    def is_durable(self) -> bool:
+        return any(each.pending.durable for each in self.finished)
+
+    @property
+    def changes_nothing(self) -> bool:
+        return not self.written.writes and not self.notifications and not self.instants
+
+    def reads(self) -> dict[bytes, Version] | None:
+        """The versions that were read; None if they contradict one another."""
+        found: dict[bytes, Version] = {}
+        for each in self.finished:
+            for key, stored in each.reads.rows.items():
+                if found.setdefault(key, stored[0]) != stored[0]:
+                    return None
+        return found
+
+    def ranges(self) -> list[tuple[bytes, bytes, bytes]]:
+        """All of them, also those that contradict one another: the batch is refused then."""
+        found: dict[tuple[bytes, bytes, bytes], None] = {}
+        for each in self.finished:
+            for read in each.reads.ranges:
+                if (bounds := read.bounds()) is not None:
+                    found[*bounds, read.hash()] = None
+        return list(found)
+
+
+class Commits:
+    """How much was committed, for metrics."""
+
+    __slots__ = ("batches", "locked", "refused", "statements", "transactions")
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.transactions = 0
+        self.refused = 0
+        """Batches whose bodies had to run again."""
+        self.locked = 0
+        """Batches that took the lock first."""
+        self.statements = 0
+
+
+class Writer:
+    def __init__(
+        self,
+        connections: Connections,
+        guesses: Guesses,
+        clock: DatabaseClock,
+        body_runner: BodyRunner,
+        notifications: DatabaseNotifications,
+        long_reads: LongReads,
+    ) -> None:
+        self._connections = connections
+        self._guesses = guesses
+        self._clock = clock
+        self._body_runner = body_runner
+        self._notifications = notifications
+        self._long_reads = long_reads
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[PendingBody] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._others: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self._prefix = os.urandom(8)
+        self._count = 0
+        self._committed: deque[tuple[bytes, Instant]] = deque()
+        """Batches that the database still has, with their last instants."""
+        self._last_known = Instant(0)
+        """The last instant that this process knows of by its own statements."""
+        self._others_until = 0.0
+        self._locked_batches = 1
+        """How many take the lock first after the next refusal; and how many are still to do so:"""
+        self._locked_left = 0
+        self.commits = Commits()
+
+    def submit(self, body: Callable[[Transaction], T], durable: bool) -> "asyncio.Future[T]":
+        future: asyncio.Future[T] = self._loop.create_future()
+        if self._closed:
+            future.set_exception(EngineClosed("the engine was closed"))
+        elif len(self._waiting) >= _WAITING_MAX:
+            future.set_exception(EngineBusy("too many transactions wait for the database"))
+        else:
+            self._add(PendingBody(body, durable, future))
+        return future
+
+    def _add(self, pending: PendingBody) -> None:
+        self._waiting.append(pending)
+        if self._task is None:
+            self._task = self._loop.create_task(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                group: list[PendingBody] = []
+                while self._waiting and len(group) < _BODIES_MAX:
+                    pending = self._waiting.popleft()
+                    if not pending.future.cancelled():
+                        group.append(pending)
+                await self._commit_group(group)
+        finally:
+            self._task = None
+
+    async def _commit_group(self, group: Sequence[PendingBody]) -> None:
+        try:
+            await self._try_group(group)
+        except Damaged as error:
+            # Which of them has read the damaged row?
+            for pending in group if len(group) > 1 else ():
+                await self._commit_group([pending])
+            if len(group) == 1:
+                set_error(group[0].future, error)
+        except Exception as error:
+            for pending in group:
+                set_error(pending.future, error)
+
+    async def _try_group(self, group: Sequence[PendingBody]) -> None:
+        deadline = self._loop.time() + PATIENCE_SECONDS
+        if not self._clock.is_known:
+            await self._fetch(Request(), None)
+        while group := [each for each in group if not each.is_alone and not each.future.done()]:
+            try:
+                group = await self._commit_some(group, Known(self._guesses))
+            except ConnectionLost as error:
+                if self._loop.time() > deadline:
+                    raise EngineBusy(f"The connection to the database was lost: {error}.") from error
+
+    async def _commit_some(self, group: Sequence[PendingBody], known: Known) -> Sequence[PendingBody]:
+        """Commit as many of them as a batch has room for, and return the others."""
+        if self._locked_left > 0:
+            self._locked_left -= 1
+            # One run says what to fetch under the lock.
+            batch = Batch(known, self._clock, self._body_runner)
+            missed, others = await self._run_each(batch, group)
+            all_reads = [*(each.reads for each in batch.finished), *(reads for _, reads in missed)]
+            request = _confirmation(known, all_reads)
+            _add_missing(request, [reads for _, reads in missed])
+            group = [*(each.pending for each in batch.finished), *(pending for pending, _ in missed)]
+        else:
+            batch, others = await self._run_bodies(known, group, None)
+            if not batch.finished:
+                return others
+            async with self._connections.lend() as connection:
+                if await self._commit(connection, batch):
+                    self._locked_batches = max(self._locked_batches // 2, 1)
+                    self._finish(batch)
+                    return others
+            self._note_refusal()
+            request = _confirmation(known, [each.reads for each in batch.finished])
+            group = [each.pending for each in batch.finished]
+        return [*await self._commit_under_lock(known, group, request), *others]
+
+    def _note_refusal(self) -> None:
+        self.commits.refused += 1
+        self._others_until = self._loop.time() + _OTHERS_SECONDS
+        self._locked_left = self._locked_batches
+        self._locked_batches = min(4 * self._locked_batches, _LOCKED_BATCHES_MAX)
+
+    async def _commit_under_lock(
+        self, known: Known, group: Sequence[PendingBody], request: Request
+    ) -> Sequence[PendingBody]:
+        """Commit them while no other process can commit. Returns those that a batch has no room for."""
+        self.commits.locked += 1
+        async with self._connections.lend() as connection:
+            try:
+                batch, others = await self._run_under_lock(connection, known, group, request)
+            except BaseException:
+                self._connections.drop(connection)
+                raise
+        self._finish(batch)
+        return others
+
+    async def _run_bodies(
+        self, known: Known, group: Sequence[PendingBody], connection: Connection | None
+    ) -> tuple[Batch, Sequence[PendingBody]]:
+        """A batch of the bodies, and those that found no room in it.
+
+        Without a connection what they miss is fetched on any. One that misses too often is fetched for separately.
+        """
+        batch = Batch(known, self._clock, self._body_runner)
+        waiting = group
+        may_confirm = connection is None
+        while True:
+            missed, others = await self._run_each(batch, waiting)
+            if others:
+                return batch, [*(pending for pending, _ in missed), *others]
+            for pending, _ in missed:
+                pending.rounds += 1
+                if pending.rounds > ROUNDS_MAX and not pending.is_alone:
+                    self._fetch_alone(pending)
+            missed = [each for each in missed if each[0].rounds <= ROUNDS_MAX]
+            if not missed:
+                return batch, ()
+            waiting = [pending for pending, _ in missed]
+            if may_confirm and self._loop.time() < self._others_until:
+                # What the finished ones have read may have changed too. They run again, with what is so now.
+                may_confirm = False
+                waiting = [*(each.pending for each in batch.finished), *waiting]
+                reads = [*(each.reads for each in batch.finished), *(reads for _, reads in missed)]
+                answer = await self._fetch_missing(_confirmation(known, reads), missed, known, None)
+                after = max(batch.after, answer.latest_version())
+                batch = Batch(known, self._clock, self._body_runner, after)
+            else:
+                await self._fetch_missing(Request(), missed, known, connection)
+
+    async def _fetch_missing(
+        self,
+        request: Request,
+        missed: Iterable[tuple[PendingBody, Reads]],
+        known: Known,
+        connection: Connection | None,
+    ) -> Answer:
+        _add_missing(request, [reads for _, reads in missed])
+        answer = await self._fetch(request, connection)
+        _add_answer(known, answer)
+        return answer
+
+    async def _run_each(
+        self, batch: Batch, waiting: Sequence[PendingBody]
+    ) -> tuple[list[tuple[PendingBody, Reads]], Sequence[PendingBody]]:
+        """Run each body once. Returns those that miss something, and those that the batch has no room for."""
+        missed: list[tuple[PendingBody, Reads]] = []
+        slice_end = self._loop.time() + _SLICE_SECONDS
+        for index, pending in enumerate(waiting):
+            if batch.size_bytes > _BYTES_MAX:
+                return missed, waiting[index:]
+            reads = batch.run(pending)
+            if reads is not None:
+                missed.append((pending, reads))
+            if batch.rows > _ROWS_PER_SLICE or self._loop.time() > slice_end:
+                batch.rows = 0
+                await asyncio.sleep(0)
+                slice_end = self._loop.time() + _SLICE_SECONDS
+        return missed, ()
+
+    def _fetch_alone(self, pending: PendingBody) -> None:
+        """Read in a thread what the body reads, so that it misses nothing when it runs in a batch of its own."""
+        pending.is_alone = True
+        task = self._loop.create_task(self._commit_alone(pending))
+        self._others.add(task)
+        task.add_done_callback(self._others.discard)
+
+    async def _commit_alone(self, pending: PendingBody) -> None:
+        deadline = self._loop.time() + PATIENCE_SECONDS
+        try:
+            while not pending.future.done() and self._loop.time() < deadline:
+                rows = await self._long_reads.rows_of(pending.body)
+                known = Known(self._guesses)
+                known.rows.update(rows.rows)
+                for found in rows.ranges:
+                    known.add_range(*found)
+                pending.rounds = 0
+                with suppress(ConnectionLost):
+                    await self._commit_some([pending], known)
+            set_error(pending.future, EngineBusy("what the transaction reads keeps changing"))
+        except Exception as error:
+            set_error(pending.future, error)
+
+    async def _fetch(self, request: Request, connection: Connection | None) -> Answer:
+        async def work(connection: Connection) -> Answer:
+            return await fetch(connection, request, self._clock)
+
+        self.commits.statements += 1
+        answer = await (self._connections.repeat(work) if connection is None else work(connection))
+        self._observe(answer.last)
+        return answer
+
+    def _observe(self, last: Instant) -> None:
+        """What an answer of the database says to be the last instant that was used."""
+        if last > self._last_known:
+            self._last_known = last
+            self._others_until = self._loop.time() + _OTHERS_SECONDS
+
+    async def _run_under_lock(
+        self, connection: Connection, known: Known, group: Sequence[PendingBody], request: Request
+    ) -> tuple[Batch, Sequence[PendingBody]]:
+        """``request`` asks for what the bodies are known to read. What they read beyond that is validated as always:
+        if it is not as it is, they run once more."""
+        lock = LOCK_STATEMENT.format(channel=self._notifications.channel)
+        await connection.execute(f"BEGIN; {lock}")
+        others: list[PendingBody] = []
+        for _ in range(_LOCKED_RUNS_MAX):
+            _add_answer(known, await self._fetch(request, connection))
+            for pending in group:
+                pending.rounds = 0
+            batch, more_others = await self._run_bodies(known, group, connection)
+            others += more_others
+            if await self._commit(connection, batch, is_locked=True):
+                return batch, others
+            request = _confirmation(known, [each.reads for each in batch.finished])
+            group = [each.pending for each in batch.finished]
+        raise EngineBusy("what the transactions read keeps changing")
+
+    async def _commit(self, connection: Connection, batch: Batch, *, is_locked: bool = False) -> bool:
+        """Whether it was committed. Otherwise something that it has read was not as it is, and nothing was written."""
+        reads = batch.reads()
+        if reads is None:
+            return False
+        if not batch.changes_nothing:
+            return await self._write(connection, batch, reads, is_locked)
+        answer = await self._fetch(Request(dict(reads), confirmed=batch.ranges()), connection)
+        if answer.rows or answer.changed:
+            return False
+        if is_locked:
+            await connection.execute("ROLLBACK")
+        return True
+
+    async def _write(
+        self, connection: Connection, batch: Batch, reads: Mapping[bytes, Version], is_locked: bool
+    ) -> bool:
+        self._count += 1
+        number = self._prefix + self._count.to_bytes(8, "big")
+        if not batch.instants:
+            batch.add_instant()  # For the versions of rows.
+        old = self._take_old_batches()
+        values = commit_values(
+            batch=number,
+            old_batches=[each for each, _ in old],
+            is_durable=batch.is_durable,
+            reads=reads,
+            ranges=batch.ranges(),
+            instants=batch.instants,
+            writes=batch.written.writes,
+            channel=self._notifications.channel,
+            payloads=self._notifications.payloads(batch.notifications),
+        )
+        self.commits.statements += 1
+        try:
+            ((status, last, clock),) = await connection.call(COMMIT, *values)
+            if is_locked and status == _COMMITTED:
+                await connection.execute("COMMIT")
+        except ConnectionLost as error:
+            if await self._was_committed(number, error):
+                return True
+            raise
+        self._clock.observe(last, clock)
+        if status == _COMMITTED:
+            self._committed.append((number, batch.last_instant))
+            self._last_known = max(self._last_known, batch.last_instant)
+        else:
+            self._committed.extendleft(reversed(old))
+        self._observe(last)
+        return bool(status == _COMMITTED)
+
+    def _take_old_batches(self) -> list[tuple[bytes, Instant]]:
+        """Those that no batch can come too late for any more."""
+        kept_from = self._clock.last - 2 * LATE_TICKS_MAX
+        old: list[tuple[bytes, Instant]] = []
+        while self._committed and self._committed[0][1] < kept_from and len(old) < _OLD_BATCHES_MAX:
+            old.append(self._committed.popleft())
+        return old
+
+    async def _was_committed(self, number: bytes, error: Exception) -> bool:
+        """What became of a commit whose connection was lost."""
+
+        async def work(connection: Connection) -> bool:
+            ((is_new,),) = await connection.call(RESOLVE, number)
+            return not is_new
+
+        try:
+            return await self._connections.repeat(work)
+        except EngineError as unresolved:
+            raise OutcomeUnknown(
+                f"The connection to the database was lost during a commit ({error}), and it is not back."
+            ) from unresolved
+
+    def _finish(self, batch: Batch) -> None:
+        self.commits.batches += 1
+        self.commits.transactions += len(batch.finished)
+        self._clock.last = max(self._clock.last, batch.last_instant)
+        batch.known.keep_guesses()
+        for key, value in batch.written.writes.items():
+            self._guesses.keep(key, (None, None) if value is None else (batch.last_instant, value))
+        self._notifications.notify(dict.fromkeys(batch.notifications))
+        for each in batch.finished:
+            each.release()
+
+    async def close(self) -> None:
+        self._closed = True
+        while self._task is not None or self._others:
+            await asyncio.wait([task for task in (self._task, *self._others) if task is not None])
+            await asyncio.sleep(0)
+
+
+def _confirmation(known: Known, all_reads: Iterable[Reads]) -> Request:
+    """Ask whether everything that was read is still so. What the answer does not mention is."""
+    request = Request()
+    confirmed: dict[tuple[bytes, bytes, bytes], None] = {}
+    for reads in all_reads:
+        for key, stored in reads.rows.items():
+            known.rows[key] = stored
+            request.rows[key] = stored[0]
+        for read in reads.ranges:
+            if (bounds := read.bounds()) is not None:
+                confirmed[*bounds, read.hash()] = None
+    request.confirmed = list(confirmed)
+    return request
+
+
+def _add_missing(request: Request, missed: Iterable[Reads]) -> None:
+    ranges: dict[tuple[bytes, bool], list[Wanted]] = {}
+    for reads in missed:
+        request.rows |= dict.fromkeys(reads.missing_keys, UNKNOWN)
+        if (wanted := reads.missing_range) is not None:
+            end = wanted.high if wanted.reverse else wanted.low
+            ranges.setdefault((end, wanted.reverse), []).append(wanted)
+    request.ranges = [_together(wanted) for wanted in ranges.values()]
+
+
+def _together(wanted: Sequence[Wanted]) -> Wanted:
+    """One range for several bodies, of which each may consume rows that the next one then cannot have."""
+    rows = max(*(each.rows for each in wanted), min(sum(each.rows for each in wanted), _TOGETHER_ROWS_MAX))
+    return Wanted(
+        min(each.low for each in wanted), max(each.high for each in wanted), wanted[0].reverse, rows
+    )
+
+
+def _add_answer(known: Known, answer: Answer) -> None:
+    for low, high in answer.changed:
+        known.forget_range(low, high)
+    known.rows.update(answer.rows)
+    for found in answer.ranges:
+        known.add_range(*found)

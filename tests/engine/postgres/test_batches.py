@@ -1,0 +1,157 @@
+"""What is known of rows may be out of date: no outcome depends on it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import cycle
+from typing import TypeVar
+
+from kyanite.engine.api import Scope, Snapshot, Steps, Subscription, Transaction
+from kyanite.engine.postgres.address import parse
+from kyanite.engine.postgres.engine import PostgresEngine
+from kyanite.engine.postgres.known import LAST_KEY, Guesses, Interval, Known, Stored, Wanted
+from tests.engine.dictionary import check_against_a_dictionary
+from tests.postgres_server import PostgresServer
+
+T = TypeVar("T")
+
+
+async def test_rows_that_another_process_has_changed(postgres_server: PostgresServer) -> None:
+    """Also one that a body reads only when it runs again under the lock, where it has not been confirmed yet."""
+    url = postgres_server.new_schema_url()
+    one, other = PostgresEngine(parse(url)), PostgresEngine(parse(url))
+
+    def clear(tx: Transaction) -> None:
+        for key, _ in tx.scan(b"", b"zz"):
+            tx.delete(key)
+
+    def write(tx: Transaction, value: bytes) -> None:
+        tx.put(b"x", value)
+        tx.put(b"y", value)
+        tx.put(b"range/%b" % value, value)
+
+    def copy(tx: Transaction) -> tuple[bytes | None, list[bytes]]:
+        if tx.get(b"x") != b"new":
+            return None, []
+        y = tx.get(b"y")
+        tx.put(b"z", y or b"")
+        return y, [key for key, _ in tx.scan(b"range/", b"range0")]
+
+    def everything(snap: Snapshot) -> list[tuple[bytes, bytes]]:
+        assert snap.get(b"y") is not None
+        return list(snap.scan(b"", b"z"))
+
+    try:
+        for _ in range(5):
+            await one.run(clear)
+            await one.run(lambda tx: write(tx, b"old"))
+            assert await one.run(copy) == (None, [])
+            assert len(await one.read(everything)) == 3
+            await other.run(lambda tx: write(tx, b"new"))
+            assert await one.run(copy) == (b"new", [b"range/new", b"range/old"])
+            assert await other.read(lambda snap: snap.get(b"z")) == b"new"
+    finally:
+        for engine in (one, other):
+            await engine.close()
+
+
+async def test_a_row_is_read_in_its_latest_state_by_every_process(postgres_server: PostgresServer) -> None:
+    url = postgres_server.new_schema_url()
+    engines = [PostgresEngine(parse(url)) for _ in range(2)]
+    try:
+        for number in range(60):
+            value = b"%d" % number
+            await engines[number % 2].run(lambda tx, value=value: tx.put(b"k", value))  # type: ignore[misc]
+            found = await asyncio.gather(*(engine.read(lambda snap: snap.get(b"k")) for engine in engines))
+            assert found == [value] * 2
+    finally:
+        for engine in engines:
+            await engine.close()
+
+
+class AlternatingEngine:
+    """Two engines on one store, which take the calls alternately: as two processes would."""
+
+    def __init__(self, url: str) -> None:
+        self._engines = [PostgresEngine(parse(url)) for _ in range(2)]
+        self._next = cycle(self._engines)
+
+    def read(self, body: Callable[[Snapshot], T]) -> Awaitable[T]:
+        return next(self._next).read(body)
+
+    def read_in_steps(self, body: Callable[[Snapshot], Steps[T]]) -> Awaitable[T]:
+        return next(self._next).read_in_steps(body)
+
+    def run(self, body: Callable[[Transaction], T], *scopes: Scope, durable: bool = True) -> Awaitable[T]:
+        return next(self._next).run(body, *scopes, durable=durable)
+
+    def subscribe(self, topic: bytes) -> Subscription:
+        return self._engines[0].subscribe(topic)
+
+    async def close(self) -> None:
+        for engine in self._engines:
+            await engine.close()
+
+
+def test_two_engines_against_a_dictionary(postgres_server: PostgresServer) -> None:
+    """The order of the instants explains everything that the bodies of both have read."""
+    check_against_a_dictionary(lambda: AlternatingEngine(postgres_server.new_schema_url()))
+
+
+def stored(*keys: bytes) -> list[tuple[bytes, Stored]]:
+    return [(key, (1, key)) for key in keys]
+
+
+def known_keys(known: Known, low: bytes, high: bytes) -> list[bytes] | None:
+    """The keys of the range, if all of it is known."""
+    keys: list[bytes] = []
+    position = low
+    while position < high:
+        interval = known.forwards(position)
+        if interval is None:
+            return None
+        keys += [key for key in interval.keys if position <= key < high]
+        position = interval.high
+    return keys
+
+
+def test_known_ranges() -> None:
+    known = Known(Guesses(1000))
+    # Not all that are there were fetched: only the keys up to the last one are known.
+    known.add_range(Wanted(b"b", b"m", False, 2), stored(b"c", b"e"), b"z")
+    assert known_keys(known, b"b", b"e\0") == [b"c", b"e"]
+    assert known_keys(known, b"b", b"f") is None
+    # All are: known up to the next key beyond.
+    known.add_range(Wanted(b"f", b"m", False, 5), stored(b"g"), b"t")
+    assert known_keys(known, b"f", b"t") == [b"g"]
+    assert known_keys(known, b"e", b"t") is None
+    known.add_range(Wanted(b"t", b"u", False, 5), stored(b"t"), None)
+    assert known_keys(known, b"f", LAST_KEY) == [b"g", b"t"]
+    # Backwards, down to the key before.
+    known.add_range(Wanted(b"a", b"b", True, 5), stored(), None)
+    assert known_keys(known, b"", b"d") == [b"c"]
+    interval = known.backwards(b"b")
+    assert interval is not None
+    assert (interval.low, interval.high) == (b"", b"b")
+    # What is fetched later replaces what was known.
+    known.add_range(Wanted(b"c", b"h", False, 9), stored(b"d"), b"h")
+    assert known_keys(known, b"", LAST_KEY) == [b"d", b"t"]
+    known.forget_range(b"d", b"e")
+    assert known_keys(known, b"", LAST_KEY) is None
+
+
+def test_an_interval_within_another() -> None:
+    known = Known(Guesses(1000))
+    known.add_interval(Interval(b"a", b"z", [b"b", b"m", b"y"]))
+    known.add_interval(Interval(b"k", b"n", [b"l"]))
+    assert known_keys(known, b"a", b"z") == [b"b", b"l", b"y"]
+
+
+def test_guesses_are_bounded() -> None:
+    guesses = Guesses(100_000)
+    for number in range(10_000):
+        guesses.keep(b"%d" % number, (1, bytes(100)))
+    kept = [number for number in range(10_000) if guesses.get(b"%d" % number) is not None]
+    assert len(kept) * 300 <= 2 * 100_000
+    assert 9_999 in kept
+    guesses.keep(b"large", (1, bytes(100_000)))
+    assert guesses.get(b"large") is None
