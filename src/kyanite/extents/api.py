@@ -11,12 +11,13 @@ outcome of the commit is unknown, the task was cancelled), it calls neither: the
 and then the rows of the engine decide.
 
 *Readers* pin before they take the snapshot in which they find an extent, and release when they have read its bytes.
-With ``mark`` and ``passed`` garbage collection waits until all readers of some moment have finished.
+With ``mark`` and ``passed`` garbage collection waits until all readers of some moment have finished. A store that
+cannot know the readers of other machines keeps segments that are no longer needed for ``keep_seconds`` instead.
 
 *Segments* are removed only when their owner has sealed them or is dead.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, NewType, Protocol
 
@@ -101,6 +102,13 @@ class OpenExtent:
 
 
 class Extents(Protocol):
+    @property
+    def has_files(self) -> bool:
+        """Whether extents are parts of files, which the kernel can send, and which stay as they were when checked.
+
+        Without files, what is read twice comes over a network twice: readers check what they have fetched.
+        """
+
     def upload(self, *, size_hint: int | None, observers: Sequence[Observer] = ()) -> Upload:
         """Begin a body; ``size_hint`` is its exact size if that is known.
 
@@ -137,7 +145,10 @@ class Extents(Protocol):
         """
 
     def open_extent(self, extent: Extent, offset: int, length: int) -> OpenExtent:
-        """Bytes of the extent as a part of an open file, unchecked. Raises Damaged when there is no such file."""
+        """Bytes of the extent as a part of an open file, unchecked. Raises Damaged when there is no such file.
+
+        Only for extents that have files.
+        """
 
     async def close(self) -> None:
         """Finish running uploads and release all resources."""
@@ -154,6 +165,10 @@ class Inspectable(Protocol):
 
 class Reclaimable(Protocol):
     """What garbage collection needs of a store."""
+
+    @property
+    def keep_seconds(self) -> float:
+        """How long a segment is kept after it was found that nothing refers to it; 0 if pins tell when to remove it."""
 
     def mark(self) -> Mark:
         """This moment."""
@@ -173,8 +188,11 @@ class Reclaimable(Protocol):
     async def remove(self, segment: bytes) -> None:
         """Remove a sealed segment. Nothing happens if it is gone."""
 
-    def segments_of(self, owner: bytes) -> Iterator[bytes]:
-        """The segments of one owner, in no order."""
+    def segments_of(self, owner: bytes) -> AsyncIterator[bytes]:
+        """The segments of one owner that may have bytes which were never referred to, in no order.
 
-    def drop_owner(self, owner: bytes) -> None:
+        What is left of uploads that a dead owner never finished is removed.
+        """
+
+    async def drop_owner(self, owner: bytes) -> None:
         """All segments of this dead owner were cleaned up: drop whatever else the store keeps for it."""

@@ -10,6 +10,8 @@ from pathlib import Path
 from kyanite.extents.local.file_reads import read_cached_into, read_fully_into
 
 _ADVISE = getattr(os, "posix_fadvise", None)
+_TIMES_ADVISED = 3
+"""Linux leaves pages that a processor has not yet put on its lists, without a word. Another call drops most of them."""
 
 
 def read_cold(path: Path, offset: int, length: int) -> bytes:
@@ -23,7 +25,8 @@ def read_cold(path: Path, offset: int, length: int) -> bytes:
         cached = count = read_cached_into(fd, offset, view)
         count += read_fully_into(fd, offset + count, view[count:])
         if _ADVISE is not None and count > cached:
-            _ADVISE(fd, offset + cached, count - cached, os.POSIX_FADV_DONTNEED)
+            for _ in range(_TIMES_ADVISED):
+                _ADVISE(fd, offset + cached, count - cached, os.POSIX_FADV_DONTNEED)
         return bytes(view[:count])
     finally:
         os.close(fd)

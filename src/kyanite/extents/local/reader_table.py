@@ -13,7 +13,6 @@ import mmap
 import os
 import struct
 import time
-from collections import OrderedDict
 from pathlib import Path
 
 from kyanite.engine.api import EngineBusy
@@ -69,7 +68,8 @@ class ReaderTable:
         self._view = memoryview(self._memory)
         self._words = self._view.cast("Q")
         self._word = self._slot * _WORDS
-        self._pins: OrderedDict[int, Pin] = OrderedDict()
+        self._pins: dict[int, Pin] = {}
+        """By the time at which they began, the oldest first."""
         self._newest: Pin | None = None
 
     def pin(self) -> Pin:

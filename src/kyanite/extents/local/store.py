@@ -13,7 +13,7 @@ import errno
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -64,6 +64,9 @@ T = TypeVar("T")
 
 
 class LocalExtents:
+    has_files = True
+    keep_seconds = 0.0
+
     def __init__(
         self, folder: Path, membership: Membership, *, file_system: FileSystem | None = None
     ) -> None:
@@ -198,18 +201,18 @@ class LocalExtents:
         self._descriptors.forget(segment)
         await self._in_thread(self._remove, segment)
 
-    def segments_of(self, owner: bytes) -> Iterator[bytes]:
+    async def segments_of(self, owner: bytes) -> AsyncIterator[bytes]:
         with contextlib.suppress(FileNotFoundError), os.scandir(self._segments / owner.hex()) as entries:
             for entry in entries:
                 if _SEGMENT_NAME.fullmatch(entry.name):
                     yield owner + bytes.fromhex(entry.name)
 
-    def segments(self) -> Iterator[tuple[bytes, int]]:
+    async def segments(self) -> AsyncIterator[tuple[bytes, int]]:
         for owner in filter(_OWNER_NAME.fullmatch, os.listdir(self._segments)):
-            for segment in self.segments_of(bytes.fromhex(owner)):
+            async for segment in self.segments_of(bytes.fromhex(owner)):
                 yield segment, self._path_of(segment).stat().st_blocks * 512
 
-    def drop_owner(self, owner: bytes) -> None:
+    async def drop_owner(self, owner: bytes) -> None:
         with contextlib.suppress(OSError):
             (self._segments / owner.hex()).rmdir()
 

@@ -16,8 +16,8 @@ from contextlib import suppress
 from threading import Lock
 
 from kyanite.engine.api import EngineBusy
-from kyanite.extents.api import EXTENT_MAX, PACK_MAX, Observer, WrittenExtent
-from kyanite.extents.crc64 import BlockChecksums
+from kyanite.extents.api import PACK_MAX, Observer, WrittenExtent
+from kyanite.extents.cutter import Cutter
 from kyanite.extents.local.batch_writer import BatchWriter, Segments
 from kyanite.extents.local.file_system import Buffer
 from kyanite.extents.local.job_line import JobLine
@@ -75,7 +75,7 @@ class LocalUpload:
         self._observed_bytes = 0
         self._segment: Segment | None = None
         self._shares_segment = size_hint is not None and size_hint <= SHARED_MAX
-        self._cutter = _Cutter(b"", 0)
+        self._cutter = Cutter(b"", 0)
         self._start = 0
         self._writing = JobLine(threads)
         self._observing = JobLine(threads)
@@ -151,7 +151,7 @@ class LocalUpload:
             segment = self._segments.new_segment()
             segment.reserve(self._size_hint or 0)
             segment.full = True
-        self._cutter = _Cutter(segment.id, self._start)
+        self._cutter = Cutter(segment.id, self._start)
         self._segment = segment
         return segment
 
@@ -231,42 +231,6 @@ class LocalUpload:
 
     def _run(self, job: Callable[[], None]) -> "asyncio.Future[None]":
         return asyncio.get_running_loop().run_in_executor(self._threads, job)
-
-
-class _Cutter:
-    """Cuts the written bytes into extents and computes their checksums. Used by one thread at a time."""
-
-    __slots__ = ("_at", "_computed", "_extents", "_segment")
-
-    def __init__(self, segment: bytes, start: int) -> None:
-        self._segment = segment
-        self._at = start
-        self._computed = BlockChecksums()
-        self._extents: list[WrittenExtent] = []
-
-    def add(self, chunks: Iterable[Buffer]) -> None:
-        for chunk in chunks:
-            room = EXTENT_MAX - self._computed.length
-            if len(chunk) < room:
-                self._computed.add(chunk)
-            else:
-                rest = memoryview(chunk)
-                while len(rest) >= room:
-                    self._computed.add(rest[:room])
-                    self._cut()
-                    rest, room = rest[room:], EXTENT_MAX
-                self._computed.add(rest)
-
-    def finish(self) -> list[WrittenExtent]:
-        if self._computed.length:
-            self._cut()
-        return self._extents
-
-    def _cut(self) -> None:
-        length = self._computed.length
-        self._extents.append(WrittenExtent(self._segment, self._at, length, *self._computed.finish()))
-        self._at += length
-        self._computed = BlockChecksums()
 
 
 def _ignore_error(job: "asyncio.Future[None]") -> None:
