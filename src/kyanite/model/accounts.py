@@ -11,6 +11,7 @@ from kyanite.engine.api import Engine
 from kyanite.extents.api import Extents
 from kyanite.membership.api import Membership
 from kyanite.model.content.checked_reads import RECHECK_SECONDS, CheckedReader
+from kyanite.model.content.fetched_reads import FetchingReader
 from kyanite.model.records import Record
 
 
@@ -33,7 +34,8 @@ class Store:
         self.engine = engine
         self.extents = extents
         self.membership = membership
-        self.reader = CheckedReader(engine, extents, recheck_seconds)
+        reader = CheckedReader if extents.has_files else FetchingReader
+        self.reader = reader(engine, extents, recheck_seconds)
 
 
 class SasPolicy(Record, frozen=True):
@@ -63,6 +65,8 @@ class AccountSettings(Record, frozen=True):
     """Whether the time of the last access to a block blob is kept."""
     version_level_immutability: bool = False
     """Whether new containers have it."""
+    read_only: bool = False
+    """Whether clients may only read, as on the secondary: while the account moves to another store."""
 
 
 DEFAULT_SETTINGS = AccountSettings()

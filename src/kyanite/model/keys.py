@@ -27,6 +27,7 @@ it is one small transaction, and a name that is used again can never show what w
     k       number (8 bytes)                        the number of references to an inline body, if several
     x       segment (16 bytes), start (8 bytes)     extent: length, CRC and references
     g       died at (8), segment (16), start (8)    freed extent: it has no references any more
+    -       found at (8), segment (16)              a segment that nothing refers to, to be removed some time later
     l       layer id (8 bytes)                      layer: its parent and references
     e       layer id (8), layer id (8)              edge: the second layer lies on top of the first
     r       layer id (8 bytes), offset (8 bytes)    interval row
@@ -80,10 +81,23 @@ it is one small transaction, and a name that is used again can never show what w
     A       account                                 account: its sealed keys, and settings that every request obeys
     A       -                                       the instant at which an account was last changed
     A       0 account                               a removed account, whose containers, queues … are to be deleted
+    !       0 number (8)                            a question to all processes: why was a request refused?
+    !       1 number (8), owner (12)                what a process answers
+    !       2 number (8)                            a watch: somebody looks at the requests of all processes
+    !       3 owner (12), number (8)                requests that a process has completed, for those who watch
+    0       account 0                               a migration of this account into the store
+    0       account 0 letter (1), old id (8)        the id that took its place; letters as of the rows with that id
+    0       account 0 x, segment (16), start (8)    the extent that took the place of one of the former store
 
 Letters reserved for coming capabilities:
 
     B  nodes
+    B       0 owner (12)                            a process of a node that is alive
+    B       1 owner (12)                            its heartbeat
+    B       2 owner (12)                            a dead process of a node, to be cleaned up
+    B       3 owner (12)                            the last change of an account that a process obeys
+    B       4                                       the process that does the maintenance for all nodes
+    B       5                                       the secret that all nodes share
 """
 
 from struct import Struct
@@ -421,6 +435,13 @@ def freed_extent(died_at: int, segment: bytes, start: int) -> bytes:
     return b"g%b%b%b" % (died_at.to_bytes(8, "big"), segment, start.to_bytes(8, "big"))
 
 
+UNNEEDED_SEGMENTS = b"-"
+
+
+def unneeded_segment(found_at: int, segment: bytes) -> bytes:
+    return b"-%b%b" % (found_at.to_bytes(8, "big"), segment)
+
+
 def layer(layer_id: int) -> bytes:
     return b"l" + layer_id.to_bytes(8, "big")
 
@@ -662,6 +683,11 @@ def handle(share_id: int, file_id: int, handle_id: int) -> bytes:
     )
 
 
+def is_handle(key: bytes) -> bool:
+    """Whether a key of this letter is that of a handle, and not of the file."""
+    return len(key) > 17
+
+
 def open_entries_of_share(share_id: int) -> bytes:
     return b"O" + share_id.to_bytes(8, "big")
 
@@ -810,3 +836,96 @@ UNNEEDED_PRESERVED_ENTRIES = b"L"
 
 def unneeded_preserved_entries(share_id: int) -> bytes:
     return b"L" + share_id.to_bytes(8, "big")
+
+
+MIGRATIONS = b"0"
+
+
+def migration(account: str) -> bytes:
+    """The key of the migration of an account, with which all its other rows begin."""
+    return b"0%b\0" % account.encode()
+
+
+def moved_ids(account: str, letter: bytes) -> bytes:
+    """What the keys of moved ids of one kind begin with."""
+    return b"0%b\0%b" % (account.encode(), letter)
+
+
+def moved_id(account: str, letter: bytes, old_id: int) -> bytes:
+    return b"0%b\0%b%b" % (account.encode(), letter, old_id.to_bytes(8, "big"))
+
+
+def moved_extent(account: str, segment: bytes, start: int) -> bytes:
+    return b"0%b\0x%b%b" % (account.encode(), segment, start.to_bytes(8, "big"))
+
+
+def parts_of_moved(key: bytes) -> tuple[str, bytes, bytes]:
+    """The account, the letter, and what was moved; without a letter it is the row of the migration."""
+    account, _, rest = key[1:].partition(b"\0")
+    return account.decode(), rest[:1], rest[1:]
+
+
+LIVING_MEMBERS = b"B\0"
+HEARTBEATS = b"B\1"
+DEAD_MEMBERS = b"B\2"
+CONFIRMATIONS = b"B\3"
+MAINTAINER = b"B\4"
+SHARED_SECRET = b"B\5"
+
+
+def living_member(owner: bytes) -> bytes:
+    return b"B\0" + owner
+
+
+def heartbeat(owner: bytes) -> bytes:
+    return b"B\1" + owner
+
+
+def dead_member(owner: bytes) -> bytes:
+    return b"B\2" + owner
+
+
+def confirmation(owner: bytes) -> bytes:
+    return b"B\3" + owner
+
+
+def owner_of_member(key: bytes) -> bytes:
+    """The process that a row of a member is about."""
+    return key[2:]
+
+
+QUESTIONS = b"!\0"
+ANSWERS = b"!\1"
+WATCHES = b"!\2"
+COMPLETED_REQUESTS = b"!\3"
+
+
+def question(question_id: int) -> bytes:
+    return QUESTIONS + number(question_id)
+
+
+def answers(question_id: int) -> bytes:
+    """What the keys of the answers to a question begin with."""
+    return ANSWERS + number(question_id)
+
+
+def answer(question_id: int, owner: bytes) -> bytes:
+    return answers(question_id) + owner
+
+
+def watch(watch_id: int) -> bytes:
+    return WATCHES + number(watch_id)
+
+
+def number_at_end(key: bytes) -> int:
+    """The number of a question, a watch or a batch of completed requests."""
+    return int.from_bytes(key[-8:], "big")
+
+
+def completed_requests(owner: bytes, batch: int = 0) -> bytes:
+    """The key of a batch. Without its number it is what comes before the first one of that process."""
+    return COMPLETED_REQUESTS + owner + number(batch)
+
+
+def owner_of_completed(key: bytes) -> bytes:
+    return key[2:-8]

@@ -3,10 +3,10 @@
 ``rules/leases.py`` says what an action does in each state. No action changes an ETag or a Last-Modified.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
+from kyanite.model.records import Value
 from kyanite.rules import leases
 from kyanite.rules.leases import Lease
 from kyanite.values import Instant, LeaseId
@@ -23,8 +23,7 @@ class Action(Enum):
     BREAK = "break"
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseRequest:
+class LeaseRequest(Value, frozen=True):
     action: Action
     lease_id: LeaseId = NO_LEASE_ID
     """The present id, according to the caller: for renew, change and release."""
@@ -35,8 +34,7 @@ class LeaseRequest:
     """For break: the maximum number of seconds until the lease is broken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Value, frozen=True):
     lease: Lease
     seconds_left: int = 0
     """After a break: for how long the lease is still locked."""

@@ -40,7 +40,7 @@ from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB, Blob
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.blobs.staged_blocks import NewBlock
 from kyanite.model.content.content import ExtentPart, Zeros, read_plan
-from kyanite.model.content.reading import Reading, open_content
+from kyanite.model.content.opening import Reading, open_content
 from kyanite.model.maintenance.tasks import step_each, steps
 from kyanite.model.records import HttpHeaders
 from kyanite.model.verification.rows import check_page

@@ -5,7 +5,7 @@ Everything is driven synchronously: nothing in here waits for anything but its n
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TypeVar
@@ -64,6 +64,9 @@ def _running_loop() -> Iterator[None]:
 class Segments:
     """Extents in memory, as maintenance uses them: each call makes a sealed segment, and pins are made by hand."""
 
+    keep_seconds = 0.0
+    has_files = True
+
     def __init__(self) -> None:
         self.data: dict[bytes, bytearray] = {}
         self.dead: dict[bytes, list[bytes]] = {}
@@ -115,10 +118,11 @@ class Segments:
     async def remove(self, segment: bytes) -> None:
         self.data.pop(segment, None)
 
-    def segments_of(self, owner: bytes) -> Iterator[bytes]:
-        return iter(self.dead[owner])
+    async def segments_of(self, owner: bytes) -> AsyncIterator[bytes]:
+        for segment in self.dead[owner]:
+            yield segment
 
-    def drop_owner(self, owner: bytes) -> None:
+    async def drop_owner(self, owner: bytes) -> None:
         """Nothing is kept per owner."""
 
 

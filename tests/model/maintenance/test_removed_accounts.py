@@ -173,6 +173,7 @@ KEYED_BY_ACCOUNT = {
     "G": "purged with the blobs of the container",
     "9": "there is none: an account with a protected container is not removed",
     "A": "the account itself",
+    "0": "there is none: an account that is being moved into the store is not removed",
 }
 
 

@@ -48,7 +48,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Rows:
 
 
 async def _load(folder: Path) -> Rows:
-    engine = factory_of(StoreKind.EMBEDDED, folder).open_engine(wall_clock)
+    engine = factory_of(StoreKind(), folder).open_engine(wall_clock)
     try:
         await prepare(engine, folder, is_testing=None)
         return dict(await engine.read(lambda snap: list(snap.scan(b"", b"\xff"))))
@@ -103,6 +103,8 @@ def test_a_sound_store(sound: Rows) -> None:
 def test_the_store_has_every_kind_of_row(sound: Rows) -> None:
     """But those that version could not write."""
     assert KINDS.keys() - {key[:1] for key in sound} <= {
+        b"-",
+        b"0",
         b"1",
         b"2",
         b"3",
@@ -115,6 +117,8 @@ def test_the_store_has_every_kind_of_row(sound: Rows) -> None:
         b"X",
         b"p",
         b"A",
+        b"B",
+        b"!",
         b"C",
         b"G",
         b"I",
@@ -340,6 +344,13 @@ def test_an_extent_that_is_freed_and_referred_to(sound: Rows) -> None:
     freed = keys.freed_extent(5, key[1:17], int.from_bytes(key[17:], "big"))
     (finding,) = findings({**sound, freed: encode(10)})
     assert "is still referred to" in finding
+
+
+def test_an_unneeded_segment_that_is_referred_to(sound: Rows) -> None:
+    key = first(sound, b"x")
+    (finding,) = findings({**sound, keys.unneeded_segment(5, key[1:17]): b""})
+    assert "is still referred to" in finding
+    assert findings({**sound, keys.unneeded_segment(5, b"s" * 16): b""}) == []
 
 
 def layer_where(rows: Rows, matches: Callable[[Head], bool]) -> tuple[bytes, Head]:

@@ -165,7 +165,8 @@ def lease(
 ) -> Awaitable[tuple[BlobRecord, Outcome]]:
     def body(tx: Transaction) -> tuple[BlobRecord, Outcome]:
         _, key, record = rows.load_with_container(tx, blob)
-        preconditions.check_write(conditions, record.etag, record.modified_at, record.tags, creates=False)
+        if conditions is not preconditions.NONE:
+            preconditions.check_write(conditions, record.etag, record.modified_at, record.tags, creates=False)
         outcome = act(record.lease, request, tx.now)
         rows.save(tx, key, replace(record, lease=outcome.lease))
         return record, outcome

@@ -1,22 +1,26 @@
 """Copying into blobs, from blobs and files of the same store: by reference and in one transaction.
 
-So a copy is complete when its request is answered.
+So a copy is complete when its request is answered. A source in another store is read first, as it is at one moment, and
+its bytes are stored here (``Streamed``).
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import astuple, replace
 
-from kyanite.engine.api import Engine, Transaction
+from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.extents.api import Extent
 from kyanite.model import copy_sources
 from kyanite.model.blobs import rows
 from kyanite.model.blobs.blob import AccessConditions, scope_of, with_tiering
 from kyanite.model.blobs.put import prepare
 from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, BlobRecord
 from kyanite.model.blobs.rows import BlobKey
-from kyanite.model.content import content
+from kyanite.model.content import content, spread
+from kyanite.model.content.content import Content
 from kyanite.model.content.intervals import ENDLESS
+from kyanite.model.content.spread import Run
 from kyanite.model.copy_sources import CheckSource, SourceKey
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases, preconditions, tiers
@@ -70,6 +74,26 @@ class PutFromRequest:
     """The tags of the new blob; None for those of the source."""
 
 
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """A source in another store: its record, and its bytes, which are in this one now."""
+
+    record: BlobRecord
+    payload: bytes | tuple[Extent, ...]
+    runs: Sequence[Run] = ()
+    """Where the bytes are, if zeros were left out."""
+
+
+def load_source(snap: Snapshot, request: CopyRequest, blob: BlobKey) -> BlobRecord:
+    """The source of a copy onto this blob. Refused when it cannot be read, or a condition on it fails."""
+    check_source = preconditions.check_source_read if request.is_synchronous else preconditions.check_source
+    may_be_archived = not request.is_synchronous and _is_in_account(request.source, blob.container.account)
+    source = _load(snap, request, check_source, may_be_archived=may_be_archived)
+    if not source.is_previous:
+        leases.check_read(source.lease, request.source_lease_id, snap.now)
+    return source
+
+
 def copy(
     engine: Engine,
     blob: BlobKey,
@@ -77,15 +101,12 @@ def copy(
     access_conditions: AccessConditions,
     *,
     may_overwrite: bool,
+    streamed: Streamed | None = None,
 ) -> Awaitable[BlobRecord]:
     check_lease = leases.check_write if request.is_synchronous else leases.check_copy_onto
-    check_source = preconditions.check_source_read if request.is_synchronous else preconditions.check_source
-    may_be_archived = not request.is_synchronous and _is_in_account(request.source, blob.container.account)
 
     def body(tx: Transaction) -> BlobRecord:
-        source = _load(tx, request, check_source, may_be_archived=may_be_archived)
-        if not source.is_previous:
-            leases.check_read(source.lease, request.source_lease_id, tx.now)
+        source = load_source(tx, request, blob) if streamed is None else streamed.record
         if request.tier and source.kind != BLOCK_BLOB:
             raise Refused(Reason.TIER_NOT_SUPPORTED)
         if request.seals and source.kind != APPEND_BLOB:
@@ -101,14 +122,11 @@ def copy(
             protection=request.protection,
         )
         now = tx.now
-        is_block_blob = source.kind == BLOCK_BLOB
         shared = replace(
             source,
             modified_at=now,
             created_at=target.created_at,
-            content=content.share_to_end(tx, source.content, source.length)
-            if is_block_blob
-            else content.share(tx, source.content),
+            content=_content_of(tx, source, streamed),
             metadata=request.metadata or source.metadata,
             lease=target.lease,
             copy=CopyState(request.copy_id, request.source_url, now, source.length),
@@ -124,6 +142,14 @@ def copy(
         return record
 
     return engine.run(body, scope_of(blob))
+
+
+def _content_of(tx: Transaction, source: BlobRecord, streamed: Streamed | None) -> Content:
+    if streamed is not None:
+        return spread.create(tx, streamed.payload, streamed.runs)
+    if source.kind == BLOCK_BLOB:
+        return content.share_to_end(tx, source.content, source.length)
+    return content.share(tx, source.content)
 
 
 def put_from(
@@ -177,7 +203,7 @@ def _is_in_account(source: SourceKey, account: str) -> bool:
 
 
 def _load(
-    tx: Transaction,
+    tx: Snapshot,
     request: CopyRequest | PutFromRequest,
     check: CheckSource,
     *,

@@ -83,7 +83,7 @@ def scan_blobs(
     snap: Snapshot, container_id: int, names: NameRange, *, limit: int
 ) -> Iterator[tuple[bytes, bytes]]:
     """Keys, in which the name begins at ``NAME_AT``, and encoded records of base blobs."""
-    return snap.scan(*_bounds(keys.blobs(container_id), names), limit=limit)
+    return snap.scan(*bounds(keys.blobs(container_id), names), limit=limit)
 
 
 def scan_listed(
@@ -108,7 +108,7 @@ def _all_rows(snap: Snapshot, container_id: int, names: NameRange, parts: Listed
     if not (parts.snapshots or parts.versions or parts.only_versions):
         yield from _unchanged(snap, container_id, names, parts, order)
         return
-    for key, value in snap.scan(*_bounds(keys.history_changes_in(container_id), names)):
+    for key, value in snap.scan(*bounds(keys.history_changes_in(container_id), names)):
         name = key[NAME_AT:]
         if name > names.start:
             yield from _unchanged(snap, container_id, NameRange(names.start, name), parts, order)
@@ -147,7 +147,7 @@ def _unchanged(snap: Snapshot, container_id: int, names: NameRange, parts: Liste
 def _plain(snap: Snapshot, prefix: bytes, names: NameRange, order: int, letter: bytes) -> _Rows:
     """Rows of one to a name."""
     name_at, rank = len(prefix), 0 if letter == b"n" else 1
-    for key, value in snap.scan(*_bounds(prefix, names)):
+    for key, value in snap.scan(*bounds(prefix, names)):
         yield ListedRow(key[name_at:], order, rank, letter, value)
 
 
@@ -155,7 +155,7 @@ def _timed(
     snap: Snapshot, prefix: bytes, names: NameRange, order: int, letter: bytes, *, is_version: bool = False
 ) -> _Rows:
     """Rows of several to a name, by their instants."""
-    start, end = _bounds(prefix, names)
+    start, end = bounds(prefix, names)
     if order > 0:
         start += b"\0" + keys.number(order >> 1)
     name_at, odd = len(prefix), int(is_version or letter == b"E")
@@ -176,7 +176,7 @@ def _deleted(snap: Snapshot, rows: _Rows) -> _Rows:
 def _newest_versions(snap: Snapshot, container_id: int, names: NameRange) -> _Rows:
     """One row for each name that has previous versions: the newest. The others are skipped by a seek."""
     prefix = keys.versions_in(container_id)
-    start, end = _bounds(prefix, names)
+    start, end = bounds(prefix, names)
     while (found := next(snap.scan(start, end, limit=1), None)) is not None:
         of_name = found[0][:-_INSTANT_BYTES]
         start = keys.after(of_name)
@@ -259,5 +259,6 @@ def _last_of_name(snap: Snapshot, blob_key: bytes, parts: ListedParts) -> _Rows:
         yield ListedRow(name, STAGING_AREA, 1, STAGING, head)
 
 
-def _bounds(prefix: bytes, names: NameRange) -> tuple[bytes, bytes]:
+def bounds(prefix: bytes, names: NameRange) -> tuple[bytes, bytes]:
+    """The keys of these names."""
     return prefix + names.start, prefix + names.end if names.end else keys.after(prefix)

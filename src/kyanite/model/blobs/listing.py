@@ -118,9 +118,9 @@ def _flat(snap: Snapshot, container_id: int, request: BlobListing) -> Steps[Blob
 
 
 def item_of(row: tuple[bytes, bytes]) -> BlobItem:
-    """A base blob, or a folder: its row is what the key of a blob of that name would be, and no value."""
+    """A base blob, or a folder: its row is what the key of a blob of that name would be, as key and as value."""
     key, value = row
-    return BlobItem(key[NAME_AT:].decode(), decode_blob(value) if value else None)
+    return BlobItem(key[NAME_AT:].decode(), None if value == key else decode_blob(value))
 
 
 def _base_items(found: Sequence[tuple[bytes, bytes]]) -> list[BlobItem]:
@@ -129,12 +129,14 @@ def _base_items(found: Sequence[tuple[bytes, bytes]]) -> list[BlobItem]:
 
 def _by_delimiter(snap: Snapshot, container_id: int, request: BlobListing) -> Steps[BlobPage]:
     """Folders and the blobs beside them. After a folder only one row is read: the next may be in a folder too."""
-    start, end = _names(request, request.first.name.encode())
+    names = _names(request, request.first.name.encode())
+    start, end = listed_rows.bounds(keys.blobs(container_id), names)
     inside, delimiter = NAME_AT + len(request.prefix.encode()), request.delimiter.encode()
+    delimiter_bytes, behind_delimiter = len(delimiter), keys.after(delimiter)
     listed: list[tuple[bytes, bytes]] = []
     wanted, cost = 1, 0
-    while not end or start < end:
-        found = list(listed_rows.scan_blobs(snap, container_id, NameRange(start, end), limit=wanted))
+    while start < end:
+        found = list(snap.scan(start, end, limit=wanted))
         cost += _SEEK_COST + len(found)
         if cost >= STEP_ROWS:
             cost = 0
@@ -146,15 +148,15 @@ def _by_delimiter(snap: Snapshot, container_id: int, request: BlobListing) -> St
                 return BlobPage(Decoded(listed, _base_items), next_start, snap.now)
             cut = key.find(delimiter, inside)
             if cut >= 0:
-                folder = key[: cut + len(delimiter)]
-                listed.append((folder, b""))
-                start, wanted = keys.after(folder[NAME_AT:]), 1
+                folder = key[: cut + delimiter_bytes]
+                listed.append((folder, folder))
+                start, wanted = key[:cut] + behind_delimiter, 1
                 break
             listed.append(row)
         else:
             if len(found) < wanted:
                 break
-            start, wanted = found[-1][0][NAME_AT:] + b"\0", min(wanted * 8, STEP_ROWS)
+            start, wanted = found[-1][0] + b"\0", min(wanted * 8, STEP_ROWS)
     return BlobPage(Decoded(listed, _base_items), None, snap.now)
 
 

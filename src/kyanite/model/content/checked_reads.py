@@ -53,6 +53,9 @@ class _Checked:
 class CheckedReader:
     """Reads the extents of one store for one process."""
 
+    sends_files = True
+    """Whether ``open_checked`` can be used."""
+
     def __init__(
         self,
         engine: Engine,
@@ -85,7 +88,7 @@ class CheckedReader:
             await self._check(extent, offset, length)
         await self._extents.read_into(extent, offset, buffer)
         if is_short and crc64(buffer) != extent.crc64:
-            raise _damaged(extent, 0)
+            raise damaged_block(extent, 0)
 
     async def stream(self, extent: Extent, offset: int, length: int) -> AsyncIterator[bytes]:
         """The same in chunks of at most a block."""
@@ -163,7 +166,7 @@ class CheckedReader:
                 raise Damaged(f"The CRC of {extent} is wrong.")
             expected = found
         elif found != expected[first * CHECKSUM_BYTES : end * CHECKSUM_BYTES]:
-            raise _damaged(extent, first + _first_difference(found, expected[first * CHECKSUM_BYTES :]))
+            raise damaged_block(extent, first + _first_difference(found, expected[first * CHECKSUM_BYTES :]))
         known.checksums = expected
         checked_at[first:end] = array("d", [began_at]) * (end - first)
 
@@ -201,5 +204,5 @@ def _first_difference(found: bytes, expected: bytes) -> int:
     )
 
 
-def _damaged(extent: Extent, block: int) -> Damaged:
+def damaged_block(extent: Extent, block: int) -> Damaged:
     return Damaged(f"The CRC of block {block} of {extent} is wrong.")

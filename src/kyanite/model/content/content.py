@@ -288,8 +288,12 @@ def read_plan(snapshot: Snapshot, content: Content, offset: int, length: int) ->
     pinned, because it may change: see ``reading.py``.
     """
     if content.body:
-        return ReadPlan(_body_parts(snapshot, content.body, offset, length), offset + length)
-    parts: list[PlanPart] = []
+        data = _body_range(snapshot, content.body, offset, length)
+        parts: list[PlanPart] = [data] if data else []
+        if len(data) < length:  # What is behind the body may be very long, so it is no bytes here.
+            parts.append(Zeros(length - len(data)))
+        return ReadPlan(parts, offset + length)
+    parts = []
     at, end, inline_bytes = offset, offset + length, 0
     for count, interval in enumerate(covered(snapshot, content, offset, end)):
         is_full = count >= _PLAN_INTERVALS or len(parts) >= _PLAN_PARTS or inline_bytes >= _PLAN_INLINE_BYTES
@@ -323,6 +327,11 @@ def _store(tx: Transaction, payload: bytes | Sequence[Extent], offset: int, tag:
     return [Interval(offset, len(payload), body=_store_body(tx, payload), tag=tag)]
 
 
+def store(tx: Transaction, payload: bytes | Sequence[Extent]) -> list[Interval]:
+    """New bytes that are not part of a content yet. The intervals that are returned are the only reference to them."""
+    return _store(tx, payload, 0, b"")
+
+
 def _store_body(tx: Transaction, data: bytes) -> int:
     number = tx.new_id()
     tx.put(keys.body(number), data)
@@ -333,15 +342,6 @@ def _load_body(snapshot: Snapshot, number: int) -> bytes:
     data = snapshot.get(keys.body(number))
     assert data is not None, "Content refers to an inline body that is not there."
     return data
-
-
-def _body_parts(snapshot: Snapshot, number: int, offset: int, length: int) -> list[PlanPart]:
-    """A range of a content that is one body. What is behind the body may be very long, so it is no bytes here."""
-    data = _body_range(snapshot, number, offset, length)
-    parts: list[PlanPart] = [data] if data else []
-    if len(data) < length:
-        parts.append(Zeros(length - len(data)))
-    return parts
 
 
 def _body_range(snapshot: Snapshot, number: int, offset: int, length: int) -> bytes:

@@ -1,7 +1,7 @@
 """Reading the bytes of a blob or file: the version that was there when the read began, however long it takes.
 
-The caller pins the extents (``Extents.pin``) and then opens the content, which is one snapshot: extents never change,
-so the plan that it returns can be followed for as long as the pin is kept.
+The caller pins the extents (``Extents.pin``) and then opens the content (``opening.py``), which is one snapshot.
+Extents never change, so the plan that it returns can be followed for as long as the pin is kept.
 
 A plan that would be too long ends early, and the rest has to come from later snapshots. A layer of one record is
 written in place, so two snapshots of it may differ. Such a reader opens the content again as a *pinned read*: a
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -26,56 +26,12 @@ from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.content import layers
 from kyanite.model.content.content import Content, PlanPart, ReadPlan, read_plan
-from kyanite.rules.refusals import Reason, Refused, TotalLength
+from kyanite.model.content.opening import Opened, Readable, Reading, open_content
 from kyanite.slices import next_slice
-from kyanite.values import Instant
 
 _PARTS_PER_SLICE = 100
 
-
-class Readable(Protocol):
-    """A record of something that has bytes."""
-
-    @property
-    def length(self) -> int: ...
-
-    @property
-    def content(self) -> Content: ...
-
-
 R = TypeVar("R", bound=Readable)
-
-
-class Reading(msgspec.Struct, Generic[R], frozen=True, gc=False):
-    """What to read: from byte ``first`` to byte ``last`` or the end, or the whole, which may be empty."""
-
-    load: Callable[[Snapshot], R]
-    """Loads the record, or refuses."""
-    first: int = 0
-    last: int | None = None
-    is_whole: bool = True
-
-
-class Opened(msgspec.Struct, Generic[R], frozen=True, gc=False):
-    """A blob or file as it was when the read began, and where the bytes of the range are."""
-
-    record: R
-    at: Instant
-    offset: int
-    length: int
-    plan: ReadPlan
-
-
-def open_content(snap: Snapshot, request: Reading[R]) -> Opened[R]:
-    record = request.load(snap)
-    total = record.length
-    if request.is_whole:
-        return Opened(record, snap.now, 0, total, read_plan(snap, record.content, 0, total))
-    first = request.first
-    if first >= total:
-        raise Refused(Reason.INVALID_RANGE, TotalLength(total))
-    length = (total if request.last is None else min(request.last + 1, total)) - first
-    return Opened(record, snap.now, first, length, read_plan(snap, record.content, first, length))
 
 
 def open_pinned(engine: Engine, request: Reading[R], owner: bytes, number: int) -> Awaitable[Opened[R]]:

@@ -57,18 +57,20 @@ class RestActor(msgspec.Struct, frozen=True, gc=False):
             return None
         opened, others = present
         if opened.is_delete_pending:
-            raise Refused(Reason.DELETE_PENDING)
-        if share_modes.conflict((each.open for each in others), Open(access, use.share)):
+            raise open_files.delete_pending(opened)
+        wanted = Open(access, use.share)
+        if share_modes.conflict((each.open for each in others), wanted):
             caching.check(opened, share_id, Event.SHARING_VIOLATION, b"", snap.now)
-            raise Refused(Reason.SHARING_VIOLATION)
+            raise open_files.sharing_violation(others, wanted)
         if opened.grants and use.event is not None:
             caching.check(opened, share_id, use.event, b"", snap.now)
         if opened.unwritten:
             caching.check_written(opened, share_id)
         if length:
             locks = [lock for each in others for lock in each.locks]
-            if byte_locks.conflict(locks, use.start, length, writes=bool(access & Rights.WRITE)):
-                raise Refused(Reason.FILE_LOCK_CONFLICT)
+            lock = byte_locks.conflict(locks, use.start, length, writes=bool(access & Rights.WRITE))
+            if lock is not None:
+                raise open_files.lock_conflict(others, lock, use.start, length)
         return present if opened.grants else None
 
     def prepare(self, tx: Transaction, share_id: int, file_id: int, use: FileUse) -> None:
@@ -120,8 +122,9 @@ class SmbActor(msgspec.Struct, frozen=True, gc=False):
         if use.length:
             locks = [lock for each in present[1] for lock in each.locks]
             writes = bool(use.access & Rights.WRITE)
-            if byte_locks.conflict(locks, use.start, use.length, writes=writes, handle=self.handle_id):
-                raise Refused(Reason.FILE_LOCK_CONFLICT)
+            lock = byte_locks.conflict(locks, use.start, use.length, writes=writes, handle=self.handle_id)
+            if lock is not None:
+                raise open_files.lock_conflict(present[1], lock, use.start, use.length)
         return present
 
     def check_lease(self, lease: Lease, now: Instant) -> Lease:

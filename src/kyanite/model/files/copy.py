@@ -1,14 +1,20 @@
-"""Copying into a file, from a file or a blob of this store: by reference and in one transaction."""
+"""Copying into a file, from a file or a blob of this store: by reference and in one transaction.
 
-from collections.abc import Awaitable
+A source in another store is read first, as it is at one moment, and its bytes are stored here (``Streamed``).
+"""
+
+from collections.abc import Awaitable, Sequence
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from kyanite.engine.api import Engine, Transaction
+from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.extents.api import Extent
 from kyanite.model import copy_sources
-from kyanite.model.content import content
+from kyanite.model.content import content, spread
 from kyanite.model.content.content import Content
+from kyanite.model.content.spread import Run
 from kyanite.model.copy_sources import BlobKey
 from kyanite.model.files import file, security_descriptors, tree
 from kyanite.model.files.actors import RestActor
@@ -37,26 +43,42 @@ class FileCopy(msgspec.Struct, frozen=True, gc=False):
     sets_archive: bool = False
 
 
-class _Source(msgspec.Struct, frozen=True, gc=False):
+class Source(msgspec.Struct, frozen=True, gc=False):
     content: Content
     length: int
     http: HttpHeaders
     metadata: dict[str, str]
     entry: Entry | None = None
-    share_id: int = 0
+    permission: str = ""
+    """The security descriptor of a file, if it is copied: its key means nothing in another share, the text does."""
+
+
+class Streamed(NamedTuple):
+    """A source in another store, and its bytes, which are in this one now."""
+
+    source: Source
+    payload: bytes | tuple[Extent, ...]
+    runs: Sequence[Run]
+    """Where the bytes are; zeros were left out."""
 
 
 def copy(
-    engine: Engine, path: FilePath, request: FileCopy, lease_id: LeaseId | None, *, may_overwrite: bool
+    engine: Engine,
+    path: FilePath,
+    request: FileCopy,
+    lease_id: LeaseId | None,
+    *,
+    may_overwrite: bool,
+    streamed: Streamed | None = None,
 ) -> Awaitable[Entry]:
     """Copy onto a path, where it makes a file or replaces one as Create File does."""
 
     def body(tx: Transaction) -> Entry:
-        source = _load_source(tx, request.source, path.share.account)
+        source = load_source(tx, request, path.share.account) if streamed is None else streamed.source
         location = tree.location_of(tx, tree.open_tree(tx, path.share), path.names)
         location, old = tree.look_up(tx, location)
         new_file = NewFile(
-            source.length, source.http, request.metadata or source.metadata, _properties(tx, request, source)
+            source.length, source.http, request.metadata or source.metadata, _properties(request, source)
         )
         return file.put(
             tx,
@@ -64,7 +86,9 @@ def copy(
             old,
             RestActor(lease_id),
             new_file,
-            content.share(tx, source.content),
+            content.share(tx, source.content)
+            if streamed is None
+            else spread.create(tx, streamed.payload, streamed.runs),
             may_overwrite=may_overwrite,
             ignores_read_only=request.ignores_read_only,
             copy=CopyState(request.copy_id, request.source_url, tx.now, source.length),
@@ -73,14 +97,19 @@ def copy(
     return engine.run(body, file.scope_of(path))
 
 
-def _load_source(tx: Transaction, key: FilePath | BlobKey, account: str) -> _Source:
-    """A missing file of the same account is reported as missing; any other source cannot be verified."""
+def load_source(snap: Snapshot, request: FileCopy, account: str) -> Source:
+    """The source of a copy into an account. A missing file of the same account is reported as missing; any other source
+    cannot be verified."""
+    key = request.source
     try:
         if isinstance(key, BlobKey):
-            record = copy_sources.load_blob(tx, key)
-            return _Source(record.content, record.length, record.http, record.metadata)
-        location, entry = file.load_for_read(tx, key, None, length=1)
-        return _Source(entry.content, entry.length, entry.http, entry.metadata, entry, location.tree.id)
+            record = copy_sources.load_blob(snap, key)
+            return Source(record.content, record.length, record.http, record.metadata)
+        location, entry = file.load_for_read(snap, key, None, length=1)
+        permission = ""
+        if "permission" in request.copied:
+            permission = security_descriptors.load(snap, location.tree.id, entry.permission)
+        return Source(entry.content, entry.length, entry.http, entry.metadata, entry, permission)
     except Refused as refusal:
         if refusal.reason in _MISSING:
             is_own = isinstance(key, FilePath) and key.share.account == account
@@ -102,7 +131,7 @@ _MISSING = frozenset(
 )
 
 
-def _properties(tx: Transaction, request: FileCopy, source: _Source) -> SmbProperties:
+def _properties(request: FileCopy, source: Source) -> SmbProperties:
     """The properties that the request sets, and those that it copies from the source."""
     properties, entry = request.properties, source.entry
     if entry is not None:
@@ -110,10 +139,7 @@ def _properties(tx: Transaction, request: FileCopy, source: _Source) -> SmbPrope
         if entry.posix is not None and request.copied & {"mode", "owner"}:
             values["posix"] = _posix(request, entry.posix)
         if "permission" in request.copied:
-            # The key means nothing in another share, the text does.
-            values["permission"] = PermissionRequest(
-                security_descriptors.load(tx, source.share_id, entry.permission)
-            )
+            values["permission"] = PermissionRequest(source.permission)
         properties = replace(properties, **values)
     if request.sets_archive and properties.attributes is not None:
         properties = replace(properties, attributes=archived(properties.attributes))

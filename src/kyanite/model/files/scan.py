@@ -17,10 +17,11 @@ from kyanite.model.files.entry import NAME, Entry, decode_entry
 from kyanite.model.files.listing import DirectoryListing
 from kyanite.model.files.tree import Location, Tree
 from kyanite.rules.wildcards import Pattern
+from kyanite.slices import ITEMS_PER_SLICE
 from kyanite.values import Instant
 
-ROWS_MAX = 250
-"""That one scan reads: what a loop can do at once without others noticing."""
+ROWS_MAX = ITEMS_PER_SLICE
+"""That one scan reads, since a buffer is packed in one slice."""
 _HARD_ROWS_MAX = 64
 _HARD_CHARACTERS_MAX = 2000
 """What takes as long with a pattern that is not simple: rows of a snapshot, or characters of names."""

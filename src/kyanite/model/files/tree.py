@@ -22,7 +22,7 @@ from kyanite.model.files.opens import watches
 from kyanite.model.files.share import ShareKey, ShareRecord
 from kyanite.model.records import encode
 from kyanite.rules.file_names import fold
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import NameFacts, Reason, Refused
 from kyanite.values import Instant
 
 ROOT_ID = 0
@@ -120,7 +120,7 @@ def location_of(
     for name in names[:-1]:
         entry = _row_at(snap, Location(tree, directory_id, name))
         if entry is None or not entry.is_directory:
-            raise Refused(Reason.PARENT_NOT_FOUND)
+            raise Refused(Reason.PARENT_NOT_FOUND, facts=NameFacts(name, "directory"))
         if outside is not None and outside.of_name.row == (directory_id, tree.fold(name)):
             raise Refused(Reason.SHARING_VIOLATION)
         directory_id = entry.id
@@ -164,7 +164,7 @@ def load(snap: Snapshot, path: FilePath, kind: int | None) -> Found:
     location = location_of(snap, open_tree(snap, path.share), path.names)
     location, entry = look_up(snap, location)
     if entry is None:
-        raise Refused(Reason.PATH_NOT_FOUND)
+        raise Refused(Reason.PATH_NOT_FOUND, facts=NameFacts(location.name, "file or directory"))
     if kind is not None and entry.kind != kind:
         raise Refused(Reason.PATH_TYPE_MISMATCH)
     return Found(location, entry)

@@ -5,6 +5,7 @@ row. The lengths of files count, holes included; snapshots do not.
 """
 
 from collections.abc import Awaitable
+from typing import NamedTuple
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
@@ -15,6 +16,14 @@ from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import LeaseId
 
 SHARDS = 16
+
+
+class QuotaFacts(NamedTuple):
+    used_bytes: int
+    added_bytes: int
+    quota_gib: int
+
+
 _SPREAD = 0x9E3779B97F4A7C15
 """Ids are multiples of a power of two, mostly; the top bits of this product are not."""
 _GIB = 1 << 30
@@ -56,8 +65,11 @@ def change(tx: Transaction, record: ShareRecord, file_id: int, difference: int) 
 
 def check_room(snap: Snapshot, record: ShareRecord, more: int) -> None:
     """Refuse what would make the files of the share so much longer than its quota allows."""
-    if used_bytes(snap, record.id) + more > record.settings.quota_gib * _GIB:
-        raise Refused(Reason.SHARE_SIZE_LIMIT_REACHED)
+    used = used_bytes(snap, record.id)
+    if used + more > record.settings.quota_gib * _GIB:
+        raise Refused(
+            Reason.SHARE_SIZE_LIMIT_REACHED, facts=QuotaFacts(used, more, record.settings.quota_gib)
+        )
 
 
 def _shard_of(file_id: int) -> int:

@@ -6,9 +6,8 @@ of its segments only what extent rows refer to is kept, and a segment without ro
 rows for bytes of a dead one, so what was read stays true while readers finish.
 """
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
@@ -18,7 +17,8 @@ from kyanite.model import keys
 from kyanite.model.content import reading
 from kyanite.model.content.references import decode_extent
 from kyanite.model.files.opens import handles, sessions
-from kyanite.model.maintenance.freed_extents import kept_by_slow_reads
+from kyanite.model.maintenance.slow_reads import kept_by_slow_reads
+from kyanite.model.maintenance.unneeded_segments import keep_for_a_time
 
 SEGMENTS_AT_ONCE = 64
 _ROWS_AT_ONCE = 500
@@ -42,7 +42,7 @@ class DeadProcesses:
         self._extents = extents
         self._membership = membership
         self._owner = b""
-        self._segments: Iterator[bytes] = iter(())
+        self._segments: AsyncIterator[bytes] | None = None
         self._part: _Part | None = None
 
     async def step(self) -> bool:
@@ -76,8 +76,9 @@ class DeadProcesses:
             pass
 
     async def _read(self) -> _Part:
-        kept = {}
-        for segment in islice(self._segments, SEGMENTS_AT_ONCE):
+        kept: dict[bytes, list[Stretch]] = {}
+        assert self._segments is not None, "An owner was found."
+        while len(kept) < SEGMENTS_AT_ONCE and (segment := await anext(self._segments, None)) is not None:
             kept[segment] = await self._referred_to(segment)
         return _Part(kept, self._extents.mark())
 
@@ -93,12 +94,17 @@ class DeadProcesses:
 
     async def _reclaim(self, part: _Part, busy: dict[tuple[bytes, int], int]) -> None:
         """What other processes read slowly is kept too. If it is freed, its row says so."""
+        unneeded = []
         for segment, referred_to in part.kept.items():
             read = [Stretch(start, length) for (each, start), length in busy.items() if each == segment]
             if stretches := sorted({*referred_to, *read}):
                 await self._extents.keep_only(segment, stretches)
+            elif self._extents.keep_seconds:
+                unneeded.append(segment)
             else:
                 await self._extents.remove(segment)
+        if unneeded:
+            await self._engine.run(partial(keep_for_a_time, segments=unneeded))
 
     async def _finish(self) -> None:
         owner, self._owner = self._owner, b""
@@ -106,7 +112,7 @@ class DeadProcesses:
             pass
         while await self._engine.run(partial(_forget_slow_reads, owner=owner), durable=False):
             pass
-        self._extents.drop_owner(owner)
+        await self._extents.drop_owner(owner)
         self._membership.forget(owner)
 
 

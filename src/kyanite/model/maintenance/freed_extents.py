@@ -5,6 +5,9 @@ Whether a segment is sealed is read before its rows are: a sealed segment gets n
 
 A segment without rows that is still open has to be removed later. One of its rows for freed extents is kept for that,
 with no space left to give back. What a slow read keeps stays as it is, with its row.
+
+A store that cannot know all readers keeps a segment for some time after nothing refers to it any more: it gets a row
+as an unneeded segment, and ``unneeded_segments.py`` removes it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,11 +19,10 @@ import msgspec
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.extents.api import SEGMENT_BYTES, Mark, Reclaimable, Stretch
 from kyanite.model import keys
-from kyanite.model.content.reading import kept_extents
-from kyanite.slices import next_slice
+from kyanite.model.maintenance.slow_reads import kept_by_slow_reads
+from kyanite.model.maintenance.unneeded_segments import keep_for_a_time
 
 FREED_PER_STEP = 256
-_SLOW_READS_AT_ONCE = 50
 
 _SEGMENT_AT = len(keys.freed_extent(0, b"", 0)) - 8
 _encode_length = msgspec.msgpack.Encoder().encode
@@ -87,8 +89,11 @@ class FreedExtents:
     async def _free(self, found: _Found) -> None:
         """Readers that began before the mark have ended, or their slow reads say what they still need."""
         work = _work_for(found, await kept_by_slow_reads(self._engine))
-        for segment in work.removed:
-            await self._extents.remove(segment)
+        if self._extents.keep_seconds:
+            await self._engine.run(partial(keep_for_a_time, segments=work.removed))
+        else:
+            for segment in work.removed:
+                await self._extents.remove(segment)
         for segment, stretches in work.punched.items():
             await self._extents.punch(segment, stretches)
         if work.done or work.kept:
@@ -108,21 +113,6 @@ def _work_for(found: _Found, busy: Mapping[tuple[bytes, int], int]) -> _Work:
             is_unreferred=is_whole and segment in found.unreferred,
         )
     return work
-
-
-async def kept_by_slow_reads(engine: Engine) -> dict[tuple[bytes, int], int]:
-    """The lengths of all extents that slow reads keep, by segment and start.
-
-    To be read after the pins of their readers were found to be released.
-    """
-    kept: dict[tuple[bytes, int], int] = {}
-    start = b""
-    while True:
-        some, start = await engine.read(partial(kept_extents, start=start, limit=_SLOW_READS_AT_ONCE))
-        kept |= {(extent.segment, extent.start): extent.length for extent in some}
-        if not start:
-            return kept
-        await next_slice()
 
 
 def _plan(work: _Work, segment: bytes, dead: list[_Freed], *, is_sealed: bool, is_unreferred: bool) -> None:

@@ -33,6 +33,7 @@ from kyanite.model.maintenance import (
 )
 from kyanite.model.maintenance.dead_processes import DeadProcesses
 from kyanite.model.maintenance.freed_extents import FreedExtents
+from kyanite.model.maintenance.unneeded_segments import UnneededSegments
 from kyanite.values import Instant, later
 
 Step = Callable[[], Awaitable[bool]]
@@ -87,7 +88,11 @@ def steps(engine: Engine, extents: Reclaimable, membership: Membership) -> list[
 
 
 def extent_steps(engine: Engine, extents: Reclaimable, membership: Membership) -> list[Step]:
-    return [FreedExtents(engine, extents).step, DeadProcesses(engine, extents, membership).step]
+    return [
+        FreedExtents(engine, extents).step,
+        DeadProcesses(engine, extents, membership).step,
+        UnneededSegments(engine, extents).step,
+    ]
 
 
 def step_of(engine: Engine, task: Marked | Expiring) -> Step:

@@ -21,7 +21,7 @@ from kyanite.model.queues.queue import QueueKey, count_key, counted, load
 from kyanite.model.queues.records import MessageRecord, decode_message
 from kyanite.model.records import encode
 from kyanite.rules import visibility
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import Because, Reason, Refused
 from kyanite.rules.visibility import MessageState
 from kyanite.values import Instant
 
@@ -258,9 +258,14 @@ def _record(tx: Transaction, message_id: str, state: MessageState, text: str) ->
     return MessageRecord(message_id, state, "", content.create(tx, stored))
 
 
+_NOT_THERE = Because(
+    "No message is stored where the pop receipt leads: it was deleted, or hidden anew since."
+)
+
+
 def _found(stored: bytes | None, message_id: str) -> MessageRecord:
     if stored is None:
-        raise Refused(Reason.MESSAGE_NOT_FOUND)
+        raise Refused(Reason.MESSAGE_NOT_FOUND, facts=_NOT_THERE)
     record = decode_message(stored)
     if record.id != message_id:
         raise Refused(Reason.MESSAGE_NOT_FOUND)

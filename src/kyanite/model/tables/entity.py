@@ -27,7 +27,7 @@ class ChangeRefused(Refused):
     """One change of a group is refused, so none of them is made."""
 
     def __init__(self, cause: Refused, index: int) -> None:
-        super().__init__(cause.reason, cause.detail)
+        super().__init__(cause.reason, cause.detail, cause.facts)
         self.index = index
 
 

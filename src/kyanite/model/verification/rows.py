@@ -6,9 +6,9 @@ of the same *subjects*: what rows state, and what rows that refer to the subject
 tallies of all pages; where the two sums of a subject differ, ``describe_difference`` says what is wrong.
 
     subject           stated by                              counted by
-    x, extent         the extent row                         intervals of records and of interval rows
+    x, extent         the extent row                         intervals of records and of interval rows, migrations
     b, body           the body, and its row of k             records, and intervals of both kinds
-    l, layer          the layer head: records                records and pinned reads
+    l, layer          the layer head: records                records, pinned reads and migrations
     e, layer          the layer head: uppers                 heads of the layers on it
     e, layer, layer   the edge                               the head of the upper layer
     o, part           the part                               the entity, or the mark of its deleted table
@@ -30,7 +30,7 @@ import msgspec
 from kyanite.engine.api import Snapshot
 from kyanite.extents.api import SEGMENT_BYTES
 from kyanite.membership.api import OWNER_BYTES
-from kyanite.model import keys
+from kyanite.model import keys, members
 from kyanite.model.account_rows import decode_account
 from kyanite.model.blobs import history, protected_containers, protected_snapshots
 from kyanite.model.blobs.deleted_containers import RetiredContainer
@@ -60,8 +60,10 @@ from kyanite.model.files.opens.sessions import SessionRecord
 from kyanite.model.files.opens.watches import decode_change, decode_feed
 from kyanite.model.files.security_descriptors import KEY_BYTES
 from kyanite.model.files.share import ShareRecord
+from kyanite.model.migration import records as migration
 from kyanite.model.queues.records import MessageRecord, QueueRecord
 from kyanite.model.records import NamedKey
+from kyanite.model.requests import questions, tail
 from kyanite.model.scrub_state import ScrubState
 from kyanite.model.store_format import StoreFormat
 from kyanite.model.tables import stored_entity
@@ -324,6 +326,13 @@ def _freed_extent(check: Check, key: bytes, _length: int) -> None:
         check.refuse(key, "{} is still referred to.", extent_key)
 
 
+def _unneeded_segment(check: Check, key: bytes, value: bytes) -> None:
+    _empty(check, key, value)
+    extents = keys.extents_of(key[1 + _ID :])
+    for extent_key, _ in check.snap.scan(extents, keys.after(extents), limit=1):
+        check.refuse(key, "{} is still referred to.", extent_key)
+
+
 def _layer(check: Check, key: bytes, head: Head) -> None:
     layer_id = _id_at(key, 1)
     check.stated[key] += head.records
@@ -451,6 +460,53 @@ def _account(check: Check, key: bytes, value: bytes) -> None:
         decode_account(value)
 
 
+def _moved(check: Check, key: bytes, value: bytes) -> None:
+    """Until the migration has ended, it refers to what it has moved."""
+    _, letter, _ = keys.parts_of_moved(key)
+    if not letter:
+        migration.decode_migration(value)
+    elif letter == b"x":
+        extent = migration.decode_extent(value)
+        check.intervals(key, [Interval(0, extent.length, 0, extent)])
+    elif letter == b"l":
+        check.counted[keys.layer(migration.decode_layer(value).id)] += 1
+    else:
+        _number(check, key, value)
+
+
+def _member(check: Check, key: bytes, value: bytes) -> None:
+    owner = keys.owner_of_member(key)
+    match key[:2]:
+        case keys.LIVING_MEMBERS:
+            members.decode_member(value)
+            check.need(key, keys.heartbeat(owner))
+        case keys.HEARTBEATS:
+            members.decode_heartbeat(value)
+            check.need(key, keys.living_member(owner))
+        case keys.DEAD_MEMBERS:
+            _empty(check, key, value)
+        case keys.CONFIRMATIONS:
+            _number(check, key, value)
+        case keys.MAINTAINER | keys.SHARED_SECRET:
+            owner = bytes(OWNER_BYTES)
+        case _:
+            check.refuse(key, "no process has rows of this kind.")
+    if len(owner) != OWNER_BYTES:
+        check.refuse(key, "the key does not have the right length.")
+
+
+def _of_requests(check: Check, key: bytes, value: bytes) -> None:
+    match key[:2]:
+        case keys.QUESTIONS | keys.ANSWERS:
+            is_right = questions.check_row(key, value)
+        case keys.WATCHES | keys.COMPLETED_REQUESTS:
+            is_right = tail.check_row(key, value)
+        case _:
+            is_right = False
+    if not is_right:
+        check.refuse(key, "no process has rows of this kind.")
+
+
 RowCheck = Callable[[Check, bytes, bytes], None]
 
 
@@ -490,6 +546,7 @@ KINDS: Mapping[bytes, Kind] = {
     b"k": _fixed("references to an inline body", _ID, check=_record(int, _body_references)),
     b"x": _fixed("extent", SEGMENT_BYTES, _ID, check=_record(ExtentRow, _extent)),
     b"g": _fixed("freed extent", _ID, SEGMENT_BYTES, _ID, check=_record(int, _freed_extent)),
+    b"-": _fixed("unneeded segment", _ID, SEGMENT_BYTES, check=_unneeded_segment),
     b"l": _fixed("layer", _ID, check=_record(Head, _layer)),
     b"e": _fixed("edge", _ID, _ID, check=_edge),
     b"r": _fixed("interval row", _ID, _ID, check=_record(list[Interval], _interval_row)),
@@ -528,6 +585,9 @@ KINDS: Mapping[bytes, Kind] = {
     b"2": _fixed("state of the scrub", check=_record(ScrubState)),
     b"f": _fixed("format of the store", check=_record(StoreFormat)),
     b"A": Kind("account", 1, _account),
+    b"0": Kind("moved by a migration", 3, _moved),
+    b"B": Kind("process of a node", 2, _member),
+    b"!": Kind("question or watch", 2 + _ID, _of_requests),
 }
 """What the keys of each letter are. A new letter of ``keys.py`` is a row here."""
 

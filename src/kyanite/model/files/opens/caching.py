@@ -23,6 +23,7 @@ from kyanite.model.records import encode
 from kyanite.rules import oplocks
 from kyanite.rules.oplocks import AcknowledgementError, Caching, Event, OtherOpen
 from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.share_modes import OpenFileFacts
 from kyanite.values import Instant
 
 _BROKEN_TOGETHER = 100
@@ -102,9 +103,9 @@ def check_unopened(snap: Snapshot, share_id: int, file_id: int) -> None:
     opened = open_files.load_open_file(snap, share_id, file_id)
     if opened is not None:
         if opened.is_delete_pending:
-            raise Refused(Reason.DELETE_PENDING)
+            raise open_files.delete_pending(opened)
         check(opened, share_id, Event.RENAME_OR_DELETE, b"", snap.now)
-        raise Refused(Reason.SHARING_VIOLATION)
+        raise Refused(Reason.SHARING_VIOLATION, facts=OpenFileFacts(opened.path, opened.handle_count))
 
 
 def check_none_open_below(snap: Snapshot, share_id: int, directory_id: int) -> None:

@@ -97,8 +97,10 @@ def read(
         raise Refused(Reason.HANDLE_CLOSED)
     caching.check_written(opened.present[0], share_tree.id, handle_id)
     locks = opened.locks if length else ()
-    if locks and byte_locks.conflict(locks, offset, length, writes=False, handle=handle_id):
-        raise Refused(Reason.FILE_LOCK_CONFLICT)
+    if locks:
+        lock = byte_locks.conflict(locks, offset, length, writes=False, handle=handle_id)
+        if lock is not None:
+            raise open_files.lock_conflict(opened.present[1], lock, offset, length)
     return plan(snap, opened.found.entry, offset, length)
 
 

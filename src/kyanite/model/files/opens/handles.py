@@ -23,18 +23,21 @@ from kyanite.model.files.opens.open_files import (
     changed_topic,
     decode_handle,
     decode_open_file,
+    delete_pending,
     find,
     find_by_guid,
     load,
     load_handle,
     load_open_file,
+    sharing_violation,
 )
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
 from kyanite.model.records import encode
 from kyanite.rules import leases, share_modes
+from kyanite.rules.leases import LeaseFacts
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.rules.share_modes import Open, Rights
+from kyanite.rules.share_modes import Open, OpenFileFacts, Rights
 from kyanite.values import Instant
 
 CLOSED = b"handles closed "
@@ -64,7 +67,7 @@ def open_handle(tx: Transaction, found: Found, request: HandleRequest) -> Handle
         raise Refused(Reason.ACCESS_DENIED)
     present = load(tx, location.tree.id, entry.id)
     if present is not None and present[0].is_delete_pending:
-        raise Refused(Reason.DELETE_PENDING)
+        raise delete_pending(present[0])
     check_sharing(present, Open(request.access, request.share))
     check_leased(entry, request.access, tx.now)
     opened, handle = new_handle(tx, found, present, request)
@@ -75,7 +78,7 @@ def open_handle(tx: Transaction, found: Found, request: HandleRequest) -> Handle
 def check_sharing(present: OpenHandles | None, new: Open) -> None:
     """Refuse an open that the share mode of another handle forbids, or whose own share mode forbids another."""
     if present is not None and is_forbidden(present, new):
-        raise Refused(Reason.SHARING_VIOLATION)
+        raise sharing_violation(present[1], new)
 
 
 def is_forbidden(present: OpenHandles, new: Open) -> bool:
@@ -85,7 +88,7 @@ def is_forbidden(present: OpenHandles, new: Open) -> bool:
 def check_leased(entry: Entry, access: Rights, now: Instant) -> None:
     """A lease of REST lets SMB clients only read."""
     if access & _CHANGES and leases.is_locked(entry.lease, now):
-        raise Refused(Reason.SHARING_VIOLATION)
+        raise Refused(Reason.SHARING_VIOLATION, facts=LeaseFacts(entry.lease, None, now))
 
 
 _CHANGES = Rights.WRITE | Rights.DELETE
@@ -276,7 +279,7 @@ def watch(tx: Transaction, key: ShareKey, share_tree: Tree, file_id: int, handle
 def check_not_pending(snap: Snapshot, share_id: int, file_id: int) -> OpenFile | None:
     opened = load_open_file(snap, share_id, file_id)
     if opened is not None and opened.is_delete_pending:
-        raise Refused(Reason.DELETE_PENDING)
+        raise delete_pending(opened)
     return opened
 
 
@@ -284,7 +287,8 @@ def check_unopened(snap: Snapshot, share_id: int, file_id: int, reason: Reason) 
     """Refuse, for this reason, to delete what has any handle at all."""
     opened = load_open_file(snap, share_id, file_id)
     if opened is not None:
-        raise Refused(Reason.DELETE_PENDING if opened.is_delete_pending else reason)
+        facts = OpenFileFacts(opened.path, opened.handle_count)
+        raise Refused(Reason.DELETE_PENDING if opened.is_delete_pending else reason, facts=facts)
 
 
 def follow_rename(tx: Transaction, entry: Entry, target: Location) -> None:

@@ -10,7 +10,7 @@
 ``docs/decisions/0031-open-handles.md`` has the reasons.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -22,9 +22,10 @@ from kyanite.model.files import tree
 from kyanite.model.files.opens import grants
 from kyanite.model.files.opens.grants import Grant
 from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
-from kyanite.rules.byte_locks import Lock
+from kyanite.rules import share_modes
+from kyanite.rules.byte_locks import Lock, LockFacts
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.rules.share_modes import Open, Rights
+from kyanite.rules.share_modes import HandleFacts, Open, OpenFileFacts, Rights
 from kyanite.values import Instant
 
 HANDLES_MAX = 2000
@@ -130,6 +131,23 @@ class NamedHandle(NamedTuple):
     share_id: int
     file_id: int
     handle_id: int
+
+
+def sharing_violation(handles: Sequence[Handle], wanted: Open) -> Refused:
+    """The refusal of what the share mode of one of these handles forbids."""
+    held = next(each for each in handles if share_modes.conflict((each.open,), wanted))
+    facts = HandleFacts(held.open, held.client_ip, held.opened_at, wanted)
+    return Refused(Reason.SHARING_VIOLATION, facts=facts)
+
+
+def delete_pending(opened: OpenFile) -> Refused:
+    return Refused(Reason.DELETE_PENDING, facts=OpenFileFacts(opened.path, opened.handle_count))
+
+
+def lock_conflict(handles: Sequence[Handle], lock: Lock, start: int, length: int) -> Refused:
+    """The refusal of a read or write that the lock of one of these handles forbids."""
+    client = next((each.client_ip for each in handles if each.id == lock.handle), "")
+    return Refused(Reason.FILE_LOCK_CONFLICT, facts=LockFacts(lock, start, length, client))
 
 
 decode_named_handle: Callable[[bytes], NamedHandle] = msgspec.msgpack.Decoder(NamedHandle).decode
