@@ -121,7 +121,7 @@ class Harness:
 
     async def open_segments(self) -> int:
         """How many segments have bytes that are neither committed nor discarded."""
-        segments = set(self.extents.segments_of(self.membership.id))
+        segments = {each async for each in self.extents.segments_of(self.membership.id)}
         return len(segments - await self.extents.sealed(segments))
 
     async def aclose(self) -> None:

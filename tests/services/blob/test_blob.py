@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from azure.storage.blob import generate_blob_sas
 
+from kyanite.values import later
 from kyanite.wire import crc64
 from tests.services.harness import Harness, md5_text
 from tests.services.tokens import KEY, blob_token, in_an_hour
@@ -66,6 +67,36 @@ async def test_ranges(
     assert (answer.status, answer.headers.get("content-range")) == (status, content_range)
     if body is not None:
         assert answer.body == body
+
+
+async def test_the_headers_of_a_blob_that_is_read_repeatedly_are_those_of_now(box: Harness) -> None:
+    """They are remembered, but a lease, tags, a range, a snapshot or a token make others of them."""
+    etag = await put(box, headers={"x-ms-meta-Name": "value"})
+    for method in ("GET", "HEAD", "GET", "GET"):
+        whole = await box(method, "/box/b")
+        assert (whole.status, whole.headers["etag"]) == (200, etag)
+        assert (whole.headers["x-ms-lease-state"], whole.headers["x-ms-meta-name"]) == ("available", "value")
+        assert whole.headers["content-md5"] == md5_text(b"hello world")
+    names = [name.lower() for name, _ in whole.raw_headers]
+    assert len(names) == len(set(names))
+    for _ in range(3):
+        part = await box("GET", "/box/b", {"Range": "bytes=0-3", "Origin": "http://example.org"})
+        assert (part.status, part.headers["content-range"]) == (206, "bytes 0-3/11")
+        assert part.headers["x-ms-blob-content-md5"] == md5_text(b"hello world")
+        assert "content-md5" not in part.headers
+    token = generate_blob_sas(
+        "acme", "box", "b", account_key=KEY, permission="r", expiry=in_an_hour(box), content_type="text/own"
+    )
+    assert (await box("GET", f"/box/b?{token}", sign=False)).headers["content-type"] == "text/own"
+    made = await box("PUT", "/box/b?comp=snapshot")
+    snapshot = await box("GET", f"/box/b?snapshot={made.headers['x-ms-snapshot']}")
+    assert "x-ms-lease-state" not in snapshot.headers
+    await box("PUT", "/box/b?comp=lease", {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "15"})
+    for _ in range(3):
+        leased = await box("GET", "/box/b")
+        assert (leased.headers["etag"], leased.headers["x-ms-lease-state"]) == (etag, "leased")
+    box.clock.now = later(box.clock.now, 16)
+    assert (await box("GET", "/box/b")).headers["x-ms-lease-state"] == "expired"
 
 
 async def test_any_range_of_an_empty_blob_is_beyond_its_end(box: Harness) -> None:

@@ -2,7 +2,7 @@
 
 import base64
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -194,7 +194,7 @@ def _time(now: Instant, *, hours: int) -> datetime:
     return datetime(1, 1, 1, tzinfo=UTC) + timedelta(microseconds=now // 10, hours=hours)
 
 
-def _joined(headers: Sequence[tuple[str, str]]) -> Mapping[str, str]:
+def _joined(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
     """As the server reads them: by lower-case name, repeated ones joined, octets as characters."""
     found: dict[str, str] = {}
     for name, value in headers:

@@ -1,7 +1,5 @@
 """Finding the row of a request, and what is wrong when there is none."""
 
-from collections.abc import Mapping
-
 import pytest
 
 from kyanite.rules.authorization import Access
@@ -21,7 +19,7 @@ ROUTER = Router(
         Op("Tier", "PUT", Resource.OBJECT, query(comp="tier"), not_yet, KEY_ONLY),
     )
 )
-NONE: Mapping[str, str] = {}
+NONE: dict[str, str] = {}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +40,7 @@ NONE: Mapping[str, str] = {}
     ],
 )
 def test_the_first_row_that_fits(
-    method: str, resource: Resource, parameters: Mapping[str, str], headers: Mapping[str, str], name: str
+    method: str, resource: Resource, parameters: dict[str, str], headers: dict[str, str], name: str
 ) -> None:
     assert ROUTER.find(resource, method, parameters, headers).name == name
 
@@ -59,7 +57,7 @@ def test_the_first_row_that_fits(
         ("BREW", Resource.CONTAINER, NONE, "UnsupportedHttpVerb"),
     ],
 )
-def test_no_row_fits(method: str, resource: Resource, parameters: Mapping[str, str], code: str) -> None:
+def test_no_row_fits(method: str, resource: Resource, parameters: dict[str, str], code: str) -> None:
     with pytest.raises(Malformed) as caught:
         ROUTER.find(resource, method, parameters, NONE)
     assert caught.value.code == code

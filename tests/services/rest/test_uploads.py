@@ -42,6 +42,8 @@ async def becomes_sealed(blobs: Harness) -> bool:
 class Journal:
     """Extents that note what was committed and what was discarded."""
 
+    has_files = True
+
     def __init__(self, blobs: Harness) -> None:
         self._extents = blobs.extents
         self.store = Store(blobs.engine, self, blobs.membership)  # type: ignore[arg-type]  # What an upload uses is here.

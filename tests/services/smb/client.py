@@ -3,6 +3,7 @@
 import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
 from kyanite.engine.api import Engine
@@ -120,7 +121,7 @@ class Client:
 
     def __init__(self, engine: Engine | None = None, membership: Membership | None = None) -> None:
         self.engine = MemoryEngine() if engine is None else engine
-        extents: Any = None
+        extents: Any = SimpleNamespace(has_files=True)
         self.account = Account(
             "acme", (), Store(self.engine, extents, Membership() if membership is None else membership)
         )

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.cmac import CMAC
 from kyanite.services.smb.connections.connection import Connection
 from kyanite.wire.smb2 import crypto, transform
 from kyanite.wire.smb2.body import Data
-from kyanite.wire.smb2.crypto import EncryptionKey
+from kyanite.wire.smb2.ciphers import EncryptionKey
 from kyanite.wire.smb2.header import Command
 from kyanite.wire.smb2.status import Status
 from kyanite.wire.smb2.transport import Connect

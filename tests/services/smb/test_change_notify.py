@@ -3,6 +3,7 @@
 import asyncio
 import struct
 from collections.abc import Awaitable
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import pytest
@@ -74,7 +75,7 @@ class World:
 
     def __init__(self) -> None:
         self.engine = MemoryEngine()
-        store = Store(self.engine, cast(Any, None), cast(Any, None))
+        store = Store(self.engine, cast(Any, SimpleNamespace(has_files=True)), cast(Any, None))
         account = Account("acme", (b"key",), store)
         self.environment = SmbEnvironment({"acme": account}, lambda: Instant(0), bytes(16))
         record = outcome(share.create(self.engine, SHARE, {}, ShareSettings(), directory.create_root))

@@ -51,6 +51,8 @@ class CountingEngine(MemoryEngine):
 class HeldExtents:
     """Extents whose puts end when the test says so, in any order."""
 
+    has_files = True
+
     def __init__(self) -> None:
         self.puts: list[asyncio.Future[Extent]] = []
         self.sizes: list[int] = []

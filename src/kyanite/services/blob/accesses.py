@@ -32,7 +32,7 @@ async def record_read(context: RequestContext, response: Response) -> None:
     try:
         found = await last_access.find(engine, key, name)
         response.headers.extend(_headers(found.accessed_at))
-        if found.is_due and not context.target.secondary:
+        if found.is_due and not context.is_read_only:
             with suppress(EngineError):
                 await last_access.record_read(engine, key, name)
     except BaseException:

@@ -1,6 +1,5 @@
 """Blobs of any kind over REST: Get Blob, properties, metadata, leases, tiers, snapshots, delete."""
 
-from collections.abc import Mapping
 from functools import partial
 
 import msgspec
@@ -10,7 +9,7 @@ from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.delete import Snapshots
 from kyanite.model.blobs.records import BLOCK_BLOB, PAGE_BLOB, BlobRecord
 from kyanite.model.blobs.rows import BlobKey
-from kyanite.model.content.reading import Opened, Reading
+from kyanite.model.content.opening import Opened, Reading
 from kyanite.model.records import HttpHeaders
 from kyanite.rules.preconditions import NONE
 from kyanite.services.blob import accesses, features
@@ -22,6 +21,7 @@ from kyanite.services.blob.tiering import priority_of, tier_headers, tier_of, ti
 from kyanite.services.rest.blob_paths import readable_key_of
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.downloads import download, download_structured
+from kyanite.services.rest.header_blocks import HeaderBlocks
 from kyanite.services.rest.headers import (
     base64_text,
     conditions_of,
@@ -84,8 +84,9 @@ def found_key_of(context: RequestContext) -> BlobKey:
     return readable_key_of(context)
 
 
-def access_conditions_of(headers: Mapping[str, str]) -> AccessConditions:
-    conditions, lease_id = conditions_of(headers), lease_id_of(headers)
+def access_conditions_of(headers: dict[str, str]) -> AccessConditions:
+    conditions = conditions_of(headers)
+    lease_id = lease_id_of(headers) if "x-ms-lease-id" in headers else None
     if IF_TAGS in headers:
         conditions = with_tags(conditions, headers, IF_TAGS)
     return (
@@ -95,7 +96,7 @@ def access_conditions_of(headers: Mapping[str, str]) -> AccessConditions:
 
 def version_headers(record: BlobRecord) -> Headers:
     return [
-        ("ETag", f'"0x{record.modified_at:X}"'),
+        ("ETag", '"0x%X"' % record.modified_at),  # noqa: UP031 (as in etag_of)
         ("Last-Modified", http_date.encode(record.modified_at)),
     ]
 
@@ -121,15 +122,11 @@ async def get_blob(context: RequestContext) -> Response:
         access_conditions=access_conditions_of(context.headers),
     )
 
-    def describe(opened: "Opened[BlobRecord]") -> Headers:
-        """The stored hash is that of the whole blob, so with a range it has another name."""
-        headers = property_headers(context, opened.record, opened.at)
+    def describe(opened: "Opened[BlobRecord]") -> Response:
+        response = _described(context, opened.record, opened.at, _OF_WHOLE if wanted is None else _OF_RANGE)
         if context.version >= _TIER_SINCE:
-            headers += tier_headers(opened.record, opened.at)
-        md5 = opened.record.http.content_md5
-        if md5:
-            headers.append(("Content-MD5" if wanted is None else "x-ms-blob-content-md5", base64_text(md5)))
-        return headers
+            response.headers += tier_headers(opened.record, opened.at)
+        return response
 
     request = Reading(load) if wanted is None else Reading(load, wanted.first, wanted.last, is_whole=False)
     if is_structured(context):
@@ -146,13 +143,12 @@ async def get_blob_properties(context: RequestContext) -> Response:
         context.store.engine, found_key_of(context), access_conditions_of(context.headers)
     )
     record = found.record
-    headers = property_headers(context, record, found.at)
-    if record.http.content_md5:
-        headers.append(("Content-MD5", base64_text(record.http.content_md5)))
-    headers += tier_headers(record, found.at)
+    response = _described(context, record, found.at, _OF_WHOLE)
+    response.headers += tier_headers(record, found.at)
     if context.account.settings.last_access_tracking:
-        headers += await accesses.header_of(context)
-    return Response(200, headers, length=record.length)
+        response.headers += await accesses.header_of(context)
+    response.length = record.length
+    return response
 
 
 async def get_blob_metadata(context: RequestContext) -> Response:
@@ -170,7 +166,7 @@ async def set_blob_properties(context: RequestContext) -> Response:
     return Response(200, version_headers(record))
 
 
-def set_http_headers_of(headers: Mapping[str, str]) -> HttpHeaders:
+def set_http_headers_of(headers: dict[str, str]) -> HttpHeaders:
     """Replaces all content headers: one that is not sent is cleared."""
     get = headers.get
     return HttpHeaders(
@@ -258,8 +254,30 @@ async def undelete_blob(context: RequestContext) -> Response:
     return Response(200)
 
 
+def _described(context: RequestContext, record: BlobRecord, now: Instant, blocks: HeaderBlocks) -> Response:
+    """A response with the headers of Get Blob and of Get Blob Properties.
+
+    Without a lease they do not depend on the time, so those of blobs that are read repeatedly are remembered.
+    """
+    is_usual = not context.overrides and "snapshot" not in context.parameters
+    if is_usual:
+        block = blocks.find(record)
+        if block is not None:
+            return block.response(200)
+    headers = property_headers(context, record, now)
+    md5 = record.http.content_md5
+    if md5:  # That of the whole blob, so with a range it has another name.
+        name = "Content-MD5" if blocks is _OF_WHOLE else "x-ms-blob-content-md5"
+        headers.append((name, base64_text(md5)))
+    if is_usual and record.lease.id is None:
+        blocks.remember(record, headers)
+    return Response(200, headers)
+
+
+_OF_WHOLE, _OF_RANGE = HeaderBlocks(), HeaderBlocks()
+
+
 def property_headers(context: RequestContext, record: BlobRecord, now: Instant) -> Headers:
-    """The headers of Get Blob and of Get Blob Properties."""
     headers = version_headers(record)
     http, overrides = record.http, context.overrides
     if overrides:

@@ -69,7 +69,7 @@ async def put_blob(context: RequestContext) -> Response:
     return Response(201, answer + structured_headers(context))
 
 
-def http_headers_of(headers: Mapping[str, str], md5: bytes, *, own_only: bool = False) -> HttpHeaders:
+def http_headers_of(headers: dict[str, str], md5: bytes, *, own_only: bool = False) -> HttpHeaders:
     """The content headers to store: ``x-ms-blob-*`` takes precedence over the plain header of the request.
 
     ``own_only`` ignores the plain headers: the body of the request is not that of the blob.

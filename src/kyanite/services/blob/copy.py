@@ -1,16 +1,18 @@
 """Copy Blob, Copy Blob From URL, Put Blob From URL and Abort Copy Blob over REST."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from kyanite.engine.api import Engine
 from kyanite.model.blobs import copy, put
 from kyanite.model.blobs.blob import AccessConditions
-from kyanite.model.blobs.copy import CopyRequest, PutFromRequest
+from kyanite.model.blobs.copy import CopyRequest, PutFromRequest, Streamed
 from kyanite.model.blobs.put import NewBlob
 from kyanite.model.blobs.records import BlobRecord
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content.intervals import ENDLESS
+from kyanite.model.content.spread import Run
 from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import (
     Headers,
@@ -27,6 +29,7 @@ from kyanite.services.blob.source import (
     expected_hashes_of,
     find_source,
     source_hash_headers,
+    store_copy,
     store_source,
 )
 from kyanite.services.blob.tag_headers import copied_tags_of
@@ -79,7 +82,8 @@ async def abort_copy_blob(context: RequestContext) -> Response:
 
 
 async def put_blob_from_url(context: RequestContext) -> Response:
-    """By reference. Only if there is a hash to check, the bytes are read, and stored again as they were read."""
+    """By reference. If there is a hash to check, or the source is in another store, the bytes are read, and stored as
+    they were read."""
     headers = context.headers
     if required(headers, "x-ms-blob-type").lower() != "blockblob":
         raise bad_header("x-ms-blob-type", headers["x-ms-blob-type"])
@@ -97,7 +101,7 @@ async def put_blob_from_url(context: RequestContext) -> Response:
         tags=copied_tags_of(headers, may_copy=True),
     )
     hashes: Headers = []
-    if expected == NO_HASHES:
+    if expected == NO_HASHES and source.store is context.store:
         record = await copy.put_from(*_onto(context, request), may_overwrite=may_overwrite(context.principal))
     else:
 
@@ -129,7 +133,7 @@ async def _copy(
     protection = protection_of(context)
     source = await find_source(context)
     if expected != NO_HASHES:
-        source = await check_source(context, source, max_length, expected)
+        source = await check_source(source, max_length, expected)
     request = CopyRequest(
         source=source.key,
         source_url=source.url,
@@ -145,9 +149,19 @@ async def _copy(
         protection=protection,
         tags=copied_tags_of(context.headers, may_copy=is_synchronous),
     )
-    return await copy.copy(
-        *_onto(context, request, may_protect=True), may_overwrite=may_overwrite(context.principal)
-    )
+    onto = _onto(context, request, may_protect=True)
+    overwrites = may_overwrite(context.principal)
+    if source.store is context.store:
+        return await copy.copy(*onto, may_overwrite=overwrites)
+
+    def transaction(
+        of_source: BlobRecord, received: ReceivedBody, runs: Sequence[Run]
+    ) -> Awaitable[BlobRecord]:
+        streamed = Streamed(of_source, received.payload, runs)
+        return copy.copy(*onto, may_overwrite=overwrites, streamed=streamed)
+
+    load = partial(copy.load_source, request=request, blob=blob_key_of(context))
+    return await store_copy(context, source, load, transaction)
 
 
 def _onto(

@@ -21,7 +21,8 @@ IMMUTABILITY_HEADERS = (
 )
 """Only some operations support these. Others refuse them, lest a client takes its data for protected."""
 _CHECKED_HEADERS = _HEADERS | frozenset(IMMUTABILITY_HEADERS)
-_PARAMETERS = frozenset({"ses"})
+_ENCRYPTION_SCOPE = "ses"
+"""A parameter of tokens."""
 LISTED_PARTS = frozenset(
     {
         "permissions",
@@ -41,9 +42,8 @@ def check(context: RequestContext, *, may_protect: bool = False) -> None:
     if not refused.isdisjoint(context.headers):
         name = next(name for name in context.headers if name in refused)
         raise Malformed("NotImplemented" if name in _HEADERS else "UnsupportedHeader", HeaderName=name)
-    if not _PARAMETERS.isdisjoint(context.parameters):
-        name = next(name for name in context.parameters if name in _PARAMETERS)
-        raise Malformed("NotImplemented", QueryParameterName=name)
+    if _ENCRYPTION_SCOPE in context.parameters:
+        raise Malformed("NotImplemented", QueryParameterName=_ENCRYPTION_SCOPE)
 
 
 def check_container(context: RequestContext) -> None:

@@ -1,7 +1,6 @@
 """Find Blobs by Tags over REST, in an account or in one container."""
 
 import re
-from collections.abc import Mapping
 
 from kyanite.model.blobs import tag_search
 from kyanite.model.blobs.tag_search import (
@@ -80,7 +79,7 @@ def _marked(start: SearchPosition) -> str:
     return f"{':'.join(map(str, numbers))}:{(at + after + tried_at).decode('latin-1')}"
 
 
-def _start_of(parameters: Mapping[str, str], search: Search) -> SearchPosition:
+def _start_of(parameters: dict[str, str], search: Search) -> SearchPosition:
     text = marker_of(parameters)
     if not text:
         return BEGINNING

@@ -1,7 +1,5 @@
 """Immutability policies and legal holds over REST: the operations, and what other requests and answers have of them."""
 
-from collections.abc import Mapping
-
 from kyanite.model.blobs import protection
 from kyanite.model.blobs.records import ContainerRecord
 from kyanite.model.blobs.rows import BlobKey
@@ -57,7 +55,7 @@ def protection_of(context: RequestContext) -> BlobProtection | None:
     headers = context.headers
     if headers.keys().isdisjoint(features.IMMUTABILITY_HEADERS):
         return None
-    authorize(context.principal, IMMUTABILITY, AccessedResource("blob", context.target.secondary))
+    authorize(context.principal, IMMUTABILITY, AccessedResource("blob", context.is_read_only))
     mode = one_of(headers, _MODE, (_UNLOCKED, _LOCKED))
     held = flag_of(headers, _LEGAL_HOLD)
     if not mode and not headers.get(_UNTIL):
@@ -110,7 +108,7 @@ def _key_of(context: RequestContext) -> BlobKey:
     return readable_key_of(context)
 
 
-def _until_of(headers: Mapping[str, str]) -> Instant:
+def _until_of(headers: dict[str, str]) -> Instant:
     until = http_date.decode(headers[_UNTIL])
     if until is None:
         raise bad_header(_UNTIL, headers[_UNTIL])

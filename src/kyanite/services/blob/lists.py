@@ -5,7 +5,7 @@ headers) is escaped; what the server made (dates, numbers, ETags) needs no escap
 """
 
 from binascii import b2a_base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache, partial
 from operator import mul
 from typing import NamedTuple
@@ -107,7 +107,7 @@ async def list_blobs(context: RequestContext) -> Response:
     prefix, first, limit, parts = list_request_of(parameters, _BLOB_PARTS)
     features.check_listing(parts)
     if "tags" in parts:
-        authorize(context.principal, _LIST_TAGS, AccessedResource("blob", context.target.secondary))
+        authorize(context.principal, _LIST_TAGS, AccessedResource("blob", context.is_read_only))
     request = BlobListing(
         prefix=prefix,
         delimiter=parameters.get("delimiter", ""),
@@ -179,13 +179,13 @@ _rendered = RenderedItems()
 def _written(write: Callable[[BlobItem], str], row: tuple[bytes, bytes]) -> tuple[str, bool]:
     item = listing.item_of(row)
     record = item.record
-    return write(item), record is not None and record.lease == NO_LEASE and record.rehydration is None
+    return write(item), record is None or (record.lease == NO_LEASE and record.rehydration is None)
 
 
 _VERSION_MARKER = "v"
 
 
-def _start_of(marked: str, parameters: Mapping[str, str]) -> BlobPageStart:
+def _start_of(marked: str, parameters: dict[str, str]) -> BlobPageStart:
     """A marker inside the rows of one name has their order after the name and a zero byte, which no name has.
 
     That of a snapshot is its instant, as in markers that earlier versions gave out, and that of a version has a letter.
@@ -211,7 +211,7 @@ def _name_of(start: BlobPageStart | None) -> str | None:
     return f"{start.name}\0{letter}{instant_of(start.order)}"
 
 
-def _container_start_of(marked: str, parameters: Mapping[str, str]) -> ContainerPosition:
+def _container_start_of(marked: str, parameters: dict[str, str]) -> ContainerPosition:
     """A marker between deleted containers of one name has a position after the name and a zero byte."""
     name, _, text = marked.partition("\0")
     position = numbers.decode(text or "0")

@@ -1,6 +1,6 @@
 """Page blobs over REST. Get Page Ranges is in ``page_ranges.py``."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from typing import NamedTuple
 
 from kyanite.extents.api import Extent
@@ -154,14 +154,14 @@ _CONTENT = (
 )
 
 
-def _size_of(headers: Mapping[str, str]) -> int | None:
+def _size_of(headers: dict[str, str]) -> int | None:
     size = number_of(headers, "x-ms-blob-content-length", _BLOB_MAX_BYTES)
     if size is not None and size % PAGE:
         raise bad_header("x-ms-blob-content-length", str(size))
     return size
 
 
-def _sequence_change_of(headers: Mapping[str, str]) -> Change | None:
+def _sequence_change_of(headers: dict[str, str]) -> Change | None:
     action = one_of(headers, "x-ms-sequence-number-action", [action.value for action in Action])
     if not action:
         return None
@@ -175,7 +175,7 @@ def _sequence_change_of(headers: Mapping[str, str]) -> Change | None:
     return Change(Action(action), number)
 
 
-def _pages_of(headers: Mapping[str, str]) -> ByteRange:
+def _pages_of(headers: dict[str, str]) -> ByteRange:
     """The range of a write. It is required, and consists of whole pages."""
     wanted = written_range_of(headers)
     if wanted.first % PAGE or (wanted.length or 0) % PAGE:

@@ -1,6 +1,5 @@
 """Get Page Ranges: which pages of a page blob hold data, or what has changed in it since a snapshot."""
 
-from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from kyanite.model.blobs import page_blob
@@ -75,7 +74,7 @@ def _snapshot_in(url: str, context: RequestContext) -> Instant | None:
     return None if text is None else iso_time.decode(text)
 
 
-def _limit_of(parameters: Mapping[str, str]) -> int:
+def _limit_of(parameters: dict[str, str]) -> int:
     text = parameters.get("maxresults")
     if not text:
         return _RANGES_MAX
@@ -85,7 +84,7 @@ def _limit_of(parameters: Mapping[str, str]) -> int:
     return min(limit, _RANGES_MAX)
 
 
-def _marker_of(parameters: Mapping[str, str]) -> int:
+def _marker_of(parameters: dict[str, str]) -> int:
     text = parameters.get("marker")
     if not text:
         return 0

@@ -1,13 +1,16 @@
 """Sources of copies into blobs: what ``x-ms-copy-source`` names, or a range of it that is received like a body."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import NamedTuple, TypeVar
 
+from kyanite.engine.api import Snapshot
 from kyanite.model import copy_sources
-from kyanite.model.blobs.records import BlobRecord
-from kyanite.model.content.reading import Opened, Reading
+from kyanite.model.accounts import Store
+from kyanite.model.blobs.records import PAGE_BLOB, BlobRecord
+from kyanite.model.content.opening import Opened, Reading
+from kyanite.model.content.spread import Run
 from kyanite.model.copy_sources import SourceKey
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
@@ -26,6 +29,7 @@ from kyanite.services.rest.sources import (
 )
 from kyanite.services.rest.streams import Stream
 from kyanite.services.rest.uploads import (
+    NO_HASHES,
     Expected,
     PiecedBody,
     ReceivedBody,
@@ -48,6 +52,8 @@ RANGE = "x-ms-source-range"
 
 
 class Source(NamedTuple):
+    store: Store
+    """Where it is. If that is not the store of the copy, its bytes are streamed: no extent belongs to two stores."""
     key: SourceKey
     url: str
     """As the properties of the copy return it: without the signature, which is secret."""
@@ -68,7 +74,9 @@ async def find_source(context: RequestContext) -> Source:
         key = blob_paths.readable_key_of(found) if is_blob else file_paths.readable_path_of(found)
     except Refused as cause:
         raise CannotVerifySource(Refused(Reason.RESOURCE_NOT_FOUND)) from cause
-    return Source(key, without_signature(context.headers[COPY_SOURCE]), _conditions_of(context.headers))
+    return Source(
+        found.store, key, without_signature(context.headers[COPY_SOURCE]), _conditions_of(context.headers)
+    )
 
 
 async def store_range(
@@ -102,7 +110,7 @@ async def store_source(
 
     The transaction is given the record of the source as well.
     """
-    stream: Stream[BlobRecord] = Stream(context.store)
+    stream: Stream[BlobRecord] = Stream(source.store)
     try:
         opened = await _open(stream, _reading_of(source, wanted))
         if opened.length > most:
@@ -116,9 +124,38 @@ async def store_source(
         stream.release()
 
 
-async def check_source(context: RequestContext, source: Source, most: int, expected: Expected) -> Source:
+async def store_copy(
+    context: RequestContext,
+    source: Source,
+    load: Callable[[Snapshot], BlobRecord],
+    transaction: Callable[[BlobRecord, ReceivedBody, Sequence[Run]], Awaitable[T]],
+) -> T:
+    """Read a source in another store and store it anew, without the zeros of a page blob.
+
+    The transaction is given the record, the bytes and where they belong.
+    """
+    stream: Stream[BlobRecord] = Stream(source.store)
+    try:
+        opened = await _open(stream, Reading(load))
+        is_sparse = opened.record.kind == PAGE_BLOB
+        runs = await stream.runs() if is_sparse else [Run(0, opened.length)]
+        length = sum(run.length for run in runs)
+        async with aclosing(stream.data_of(runs) if is_sparse else stream.data()) as pieces:
+            _, result = await store_body(
+                context.store,
+                PiecedBody(pieces, length),
+                length,
+                NO_HASHES,
+                lambda received: transaction(opened.record, received, runs),
+            )
+            return result
+    finally:
+        stream.release()
+
+
+async def check_source(source: Source, most: int, expected: Expected) -> Source:
     """Read a source to check its hashes. Returns it with the condition that it is still the one that was read."""
-    stream: Stream[BlobRecord] = Stream(context.store)
+    stream: Stream[BlobRecord] = Stream(source.store)
     try:
         opened = await _open(stream, _reading_of(source, None))
         if opened.length > most:
@@ -140,7 +177,7 @@ async def _open(stream: Stream[BlobRecord], request: Reading[BlobRecord]) -> Ope
         raise
 
 
-def source_range_of(headers: Mapping[str, str]) -> ByteRange | None:
+def source_range_of(headers: dict[str, str]) -> ByteRange | None:
     """A range that cannot be decoded is refused: to copy the whole source instead would be wrong."""
     text = headers.get(RANGE)
     if not text:
@@ -151,11 +188,11 @@ def source_range_of(headers: Mapping[str, str]) -> ByteRange | None:
     return wanted
 
 
-def expected_hashes_of(headers: Mapping[str, str]) -> Expected:
+def expected_hashes_of(headers: dict[str, str]) -> Expected:
     return expected_of(headers, MD5, CRC64)
 
 
-def source_hash_headers(headers: Mapping[str, str], received: ReceivedBody) -> list[tuple[str, str]]:
+def source_hash_headers(headers: dict[str, str], received: ReceivedBody) -> list[tuple[str, str]]:
     return hash_headers(headers, received, MD5)
 
 
@@ -173,7 +210,7 @@ def _reading_of(source: Source, wanted: ByteRange | None) -> Reading[BlobRecord]
     )
 
 
-def _conditions_of(headers: Mapping[str, str]) -> Conditions:
+def _conditions_of(headers: dict[str, str]) -> Conditions:
     conditions = conditions_of(
         {
             name.removeprefix("x-ms-source-"): value

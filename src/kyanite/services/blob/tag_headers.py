@@ -4,7 +4,6 @@ Whoever sets tags by a header, or learns about them by a condition, needs the pe
 operation. So each operation checks these headers where it learns which blob it is about.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from kyanite.rules import tags
@@ -44,16 +43,16 @@ def check_source_permissions(context: RequestContext, source: RequestContext) ->
 
 
 def _authorize(context: RequestContext, access: Access) -> None:
-    authorize(context.principal, access, AccessedResource("blob", context.target.secondary))
+    authorize(context.principal, access, AccessedResource("blob", context.is_read_only))
 
 
-def tags_of(headers: Mapping[str, str]) -> Tags:
+def tags_of(headers: dict[str, str]) -> Tags:
     """The tags of a blob that the request creates."""
     text = headers.get(TAGS)
     return NO_TAGS if text is None else tags.checked(wire.decode_form(text))
 
 
-def copied_tags_of(headers: Mapping[str, str], *, may_copy: bool) -> Tags | None:
+def copied_tags_of(headers: dict[str, str], *, may_copy: bool) -> Tags | None:
     """The tags of a copy; None for those of its source. An asynchronous copy may not take these."""
     if not _copies(headers):
         return tags_of(headers)
@@ -62,11 +61,11 @@ def copied_tags_of(headers: Mapping[str, str], *, may_copy: bool) -> Tags | None
     return None
 
 
-def _copies(headers: Mapping[str, str]) -> bool:
+def _copies(headers: dict[str, str]) -> bool:
     return one_of(headers, _OPTION, (_REPLACE, _COPY)) == _COPY
 
 
-def with_tags(conditions: Conditions, headers: Mapping[str, str], name: str) -> Conditions:
+def with_tags(conditions: Conditions, headers: dict[str, str], name: str) -> Conditions:
     """The same conditions and that on tags in the header of this name, if there is one."""
     text = headers.get(name)
     if text is None:

@@ -1,7 +1,5 @@
 """Access tiers over REST: headers of requests, headers of answers, and elements of listings."""
 
-from collections.abc import Mapping
-
 from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord
 from kyanite.rules import tiers
 from kyanite.rules.preconditions import NONE, Conditions
@@ -14,16 +12,16 @@ from kyanite.wire import http_date
 _TIER = "x-ms-access-tier"
 
 
-def tier_of(headers: Mapping[str, str]) -> str:
+def tier_of(headers: dict[str, str]) -> str:
     """The tier that a request names; empty when it names none."""
     return one_of(headers, _TIER, TIERS)
 
 
-def priority_of(headers: Mapping[str, str]) -> str:
+def priority_of(headers: dict[str, str]) -> str:
     return one_of(headers, "x-ms-rehydrate-priority", PRIORITIES)
 
 
-def tier_times_of(headers: Mapping[str, str]) -> Conditions:
+def tier_times_of(headers: dict[str, str]) -> Conditions:
     """The conditions on when a tier was chosen. Their headers end like those of the usual conditions."""
     times = {
         name.removeprefix(f"{_TIER}-"): value
@@ -33,7 +31,7 @@ def tier_times_of(headers: Mapping[str, str]) -> Conditions:
     return conditions_of(times) if times else NONE
 
 
-def check_no_tier(headers: Mapping[str, str]) -> None:
+def check_no_tier(headers: dict[str, str]) -> None:
     """Only block blobs have tiers in accounts of this kind."""
     if headers.get(_TIER):
         raise Refused(Reason.TIER_NOT_SUPPORTED)

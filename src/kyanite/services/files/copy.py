@@ -1,14 +1,17 @@
 """Copy File, Abort Copy File and Put Range From URL: from files and blobs of this server."""
 
 import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from functools import partial
 
 from kyanite.engine.api import Snapshot
+from kyanite.model.accounts import Store
 from kyanite.model.blobs.blob import UNCONDITIONAL, load_to_be_read
 from kyanite.model.blobs.rows import BlobKey
-from kyanite.model.content.reading import Readable, Reading
+from kyanite.model.content.opening import Readable, Reading
 from kyanite.model.files import copy, file
-from kyanite.model.files.copy import FileCopy
+from kyanite.model.files.copy import FileCopy, Source, Streamed
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.file import RangeWrite
 from kyanite.model.files.tree import FilePath
@@ -32,6 +35,7 @@ from kyanite.services.rest.headers import (
     written_range_of,
 )
 from kyanite.services.rest.sources import BLOB_SOURCE, FILE_SOURCE, kind_of, source_of, without_signature
+from kyanite.services.rest.streams import Stream
 from kyanite.wire import crc64, ranges
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_header, bad_parameter, missing_header
@@ -58,7 +62,7 @@ _COPY_MODES = {
 async def copy_file(context: RequestContext) -> Response:
     """The copy is complete when the response is sent."""
     headers = context.headers
-    source = await _source_of(context)
+    store, source = await _source_of(context)
     own, copied = _properties_of(headers)
     request = FileCopy(
         source=source,
@@ -70,15 +74,40 @@ async def copy_file(context: RequestContext) -> Response:
         ignores_read_only=flag_of(headers, "x-ms-file-copy-ignore-readonly"),
         sets_archive=flag_of(headers, "x-ms-file-copy-set-archive"),
     )
-    entry = await copy.copy(
+    run = partial(
+        copy.copy,
         context.store.engine,
         path_of(context),
         request,
         lease_id_of(headers),
         may_overwrite=may_overwrite(context.principal),
     )
+    entry = await (run() if store is context.store else _copy_streamed(context, store, request, run))
     answer = [("x-ms-copy-id", request.copy_id), ("x-ms-copy-status", "success")]
     return Response(202, version_headers(entry) + answer)
+
+
+async def _copy_streamed(
+    context: RequestContext, store: Store, request: FileCopy, run: Callable[..., Awaitable[Entry]]
+) -> Entry:
+    """Copy from another store: no extent belongs to two of them."""
+    stream: Stream[Source] = Stream(store)
+    try:
+        opened = await stream.open(
+            Reading(partial(copy.load_source, request=request, account=context.account.name))
+        )
+        runs = await stream.runs()
+        length = sum(each.length for each in runs)
+
+        def transaction(received: uploads.ReceivedBody) -> Awaitable[Entry]:
+            return run(streamed=Streamed(opened.record, received.payload, runs))
+
+        async with aclosing(stream.data_of(runs)) as pieces:
+            body = uploads.PiecedBody(pieces, length)
+            _, entry = await uploads.store_body(context.store, body, length, uploads.NO_HASHES, transaction)
+            return entry
+    finally:
+        stream.release()
 
 
 async def abort_copy_file(context: RequestContext) -> Response:
@@ -104,8 +133,8 @@ async def put_range_from_url(context: RequestContext) -> Response:
         raise bad_header("x-ms-source-range", headers["x-ms-source-range"])
     keeps = one_of(headers, "x-ms-file-last-write-time", ("now", "preserve")) == "preserve"
     path, lease_id = path_of(context), lease_id_of(headers)
-    source = await _source_of(context)
-    data = await _read(context, source, from_source.first, length)
+    store, source = await _source_of(context)
+    data = await _read(context, store, source, from_source.first, length)
     checksum = _check_source(headers, data)
 
     def transaction(received: uploads.ReceivedBody) -> Awaitable[Entry]:
@@ -117,16 +146,18 @@ async def put_range_from_url(context: RequestContext) -> Response:
     return Response(201, written_headers(entry) + answer)
 
 
-async def _source_of(context: RequestContext) -> FilePath | BlobKey:
+async def _source_of(context: RequestContext) -> tuple[Store, FilePath | BlobKey]:
     kind = kind_of(context, _KINDS)
     source = await source_of(context, kind)
     if kind is BLOB_SOURCE:
-        return blob_paths.readable_key_of(source)
+        return source.store, blob_paths.readable_key_of(source)
     names = file_paths.names_of(context, source.object_name, "x-ms-source-allow-trailing-dot")
-    return FilePath(file_paths.readable_share_of(source), names)
+    return source.store, FilePath(file_paths.readable_share_of(source), names)
 
 
-async def _read(context: RequestContext, source: FilePath | BlobKey, first: int, length: int) -> bytes:
+async def _read(
+    context: RequestContext, store: Store, source: FilePath | BlobKey, first: int, length: int
+) -> bytes:
     def load(snap: Snapshot) -> Readable:
         try:
             if isinstance(source, BlobKey):
@@ -136,13 +167,13 @@ async def _read(context: RequestContext, source: FilePath | BlobKey, first: int,
             raise Refused(Reason.COPY_SOURCE_NOT_FOUND) from refusal
 
     request = Reading(load, first, first + length - 1, is_whole=False)
-    data = await read_bytes(context.store, request)
+    data = await read_bytes(store, request)
     if len(data) != length:
         raise bad_header("x-ms-source-range", context.headers["x-ms-source-range"])
     return data
 
 
-def _check_source(headers: Mapping[str, str], data: bytes) -> int:
+def _check_source(headers: dict[str, str], data: bytes) -> int:
     """Check the conditions and the hash that a request may set for the source range; the CRC64 of the range."""
     checksum = crc64.compute(data)
     for header, wants_equal in (
@@ -160,7 +191,7 @@ def _check_source(headers: Mapping[str, str], data: bytes) -> int:
     return checksum
 
 
-def _properties_of(headers: Mapping[str, str]) -> tuple[Mapping[str, str], frozenset[str]]:
+def _properties_of(headers: dict[str, str]) -> tuple[dict[str, str], frozenset[str]]:
     """The headers without those that refer to the source, and the properties that are copied from it."""
     own = dict(headers)
     copied = set()

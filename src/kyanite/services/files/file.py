@@ -1,6 +1,5 @@
 """Files over REST: creating, describing, changing, leasing, deleting. ``ranges.py`` has their bytes."""
 
-from collections.abc import Mapping
 from functools import partial
 
 from kyanite.model.files import file
@@ -167,7 +166,7 @@ def property_headers(context: RequestContext, entry: Entry, parent_id: int, now:
     return headers + metadata_headers(entry.metadata)
 
 
-def _length_of(headers: Mapping[str, str]) -> int | None:
+def _length_of(headers: dict[str, str]) -> int | None:
     """The length that the request sets. One out of range is another error than one that is not a number."""
     text = headers.get(_LENGTH, "")
     number = numbers.decode(text)
@@ -176,7 +175,7 @@ def _length_of(headers: Mapping[str, str]) -> int | None:
     return number_of(headers, _LENGTH)
 
 
-def _http_headers_of(headers: Mapping[str, str], usual_type: str = "application/octet-stream") -> HttpHeaders:
+def _http_headers_of(headers: dict[str, str], usual_type: str = "application/octet-stream") -> HttpHeaders:
     get = headers.get
     return HttpHeaders(
         content_type=get("x-ms-content-type") or usual_type,

@@ -1,6 +1,6 @@
 """List Shares, and List Directories and Files: the parameters in, the XML out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 from kyanite.model.files import listing, share_listing
@@ -48,7 +48,7 @@ async def list_shares(context: RequestContext) -> Response:
     return list_page(context, limit, "Shares", items, next_name)
 
 
-def _start_of(marked: str, parameters: Mapping[str, str]) -> SharePosition:
+def _start_of(marked: str, parameters: dict[str, str]) -> SharePosition:
     """A marker has a name, a zero byte, which no name contains, and a position."""
     name, _, position = marked.partition("\0")
     number = numbers.decode(position or "0")

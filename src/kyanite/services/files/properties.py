@@ -2,7 +2,6 @@
 
 import base64
 import re
-from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -26,7 +25,7 @@ _HALF = KEY_BYTES // 2
 _INHERIT, _PRESERVE, _NOW = "inherit", "preserve", "now"
 
 
-def smb_properties_of(headers: Mapping[str, str], *, of_directory: bool, creates: bool) -> SmbProperties:
+def smb_properties_of(headers: dict[str, str], *, of_directory: bool, creates: bool) -> SmbProperties:
     """The properties that a request sets. ``preserve`` is for an existing entry only, ``inherit`` for a new one."""
     return SmbProperties(
         attributes=_attributes_of(headers, of_directory=of_directory, creates=creates),
@@ -38,7 +37,7 @@ def smb_properties_of(headers: Mapping[str, str], *, of_directory: bool, creates
     )
 
 
-def new_file_properties_of(headers: Mapping[str, str]) -> SmbProperties:
+def new_file_properties_of(headers: dict[str, str]) -> SmbProperties:
     """The same for a new file, which always gets the archive attribute, unless it is restored."""
     wanted = smb_properties_of(headers, of_directory=False, creates=True)
     is_restored = one_of(headers, "x-ms-file-property-semantics", ("New", "Restore")) == "Restore"
@@ -80,7 +79,7 @@ def smb_headers(entry: Entry, parent_id: int) -> Headers:
     return headers
 
 
-def time_of(headers: Mapping[str, str], name: str, *, creates: bool) -> Instant | None:
+def time_of(headers: dict[str, str], name: str, *, creates: bool) -> Instant | None:
     text = headers.get(name)
     if not text:
         return None
@@ -94,7 +93,7 @@ def time_of(headers: Mapping[str, str], name: str, *, creates: bool) -> Instant 
     return instant
 
 
-def _attributes_of(headers: Mapping[str, str], *, of_directory: bool, creates: bool) -> int | None:
+def _attributes_of(headers: dict[str, str], *, of_directory: bool, creates: bool) -> int | None:
     text = headers.get("x-ms-file-attributes")
     if not text or (text.lower() == _PRESERVE and not creates):
         return None
@@ -104,7 +103,7 @@ def _attributes_of(headers: Mapping[str, str], *, of_directory: bool, creates: b
     return int(attributes)
 
 
-def permission_of(headers: Mapping[str, str], *, creates: bool) -> PermissionRequest | None:
+def permission_of(headers: dict[str, str], *, creates: bool) -> PermissionRequest | None:
     text, key = headers.get("x-ms-file-permission"), headers.get("x-ms-file-permission-key")
     if text and key:
         raise bad_header("x-ms-file-permission-key", key)
@@ -143,7 +142,7 @@ def decode_permission_key(text: str) -> bytes:
         raise bad_header("x-ms-file-permission-key", text) from None
 
 
-def _posix_of(headers: Mapping[str, str]) -> Posix | None:
+def _posix_of(headers: dict[str, str]) -> Posix | None:
     mode, owner, group = (headers.get(f"x-ms-{name}", "") for name in ("mode", "owner", "group"))
     if mode and not _MODE.fullmatch(mode):
         raise bad_header("x-ms-mode", mode)

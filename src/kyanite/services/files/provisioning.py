@@ -6,8 +6,6 @@ the provisioned operations. Downgrades are never refused, so the time from which
 share's creation.
 """
 
-from collections.abc import Mapping
-
 from kyanite.model.files.share import ShareRecord, ShareSettings
 from kyanite.services.rest.headers import flag_of, number_of
 from kyanite.wire import http_date
@@ -45,7 +43,7 @@ _ELEMENTS = {
 }
 
 
-def settings_of(headers: Mapping[str, str]) -> Figures:
+def settings_of(headers: dict[str, str]) -> Figures:
     """What a request sets."""
     found = {name: str(flag_of(headers, name)).lower() for name in _FLAGS if headers.get(name)}
     found |= {name: str(number_of(headers, name)) for name in _NUMBERS if headers.get(name)}

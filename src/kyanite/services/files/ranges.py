@@ -1,11 +1,11 @@
 """The bytes of files over REST: Put Range, Get File, List Ranges."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from functools import partial
 
 from kyanite.engine.api import Snapshot
+from kyanite.model.content.opening import Opened, Reading
 from kyanite.model.content.ranges import Range
-from kyanite.model.content.reading import Opened, Reading
 from kyanite.model.files import file
 from kyanite.model.files import ranges as file_ranges
 from kyanite.model.files.entry import Entry
@@ -93,14 +93,14 @@ async def get_file(context: RequestContext) -> Response:
         location, entry = file.load_for_read(snap, path, lease_id, start=first, length=length)
         return FileAtInstant(entry, location.directory_id, snap.now)
 
-    def describe(opened: Opened[FileAtInstant]) -> Headers:
+    def describe(opened: Opened[FileAtInstant]) -> Response:
         """The stored hash is that of the whole file, so a response with a range returns it in another header."""
         entry = opened.record.entry
         headers = property_headers(context, entry, opened.record.parent_id, opened.at)
         md5 = entry.http.content_md5
         if md5:
             headers.append(("Content-MD5" if wanted is None else "x-ms-content-md5", base64_text(md5)))
-        return headers
+        return Response(200, headers)
 
     request = Reading(load)
     if wanted is not None:
@@ -148,7 +148,7 @@ def _item(found: Range) -> str:
     return f"<{name}><Start>{found.start}</Start><End>{found.end - 1}</End></{name}>"
 
 
-def _number_of(parameters: Mapping[str, str], name: str, usual: int, *, least: int = 0) -> int:
+def _number_of(parameters: dict[str, str], name: str, usual: int, *, least: int = 0) -> int:
     text = parameters.get(name)
     if not text:
         return usual

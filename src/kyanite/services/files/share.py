@@ -1,7 +1,5 @@
 """Shares over REST."""
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
 from kyanite.model.files import deleted_shares, directory, share, share_snapshots, usage
@@ -146,7 +144,7 @@ async def restore_share(context: RequestContext) -> Response:
     return Response(201, version_headers(record))
 
 
-def _settings_of(headers: Mapping[str, str], present: ShareSettings) -> ShareSettings:
+def _settings_of(headers: dict[str, str], present: ShareSettings) -> ShareSettings:
     """The present settings, with those that the request sets."""
     quota = number_of(headers, "x-ms-share-quota", _QUOTA_MAX_GIB)
     if quota == 0:

@@ -1,7 +1,7 @@
 """Messages over REST: put, get, peek, update, delete, clear."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from kyanite.model.queues import message, queue
 from kyanite.model.queues.message import Message, NewMessage, Receipt
@@ -132,7 +132,7 @@ def _checked(text: str) -> str:
     return text
 
 
-def _number(parameters: Mapping[str, str], name: str, minimum: int, maximum: int) -> int | None:
+def _number(parameters: dict[str, str], name: str, minimum: int, maximum: int) -> int | None:
     text = parameters.get(name)
     if text is None:
         return None
@@ -144,7 +144,7 @@ def _number(parameters: Mapping[str, str], name: str, minimum: int, maximum: int
     return number
 
 
-def _count_of(parameters: Mapping[str, str]) -> int:
+def _count_of(parameters: dict[str, str]) -> int:
     return _number(parameters, "numofmessages", 1, MESSAGES_MAX) or 1
 
 
@@ -156,7 +156,7 @@ def _time_to_live_of(context: RequestContext) -> int | None:
     return _number(context.parameters, "messagettl", 1, TIME_TO_LIVE_MAX_SECONDS)
 
 
-def _receipt_of(parameters: Mapping[str, str]) -> Receipt:
+def _receipt_of(parameters: dict[str, str]) -> Receipt:
     text = parameters.get("popreceipt")
     if not text:
         raise missing_parameter("popreceipt")

@@ -1,7 +1,5 @@
 """What the paths of the Queue service mean, and the ACL lookup of a queue."""
 
-from collections.abc import Mapping
-
 from kyanite.model.queues import queue
 from kyanite.rules import names
 from kyanite.rules.refusals import Reason, Refused
@@ -16,7 +14,7 @@ _MESSAGES = "messages"
 _WRITES = frozenset(("PUT", "DELETE"))
 
 
-def locate(request: Request, target: Target, parameters: Mapping[str, str]) -> Location:
+def locate(request: Request, target: Target, parameters: dict[str, str]) -> Location:
     """``/queue``, ``/queue/messages`` or ``/queue/messages/id``."""
     if not target.first:
         if target.rest or (request.method in _WRITES and "comp" not in parameters):

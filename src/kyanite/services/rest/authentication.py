@@ -22,15 +22,16 @@ from kyanite.rules.authorization import (
     Principal,
     RolePrincipal,
     ServiceSasPrincipal,
+    SignatureFacts,
     UserDelegationPrincipal,
     refusal_without_credentials,
 )
-from kyanite.rules.refusals import AuthenticationProblem, Reason, Refused
+from kyanite.rules.refusals import AuthenticationProblem, Because, Reason, Refused
 from kyanite.rules.roles import Caller
 from kyanite.rules.sas_terms import Policy
 from kyanite.services.rest import bearer_tokens
 from kyanite.services.rest.context import RequestContext
-from kyanite.values import TICKS_PER_SECOND, Instant
+from kyanite.values import TICKS_PER_SECOND, Instant, iso_text
 from kyanite.wire import http_date, sas, shared_key
 from kyanite.wire.malformed import bad_parameter
 from kyanite.wire.sas import AccountSas, Sas, ServiceSas, Terms, UserDelegationSas
@@ -99,6 +100,13 @@ async def authenticate(context: RequestContext, query: Query, service: str, acl_
             await _by_user_delegation(context, token, service, None)
 
 
+async def admit_as(
+    principal: Principal, context: RequestContext, query: Query, service: str, acl_lookup: AclLookup
+) -> None:
+    """For callers that another check has admitted: their requests have no credentials of their own."""
+    context.principal = principal
+
+
 def _by_key(context: RequestContext, query: Query, authorization: SharedKey) -> Principal:
     """The principal of a request that is signed with a key.
 
@@ -114,7 +122,10 @@ def _by_key(context: RequestContext, query: Query, authorization: SharedKey) -> 
     account = context.account
     if authorization.account == account.name and shared_key.verify(authorization, account.keys, signable):
         return ACCOUNT_KEY
-    raise _failed(_mismatch(authorization, signable))
+    text = shared_key.string_to_sign(signable, lite=authorization.lite)
+    other = "" if authorization.account == account.name else authorization.account
+    kind = "Shared Key Lite" if authorization.lite else "Shared Key"
+    raise _failed(_mismatch(authorization, text), SignatureFacts(kind, text, other))
 
 
 async def _by_token_of_user(context: RequestContext, token: Sas | None, service: str, bearer: str) -> None:
@@ -128,8 +139,7 @@ async def _by_token_of_user(context: RequestContext, token: Sas | None, service:
     await _by_user_delegation(context, token, service, user)
 
 
-def _mismatch(authorization: SharedKey, signable: Signable) -> str:
-    text = shared_key.string_to_sign(signable, lite=authorization.lite)
+def _mismatch(authorization: SharedKey, text: str) -> str:
     return (
         f"The MAC signature found in the HTTP request '{authorization.signature}' is not the same as any "
         f"computed signature. Server used following string to sign: '{text}'."
@@ -141,8 +151,10 @@ def _check_date(context: RequestContext) -> None:
     sent_at = http_date.decode(text)
     if sent_at is None:
         raise _failed("x-ms-date or Date header is missing or is not a valid date.")
-    if abs(context.environment.wall_clock() - sent_at) > _CLOCK_SKEW:
-        raise _failed(f"Request date header too old: '{text}'")
+    now = context.environment.wall_clock()
+    if abs(now - sent_at) > _CLOCK_SKEW:
+        why = f"The request says that it is {text}; by the clock of the server it is {iso_text(now)}."
+        raise _failed(f"Request date header too old: '{text}'", Because(why))
 
 
 def _by_account_sas(context: RequestContext, query: Query, token: AccountSas) -> Principal:
@@ -157,7 +169,7 @@ def _by_account_sas(context: RequestContext, query: Query, token: AccountSas) ->
     if isinstance(remembered, _Verified) and remembered.account is account:
         principal = remembered.principal
     else:
-        _check_signature(account.keys, token.string_to_sign(account.name), token.signature)
+        _check_signature(account.keys, token.string_to_sign(account.name), token.signature, "account SAS")
         principal = AccountSasPrincipal(token.services, token.resource_types, token.permissions)
         query.derived[account.name] = _Verified(account, principal)
     _check_terms(context, token.terms, token.terms.starts_at, token.terms.expires_at)
@@ -177,7 +189,7 @@ async def _by_service_sas(context: RequestContext, token: ServiceSas, acl_lookup
     name = context.object_name if token.directory_depth is None else _signed_name(context, token)
     moment = _moment_of(context, token.resource) if token.resource in _MOMENTS else ""
     text = token.string_to_sign(account.name, context.container, name, moment)
-    _check_signature(account.keys, text, token.signature)
+    _check_signature(account.keys, text, token.signature, "service SAS")
     if token.identifier is None:
         _check_terms(context, terms, terms.starts_at, terms.expires_at)
         return ServiceSasPrincipal(token.resource, token.permissions or "", token.keys)
@@ -206,7 +218,9 @@ async def _by_user_delegation(
         context.headers,
         context.parameters,
     )
-    _check_signature(_delegation_keys(context, key, found.secret), text, shared.signature)
+    _check_signature(
+        _delegation_keys(context, key, found.secret), text, shared.signature, "user delegation SAS"
+    )
     user_delegation.check_key(
         starts_at=key.starts_at,
         expires_at=key.expires_at,
@@ -277,16 +291,17 @@ async def _anonymous(context: RequestContext, service: str, acl_lookup: AclLooku
     return AnonymousPrincipal("" if acl is None else acl.public_access, refusal)
 
 
-def _check_signature(keys: Sequence[bytes], text: str, signature: str) -> None:
+def _check_signature(keys: Sequence[bytes], text: str, signature: str, kind: str) -> None:
     if not sas.verify(keys, text, signature):
-        raise _failed(f"Signature did not match. String to sign used was {text}")
+        facts = SignatureFacts(kind, text, has_key=bool(keys))
+        raise _failed(f"Signature did not match. String to sign used was {text}", facts)
 
 
 def _check_terms(
     context: RequestContext, terms: Terms, starts_at: Instant | None, expires_at: Instant | None
 ) -> None:
     if expires_at is None:
-        raise _failed("Signature fields not well formed.")
+        raise _failed("Signature fields not well formed.", Because("The token has no expiry (se)."))
     sas_terms.check_time(starts_at, expires_at, context.environment.clock())
     if terms.addresses is not None:
         sas_terms.check_address(terms.addresses, context.request.peer)
@@ -331,5 +346,5 @@ def _overrides(token: ServiceSas) -> Mapping[str, str]:
     return {name: value for name, _, value in values if value is not None}
 
 
-def _failed(sentence: str) -> Refused:
-    return Refused(Reason.AUTHENTICATION_FAILED, AuthenticationProblem(sentence))
+def _failed(sentence: str, facts: object = None) -> Refused:
+    return Refused(Reason.AUTHENTICATION_FAILED, AuthenticationProblem(sentence), facts)

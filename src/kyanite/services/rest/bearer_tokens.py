@@ -40,7 +40,7 @@ async def caller_of(context: RequestContext, token: str, service: str) -> Caller
     try:
         if identity is None:
             raise token_claims.refused("This server trusts no issuer of tokens.")
-        return await identity.caller(token, context.account.name, context.environment.wall_clock())
+        return await identity.caller(token, context.account.name, context.environment.clock())
     except Refused as refusal:
         raise refused_token(refusal, service, context.version) from None
 

@@ -1,7 +1,5 @@
 """What the paths of the Blob service name, and the ACLs of containers: for blobs and for sources of copies."""
 
-from collections.abc import Mapping
-
 from kyanite.model.blobs import container
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.rows import BlobKey
@@ -17,7 +15,7 @@ from kyanite.wire.uri import Target
 ROOT = "$root"
 
 
-def locate(request: Request, target: Target, parameters: Mapping[str, str]) -> Location:
+def locate(request: Request, target: Target, parameters: dict[str, str]) -> Location:
     """A path of one name is a container when the query says so, and otherwise a blob of the root container."""
     container, name = target.first, target.rest
     if not container:
@@ -51,7 +49,7 @@ def readable_key_of(context: RequestContext) -> BlobKey:
     return BlobKey(key, context.object_name, snapshot, version)
 
 
-def _instant_of(parameters: Mapping[str, str], name: str) -> Instant | None:
+def _instant_of(parameters: dict[str, str], name: str) -> Instant | None:
     """A parameter that names a snapshot or a version; None when it is absent or empty."""
     text = parameters.get(name)
     if not text:

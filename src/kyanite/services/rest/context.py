@@ -5,7 +5,6 @@ from enum import StrEnum
 from typing import Final
 
 from kyanite.model.accounts import Account
-from kyanite.model.records import Value
 from kyanite.rules.authorization import AnonymousPrincipal, Principal
 from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request
@@ -34,16 +33,25 @@ class Resource(StrEnum):
     """Several requests in one, where that has a path of its own."""
 
 
-class Location(Value, frozen=True):
-    """What a path names. A struct, because one is made for every request."""
+class Location:
+    """What a path names. A plain class, because one is made for every request."""
 
-    resource: Resource
-    container: str = ""
-    object_name: str = ""
-    keys: tuple[str, str] = ("", "")
+    __slots__ = ("container", "keys", "object_name", "resource")
+
+    def __init__(
+        self,
+        resource: Resource,
+        container: str = "",
+        object_name: str = "",
+        keys: tuple[str, str] = ("", ""),
+    ) -> None:
+        self.resource: Final = resource
+        self.container: Final = container
+        self.object_name: Final = object_name
+        self.keys: Final = keys
 
 
-Locate = Callable[[Request, Target, Mapping[str, str]], Location]
+Locate = Callable[[Request, Target, dict[str, str]], Location]
 """Finds what the path of a request names, from the request, its target and the parameters of its query."""
 
 
@@ -77,7 +85,7 @@ class RequestContext:
         request: Request,
         target: Target,
         account: Account,
-        parameters: Mapping[str, str],
+        parameters: dict[str, str],
         version: str,
         location: Location,
     ) -> None:
@@ -105,6 +113,11 @@ class RequestContext:
         self.principal: Principal = _UNAUTHENTICATED
         self.overrides: Mapping[str, str] = _NO_OVERRIDES
         """Headers of the response to a GET that a shared access signature replaces: lower-case name to value."""
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be written: on the secondary, or because the account is read-only."""
+        return self.target.secondary or self.account.settings.read_only
 
     @property
     def endpoint(self) -> str:

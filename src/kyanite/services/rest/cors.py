@@ -4,7 +4,7 @@ Rules belong to a service of an account and are read for each request that names
 get ``Vary: Origin`` is cached for a second, because it concerns every read and decides nothing about access.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from kyanite.model import settings
 from kyanite.model.accounts import Account
@@ -43,7 +43,7 @@ async def preflight(context: RequestContext, service: str) -> Response:
     return Response(200, answer)
 
 
-def _required(headers: Mapping[str, str], name: str) -> str:
+def _required(headers: dict[str, str], name: str) -> str:
     value = headers.get(name.lower())
     if not value:
         raise Malformed(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from kyanite.model.accounts import Store
-from kyanite.model.content.reading import Opened, Readable, Reading, open_content
+from kyanite.model.content.opening import Opened, Readable, Reading, open_content
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, flag_of
 from kyanite.services.rest.streams import Stream, begun
@@ -29,14 +29,14 @@ _HASHED_RANGE_MAX = 4 * 1024 * 1024
 
 
 async def download(
-    context: RequestContext, request: Reading[R], describe: Callable[[Opened[R]], Headers]
+    context: RequestContext, request: Reading[R], describe: Callable[[Opened[R]], Response]
 ) -> Response:
-    """Answer a GET of bytes. ``describe`` makes the headers about the blob or file that they belong to.
+    """Answer a GET of bytes. ``describe`` makes the response, with the headers about the blob or file.
 
     Most bodies are short and come with the record. The others go on from the same snapshot, under the same pin.
     """
-    hashes = _hashes_of(context, request)
-    store = context.store
+    headers, store = context.headers, context.store
+    hashes = _hashes_of(headers, request) if _MD5 in headers or _CRC64 in headers else []
     pin = store.extents.pin()
     try:
         opened = await store.engine.read(partial(open_content, request=request))
@@ -65,7 +65,7 @@ async def download(
 
 
 async def download_structured(
-    context: RequestContext, request: Reading[R], describe: Callable[[Opened[R]], Headers]
+    context: RequestContext, request: Reading[R], describe: Callable[[Opened[R]], Response]
 ) -> Response:
     """The same with checksums inside the body. One segment at a time is in memory."""
     stream: Stream[R] = Stream(context.store)
@@ -98,27 +98,25 @@ async def read_bytes(store: Store, request: Reading[R]) -> bytes:
 def _answer(
     opened: Opened[R],
     request: Reading[R],
-    describe: Callable[[Opened[R]], Headers],
+    describe: Callable[[Opened[R]], Response],
     hashes: Hashes,
     body: bytes | None,
 ) -> Response:
-    headers = describe(opened)
+    response = describe(opened)
     if not request.is_whole:
         span = ranges.ResolvedRange(opened.offset, opened.length)
-        headers.append(("Content-Range", ranges.content_range(span, opened.record.length)))
-    if body is None:
-        return Response(200 if request.is_whole else 206, headers)
-    for name, hash_of in hashes:
-        headers.append((name, hash_of(body)))
-    return Response(200 if request.is_whole else 206, headers, body)
+        response.headers.append(("Content-Range", ranges.content_range(span, opened.record.length)))
+        response.status = 206
+    if body is not None:
+        for name, hash_of in hashes:
+            response.headers.append((name, hash_of(body)))
+        response.body = body
+    return response
 
 
-def _hashes_of(context: RequestContext, request: Reading[R]) -> Hashes:
+def _hashes_of(headers: dict[str, str], request: Reading[R]) -> Hashes:
     """The hashes of the range that the client wants with it: only of one range, and only of a short one."""
     wanted: Hashes = []
-    headers = context.headers
-    if _MD5 not in headers and _CRC64 not in headers:
-        return wanted
     for header, name, hash_of in (
         (_MD5, "Content-MD5", _md5_text),
         (_CRC64, "x-ms-content-crc64", _crc64_text),

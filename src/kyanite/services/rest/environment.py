@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kyanite.model.accounts import Account
+from kyanite.model.requests.refusals import Refusals
+from kyanite.rules.authorization import Principal
 from kyanite.rules.roles import Caller, Grant
 from kyanite.rules.served_hosts import LOOPBACK
 from kyanite.values import Instant
@@ -49,3 +51,7 @@ class Environment:
     """The names and addresses, as a URL has them, at which these ports are this server's."""
     identity: Identity | None = None
     """None when bearer tokens are not accepted."""
+    refusals: Refusals = field(default_factory=Refusals)
+    """Where refused requests are kept, for those who ask why."""
+    principal: Principal | None = None
+    """Who every caller is, where another check has admitted them: the console's. None where credentials decide."""

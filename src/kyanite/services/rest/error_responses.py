@@ -56,8 +56,18 @@ def error_response(
     now: Instant,
     challenge: str = CHALLENGE,
 ) -> Response:
-    formatted = _formatted(definition, request, error, resource)
+    return format_error(definition, request, _formatted(definition, request, error, resource), now, challenge)
+
+
+def format_error(
+    definition: ServiceDefinition,
+    request: Request,
+    formatted: Formatted,
+    now: Instant,
+    challenge: str = CHALLENGE,
+) -> Response:
     status, code, message = formatted.error.status, formatted.error.code, formatted.error.message
+    request.error_code = code
     headers = [("x-ms-error-code", code), *formatted.headers.items()]
     if status == 401:
         headers.append(("WWW-Authenticate", challenge))

@@ -1,7 +1,5 @@
 """What the paths of the File service name, and the ACLs of shares: for files and for sources of copies."""
 
-from collections.abc import Mapping
-
 from kyanite.model.files import share
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath
@@ -18,7 +16,7 @@ from kyanite.wire.uri import Target
 _TRAILING_DOT = "x-ms-allow-trailing-dot"
 
 
-def locate(_: Request, target: Target, parameters: Mapping[str, str]) -> Location:
+def locate(_: Request, target: Target, parameters: dict[str, str]) -> Location:
     """A path of one name is the share when the query says so, and otherwise its root directory."""
     if not target.first:
         return Location(Resource.SERVICE, target.first, target.rest)

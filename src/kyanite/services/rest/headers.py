@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from kyanite.model.records import CopyState
 from kyanite.rules import metadata as metadata_rules
@@ -14,20 +15,26 @@ from kyanite.wire.malformed import Malformed, bad_header, missing_header
 from kyanite.wire.ranges import ByteRange
 
 METADATA_PREFIX = b"x-ms-meta-"
+_METADATA_NAME = "x-ms-meta-"
 _OWN_MD5 = frozenset(("content-md5", "x-ms-blob-content-md5"))
 """The hashes that have an error code of their own."""
 _GUID_DIGITS = frozenset("0123456789abcdef")
+_GUID_LENGTH_MAX = 128
+"""With blanks, brackets and as many hyphens as anybody writes."""
 
 
 def metadata_of(request: Request) -> dict[str, str]:
     """The metadata of the request, names in the sender's case; refused when a name or the size is not allowed."""
+    for lower_name in request.headers:
+        if lower_name.startswith(_METADATA_NAME):
+            break
+    else:
+        return {}
     pairs = [
         (name[10:].decode("latin-1"), value.decode("latin-1").strip())
         for name, value in request.raw_headers
         if name[:10].lower() == METADATA_PREFIX
     ]
-    if not pairs:
-        return {}
     metadata_rules.check(pairs)
     return dict(pairs)
 
@@ -46,7 +53,7 @@ def copy_headers(state: CopyState) -> list[tuple[str, str]]:
     ]
 
 
-def aborted_copy_of(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str:
+def aborted_copy_of(headers: dict[str, str], parameters: dict[str, str]) -> str:
     """The id of the copy that a request aborts."""
     if required(headers, "x-ms-copy-action").lower() != "abort":
         raise bad_header("x-ms-copy-action", headers["x-ms-copy-action"])
@@ -56,7 +63,7 @@ def aborted_copy_of(headers: Mapping[str, str], parameters: Mapping[str, str]) -
     return copy_id
 
 
-def written_range_of(headers: Mapping[str, str]) -> ByteRange:
+def written_range_of(headers: dict[str, str]) -> ByteRange:
     """The range of a write, which is required and has an end."""
     text = headers.get("x-ms-range") or headers.get("range")
     if not text:
@@ -67,7 +74,7 @@ def written_range_of(headers: Mapping[str, str]) -> ByteRange:
     return wanted
 
 
-def delete_snapshots_of(headers: Mapping[str, str], allowed: Sequence[str], snapshot: Instant | None) -> str:
+def delete_snapshots_of(headers: dict[str, str], allowed: Sequence[str], snapshot: Instant | None) -> str:
     """What a delete does with the snapshots; empty when it does not say. A snapshot itself has none."""
     choice = one_of(headers, "x-ms-delete-snapshots", allowed)
     if choice and snapshot is not None:
@@ -75,7 +82,7 @@ def delete_snapshots_of(headers: Mapping[str, str], allowed: Sequence[str], snap
     return choice
 
 
-def conditions_of(headers: Mapping[str, str]) -> Conditions:
+def conditions_of(headers: dict[str, str]) -> Conditions:
     """The four conditional headers. A time that does not parse is ignored, as the service does."""
     if_match = headers.get("if-match")
     if_none_match = headers.get("if-none-match")
@@ -105,14 +112,23 @@ def _time(name: str, text: str | None) -> Instant | None:
     return http_date.decode(text)
 
 
-def lease_id_of(headers: Mapping[str, str], name: str = "x-ms-lease-id") -> LeaseId | None:
+def lease_id_of(headers: dict[str, str], name: str = "x-ms-lease-id") -> LeaseId | None:
     """A lease id in its canonical spelling, whatever spelling of a GUID the client chose."""
     text = headers.get(name)
     if text is None:
         return None
+    lease_id = _read_lease_id(text) if len(text) <= _GUID_LENGTH_MAX else None
+    if lease_id is None:
+        raise bad_header(name, text)
+    return lease_id
+
+
+@lru_cache(maxsize=1024)
+def _read_lease_id(text: str) -> LeaseId | None:
+    """Cached, because the holder of a lease repeats its id with every request."""
     digits = text.strip().strip("{}()").replace("-", "").lower()
     if len(digits) != 32 or not _GUID_DIGITS.issuperset(digits):
-        raise bad_header(name, text)
+        return None
     return LeaseId(f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}")
 
 
@@ -124,7 +140,7 @@ def content_length_of(request: Request) -> int:
     return length
 
 
-def md5_of(headers: Mapping[str, str], name: str) -> bytes | None:
+def md5_of(headers: dict[str, str], name: str) -> bytes | None:
     """An MD5 hash given in base64."""
     text = headers.get(name)
     if not text:
@@ -135,7 +151,7 @@ def md5_of(headers: Mapping[str, str], name: str) -> bytes | None:
     return digest
 
 
-def stored_md5_of(headers: Mapping[str, str], name: str = "x-ms-blob-content-md5") -> bytes | None:
+def stored_md5_of(headers: dict[str, str], name: str = "x-ms-blob-content-md5") -> bytes | None:
     """The hash to store with a blob or file. It is not checked against the content, so it may be anything."""
     text = headers.get(name)
     if not text:
@@ -150,7 +166,7 @@ def _bad_md5(name: str, text: str) -> Malformed:
     return Malformed("InvalidMd5") if name in _OWN_MD5 else bad_header(name, text)
 
 
-def crc64_of(headers: Mapping[str, str], name: str = "x-ms-content-crc64") -> int | None:
+def crc64_of(headers: dict[str, str], name: str = "x-ms-content-crc64") -> int | None:
     text = headers.get(name)
     return crc64.decode(text, name) if text else None
 
@@ -163,10 +179,10 @@ def _base64(text: str) -> bytes | None:
 
 
 def base64_text(digest: bytes) -> str:
-    return base64.b64encode(digest).decode("ascii")
+    return binascii.b2a_base64(digest, newline=False).decode("ascii")
 
 
-def flag_of(headers: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+def flag_of(headers: dict[str, str], name: str, *, default: bool = False) -> bool:
     """A header with the value true or false."""
     text = headers.get(name)
     if text is None:
@@ -176,7 +192,7 @@ def flag_of(headers: Mapping[str, str], name: str, *, default: bool = False) -> 
     return text.lower() == "true"
 
 
-def number_of(headers: Mapping[str, str], name: str, most: int = 2**63 - 1) -> int | None:
+def number_of(headers: dict[str, str], name: str, most: int = 2**63 - 1) -> int | None:
     """A header with a whole number, from 0 to ``most``."""
     text = headers.get(name)
     if text is None or not text:
@@ -187,14 +203,14 @@ def number_of(headers: Mapping[str, str], name: str, most: int = 2**63 - 1) -> i
     return number
 
 
-def required(headers: Mapping[str, str], name: str) -> str:
+def required(headers: dict[str, str], name: str) -> str:
     value = headers.get(name)
     if not value:
         raise missing_header(name)
     return value
 
 
-def one_of(headers: Mapping[str, str], name: str, allowed: Sequence[str], default: str = "") -> str:
+def one_of(headers: dict[str, str], name: str, allowed: Sequence[str], default: str = "") -> str:
     """A header with a closed set of values, compared without case; returned in the spelling of ``allowed``."""
     text = headers.get(name)
     if text is None or not text:

@@ -1,7 +1,5 @@
 """Lease requests over REST, the same for blobs, containers, shares and files: headers in, headers out."""
 
-from collections.abc import Mapping
-
 from kyanite.model.lease import Action, LeaseRequest, Outcome
 from kyanite.rules import leases
 from kyanite.rules.leases import INFINITE, Lease
@@ -57,7 +55,7 @@ def lease_headers(lease: Lease, now: Instant) -> list[tuple[str, str]]:
     return headers
 
 
-def _duration_of(headers: Mapping[str, str], *, infinite_only: bool) -> int:
+def _duration_of(headers: dict[str, str], *, infinite_only: bool) -> int:
     text = required(headers, "x-ms-lease-duration")
     if text.strip() == str(INFINITE):
         return INFINITE
@@ -67,7 +65,7 @@ def _duration_of(headers: Mapping[str, str], *, infinite_only: bool) -> int:
     return seconds
 
 
-def _number(headers: Mapping[str, str], name: str, allowed: range) -> int | None:
+def _number(headers: dict[str, str], name: str, allowed: range) -> int | None:
     text = headers.get(name)
     if not text:
         return None
@@ -80,7 +78,7 @@ def _number(headers: Mapping[str, str], name: str, allowed: range) -> int | None
     return number
 
 
-def _needed(headers: Mapping[str, str], name: str) -> LeaseId:
+def _needed(headers: dict[str, str], name: str) -> LeaseId:
     given = lease_id_of(headers, name)
     if given is None:
         raise missing_header(name)

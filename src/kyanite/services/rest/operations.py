@@ -73,7 +73,7 @@ class Router:
         self._restypes = {restype for _, restype, _ in self._verbs}
 
     def find(
-        self, resource: Resource, method: str, parameters: Mapping[str, str], headers: Mapping[str, str]
+        self, resource: Resource, method: str, parameters: dict[str, str], headers: dict[str, str]
     ) -> Op:
         restype, comp = parameters.get("restype", "").lower(), parameters.get("comp", "").lower()
         for needs, op in self._rows.get((resource, method, restype, comp), ()):

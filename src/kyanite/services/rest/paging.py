@@ -29,13 +29,13 @@ class ListRequest(NamedTuple):
     """The values of ``include``, in lower case."""
 
 
-def list_request_of(parameters: Mapping[str, str], allowed_parts: frozenset[str]) -> ListRequest:
+def list_request_of(parameters: dict[str, str], allowed_parts: frozenset[str]) -> ListRequest:
     parts = includes_of(parameters, allowed_parts)
     limit = max_results_of(parameters)
     return ListRequest(parameters.get("prefix", ""), marker_of(parameters), limit, parts)
 
 
-def max_results_of(parameters: Mapping[str, str]) -> int:
+def max_results_of(parameters: dict[str, str]) -> int:
     """How many results a page may have; a number above the maximum counts as the maximum."""
     text = parameters.get("maxresults")
     if not text:
@@ -56,7 +56,7 @@ def encode_marker(name: str | None) -> str:
     return _MARK + base64.urlsafe_b64encode(name.encode()).decode("ascii").rstrip("=")
 
 
-def marker_of(parameters: Mapping[str, str]) -> str:
+def marker_of(parameters: dict[str, str]) -> str:
     """The name in the marker; empty without a marker."""
     text = parameters.get("marker")
     if not text:
@@ -70,7 +70,7 @@ def marker_of(parameters: Mapping[str, str]) -> str:
         raise bad_parameter("marker", text, "The marker was not given out by this server.") from None
 
 
-def includes_of(parameters: Mapping[str, str], allowed: frozenset[str]) -> frozenset[str]:
+def includes_of(parameters: dict[str, str], allowed: frozenset[str]) -> frozenset[str]:
     """The values of the ``include`` parameter, in lower case."""
     text = parameters.get("include")
     if not text:

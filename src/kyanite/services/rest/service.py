@@ -13,15 +13,17 @@ from kyanite.model.accounts import Account, AccountSettings
 from kyanite.model.files.opens.caching import BreakNeeded
 from kyanite.rules.account_settings import has_readable_secondary
 from kyanite.rules.authorization import AccessedResource, authorize
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import NameFacts, Reason, Refused
 from kyanite.rules.system_containers import check_write
 from kyanite.services.rest import cors
-from kyanite.services.rest.authentication import authenticate
+from kyanite.services.rest.authentication import admit_as, authenticate
 from kyanite.services.rest.context import Location, RequestContext, Resource
 from kyanite.services.rest.definition import ServiceDefinition
 from kyanite.services.rest.environment import Environment
-from kyanite.services.rest.error_responses import CHALLENGE, error_response
+from kyanite.services.rest.error_responses import CHALLENGE, Formatted, error_response, format_error
+from kyanite.services.rest.errors import WireError
 from kyanite.services.rest.operations import Router
+from kyanite.services.rest.refused_requests import refusal_of
 from kyanite.services.rest.timeouts import after_breaks, after_refusal, check_timeout
 from kyanite.services.rest.versions import version_of
 from kyanite.wire import uri
@@ -40,24 +42,36 @@ class Service:
         """``default_version`` is for requests that name no version, as the parts of a batch do."""
         self._environment = environment
         self._definition = definition
+        # What every request needs of both, which are not compiled and hence slow to look into.
+        self._accounts = environment.accounts
+        self._fresh_guid = environment.fresh_guid
+        self._refusals = environment.refusals
+        self._word = definition.word
+        self._locate = definition.locate
+        self._acl_lookup = definition.acl_lookup
+        self._server_written = definition.server_written
+        self._server_header = ("Server", definition.server)
         self._default_version = default_version
+        admitted = environment.principal
+        self._authenticate = authenticate if admitted is None else partial(admit_as, admitted)
         self._router = Router(definition.operations)
         self._accessed = {
-            secondary: AccessedResource(definition.word, secondary) for secondary in (False, True)
+            is_read_only: AccessedResource(definition.word, is_read_only) for is_read_only in (False, True)
         }
         identity = environment.identity
         self._challenge = CHALLENGE if identity is None else identity.challenge
         self._cors = cors.Decorator(definition.word, environment.clock)
 
     async def __call__(self, request: Request) -> Response:
-        environment, definition = self._environment, self._definition
-        request.request_id = environment.fresh_guid()
+        environment = self._environment
+        request.request_id = self._fresh_guid()
         version, resource = request.headers.get("x-ms-version", ""), Resource.SERVICE
         account: Account | None = None
         try:
-            target = uri.decode_target(request.headers.get("host", ""), request.path, definition.word)
-            account = environment.accounts.get(target.account)
+            target = uri.decode_target(request.headers.get("host", ""), request.path, self._word)
+            account = self._accounts.get(target.account)
             if account is None:
+                request.account = target.account
                 raise _unknown_account(target)
             request.account = account.name
             if target.secondary or account.settings.require_https:
@@ -65,11 +79,11 @@ class Service:
             if request.method == "OPTIONS":
                 location = Location(Resource.SERVICE)
                 context = RequestContext(environment, request, target, account, {}, version, location)
-                response = await cors.preflight(context, definition.word)
+                response = await cors.preflight(context, self._word)
             else:
                 query = uri.decode_query(request.query)
                 version = version_of(request.headers, query.first) or self._default_version
-                location = definition.locate(request, target, query.first)
+                location = self._locate(request, target, query.first)
                 resource = location.resource
                 op = self._router.find(resource, request.method, query.first, request.headers)
                 request.operation = op.name
@@ -78,9 +92,10 @@ class Service:
                 context = RequestContext(
                     environment, request, target, account, query.first, version, location
                 )
-                await authenticate(context, query, definition.word, definition.acl_lookup)
-                authorize(context.principal, op.access, self._accessed[target.secondary])
-                if op.access.writes and location.container in definition.server_written:
+                await self._authenticate(context, query, self._word, self._acl_lookup)
+                is_read_only = target.secondary or account.settings.read_only
+                authorize(context.principal, op.access, self._accessed[is_read_only])
+                if op.access.writes and location.container in self._server_written:
                     check_write(location.container, op.name)
                 try:
                     response = await op.handle(context)
@@ -94,7 +109,8 @@ class Service:
                     await self._cors(request, account, response)
         except Exception as error:
             now = environment.clock()
-            response = error_response(definition, request, error, resource, now, self._challenge)
+            response = error_response(self._definition, request, error, resource, now, self._challenge)
+            self._refusals.add(refusal_of(self._word, request, error, response.status, now))
             if account is not None and request.method != "OPTIONS":
                 await self._decorate_error(request, account, response)
         self._finish(request, version, response)
@@ -105,7 +121,20 @@ class Service:
         request.request_id = self._environment.fresh_guid()
         now = self._environment.clock()
         response = error_response(self._definition, request, error, Resource.SERVICE, now, self._challenge)
+        self._refusals.add(refusal_of(self._word, request, error, response.status, now))
         self._finish(request, self._default_version, response)
+        return response
+
+    def refuse_with(self, request: Request, error: WireError, why: str) -> Response:
+        """A response with this error to a request that is not served, as the service formats it. ``why`` is a sentence
+        for those who ask later."""
+        request.request_id = self._environment.fresh_guid()
+        now = self._environment.clock()
+        response = format_error(self._definition, request, Formatted(error), now, self._challenge)
+        cause = Malformed(error.code)
+        cause.why = why
+        self._refusals.add(refusal_of(self._word, request, cause, response.status, now))
+        self._finish(request, request.headers.get("x-ms-version", ""), response)
         return response
 
     async def _decorate_error(self, request: Request, account: Account, response: Response) -> None:
@@ -117,7 +146,7 @@ class Service:
     def _finish(self, request: Request, version: str, response: Response) -> None:
         """Add the headers that every response has."""
         headers = response.headers
-        headers.append(("Server", self._definition.server))
+        headers.append(self._server_header)
         headers.append(("x-ms-request-id", request.request_id))
         if version:
             headers.append(("x-ms-version", version))
@@ -141,4 +170,6 @@ def _check_settings(settings: AccountSettings, target: uri.Target, *, secure: bo
 
 def _unknown_account(target: uri.Target) -> Exception:
     """An account that does not exist is refused like a wrong key."""
-    return Refused(Reason.AUTHENTICATION_FAILED) if target.account else Malformed("InvalidUri")
+    if not target.account:
+        return Malformed("InvalidUri")
+    return Refused(Reason.AUTHENTICATION_FAILED, facts=NameFacts(target.account, "account"))

@@ -7,27 +7,26 @@ response is an error, and later damage cuts it off.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
 
-from kyanite.engine.api import Damaged, EngineClosed
+from kyanite.engine.api import Damaged, EngineBusy, EngineClosed
 from kyanite.extents.api import Pin
 from kyanite.model.accounts import Store
-from kyanite.model.content.content import ExtentPart, PlanPart
+from kyanite.model.content.content import ExtentPart, PlanPart, Zeros
+from kyanite.model.content.opening import Opened, Readable, Reading, open_content
 from kyanite.model.content.reading import (
     KeptExtent,
-    Opened,
-    Readable,
-    Reading,
     forget_extents,
     keep_extents,
-    open_content,
     open_pinned,
     planned_parts,
     release_pinned,
 )
+from kyanite.model.content.spread import Run, joined
 from kyanite.services.rest import damage
 from kyanite.wire.http import FileSlice, Piece, Request, Unfinished
 
@@ -66,7 +65,7 @@ async def begun(request: Request, pieces: AsyncGenerator[P, None]) -> AsyncGener
 async def _noting_damage(request: Request, pieces: AsyncGenerator[P, None]) -> AsyncGenerator[P, None]:
     """The same pieces, and the first one twice: once when it is there, and then for the client.
 
-    Later damage can only cut the response off.
+    Later damage, or a store that has gone away, can only cut the response off.
     """
     has_begun = False
     try:
@@ -80,6 +79,10 @@ async def _noting_damage(request: Request, pieces: AsyncGenerator[P, None]) -> A
             raise
         damage.report(request, damaged)
         raise Unfinished(str(damaged)) from damaged
+    except EngineBusy as busy:  # An object store has gone away.
+        if not has_begun:
+            raise
+        raise Unfinished(str(busy)) from busy
     finally:
         await pieces.aclose()
 
@@ -181,11 +184,42 @@ class Stream(Generic[R]):
             async for data in self._bytes_of(part):
                 yield data
 
+    async def runs(self) -> list[Run]:
+        """Where bytes are, and not zeros."""
+        found: list[Run] = []
+        at = self._opened.offset
+        async for part in self._parts():
+            length = len(part) if isinstance(part, bytes) else part.length
+            if not isinstance(part, Zeros):
+                if found and found[-1].offset + found[-1].length == at:
+                    found[-1] = Run(found[-1].offset, found[-1].length + length)
+                else:
+                    found.append(Run(at, length))
+            at += length
+        return joined(found)
+
+    async def data_of(self, runs: Sequence[Run]) -> AsyncGenerator[bytes, None]:
+        """The bytes of these runs, which cover everything but zeros, one after the other."""
+        at = self._opened.offset
+        async for part in self._parts():
+            length = len(part) if isinstance(part, bytes) else part.length
+            if not isinstance(part, Zeros):
+                async for data in self._bytes_of(part):
+                    yield data
+            else:
+                for run in runs:
+                    first, end = max(run.offset, at), min(run.offset + run.length, at + length)
+                    if first < end:
+                        async for data in self._bytes_of(Zeros(end - first)):
+                            yield data
+            at += length
+
     async def pieces(self) -> AsyncGenerator[Piece, None]:
         """All bytes. Long parts are spans of files, to be sent by the kernel."""
         is_first = True
+        sent_by_kernel_from = _READ_MAX if self._store.reader.sends_files else sys.maxsize
         async for part in self._parts():
-            if isinstance(part, ExtentPart) and part.length > _READ_MAX:
+            if isinstance(part, ExtentPart) and part.length > sent_by_kernel_from:
                 extent, offset, length = part
                 while length:
                     span = await self._store.reader.open_checked(extent, offset, length, is_first=is_first)

@@ -5,7 +5,6 @@ authenticated and authorised by the functions that serve an outer request; a par
 credentials of its own, keeps the principal of the batch.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from kyanite.model.accounts import Account
@@ -33,9 +32,7 @@ def path_and_query(text: str) -> tuple[str, str]:
     return path, query
 
 
-def subrequest(
-    outer: RequestContext, method: str, path: str, query: str, headers: Mapping[str, str]
-) -> Request:
+def subrequest(outer: RequestContext, method: str, path: str, query: str, headers: dict[str, str]) -> Request:
     request = Request(
         method,
         path,
@@ -74,7 +71,7 @@ async def admit(
         context.principal = without_signature
     else:
         await authenticate(context, query, kind.word, kind.acl_lookup)
-    authorize(context.principal, access, AccessedResource(kind.word, target.secondary))
+    authorize(context.principal, access, AccessedResource(kind.word, context.is_read_only))
     return context
 
 
@@ -86,5 +83,5 @@ def part_of(outer: RequestContext, request: Request, location: Location, access:
         outer.environment, request, target, outer.account, query.first, outer.version, location
     )
     context.principal = within(outer.principal, location.container)
-    authorize(context.principal, access, AccessedResource(target.service, target.secondary))
+    authorize(context.principal, access, AccessedResource(target.service, context.is_read_only))
     return context

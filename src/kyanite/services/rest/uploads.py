@@ -10,7 +10,7 @@ commit its extents or discard them, so no error and no cancellation between the 
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -85,15 +85,17 @@ class Expected(NamedTuple):
 NO_HASHES = Expected(None, None)
 
 
-def expected_of(headers: Mapping[str, str], md5_header: str, crc64_header: str) -> Expected:
-    expected = Expected(md5_of(headers, md5_header), crc64_of(headers, crc64_header))
-    if expected.md5 is not None and expected.crc64 is not None:
+def expected_of(headers: dict[str, str], md5_header: str, crc64_header: str) -> Expected:
+    md5, checksum = md5_of(headers, md5_header), crc64_of(headers, crc64_header)
+    if md5 is None and checksum is None:
+        return NO_HASHES
+    if md5 is not None and checksum is not None:
         raise Malformed("BothCrc64AndMd5HeaderPresent")
-    return expected
+    return Expected(md5, checksum)
 
 
 def hash_headers(
-    headers: Mapping[str, str], received: ReceivedBody, md5_header: str = "content-md5"
+    headers: dict[str, str], received: ReceivedBody, md5_header: str = "content-md5"
 ) -> list[tuple[str, str]]:
     """The hashes in a response: the CRC64 always, the MD5 if the request had one."""
     hashes = [("x-ms-content-crc64", crc64.encode(received.crc64))]
@@ -102,7 +104,7 @@ def hash_headers(
     return hashes
 
 
-async def check_hashes(headers: Mapping[str, str], data: bytes) -> int:
+async def check_hashes(headers: dict[str, str], data: bytes) -> int:
     """Check a body in memory against the hashes in the headers; returns its CRC64."""
     checksum = crc64.compute(data)
     expected = Expected(md5_of(headers, "content-md5"), crc64_of(headers))

@@ -5,7 +5,6 @@ are dates and compare as texts.
 """
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 
 from kyanite.wire.malformed import bad_header, bad_parameter
@@ -17,7 +16,7 @@ ANONYMOUS = "2009-09-19"
 _FORM = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-def version_of(headers: Mapping[str, str], parameters: Mapping[str, str]) -> str:
+def version_of(headers: dict[str, str], parameters: dict[str, str]) -> str:
     """The header decides; then, with a shared access signature, ``api-version`` and then the token's own version."""
     version = headers.get("x-ms-version")
     if version is not None:

@@ -46,9 +46,14 @@ async def create(request: Request) -> Answer:
         raise Failed(Status.OBJECT_NAME_NOT_FOUND)
     if request.session.open_count >= OPENS_MAX:
         raise Failed(Status.INSUFFICIENT_RESOURCES)
+    is_read_only = request.tree.account.settings.read_only
     if durable.is_reconnection(wanted.contexts):
+        if is_read_only:  # The handle may be one for writing. The client opens the file anew.
+            raise Failed(Status.OBJECT_NAME_NOT_FOUND)
         return _new_open(request, wanted, await durable.reconnect(request, wanted))
     path, terms = _checked(request, wanted)
+    if is_read_only:
+        terms = create_options.for_reading(terms)
     names, second = contexts.snapshot_of(path, wanted.contexts)
     if second is not None:
         return await _open_in_snapshot(request, wanted, names, terms, second)

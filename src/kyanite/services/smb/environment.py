@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kyanite.model.accounts import Account
+from kyanite.model.requests.refusals import Refusals
 from kyanite.services.smb.breaks import BreakDelivery
 from kyanite.services.smb.change_feeds import ChangeFeeds
 from kyanite.services.smb.sessions.sealed_keys import SECRET_BYTES
@@ -24,13 +25,18 @@ class CompletedRequest(NamedTuple):
     client_address: str
     seconds: float
     received_bytes: int
+    refusal_id: str = ""
+    """Under which a refusal is kept, if the request was refused by a rule."""
+    share: str = ""
 
 
 OnCompleted = Callable[[CompletedRequest], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SmbEnvironment:
+    """Never changed, but for ``on_completed``: somebody may begin to watch requests."""
+
     accounts: Mapping[str, Account]
     clock: Callable[[], Instant]
     server_guid: bytes
@@ -43,6 +49,8 @@ class SmbEnvironment:
     """Known to all workers of this server, and in memory only."""
     on_completed: OnCompleted | None = None
     """Called after each request, if anyone wants to know."""
+    refusals: Refusals = field(default_factory=Refusals)
+    """Where refused requests are kept, for those who ask why."""
     memory: Memory = field(default_factory=OwnMemory)
     change_feeds: ChangeFeeds = field(default_factory=ChangeFeeds)
     write_queues: WriteQueues = field(default_factory=WriteQueues)

@@ -1,6 +1,9 @@
 """The SMB service: makes a connection for each client."""
 
 import asyncio
+import threading
+from functools import cache
+from importlib import import_module
 
 from kyanite.services.smb.connections.connection import Connection
 from kyanite.services.smb.connections.in_flight import InFlight
@@ -19,8 +22,17 @@ def smb_service(environment: SmbEnvironment) -> Connect:
     delays = LogonDelays(asyncio.get_running_loop().time)
 
     def connect(transport: Transport, address: str, port: int) -> Connection:
+        _begin_to_load_ciphers()
         return Connection(
             environment, transport, address, port, registry=registry, delays=delays, in_flight=in_flight
         )
 
     return connect
+
+
+@cache
+def _begin_to_load_ciphers() -> None:
+    """When the first client connects. Another thread loads the library while the client negotiates, so that the event
+    loop hardly waits for it."""
+    ciphers = ("kyanite.wire.smb2.ciphers",)
+    threading.Thread(target=import_module, args=ciphers, name="ciphers", daemon=True).start()

@@ -26,6 +26,7 @@ from kyanite.rules.entities import Act
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest.context import Location, RequestContext, Resource
 from kyanite.services.rest.error_responses import formatted
+from kyanite.services.rest.refused_requests import refusal_of
 from kyanite.services.rest.subrequests import part_of, path_and_query, subrequest
 from kyanite.services.table import errors
 from kyanite.services.table.changes import (
@@ -169,7 +170,7 @@ def _check_allowed(context: RequestContext, steps: Sequence[_Step]) -> None:
 
 
 def _accessed(context: RequestContext) -> AccessedResource:
-    return AccessedResource("table", context.target.secondary)
+    return AccessedResource("table", context.is_read_only)
 
 
 def _check_table(context: RequestContext, step: _Step, first: _Step, index: int) -> None:
@@ -238,8 +239,11 @@ def _inserted(
 
 def _failed(context: RequestContext, failure: _Failure) -> bytes:
     error, _, detail = formatted(failure.cause, errors.REASONS[Resource.BATCH], errors.CODES)
-    now = iso_text(context.environment.clock())
-    message = f"{error.message}\nRequestId:{context.request_id}\nTime:{now}"
+    environment, request = context.environment, context.request
+    now = environment.clock()
+    request.error_code = error.code
+    environment.refusals.add(refusal_of("table", request, failure.cause, error.status, now))
+    message = f"{error.message}\nRequestId:{context.request_id}\nTime:{iso_text(now)}"
     content_type, body = errors.odata_error(
         error.code, f"{failure.index}:{errors.with_details(message, detail)}"
     )

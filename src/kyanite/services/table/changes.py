@@ -42,7 +42,7 @@ _ACTS = {
 }
 
 
-def act_of(method: str, headers: Mapping[str, str]) -> Act:
+def act_of(method: str, headers: dict[str, str]) -> Act:
     """What a request to the path of an entity does to it."""
     meant = headers.get("x-http-method", method).upper()
     act = _ACTS.get((meant, "if-match" in headers))
@@ -51,7 +51,7 @@ def act_of(method: str, headers: Mapping[str, str]) -> Act:
     return act
 
 
-def check_insertion(headers: Mapping[str, str]) -> None:
+def check_insertion(headers: dict[str, str]) -> None:
     check_content_type(headers)
     if "if-match" in headers:
         raise Malformed("InvalidInput", Reason="An insertion takes no If-Match.")
@@ -65,7 +65,7 @@ def insertion_of(body: bytes) -> Change | None:
     return Change(Act.INSERT, partition_key, row_key, properties)
 
 
-def change_of(act: Act, partition_key: str, row_key: str, headers: Mapping[str, str], body: bytes) -> Change:
+def change_of(act: Act, partition_key: str, row_key: str, headers: dict[str, str], body: bytes) -> Change:
     if_match = _if_match(headers)
     if act is Act.DELETE:
         if if_match is None:
@@ -77,7 +77,7 @@ def change_of(act: Act, partition_key: str, row_key: str, headers: Mapping[str, 
     return Change(act, partition_key, row_key, properties, if_match or ANY)
 
 
-def _if_match(headers: Mapping[str, str]) -> str | None:
+def _if_match(headers: dict[str, str]) -> str | None:
     """The ETag inside its weak mark and quotes, or ``*``; None without the header."""
     if "if-none-match" in headers:
         raise Malformed("InvalidInput", Reason="If-None-Match is not supported for entities.")
@@ -92,7 +92,7 @@ def _if_match(headers: Mapping[str, str]) -> str | None:
 def authorize_change(context: RequestContext, change: Change) -> None:
     """Refuse a change of an entity that a token is not for. Its keys may be known only from the body."""
     if shared_keys(context.principal) is not None:
-        resource = AccessedResource("table", context.target.secondary, (change.partition_key, change.row_key))
+        resource = AccessedResource("table", context.is_read_only, (change.partition_key, change.row_key))
         authorize(context.principal, ACCESS[change.act], resource)
 
 

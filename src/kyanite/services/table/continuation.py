@@ -6,7 +6,6 @@ a key in base64, in characters that need no encoding in a URL.
 
 import binascii
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
 
 from kyanite.wire.malformed import bad_parameter
 
@@ -18,7 +17,7 @@ def encode_key(key: str) -> str:
     return f"{_MARK}{len(coded)}!{coded}"
 
 
-def key_of(parameters: Mapping[str, str], name: str) -> str | None:
+def key_of(parameters: dict[str, str], name: str) -> str | None:
     """The key in a parameter, None when the parameter is missing or empty."""
     text = parameters.get(name)
     if not text:

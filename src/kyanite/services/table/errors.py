@@ -135,6 +135,6 @@ def odata_error(code: str, message: str, *, as_xml: bool = False) -> tuple[str, 
     return _ERROR_TYPE, msgspec.json.encode(body)
 
 
-def _wants_xml(headers: Mapping[str, str]) -> bool:
+def _wants_xml(headers: dict[str, str]) -> bool:
     accept = headers.get("accept", "")
     return "xml" in accept and "json" not in accept and "*/*" not in accept

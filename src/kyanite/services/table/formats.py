@@ -5,7 +5,7 @@ Azure has not sent Atom since version 2015-12-11.
 """
 
 from collections.abc import Mapping
-from enum import Enum
+from enum import StrEnum
 from functools import lru_cache
 
 from kyanite.services.rest.context import RequestContext
@@ -15,8 +15,8 @@ NO_CONTENT = "return-no-content"
 _CONTENT = "return-content"
 
 
-class Level(Enum):
-    """How much metadata JSON contains beside the data."""
+class Level(StrEnum):
+    """How much metadata JSON contains beside the data. A text, because other enumerations have a hash in Python."""
 
     NONE = "nometadata"
     MINIMAL = "minimalmetadata"
@@ -69,7 +69,7 @@ def _read(accept: str) -> Level:
 _cached = lru_cache(maxsize=256)(_read)
 
 
-def check_content_type(headers: Mapping[str, str]) -> None:
+def check_content_type(headers: dict[str, str]) -> None:
     """Refuse a body whose content type is not JSON."""
     text = headers.get("content-type", "")
     if text.startswith("application/json") or not text:
@@ -79,7 +79,7 @@ def check_content_type(headers: Mapping[str, str]) -> None:
         raise Malformed("AtomFormatNotSupported" if type_ in _ATOM_TYPES else "MediaTypeNotSupported")
 
 
-def preference_of(headers: Mapping[str, str]) -> str:
+def preference_of(headers: dict[str, str]) -> str:
     """Whether the client wants the created entity in the response; empty without a preference."""
     text = headers.get("prefer", "").strip().lower()
     return text if text in (NO_CONTENT, _CONTENT) else ""

@@ -1,7 +1,5 @@
 """The options of a query: ``$top``, ``$select``, and those that Azure does not support."""
 
-from collections.abc import Mapping
-
 from kyanite.services.rest.context import RequestContext
 from kyanite.wire.malformed import Malformed, bad_parameter, parameter_out_of_range
 
@@ -17,14 +15,14 @@ def has_options(context: RequestContext) -> bool:
     return "$" in query or "%24" in query
 
 
-def check_options(parameters: Mapping[str, str]) -> None:
+def check_options(parameters: dict[str, str]) -> None:
     """Refuse the options of OData that Azure does not support: ``$orderby``, ``$skip``, ``$count`` and so on."""
     for name in parameters:
         if name[:1] == "$" and name not in _KNOWN:
             raise Malformed("NotImplemented", Reason=f"The query option {name} is not supported.")
 
 
-def top_of(parameters: Mapping[str, str]) -> int:
+def top_of(parameters: dict[str, str]) -> int:
     """The maximum number of results of a page. It may be 0: Storage Explorer sends that."""
     text = parameters.get("$top")
     if text is None:
@@ -37,7 +35,7 @@ def top_of(parameters: Mapping[str, str]) -> int:
     return int(digits)
 
 
-def selected_of(parameters: Mapping[str, str]) -> tuple[str, ...] | None:
+def selected_of(parameters: dict[str, str]) -> tuple[str, ...] | None:
     """The names of the selected properties, None for all."""
     names = tuple(name.strip() for name in parameters.get("$select", "").split(",") if name.strip())
     if not names or "*" in names:

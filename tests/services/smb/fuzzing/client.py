@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from kyanite.wire.smb2 import crypto, transform
 from kyanite.wire.smb2.body import Data
-from kyanite.wire.smb2.crypto import EncryptionKey, SigningKey
+from kyanite.wire.smb2.ciphers import EncryptionKey, SigningKey
 from kyanite.wire.smb2.header import ASYNC, MAGIC, RELATED, RESPONSE, SIGNED, Command, Header, decode
 from kyanite.wire.smb2.status import Status
 from tests.services.smb.fuzzing import logon

@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol
 from kyanite.engine.api import Damaged, EngineBusy, EngineError, EngineFull
 from kyanite.model import damage
 from kyanite.model.files.opens import owners
-from kyanite.rules.refusals import Refused
+from kyanite.model.requests.refusals import Refusal
+from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.smb.connections.credits import CreditWindow
 from kyanite.services.smb.connections.dispatch import ChainState, check
 from kyanite.services.smb.connections.in_flight import cost_of
@@ -290,7 +291,51 @@ def _completed(request: PartRequest, status: Status, seconds: float) -> Complete
         request.client.state.address,
         seconds,
         len(request.message),
+        request.refusal_id,
+        _share_of(request),
     )
+
+
+_NOT_KEPT = frozenset((Reason.PATH_NOT_FOUND, Reason.PARENT_NOT_FOUND))
+"""Clients search for many files that are not there. That needs no explanation, and would displace others."""
+
+
+def _keep(refusal: Refused, request: PartRequest, status: Status) -> None:
+    """Keep a refusal under an id of its own, which the request log tells: responses of SMB have no room for one."""
+    environment, session = request.environment, request.found_session
+    digits = environment.random_bytes(16).hex()
+    request.refusal_id = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+    share = _share_of(request)
+    environment.refusals.add(
+        Refusal(
+            request.refusal_id,
+            environment.clock(),
+            "smb",
+            "" if session is None else session.account.name,
+            Command(request.header.command).name,
+            "SMB",
+            f"/{share}" if share else "",
+            "",
+            request.client.state.address,
+            "",
+            "",
+            status.name,
+            status.name,
+            refusal.reason,
+            refusal.detail,
+            refusal.facts,
+            length=_KEPT_BYTES,
+        )
+    )
+
+
+_KEPT_BYTES = 1_000
+"""About the most that the names in a refusal of SMB have."""
+
+
+def _share_of(request: PartRequest) -> str:
+    tree = request.found_tree
+    return "" if tree is None or tree.share is None else tree.share.name
 
 
 def _failed(failure: Exception, request: PartRequest) -> tuple[bytes, Status]:
@@ -298,7 +343,10 @@ def _failed(failure: Exception, request: PartRequest) -> tuple[bytes, Status]:
     if isinstance(failure, Failed):
         return failure.body, failure.status
     if isinstance(failure, Refused):
-        return error.EMPTY, STATUSES.get(failure.reason, Status.UNSUCCESSFUL)
+        status = STATUSES.get(failure.reason, Status.UNSUCCESSFUL)
+        if failure.reason not in _NOT_KEPT:
+            _keep(failure, request, status)
+        return error.EMPTY, status
     if isinstance(failure, Malformed):
         return error.EMPTY, Status[failure.code]
     if isinstance(failure, EngineFull):

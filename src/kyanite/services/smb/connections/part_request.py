@@ -63,6 +63,7 @@ class PartRequest:
         "found_tree",
         "header",
         "message",
+        "refusal_id",
         "session_id",
         "signed_by",
         "tree_id",
@@ -77,6 +78,8 @@ class PartRequest:
         message: memoryview,
         encrypted_by: Session | None,
     ) -> None:
+        self.refusal_id = ""
+        """Under which the refusal of this request is kept, if it was refused."""
         self.environment = environment
         self.client = client
         self.header = header

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kyanite.wire.smb2.body import Data
-from kyanite.wire.smb2.crypto import EncryptionKey, SessionKeys, SigningKey
+from kyanite.wire.smb2.crypto import SessionKeys
 from kyanite.wire.smb2.header import SIGNATURE, Header
 from kyanite.wire.smb2.transform import TransformHeader
 
@@ -40,6 +40,9 @@ class SessionSecurity:
         requires_signing: bool,
         requires_encryption: bool,
     ) -> None:
+        # Imported here, since a server without clients of SMB need not load it.
+        from kyanite.wire.smb2.ciphers import EncryptionKey, SigningKey
+
         self.dialect = dialect
         self.algorithm = algorithm
         self.cipher = cipher
