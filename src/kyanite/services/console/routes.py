@@ -1,0 +1,68 @@
+"""The pages of the console, and the changes that their forms send."""
+
+from kyanite.services.console import accounts, blobs, live, queues, requests, shares, signatures, tables
+from kyanite.services.console.route import Route, table
+
+ROUTES = table(
+    Route("GET", "/", accounts.show_accounts),
+    Route("GET", "/account", accounts.show_account),
+    Route("POST", "/account/keys", accounts.show_keys),
+    Route("GET", "/sas", signatures.show_signatures),
+    Route("POST", "/sas", signatures.make_signature),
+    # What happens now
+    Route("GET", "/live", live.show_live),
+    Route("GET", "/live/part", live.show_part),
+    Route("POST", "/live/break", live.break_lease),
+    Route("POST", "/live/close", live.close_handle),
+    Route("GET", "/requests", requests.show_requests),
+    Route("GET", "/requests/stream", requests.stream_requests),
+    Route("GET", "/explain", requests.explain_request),
+    # Containers and blobs
+    Route("GET", "/containers", blobs.show_containers),
+    Route("POST", "/containers/create", blobs.create_container),
+    Route("POST", "/containers/delete", blobs.delete_container),
+    Route("POST", "/containers/restore", blobs.restore_container),
+    Route("GET", "/blobs", blobs.show_blobs),
+    Route("GET", "/blob", blobs.show_blob),
+    Route("GET", "/blob/download", blobs.download_blob),
+    Route("GET", "/blob/image", blobs.show_image),
+    Route("PUT", "/blob/upload", blobs.upload_blob, is_upload=True),
+    Route("POST", "/blob/delete", blobs.delete_blob),
+    Route("POST", "/blob/undelete", blobs.undelete_blob),
+    Route("POST", "/blob/snapshot", blobs.snapshot_blob),
+    Route("POST", "/blob/promote", blobs.promote_blob),
+    Route("POST", "/blob/metadata", blobs.set_metadata),
+    Route("POST", "/blob/tags", blobs.set_tags),
+    # Queues
+    Route("GET", "/queues", queues.show_queues),
+    Route("POST", "/queues/create", queues.create_queue),
+    Route("POST", "/queues/delete", queues.delete_queue),
+    Route("GET", "/queue", queues.show_queue),
+    Route("POST", "/queue/add", queues.add_message),
+    Route("POST", "/queue/take", queues.take_messages),
+    Route("POST", "/queue/delete", queues.delete_message),
+    Route("POST", "/queue/clear", queues.clear_queue),
+    # Tables
+    Route("GET", "/tables", tables.show_tables),
+    Route("POST", "/tables/create", tables.create_table),
+    Route("POST", "/tables/delete", tables.delete_table),
+    Route("GET", "/table", tables.show_table),
+    Route("GET", "/entity", tables.show_entity),
+    Route("POST", "/entity/save", tables.save_entity),
+    Route("POST", "/entity/delete", tables.delete_entity),
+    # Shares
+    Route("GET", "/shares", shares.show_shares),
+    Route("POST", "/shares/create", shares.create_share),
+    Route("POST", "/shares/delete", shares.delete_share),
+    Route("POST", "/shares/restore", shares.restore_share),
+    Route("POST", "/shares/snapshot", shares.snapshot_share),
+    Route("GET", "/share", shares.show_directory),
+    Route("POST", "/share/directory", shares.create_directory),
+    Route("POST", "/share/directory/delete", shares.delete_directory),
+    Route("GET", "/file", shares.show_file),
+    Route("GET", "/file/download", shares.download_file),
+    Route("GET", "/file/image", shares.show_image),
+    Route("PUT", "/file/upload", shares.upload_file, is_upload=True),
+    Route("POST", "/file/delete", shares.delete_file),
+    Route("POST", "/file/metadata", shares.set_metadata),
+)
