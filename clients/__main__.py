@@ -8,7 +8,18 @@ from pathlib import Path
 
 from tests.server_process import ServerProcess
 
-from clients import az_history, command_line, installs, node, python, samba, tokens, transfers
+from clients import (
+    az_history,
+    command_line,
+    installs,
+    node,
+    pages,
+    python,
+    samba,
+    test_kit,
+    tokens,
+    transfers,
+)
 from clients.installs import UnavailableError
 from clients.report import Report
 from clients.workspace import CommandFailed, Workspace
@@ -21,6 +32,7 @@ SUITES: Mapping[str, Suite] = {
     "node-queue": node.suite("queue"),
     "node-table": node.suite("table"),
     "node-file": node.suite("file"),
+    "pages": pages.suite,
     "pyarrow": python.suite("arrow_files"),
     "obstore": python.suite("rust_objects"),
     "az": command_line.suite,
@@ -28,6 +40,7 @@ SUITES: Mapping[str, Suite] = {
     "smbclient": samba.suite,
     "node-tokens": tokens.node_suite,
     "azcopy-tokens": tokens.azcopy_suite,
+    "node-testing": test_kit.suite,
 }
 
 

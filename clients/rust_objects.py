@@ -49,7 +49,8 @@ MISSING = store_in(f"{CONTAINER}-missing")
 
 
 def read(path: str, store: AzureStore = STORE, **options: Any) -> bytes:
-    return bytes(store.get(path, options=options or None).bytes())
+    wanted: Any = options or None
+    return bytes(store.get(path, options=wanted).bytes())
 
 
 def paths(listed: Any) -> list[str]:
