@@ -22,7 +22,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from kyanite.server.service_table import SERVICES
+from kyanite.server.service_table import offered
+from tests import chosen_store
 
 SERVE = (sys.executable, "-m", "kyanite.server.cli", "serve")
 DEVELOPMENT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -68,6 +69,8 @@ class ServerProcess:
         self._errors: IO[str] | None = None
         self.endpoints: dict[str, str] = {}
         """Service to URL, account included, as in the ready line, with the other ports that the server has."""
+        self.accounts: list[str] = []
+        """All accounts that the ready line names."""
 
     @property
     def connection_string(self) -> str:
@@ -111,10 +114,14 @@ class ServerProcess:
         if self._defaults:
             if not {"--in-memory", "--location"} & set(args):
                 args += ["--location", str(self.location)]
-            others = ("identity", "managed-identity") if "--dev-identity" in args else ()
-            for option in (f"--{name}-port" for name in (*SERVICES, *others)):
+            if not {"--in-memory", "--engine", "--extents"} & set(args) and self._program == SERVE:
+                args += chosen_store.options_for(self.location)
+            others = ("identity", "managed-identity") if "builtin" in args else ()
+            for option in (f"--{name}-port" for name in (*self._services(args), *others)):
                 if option not in args:
                     args += [option, "0"]
+            if "--console-port" not in args:
+                args += ["--console-port", "none"]
         if self._errors is None:
             self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         self._process = subprocess.Popen(
@@ -127,6 +134,13 @@ class ServerProcess:
             start_new_session=True,
         )
 
+    def _services(self, args: Sequence[str]) -> Sequence[str]:
+        """Those that the server offers: a port of another one would be an error."""
+        stated = self._environment.get("KYANITE_SERVICES")
+        if "--services" in args:
+            stated = args[args.index("--services") + 1]
+        return stated.split(",") if stated else offered()
+
     def wait_ready(self) -> dict[str, str]:
         line = self._first_line()
         if not line.startswith("ready "):
@@ -134,7 +148,9 @@ class ServerProcess:
             errors = self.errors
             self._forget()
             raise ServerFailed(code, errors)
-        self.endpoints = json.loads(line.removeprefix("ready "))
+        found = json.loads(line.removeprefix("ready "))
+        self.accounts = found.pop("accounts")
+        self.endpoints = found
         return self.endpoints
 
     def _first_line(self) -> str:

@@ -28,7 +28,7 @@ ATTEMPTS_MAX = 3000
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "disk", 96 * MIB) as made:
+    with small_disk(tmp_path / "disk", 128 * MIB) as made:
         if made is None:
             if os.environ.get("CI"):
                 pytest.fail("no file system can be mounted here, and in CI that is a failure")

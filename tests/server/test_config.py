@@ -9,7 +9,7 @@ from kyanite.server import config
 from kyanite.server.accounts.settings import SettingsChange
 from kyanite.server.config import AccountKeys, StatedAccount
 from kyanite.server.failures import BadUsage
-from kyanite.server.store.api import StoreKind, choose_kind
+from kyanite.server.store.api import MEMORY, StoreKind, choose_kind
 
 KEY = base64.b64encode(b"a key of an account").decode()
 OTHER = base64.b64encode(b"another").decode()
@@ -140,13 +140,15 @@ def test_tls() -> None:
 
 
 def test_kinds_of_stores() -> None:
-    assert choose_kind(None, None, in_memory=False) is StoreKind.EMBEDDED
-    assert choose_kind("embedded", "local", in_memory=False) is StoreKind.EMBEDDED
-    assert choose_kind(None, None, in_memory=True) is StoreKind.IN_MEMORY
-    with pytest.raises(BadUsage, match="--engine"):
-        choose_kind("postgresql://host/db", None, in_memory=False)
-    with pytest.raises(BadUsage, match="--extents"):
-        choose_kind(None, "s3://bucket", in_memory=False)
+    assert choose_kind(None, None, in_memory=False) == StoreKind()
+    assert choose_kind("embedded", "local", in_memory=False) == StoreKind("embedded", "local")
+    assert choose_kind(None, None, in_memory=True) == StoreKind(MEMORY)
+    for engine in ("mysql://host/db", "memory", "embedded2", "sqlite:x", ":"):
+        with pytest.raises(BadUsage, match="--engine"):
+            choose_kind(engine, None, in_memory=False)
+    for extents in ("ftp://bucket", "files", ":"):
+        with pytest.raises(BadUsage, match="--extents"):
+            choose_kind(None, extents, in_memory=False)
 
 
 def test_a_testing_server_has_an_admin_port() -> None:

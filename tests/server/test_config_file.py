@@ -12,6 +12,8 @@ from kyanite.server import cli as command_line
 from kyanite.server import serve as serving
 from kyanite.server.accounts.settings import SettingsChange
 from kyanite.server.config import Config, StatedAccount
+from kyanite.server.stamps.stamp import Stamp
+from kyanite.server.store.api import StoreKind
 from tests.server.test_cli import run
 
 KEY = base64.b64encode(b"a key of an account").decode()
@@ -130,13 +132,16 @@ BAD = [
         "[accounts.alpha]\nencryption_scopes = ['a']\n",
         "alpha.encryption_scopes in x.toml cannot be used",
     ),
+    ("another engine", "[stamps.b]\n[stamps.main]\nengine = 'oracle://x'\n", "--engine names no engine"),
+    ("other extents", "[stamps.a]\n[stamps.b]\nextents = 'ftp://x'\n", "stamps.b in x.toml cannot be used"),
     (
-        "another engine",
-        "[stamps.main]\nengine = 'postgresql://x'\n",
-        "stamps.main.engine in x.toml cannot be used",
+        "an engine twice",
+        "[server]\nengine = 'embedded'\n[stamps.main]\nengine = 'embedded'\n",
+        "server.engine, too",
     ),
-    ("other extents", "[stamps.main]\nextents = 's3://x'\n", "stamps.main.extents in x.toml cannot be used"),
-    ("two stores", "[stamps.a]\n[stamps.b]\n", "stamps in x.toml has more than one store"),
+    ("a key of a stamp", "[stamps.a]\nlocation = 'x'\n", "stamps.a.location in x.toml is not known"),
+    ("a stamp's type", "[stamps.a]\nengine = 1\n", "stamps.a.engine in x.toml has to be a text"),
+    ("a stamp's name", "[stamps.A_]\n", "stamps.A_ in x.toml is no name of a stamp"),
     (
         "an account elsewhere",
         "[accounts.alpha]\nstamp = 'x'\n",
@@ -271,3 +276,21 @@ def test_without_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     config = served_with(monkeypatch)
     assert config.accounts == ()
     assert config.location == Path("kyanite-data")
+
+
+def test_stamps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is the store of the options, unless another one is called main."""
+    path = tmp_path / "k.toml"
+    path.write_text(
+        "[stamps.east]\nengine = 'postgresql://e'\n[stamps.west]\nextents = 's3://w'\n"
+        "[accounts.alpha]\n[accounts.beta2]\nstamp = 'west'\n[accounts.gamma]\nstamp = 'east'\n"
+    )
+    config = served_with(monkeypatch, "--config", str(path))
+    assert config.store_kind == StoreKind("postgresql://e", "local")
+    assert config.stamps == (Stamp("west", StoreKind("embedded", "s3://w")),)
+    assert {account.name: account.stamp for account in config.accounts} == {
+        "alpha": "main",
+        "beta2": "west",
+        "gamma": "main",
+    }
+    assert served_with(monkeypatch, "--config", str(path), "--engine", "embedded").store_kind == StoreKind()

@@ -12,7 +12,7 @@ import pytest
 
 from kyanite.server import fair_accept
 from kyanite.server.config import Tls
-from kyanite.server.fair_accept import PAUSES_SECONDS, FairAccept, FairServer
+from kyanite.server.fair_accept import PAUSES_SECONDS, SPARE_BEYOND, FairAccept, FairServer
 from kyanite.server.http.limits import Limits
 from kyanite.server.processes.process_table import ProcessTable, Slot, State
 from kyanite.server.tls import tls_context
@@ -86,6 +86,42 @@ def test_stepping_back(
     """No other process accepts the connection here, so in the end it is accepted all the same."""
     pair = slots(own, other, state)
     assert asyncio.run(steps_back(listener, *pair, monkeypatch)) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "spare", "expected"),
+    [
+        (0, SPARE_BEYOND - 1, "own", len(PAUSES_SECONDS)),
+        (0, SPARE_BEYOND, "own", 0),
+        (5, SPARE_BEYOND + 4, "own", len(PAUSES_SECONDS)),
+        (5, SPARE_BEYOND + 5, "own", 0),
+        (SPARE_BEYOND, 0, "other", 0),
+        (SPARE_BEYOND + 1, 0, "other", len(PAUSES_SECONDS)),
+    ],
+)
+def test_a_spare_process_leaves_connections_to_the_others_until_they_have_many(
+    own: int, other: int, spare: str, expected: int, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = slots(own, other, State.SERVING)
+    pair[spare == "other"].is_spare = True
+    assert asyncio.run(steps_back(listener, *pair, monkeypatch)) == expected
+
+
+def test_a_spare_process_is_patient_again_when_the_others_accept(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = slots(0, 0, State.SERVING)
+    own.is_spare = True
+    monkeypatch.setattr(fair_accept, "PAUSES_SECONDS", (0.001,) * len(PAUSES_SECONDS))
+    accept_in_the_pauses = iter(range(1, 4))
+    pause = FairAccept._pause
+
+    def accepting_meanwhile(accepting: FairAccept, seconds: float) -> None:
+        other.connections = next(accept_in_the_pauses, other.connections)
+        pause(accepting, seconds)
+
+    monkeypatch.setattr(FairAccept, "_pause", accepting_meanwhile)
+    assert asyncio.run(steps_back(listener, own, other, monkeypatch)) == 3 + len(PAUSES_SECONDS)
 
 
 @pytest.mark.parametrize("failure", [errno.ECONNABORTED, errno.EAGAIN, errno.EMFILE, errno.ENOBUFS])

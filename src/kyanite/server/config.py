@@ -17,9 +17,9 @@ from kyanite.server.accounts.settings import NO_CHANGE, SettingsChange
 from kyanite.server.failures import BadUsage
 from kyanite.server.identity.config import OFF, IdentityConfig
 from kyanite.server.service_table import SERVICES, offered
-from kyanite.server.store.api import StoreKind
+from kyanite.server.stamps.stamp import MAIN, Stamp
+from kyanite.server.store.api import EMBEDDED_STORE, StoreKind
 
-DEFAULT_LOCATION = Path("kyanite-data")
 MOST_WORKERS_BY_DEFAULT = 8
 
 DEVELOPMENT_ACCOUNT = "devstoreaccount1"
@@ -29,6 +29,7 @@ DEVELOPMENT_KEY = base64.b64decode(
 )
 
 _ACCOUNT_NAME = re.compile(r"[a-z0-9]{3,24}")
+_HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,30 @@ class StatedAccount:
     settings: SettingsChange = NO_CHANGE
     stated_by: Mapping[str, str] = field(default_factory=dict)
     """Where the keys and each setting were stated: "--account", "KYANITE_ACCOUNTS", "the file x.toml"."""
+    stamp: str = MAIN
+    """Where the account lives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
     cert: Path
     key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleConfig:
+    """Where the console is, and by which names browsers may reach it."""
+
+    host: str
+    port: int
+    is_stated: bool
+    """Whether the operator chose the port. If not, a server whose port is taken goes without a console."""
+    names: tuple[str, ...] = ()
+    """Besides its address and the names of this machine."""
+
+    @property
+    def needs_sign_in(self) -> bool:
+        return not is_loopback(self.host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +96,12 @@ class Config:
     """What stored keys are encrypted with; None for a file of the store."""
     tls: Tls | None = None
     admin_port: int | None = None
+    console: ConsoleConfig | None = None
+    """None for a server without a console."""
     log_level: str = "info"
     log_requests: bool = False
+    log_format: str = "auto"
+    """``json``, ``text``, or ``auto`` for what fits where the log goes."""
     stop_seconds: float = 8.0
     """How long a stop waits for requests in flight: less than the ten seconds that container runtimes give."""
     body_memory_mib: int = 256
@@ -87,7 +110,14 @@ class Config:
     """How long a worker sends stored bytes that it has checked without checking them again; 0 is not at all."""
     scrub_mib_per_second: int = 8
     """How fast the scrub reads what is stored; 0 for no scrub."""
-    store_kind: StoreKind = StoreKind.EMBEDDED
+    store_kind: StoreKind = EMBEDDED_STORE
+    """Of the main stamp."""
+    stamps: tuple[Stamp, ...] = ()
+    """Those that are stated besides the main one."""
+    node_timeout_seconds: float = 15.0
+    """After so long without a heartbeat the other nodes of the store declare a process dead."""
+    drain_seconds: float = 0.0
+    """How long a stop lets load balancers notice it before it closes anything."""
     smb_requires_encryption: bool = False
     smb_is_durable: bool = True
     """Whether a WRITE is answered when it is on disk; else that is promised by FLUSH and CLOSE only."""
@@ -206,7 +236,7 @@ def choose_workers(given: int | None, *, in_memory: bool) -> int:
         if given is not None and given > 1:
             raise BadUsage("--in-memory keeps everything in one process, so it takes one worker only.")
         return 1
-    return given or min(MOST_WORKERS_BY_DEFAULT, _cores())
+    return given or min(MOST_WORKERS_BY_DEFAULT, cores())
 
 
 def choose_tls(cert: Path | None, key: Path | None) -> Tls | None:
@@ -226,7 +256,18 @@ def choose_admin_port(given: int | None, *, testing: bool, host: str) -> int | N
     return 0 if testing and given is None else given
 
 
-def _cores() -> int:
+def choose_console(
+    host: str, port: int | None, names: str | None, *, is_stated: bool
+) -> ConsoleConfig | None:
+    """Where the console is; None if no port is wanted."""
+    chosen = tuple(name.strip().lower() for name in (names or "").split(",") if name.strip())
+    for name in chosen:
+        if _HOST_NAME.fullmatch(name) is None:
+            raise BadUsage(f"--console-names has {name!r}, which is no host name.")
+    return None if port is None else ConsoleConfig(host, port, is_stated, chosen)
+
+
+def cores() -> int:
     """The cores that this process may use, where the system knows."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -3,7 +3,8 @@
     [server]                              # the options of kyanite serve, with underscores: blob_port = 10000
     [accounts.NAME]                       # keys or key_files, and settings (``accounts/settings.py``)
     [identity]                            # whose bearer tokens are accepted (``identity/config.py``)
-    [stamps.main]                         # reserved: only the embedded store is there
+    [stamps.NAME]                         # engine and extents of a stamp. The one called main, or else the first,
+                                          # is the store of the options; accounts.NAME.stamp may name another
 
 Whatever is unknown, of the wrong type or contradictory is one ``BadUsage`` with the path of its key. Paths are relative
 to the folder of the file. Keys are secrets: no message ever holds one.
@@ -22,13 +23,14 @@ from kyanite.rules.account_settings import NOT_HONOURED
 from kyanite.server.accounts.settings import SETTINGS, SettingsChange, problem_of
 from kyanite.server.config import KEYS, StatedAccount, is_account_name, parse_key
 from kyanite.server.failures import BadUsage
+from kyanite.server.options import NO_PORT, PortOrNone
+from kyanite.server.stamps.stamp import MAIN, NAME, Stamp
+from kyanite.server.store.api import choose_kind
 
 KEY_FILE_BYTES_MAX = 4096
 _SECTIONS = ("server", "accounts", "identity", "stamps")
-_STAMP = "main"
-"""What the one store is called, unless the file names it otherwise."""
-_STAMP_DEFAULTS = {"engine": "embedded", "extents": "local"}
-_LISTS = ("services",)
+_STAMP_KEYS = ("engine", "extents")
+_LISTS = ("services", "console_names")
 """Options whose values, separated by commas, may be a list."""
 
 
@@ -40,6 +42,8 @@ class ConfigFile:
     identity: Mapping[str, object]
     folder: Path
     """Where files that it names are, unless it says otherwise."""
+    stamps: tuple[Stamp, ...] = ()
+    """Those besides the main one."""
 
 
 NO_FILE = ConfigFile({}, (), {}, Path())
@@ -66,11 +70,15 @@ class _Reader:
         for name in document:
             if name not in _SECTIONS:
                 raise self._bad(name, f"is not known: there are {', '.join(_SECTIONS)}")
-        stamp = self._stamp(self._table(document, "stamps"))
-        server = self._server(self._table(document, "server"), options)
+        main, of_main, stamps = self._stamps(self._table(document, "stamps"))
+        of_server = self._table(document, "server")
+        for key in of_main.keys() & of_server.keys():
+            raise self._bad(f"stamps.{main}.{key}", f"is stated as server.{key}, too")
+        server = self._server({**of_server, **of_main}, options)
+        names = {main: MAIN, **{stamp.name: stamp.name for stamp in stamps}}
         tables = self._table(document, "accounts")
-        accounts = tuple(self._account(name, self._table(tables, name, "accounts"), stamp) for name in tables)
-        return ConfigFile(server, accounts, self._table(document, "identity"), self._path.parent)
+        accounts = tuple(self._account(name, self._table(tables, name, "accounts"), names) for name in tables)
+        return ConfigFile(server, accounts, self._table(document, "identity"), self._path.parent, stamps)
 
     def _bad(self, key: str, what: str) -> BadUsage:
         return BadUsage(f"{key} in {self._path} {what}.")
@@ -101,6 +109,9 @@ class _Reader:
                 is_right, wanted = isinstance(value, bool), "true or false"
             case click.types.FloatParamType():
                 is_right, wanted = is_number, "a number"
+            case PortOrNone():
+                is_right = (is_number and isinstance(value, int)) or value == NO_PORT
+                wanted = f'a port, or "{NO_PORT}"'
             case click.types.IntParamType():
                 is_right, wanted = is_number and isinstance(value, int), "a whole number"
             case _:
@@ -117,26 +128,42 @@ class _Reader:
 
     # [stamps]
 
-    def _stamp(self, stamps: Mapping[str, Any]) -> str:
-        """The name of the one store."""
-        if len(stamps) > 1:
-            raise self._bad("stamps", "has more than one store, and this version has one only")
-        for name in stamps:
-            for key, value in self._table(stamps, name, "stamps").items():
-                if value != _STAMP_DEFAULTS.get(key, ...):
-                    raise self._bad(
-                        f"stamps.{name}.{key}", "cannot be used: this version has the embedded store only"
-                    )
-        return next(iter(stamps), _STAMP)
+    def _stamps(self, stamps: Mapping[str, Any]) -> tuple[str, Mapping[str, str], tuple[Stamp, ...]]:
+        """The name of the main stamp, what is stated about it, and the others."""
+        main = MAIN if MAIN in stamps else next(iter(stamps), MAIN)
+        tables = {name: self._stamp(name, self._table(stamps, name, "stamps")) for name in stamps}
+        others = []
+        for name, table in tables.items():
+            if name == main:
+                continue
+            try:
+                kind = choose_kind(table.get("engine"), table.get("extents"), in_memory=False)
+            except BadUsage as error:
+                raise self._bad(f"stamps.{name}", f"cannot be used: {error.sentence.rstrip('.')}") from None
+            others.append(Stamp(name, kind))
+        return main, tables.get(main, {}), tuple(others)
+
+    def _stamp(self, name: str, table: Mapping[str, Any]) -> Mapping[str, str]:
+        if NAME.fullmatch(name) is None:
+            raise self._bad(
+                f"stamps.{name}", "is no name of a stamp, which has lower-case letters and digits"
+            )
+        for key, value in table.items():
+            if key not in _STAMP_KEYS:
+                raise self._bad(f"stamps.{name}.{key}", f"is not known: there are {', '.join(_STAMP_KEYS)}")
+            if not isinstance(value, str):
+                raise self._bad(f"stamps.{name}.{key}", "has to be a text")
+        return table
 
     # [accounts]
 
-    def _account(self, name: str, table: Mapping[str, Any], stamp: str) -> StatedAccount:
+    def _account(self, name: str, table: Mapping[str, Any], stamps: Mapping[str, str]) -> StatedAccount:
         path = f"accounts.{name}"
         if not is_account_name(name):
             raise self._bad(path, "is no name of an account, which has 3 to 24 lower-case letters and digits")
         given = dict(table)
-        if given.pop("stamp", stamp) != stamp:
+        stamp = given.pop("stamp", MAIN)
+        if stamp != MAIN and stamp not in stamps:
             raise self._bad(f"{path}.stamp", "names no store of this server")
         keys = self._keys(path, given.pop("keys", None), given.pop("key_files", None))
         for key, why in NOT_HONOURED.items():
@@ -145,7 +172,7 @@ class _Reader:
         settings = self._settings(path, given)
         where = f"the file {self._path}"
         stated = [*([KEYS] if keys else []), *settings.given()]
-        return StatedAccount(name, keys, settings, dict.fromkeys(stated, where))
+        return StatedAccount(name, keys, settings, dict.fromkeys(stated, where), stamps.get(stamp, MAIN))
 
     def _settings(self, path: str, given: Mapping[str, Any]) -> SettingsChange:
         for key in given:

@@ -1,13 +1,14 @@
 """Which service a request is for.
 
 A host of the form ``{account}.{service}.anything`` names the service on any port; any other host means the service of
-the port that the request came in on. Dispatching adds no coroutine of its own to a request: it returns the service's.
+the port that the request came in on. The port of the console is the console's, whatever the host. Dispatching adds no
+coroutine of its own to a request: it returns the service's.
 """
 
 from collections.abc import Awaitable, Mapping
 
 from kyanite.wire.http import Handler, NoPieces, Request, Response
-from kyanite.wire.uri import decode_target
+from kyanite.wire.uri import SERVICES, decode_target
 
 _KNOWN_MAX = 1024
 """How many pairs of host and port are remembered: bounded, because clients choose the hosts."""
@@ -16,7 +17,7 @@ _KNOWN_MAX = 1024
 class Dispatcher:
     def __init__(self, handlers: Mapping[str, Handler], ports: Mapping[int, str]) -> None:
         self._handlers = handlers
-        self._ports = ports
+        self.ports = ports
         self._known: dict[tuple[str, int], tuple[str, Handler]] = {}
 
     def __call__(self, request: Request) -> Awaitable[Response]:
@@ -29,7 +30,9 @@ class Dispatcher:
 
     def _find_new(self, key: tuple[str, int]) -> tuple[str, Handler]:
         host, port = key
-        service = decode_target(host, "/", self._ports[port]).service
+        service = self.ports[port]
+        if service in SERVICES:
+            service = decode_target(host, "/", service).service
         found = service, self._handlers.get(service, _not_offered)
         if len(self._known) < _KNOWN_MAX:
             self._known[key] = found

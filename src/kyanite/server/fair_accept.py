@@ -4,6 +4,9 @@ Left to the kernel, few connections spread badly: with one inherited socket the 
 all, and with ``SO_REUSEPORT`` chance decides (``docs/decisions/0003-one-socket-and-fair-accept.md`` has measurements).
 So a process reads the process table before it accepts. While another process that serves has fewer connections, it
 waits a moment and leaves the connection to that one; but not for ever, since a client is waiting.
+
+Workers beyond the number of cores are *spare*: they do the same once the others have many connections. Few clients on
+many workers would commit their writes in as many small batches, each with a sync of its own.
 """
 
 import asyncio
@@ -25,6 +28,11 @@ PAUSES_SECONDS = (0.001, 0.002, 0.004, 0.008, 0.016)
 """How long to leave a connection to another process. On a busy machine that may need a while to wake up."""
 _LEFT_SECONDS = sum(PAUSES_SECONDS)
 """A loop with much work notices the end of a pause late, so the time counts as well as the pauses."""
+SPARE_BEYOND = 64
+"""A spare process accepts a connection when each of the others has so many more."""
+_SPARE_PATIENCE = 8
+"""A spare process leaves a connection to the others for so many times as long, and anew whenever they have accepted
+one: when many clients come at once, those are busy with the first of them."""
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _EXHAUSTED_SECONDS = 0.1
 _TLS_HANDSHAKE = b"\x16"
@@ -54,6 +62,8 @@ class FairAccept:
         self._left_at = 0.0
         """When the first pause began."""
         self._resuming: asyncio.TimerHandle | None = None
+        self._patience = _SPARE_PATIENCE if own.is_spare else 1
+        self._accepted_by_others = 0
         self._loop = asyncio.get_running_loop()
         self._watch()
 
@@ -75,8 +85,10 @@ class FairAccept:
         self._resuming = self._loop.call_later(seconds, self._watch)
 
     def _on_connection(self) -> None:
+        if self._own.is_spare:
+            self._note_progress()
         if self._may_leave() and self._another_should():
-            self._pause(PAUSES_SECONDS[self._pauses])
+            self._pause(PAUSES_SECONDS[self._pauses] * self._patience)
             self._pauses += 1
             return
         self._pauses = 0
@@ -93,18 +105,29 @@ class FairAccept:
         connection.setblocking(False)
         self._on_accepted(connection)
 
+    def _note_progress(self) -> None:
+        """Be patient again when those that are not spare have accepted something since."""
+        accepted = sum(self._count_of(other) for other in self._others if not other.is_spare)
+        if accepted != self._accepted_by_others:
+            self._accepted_by_others = accepted
+            self._pauses = 0
+
     def _may_leave(self) -> bool:
         """Whether the client has not waited for long."""
         now = self._loop.time()
         if not self._pauses:
             self._left_at = now
-        return self._pauses < len(PAUSES_SECONDS) and now - self._left_at < _LEFT_SECONDS
+        return self._pauses < len(PAUSES_SECONDS) and now - self._left_at < _LEFT_SECONDS * self._patience
 
     def _another_should(self) -> bool:
-        own_count = self._count_of(self._own)
+        own_count = self._handicapped_count(self._own)
         return any(
-            self._count_of(other) < own_count and other.state is State.SERVING for other in self._others
+            self._handicapped_count(other) < own_count and other.state is State.SERVING
+            for other in self._others
         )
+
+    def _handicapped_count(self, slot: Slot) -> int:
+        return self._count_of(slot) + (SPARE_BEYOND if slot.is_spare else 0)
 
 
 class FairServer(HttpServer):

@@ -6,9 +6,24 @@ from typing import Any, TypeVar
 
 import click
 
-from kyanite.server import config as configuration
+DEFAULT_LOCATION = Path("kyanite-data")
 
 DecoratedCommand = TypeVar("DecoratedCommand", bound=Callable[..., object])
+
+
+class PortOrNone(click.IntRange):
+    """A port, or ``none``: no port at all."""
+
+    name = "port or none"
+
+    def __init__(self) -> None:
+        super().__init__(0, 65535)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return NO_PORT if value == NO_PORT else super().convert(value, param, ctx)
+
+
+NO_PORT = "none"
 
 
 def option(
@@ -24,7 +39,7 @@ def location_option(command: DecoratedCommand) -> DecoratedCommand:
     return option(
         "--location",
         type=click.Path(file_okay=False, path_type=Path),
-        default=configuration.DEFAULT_LOCATION,
+        default=DEFAULT_LOCATION,
         show_default=True,
         help="Folder of the store.",
     )(command)

@@ -9,26 +9,30 @@ import hashlib
 import json
 import logging
 import os
-import shutil
 import socket
-import tempfile
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
+
+import msgspec
 
 from kyanite.engine.clock import wall_clock
 from kyanite.server.accounts import sealed_keys
 from kyanite.server.accounts.sealed_keys import KeyFile
-from kyanite.server.clock import TestingClock
-from kyanite.server.config import Config
+from kyanite.server.config import Config, cores
+from kyanite.server.console.listening import open_console
+from kyanite.server.failures import Failure
 from kyanite.server.form import form
 from kyanite.server.identity.config import Development
 from kyanite.server.management import token, unix_socket
+from kyanite.server.management.client import call_within
 from kyanite.server.management.http_api import HttpApi
+from kyanite.server.nodes.secrets import Secrets
 from kyanite.server.observability import logs
 from kyanite.server.processes.admin_process import AdminProcess
 from kyanite.server.processes.descriptor_limit import raise_files_limit
@@ -38,8 +42,8 @@ from kyanite.server.processes.process_table import ProcessTable, Slot
 from kyanite.server.processes.supervisor import Supervisor
 from kyanite.server.processes.worker import Worker
 from kyanite.server.service_table import SERVICES
+from kyanite.server.site import ServedAccount, ServerDescription, Site
 from kyanite.server.sockets import address_of, open_listener
-from kyanite.server.store.api import StoreKind
 from kyanite.server.store.factory import factory_of
 from kyanite.server.store.format import check_folder, make_folder
 from kyanite.server.store.lock import StoreLock, take_store_lock
@@ -48,11 +52,13 @@ from kyanite.server.tls import tls_context
 if TYPE_CHECKING:
     from kyanite.server.issuer.builtin import BuiltinIssuer
     from kyanite.server.issuer.certificates import MadeCertificate
+    from kyanite.server.testing.handler import Testing
 
 _WORKER = "worker {}"
 _ADMIN = "admin"
 _ISSUER = "issuer"
 _SECRET_BYTES = 32
+_DESCRIBE_SECONDS = 5.0
 _log = logging.getLogger("kyanite.server")
 
 
@@ -71,10 +77,14 @@ def serve(config: Config) -> None:
         admin = None
         if config.admin_port is not None:
             admin = at_end.enter_context(open_listener(config.host, config.admin_port, "the admin port"))
+        console = None if config.console is None else open_console(config.console)
+        if console is not None:
+            at_end.enter_context(console)
         at_end.callback(unix_socket.remove_socket, folder)
         management = at_end.enter_context(unix_socket.open_socket(folder))
-        factory = factory_of(config.store_kind, folder)
-        clock = TestingClock() if config.testing else wall_clock
+        factory = factory_of(config.store_kind, folder, dead_after_seconds=config.node_timeout_seconds)
+        testing = _testing() if config.testing else None
+        clock = wall_clock if testing is None else testing.clock
         made = None
         if tls is None and config.identity.development is not Development.OFF:
             made = _made_certificate(folder)
@@ -85,8 +95,20 @@ def serve(config: Config) -> None:
             from kyanite.server.issuer.builtin import open_issuer
 
             assert tls is not None
-            issuer = open_issuer(config, folder, tls, at_end)
+            issuer = open_issuer(config, folder, tls, clock, at_end)
             config = replace(config, identity=issuer.identity)
+        more = {} if issuer is None else issuer.endpoints
+        if made is not None:
+            more["identity_ca"] = str(made.authority.resolve())
+        used = config.tls or (made.tls if made is not None else None)
+        scheme = "https" if config.tls or issuer else "http"
+        if console is not None:
+            host, port = address_of(console)
+            more["console"] = f"{scheme}://{host}:{port}/"
+        site = replace(
+            _site(config, scheme, listeners, admin, more, folder),
+            certificate=None if used is None else used.cert,
+        )
         worker = Worker(
             config,
             factory,
@@ -96,29 +118,40 @@ def serve(config: Config) -> None:
             KeyFile(config.key_file or folder / sealed_keys.NAME, may_make=config.key_file is None),
             management,
             maintainer=_WORKER.format(1),
-            server_guid=_server_guid(config),
             plain_too=made is not None,
-            secret=os.urandom(_SECRET_BYTES),
-            delegation_secret=_delegation_secret(config, folder),
+            secrets=Secrets(
+                _server_guid(config), os.urandom(_SECRET_BYTES), _delegation_secret(config, folder)
+            ),
+            site=site,
+            console=console,
+            testing=testing,
         )
         process_table, roles = _roles(config, worker, admin, folder, issuer)
-        _prepare(config, Preparation(factory, folder, clock, config.accounts), roles, lock)
-        more = {} if issuer is None else issuer.endpoints
-        if made is not None:
-            more["identity_ca"] = str(made.authority.resolve())
+        _prepare(config, Preparation(factory, folder, clock, config.accounts, config.stamps), roles, lock)
+        if config.console is not None and console is None:
+            _log.warning(
+                "no console: another program has its port, and --console-port chooses another",
+                extra={"port": config.console.port},
+            )
         first = process_table.slots[worker.maintainer]
-        scheme = "https" if config.tls or issuer else "http"
-        endpoints = partial(_endpoints, scheme, listeners, admin, first, more)
         supervisor = Supervisor(
             roles,
             process_table,
             stop_seconds=config.stop_seconds,
+            drain_seconds=config.drain_seconds,
             log_level=config.log_level,
-            announce=partial(_announce, endpoints, folder),
+            announce=partial(_announce, site, first, config.log_format),
             keep_as_worker=lock.keep_as_worker,
             store_watch=factory.watch(),
         )
         supervisor.run()
+
+
+def _testing() -> "Testing":
+    """Imported here, since a server that is not for tests needs nothing of it."""
+    from kyanite.server.testing.opening import make_testing
+
+    return make_testing()
 
 
 def _made_certificate(folder: Path) -> "MadeCertificate":
@@ -148,6 +181,9 @@ def _folder(config: Config, at_end: ExitStack) -> Path:
     if config.location is not None:
         make_folder(config.location)
         return config.location
+    import shutil
+    import tempfile
+
     folder = Path(tempfile.mkdtemp(prefix="kyanite-"))
     at_end.callback(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -162,9 +198,11 @@ def _roles(
 ) -> tuple[ProcessTable, list[Role]]:
     names = [_WORKER.format(number) for number in range(1, config.workers + 1)]
     process_table = ProcessTable([*names, *([_ADMIN] if admin else []), *([_ISSUER] if issuer else [])])
+    for name in names[cores() :]:
+        process_table.slots[name].is_spare = True
     slots = {name: process_table.slots[name] for name in names}
-    shared = tuple(worker.listeners.values())
-    restart = config.store_kind is not StoreKind.IN_MEMORY
+    shared = (*worker.listeners.values(), *([] if worker.console is None else [worker.console]))
+    restart = not config.store_kind.is_in_memory
     roles = [
         Role(
             name,
@@ -175,9 +213,12 @@ def _roles(
         for name in names
     ]
     if admin is not None:
-        clock = worker.clock if isinstance(worker.clock, TestingClock) else None
         api = HttpApi(folder, token.load_or_make(folder))
-        process = AdminProcess(admin, process_table.slots, frozenset(names), api, clock)
+        process = AdminProcess(admin, process_table.slots, frozenset(names), api)
+        if worker.testing is not None:
+            from kyanite.server.testing.opening import testing_api
+
+            process = replace(process, testing=testing_api(worker.testing, worker.site))
         roles.append(Role(_ADMIN, process, (admin,), uses_store=False))
     if issuer is not None:
         listeners = (issuer.process.listener, issuer.process.managed_identity)
@@ -188,6 +229,7 @@ def _roles(
 def _prepare(config: Config, preparation: Preparation, roles: list[Role], lock: StoreLock) -> None:
     """Prepare the store, and do once what every process would otherwise do for itself."""
     raise_files_limit()
+    logs.choose_format(config.log_format)
     logs.configure(config.log_level, "supervisor")
 
     def close_inherited() -> None:
@@ -196,7 +238,7 @@ def _prepare(config: Config, preparation: Preparation, roles: list[Role], lock: 
             listener.close()
 
     with ExitStack() as meanwhile:
-        if config.store_kind is not StoreKind.IN_MEMORY:
+        if not config.store_kind.is_in_memory:
             meanwhile.enter_context(preparing(preparation, close_inherited, config.log_level))
         _import_services(config)
 
@@ -206,35 +248,66 @@ def _import_services(config: Config) -> None:
         for load in (SERVICES[name].load, SERVICES[name].load_smb):
             if load is not None:
                 load()
-    gc.collect()
+    # What was imported stays. Next to nothing of it is garbage, so nothing is collected before.
     gc.freeze()
+    gc.enable()
 
 
-def _endpoints(
+def _site(
+    config: Config,
     scheme: str,
-    listeners: dict[str, socket.socket],
+    listeners: Mapping[str, socket.socket],
     admin: socket.socket | None,
-    worker: Slot,
     more: Mapping[str, str],
-) -> dict[str, str]:
-    """Where each service is reached, for the first account, and the admin port."""
-    endpoints = {}
+    folder: Path,
+) -> Site:
+    services = {}
     for name, listener in listeners.items():
         host, port = address_of(listener)
         is_smb = SERVICES[name].load_smb is not None
-        endpoints[name] = (
-            f"smb://{host}:{port}/" if is_smb else f"{scheme}://{host}:{port}/{worker.first_account}"
-        )
+        services[name] = f"{'smb' if is_smb else scheme}://{host}:{port}"
+    others = dict(more)
     if admin is not None:
         host, port = address_of(admin)
-        endpoints["admin"] = f"http://{host}:{port}"
-    return {**endpoints, **more}
+        others = {"admin": f"http://{host}:{port}", **others}
+    return Site(folder, services, others, is_in_memory=config.store_kind.is_in_memory)
 
 
-def _announce(find_endpoints: Callable[[], dict[str, str]], folder: Path) -> None:
-    endpoints = find_endpoints()
-    management = str(folder / unix_socket.NAME)
-    _log.info("serving", extra={"form": form(), "endpoints": endpoints, "management": management})
+def _announce(site: Site, first: Slot, log_format: str) -> None:
+    """Say that the server is ready: a greeting to people, and one line to programs."""
+    description = _describe(site, first)
+    names = [account.name for account in description.accounts]
+    of_first = {name: description.endpoint(name, first.first_account) for name in site.services}
+    endpoints = {**of_first, **site.others}
+    management = str(site.folder / unix_socket.NAME)
+    is_watched = log_format != "json" and _is_terminal(sys.stdout)
+    details = {} if is_watched else {"endpoints": endpoints, "management": management}
+    _log.info("serving", extra={"form": form(), **details})
     # Standard output may be closed; that is no reason not to serve.
     with suppress(OSError):
-        print("ready", json.dumps(endpoints), flush=True)
+        if is_watched:
+            # Imported here, since it takes a moment and programs never see it.
+            from kyanite.server.terminal.greeting import greet
+
+            greet(description)
+        else:
+            print("ready", json.dumps({**endpoints, "accounts": names}), flush=True)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Whether people look at it. It may have been closed before the start."""
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def _describe(site: Site, first: Slot) -> ServerDescription:
+    """What the worker with the accounts says. If it has just died, there is its first account at least."""
+    try:
+        described = call_within(_DESCRIBE_SECONDS, site.folder, "server describe", {})
+        return msgspec.convert(described, ServerDescription)
+    except Failure as failure:
+        _log.warning("accounts unknown", extra={"why": failure.sentence})
+        accounts = [ServedAccount(first.first_account)] if first.first_account else []
+        location = str(site.folder.absolute())
+        return ServerDescription(
+            dict(site.services), dict(site.others), accounts, location, site.is_in_memory
+        )

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from azure.storage.blob import (
     BlobClient,
     BlobSasPermissions,
@@ -192,6 +193,7 @@ async def test_the_key_of_an_account_gets_no_user_delegation_key(sdk: Sdk) -> No
         await blob_key(sdk, sdk.service())
 
 
+@pytest.mark.embedded("nodes that share a store derive what they sign with from what it holds")
 def test_a_token_outlives_a_restart_but_not_the_file(
     tmp_path: Path, certificate: tuple[str, str], trusted_certificate: None
 ) -> None:

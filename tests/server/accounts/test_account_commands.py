@@ -89,9 +89,10 @@ def test_the_command_line(server: ServerProcess, tmp_path: Path) -> None:
     ended = kyanite("account", "list", *at)
     assert "versioning=on" in ended.stdout
     assert KEY not in ended.stdout
+    assert "public_access" not in ended.stdout  # It is as usual.
     ended = kyanite("account", "rotate-key", "alpha", "2", *at)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith(f"name: alpha\nkeys: {KEY},")
+    assert ended.stdout.startswith(f"name: alpha\nkey 1: {KEY}\nkey 2: ")
     ended = kyanite("account", "remove", "alpha", *at)
     assert ended.stdout == "Account alpha is removed.\n"
     ended = kyanite("account", "remove", "alpha", *at)

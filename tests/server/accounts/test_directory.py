@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +17,7 @@ from kyanite.server.accounts.directory import AccountDirectory, all_obey
 from kyanite.server.accounts.sealed_keys import KeyFile, Sealer
 from kyanite.server.config import StatedAccount
 from kyanite.server.failures import Failure
-from kyanite.server.processes.process_table import ProcessTable, State
+from kyanite.server.processes.process_table import ProcessTable, Slot, State
 from kyanite.values import Instant
 
 SECRET = b"s" * 32
@@ -30,13 +31,19 @@ def key_file(tmp_path: Path) -> KeyFile:
 
 
 def new_directory(engine: MemoryEngine, key_file: KeyFile, *stated: StatedAccount) -> AccountDirectory:
-    store = Store(engine, None, None)  # type: ignore[arg-type]  # Accounts are rows only.
+    # Accounts are rows only.
+    store = Store(engine, SimpleNamespace(has_files=True), None)  # type: ignore[arg-type]
     slot = ProcessTable(["worker 1"]).slots["worker 1"]
     return AccountDirectory(store, stated, key_file, host="localhost", allow_development_key=True, slot=slot)
 
 
 def record(name: str, key: bytes, **settings: object) -> AccountRecord:
     return AccountRecord((Sealer(SECRET).seal(name, key),), AccountSettings(**settings))  # type: ignore[arg-type]
+
+
+def slot_of(directory: AccountDirectory) -> Slot:
+    assert directory._slot is not None
+    return directory._slot
 
 
 async def save(engine: MemoryEngine, name: str, saved: AccountRecord) -> None:
@@ -83,8 +90,8 @@ async def test_it_follows_what_other_processes_change(key_file: KeyFile) -> None
     await asyncio.sleep(0)
     await save(engine, "alpha", record("alpha", b"a"))
     changed_at = await engine.read(account_rows.last_change)
-    slots = {"worker 1": directory._slot}
-    directory._slot.state = State.SERVING
+    slots = {"worker 1": slot_of(directory)}
+    slot_of(directory).state = State.SERVING
     await all_obey(slots, changed_at)
     assert list(directory.accounts) == ["alpha"]
     assert removed == [{"devstoreaccount1"}]
@@ -105,8 +112,8 @@ async def test_a_lost_notification_is_made_up_for(key_file: KeyFile, monkeypatch
     await asyncio.sleep(0)
     monkeypatch.setattr(account_rows, "TOPIC", b"another")
     await save(engine, "alpha", record("alpha", b"a"))
-    directory._slot.state = State.SERVING
-    await all_obey({"worker 1": directory._slot}, await engine.read(account_rows.last_change))
+    slot_of(directory).state = State.SERVING
+    await all_obey({"worker 1": slot_of(directory)}, await engine.read(account_rows.last_change))
     assert "alpha" in directory.accounts
     await engine.close()
     await following
@@ -127,7 +134,7 @@ async def test_a_wrong_key_file_is_one_sentence_and_leaves_what_is_served(key_fi
     with pytest.raises(Failure, match="is not the one that the key of account"):
         await directory.load()
     assert directory.accounts.keys() == {"alpha", "beta2"}
-    assert directory._slot.accounts_at < await engine.read(account_rows.last_change)
+    assert slot_of(directory).accounts_at < await engine.read(account_rows.last_change)
 
 
 async def test_who_has_to_obey(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ DEFAULTS = {
     "sas_policy": "none",
     "last_access_tracking": False,
     "version_level_immutability": False,
+    "read_only": False,
     "versioning": False,
     "blob_soft_delete_days": 0,
     "allow_permanent_delete": False,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kyanite.wire.http import FileSlice, Piece, Request, Response
+from kyanite.wire.http import FileSlice, Piece, Request, Response, Unfinished
 from tests.server.http.blocking_client import read_some, read_to_end, statuses, undated, until
 from tests.server.http.live_server import LiveHttp, Pieces
 
@@ -370,6 +370,22 @@ def test_a_handler_that_cancels_itself_answers_nothing(late: bool) -> None:
     with LiveHttp(cancel) as live, live.nothing_left(), live.connect() as client:
         client.sendall(GET)
         assert read_to_end(client) == b""
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_handler_that_sends_no_answer_resets_the_connection(late: bool) -> None:
+    async def drop(request: Request) -> Response:
+        if late:
+            await asyncio.sleep(0)
+        raise Unfinished
+
+    def note(request: Request, error: Exception) -> Response:
+        raise AssertionError("it is no error")
+
+    with LiveHttp(drop, on_error=note) as live, live.nothing_left(), live.connect() as client:
+        client.sendall(GET)
+        with pytest.raises(ConnectionResetError):
+            read_to_end(client)
 
 
 # What observers get

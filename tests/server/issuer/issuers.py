@@ -15,7 +15,7 @@ from kyanite.server.issuer.config import DEFAULT_TOKEN_SECONDS
 from kyanite.server.issuer.endpoints import Endpoints
 from kyanite.server.issuer.issuer import Issuer
 from kyanite.server.issuer.signing_key import SigningKey, signing_key
-from kyanite.values import Instant, instant_from_unix_seconds
+from kyanite.values import Instant, instant_from_unix_seconds, later
 from kyanite.wire.http import Request, Response
 
 TENANT = DEVELOPMENT_TENANT
@@ -42,6 +42,7 @@ def issuer(
     clients: Iterable[Client] = (DEVELOPMENT_CLIENT,),
     *,
     now: Callable[[], int] = lambda: NOW,
+    moved_seconds: int = 0,
     token_seconds: int = DEFAULT_TOKEN_SECONDS,
 ) -> Issuer:
     def clock() -> Instant:
@@ -52,7 +53,8 @@ def issuer(
         (TENANT, OTHER_TENANT),
         key(),
         Clients(clients),
-        clock=clock,
+        clock=lambda: later(clock(), moved_seconds),
+        wall_clock=clock,
         token_seconds=token_seconds,
     )
 

@@ -49,13 +49,13 @@ FEDERATED = replace(
 )
 
 
-def send(client: Client, assertion: str, **changes: str | None) -> Response:
+def send(client: Client, assertion: str, moved_seconds: int = 0, **changes: str | None) -> Response:
     form = with_secret(
         client_assertion=assertion,
         client_assertion_type="urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
         **{"client_secret": None, **changes},
     )
-    return send_form(issuer([client]), form)
+    return send_form(issuer([client], moved_seconds=moved_seconds), form)
 
 
 def by_issuer(**changes: object) -> dict[str, object]:
@@ -101,6 +101,24 @@ def test_one_of_a_federated_issuer() -> None:
     assertion = jwt.encode(by_cluster(), other_key().private, "RS256", {"kid": "theirs"})
     assert send(FEDERATED, assertion).status == 200
     assert send(DEVELOPMENT_CLIENT, assertion).status == 401
+
+
+def test_a_moved_clock_is_that_of_this_issuer_alone() -> None:
+    """The others have made theirs by the real time."""
+    day = 86_400
+    of_client = jwt.encode(by_client(), other_key().private, "RS256")
+    of_cluster = jwt.encode(by_cluster(), other_key().private, "RS256", {"kid": "theirs"})
+    assert send(CERTIFIED, of_client, day).status == 200
+    assert send(FEDERATED, of_cluster, day).status == 200
+    old, new = (
+        jwt.encode(by_issuer(nbf=NOW + moved, exp=NOW + moved + 600), key().private, "RS256")
+        for moved in (0, day)
+    )
+    assert send(DEVELOPMENT_CLIENT, old, day).status == 401
+    assert send(DEVELOPMENT_CLIENT, new, day).status == 200
+    response = send(CERTIFIED, of_client, day)
+    token = jwt.decode(fields_of(response)["access_token"], options={"verify_signature": False})
+    assert token["nbf"] == NOW + day
 
 
 PUBLIC_PEM = (

@@ -89,7 +89,7 @@ def test_all_keys(tmp_path: Path) -> None:
 
 def test_the_example_of_the_guide(tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs" / "identity.md").read_text()
-    (text,) = re.findall(r"```toml\n(\[identity\]\ndev = .*?)```", page, re.DOTALL)
+    (text,) = re.findall(r"```toml[^\n]*\n(\[identity\]\ndev = .*?)```", page, re.DOTALL)
     certificate, _ = write_certificate(tmp_path)
     certificate.rename(tmp_path / "client.pem")
     (tmp_path / "cluster.json").write_text(json.dumps({"keys": [key().public_jwk]}))

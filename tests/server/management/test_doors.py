@@ -65,7 +65,7 @@ def test_the_command_line(server: ServerProcess) -> None:
     assert only["name"] == "devstoreaccount1"
     assert server.account_key not in ended.stdout
     ended = kyanite("account", "list", "--location", str(server.location))
-    assert ended.stdout.startswith("name=devstoreaccount1  ")
+    assert ended.stdout == "devstoreaccount1  1 key\n"
 
 
 def test_a_folder_without_a_server(tmp_path: Path) -> None:

@@ -54,6 +54,31 @@ def test_health_by_state(clock: Clock) -> None:
     assert get(admin, "/healthz") == (503, "worker 1 is stopping\n")
 
 
+def test_readiness(clock: Clock) -> None:
+    process_table, admin = two_workers()
+    first, second = process_table.slots["worker 1"], process_table.slots["worker 2"]
+    assert get(admin, "/readyz") == (503, "worker 1 is not running\nworker 2 is not running\n")
+    first.state, second.state = State.SERVING, State.STARTING
+    clock.seconds = 100.0
+    assert get(admin, "/readyz") == (503, "the store does not answer worker 1\nworker 2 is starting\n")
+    second.state = State.SERVING
+    for slot in (first, second):
+        slot.store_answered_ns = 100_000_000_000
+    assert get(admin, "/readyz") == (200, "ready\n")
+    clock.seconds += admin_port.STORE_SILENT_SECONDS + 0.1
+    for slot in (first, second):
+        slot.count_beat()
+    second.store_answered_ns = round(clock.seconds * 1e9)
+    assert get(admin, "/readyz") == (503, "the store does not answer worker 1\n")
+    first.store_answered_ns = second.store_answered_ns
+    assert get(admin, "/readyz") == (200, "ready\n")
+    # It is healthy while it is drained, but should get no requests.
+    first.drain()
+    second.drain()
+    assert get(admin, "/readyz") == (503, "worker 1 is about to stop\nworker 2 is about to stop\n")
+    assert get(admin, "/healthz") == (200, "ok\n")
+
+
 def test_health_by_heartbeat(clock: Clock) -> None:
     process_table, admin = two_workers()
     for name in ("worker 1", "worker 2"):

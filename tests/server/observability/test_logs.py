@@ -5,7 +5,8 @@ import logging
 
 import pytest
 
-from kyanite.server.observability.logs import JsonLines, cut_query, cut_secrets
+from kyanite.model.requests.secrets import cut_query, cut_secrets
+from kyanite.server.observability.logs import JsonLines, TextLines
 
 
 def line_of(message: str, *arguments: object, **fields: object) -> dict[str, object]:
@@ -35,6 +36,46 @@ def test_a_line() -> None:
         "request_id": "a-b",
         "ms": 1.5,
     }
+
+
+def text_of(message: str, *, has_colours: bool = False, **fields: object) -> str:
+    record = logging.makeLogRecord(
+        {"name": "kyanite.test", "levelname": "WARNING", "msg": message, "created": 1.5, **fields}
+    )
+    text = TextLines("worker 1", has_colours=has_colours).format(record)
+    assert "\n" not in text
+    return text
+
+
+def test_a_line_for_people() -> None:
+    text = text_of("it happened", request_id="a-b", why="no reason", nothing="", ms=1.5)
+    assert text[12:] == ' warning worker 1   it happened request_id=a-b why="no reason" ms=1.5'
+    assert text_of("it happened", has_colours=True).count("\x1b[33mwarning") == 1
+
+
+def test_a_request_for_people() -> None:
+    text = text_of(
+        "request",
+        method="PUT",
+        path="/a/c/b",
+        query="comp=block",
+        status=201,
+        operation="Put Block",
+        ms=0.4,
+        peer="127.0.0.1",
+    )
+    assert text.endswith(" PUT /a/c/b?comp=block 201 Put Block 0.4 ms peer=127.0.0.1")
+
+
+def test_lines_for_people_hold_no_secret_and_no_command_for_the_terminal() -> None:
+    try:
+        raise ValueError("with a\nline break")
+    except ValueError as error:
+        text = text_of("\x1b[2J %s", args=("sig=abc",), exc_info=(type(error), error, error.__traceback__))
+    text += text_of("request", path="/\r\x9b31m", user_agent="sig=abc\x07\x1b]0;title")
+    assert text.isprintable()
+    assert "abc" not in text
+    assert "with a\\nline break" in text
 
 
 def test_an_error_has_its_trace_in_one_line() -> None:

@@ -97,6 +97,7 @@ def test_options_from_the_environment(tmp_path: Path) -> None:
         "KYANITE_WORKERS": "1",
         "KYANITE_LOG_LEVEL": "warning",
         "KYANITE_BLOB_PORT": "0",
+        "KYANITE_CONSOLE_PORT": "none",
         "KYANITE_SERVICES": "blob",
     }
     server = ServerProcess(program=PROGRAM, environment=environment, defaults=False)
@@ -336,7 +337,7 @@ def make_format_1(location: Path) -> None:
 
 
 async def _make_format_1(location: Path) -> None:
-    engine = factory_of(StoreKind.EMBEDDED, location).open_engine(wall_clock)
+    engine = factory_of(StoreKind(), location).open_engine(wall_clock)
     await engine.run(lambda tx: tx.put(b"stand-in", b"old"))
     await engine.close()
 

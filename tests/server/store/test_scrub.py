@@ -46,7 +46,7 @@ def test_a_store_of_an_older_version_gets_checksums(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(scrub, "BEGIN_AFTER_SECONDS", 0.0)
 
     async def run() -> None:
-        store = factory_of(StoreKind.EMBEDDED, tmp_path).open(wall_clock)
+        store = factory_of(StoreKind(), tmp_path).open(wall_clock)
         try:
             await prepare(store.engine, tmp_path, is_testing=None)
             before = dict(await store.engine.read(lambda snap: list(snap.scan(b"", b"\xff"))))

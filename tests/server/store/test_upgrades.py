@@ -1,9 +1,11 @@
 """Upgrades of a store: bounded, resumable, before anything else, on every engine."""
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -12,19 +14,21 @@ import uvloop
 
 from kyanite.engine.api import Engine, EngineError, Scope, Snapshot, Transaction
 from kyanite.engine.clock import wall_clock
-from kyanite.engine.faulty import Call, Fail, FaultyEngine, Repeat
+from kyanite.engine.faulty import Call, Delay, Fail, FaultyEngine, Repeat
 from kyanite.engine.transaction import BufferedTransaction
-from kyanite.model import store_format
+from kyanite.model import members, store_format
 from kyanite.model.store_format import FORMAT, StoreFormat
 from kyanite.server.failures import Failure
 from kyanite.server.store import format as folder_format
-from kyanite.server.store.api import StoreKind
+from kyanite.server.store.api import MEMORY, StoreKind
 from kyanite.server.store.factory import factory_of
 from kyanite.server.store.upgrades import UPGRADES, Upgrade, prepare
 
 ROWS = 25
 ROWS_PER_CALL = 4
-KINDS = pytest.mark.parametrize("kind", StoreKind, ids=lambda kind: kind.name)
+EMBEDDED = StoreKind()
+IN_MEMORY = StoreKind(MEMORY)
+KINDS = pytest.mark.parametrize("kind", [EMBEDDED, IN_MEMORY], ids=lambda kind: kind.engine)
 T = TypeVar("T")
 
 
@@ -159,6 +163,36 @@ async def test_a_body_that_runs_twice(kind: StoreKind, tmp_path: Path) -> None:
 
 
 @KINDS
+async def test_nodes_that_start_at_once_share_an_upgrade(kind: StoreKind, tmp_path: Path) -> None:
+    """Each transaction of one comes between any two of the other."""
+    async with opened(kind, tmp_path) as engine:
+        await engine.run(fill)
+        nodes = [
+            FaultyEngine(
+                engine, {(Call.RUN, call): Delay(partial(asyncio.sleep, 0)) for call in range(1, 10)}
+            )
+            for _ in range(3)
+        ]
+        assert await asyncio.gather(*map(upgrade, nodes)) == [StoreFormat(3)] * 3
+        assert await engine.read(values) == UPGRADED
+        assert await engine.read(store_format.load) == StoreFormat(3)
+
+
+async def test_a_store_that_other_nodes_serve_is_not_upgraded(tmp_path: Path) -> None:
+    owner = b"o" * 12
+    async with opened(IN_MEMORY, tmp_path) as engine:
+        await engine.run(fill)
+        await engine.run(
+            partial(members.join, owner=owner, node="a", process="worker 1", dead_after_seconds=15)
+        )
+        await engine.run(partial(members.confirm, owner=owner, changed_at=members.NO_CHANGE))
+        with pytest.raises(Failure, match="stop them all"):
+            await upgrade(engine)
+        await engine.run(partial(members.declare_dead, owner=owner))
+        assert await upgrade(engine) == StoreFormat(3)
+
+
+@KINDS
 async def test_transactions_are_bounded(kind: StoreKind, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as engine:
         await engine.run(fill)
@@ -185,7 +219,7 @@ class CountingEngine(FaultyEngine):
 
 
 async def test_a_step_that_makes_no_progress_is_a_fault(tmp_path: Path) -> None:
-    async with opened(StoreKind.IN_MEMORY, tmp_path) as engine:
+    async with opened(IN_MEMORY, tmp_path) as engine:
         await engine.run(fill)
         with pytest.raises(AssertionError, match="no progress"):
             await upgrade(engine, steps=[Upgrade(2, "loop", lambda _tx, cursor: cursor)])
@@ -212,12 +246,12 @@ def test_a_kill_in_the_middle(tmp_path: Path) -> None:
 
 
 async def _fill(folder: Path) -> None:
-    async with opened(StoreKind.EMBEDDED, folder) as engine:
+    async with opened(EMBEDDED, folder) as engine:
         await engine.run(fill)
 
 
 async def _values(folder: Path) -> tuple[dict[bytes, set[bytes]], StoreFormat]:
-    async with opened(StoreKind.EMBEDDED, folder) as engine:
+    async with opened(EMBEDDED, folder) as engine:
         return await engine.read(values), await engine.read(store_format.load)
 
 
@@ -236,7 +270,7 @@ async def _upgrade_until_killed(folder: Path, calls: int) -> None:
 
         return call
 
-    async with opened(StoreKind.EMBEDDED, folder) as engine:
+    async with opened(EMBEDDED, folder) as engine:
         await upgrade(engine, steps=[each._replace(step=killing(each.step)) for each in STEPS])
 
 
@@ -259,7 +293,7 @@ async def test_older_versions_refuse_a_store_from_the_start_of_its_upgrade(tmp_p
     def record(_tx: Transaction, _cursor: bytes) -> None:
         contents.append(file.read_text())
 
-    async with opened(StoreKind.EMBEDDED, tmp_path) as engine:
+    async with opened(EMBEDDED, tmp_path) as engine:
         await engine.run(fill)
         folder_format.check_folder(tmp_path)
         assert file.read_text() == "kyanite store, format 1\n"
@@ -268,7 +302,7 @@ async def test_older_versions_refuse_a_store_from_the_start_of_its_upgrade(tmp_p
 
 
 async def test_a_newer_store_is_refused(tmp_path: Path) -> None:
-    async with opened(StoreKind.EMBEDDED, tmp_path) as engine:
+    async with opened(EMBEDDED, tmp_path) as engine:
         await engine.run(lambda tx: store_format.save(tx, StoreFormat(FORMAT + 1)))
         with pytest.raises(Failure) as refusal:
             await folder_format.prepare(engine, tmp_path, is_testing=None)
@@ -280,7 +314,7 @@ async def test_a_newer_store_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("made_for_testing", [True, False])
 async def test_testing_is_decided_when_a_store_is_made(made_for_testing: bool, tmp_path: Path) -> None:
     word = "with" if made_for_testing else "without"
-    async with opened(StoreKind.EMBEDDED, tmp_path) as engine:
+    async with opened(EMBEDDED, tmp_path) as engine:
         await folder_format.prepare(engine, tmp_path, is_testing=made_for_testing)
         await folder_format.prepare(engine, tmp_path, is_testing=made_for_testing)
         await folder_format.prepare(engine, tmp_path, is_testing=None)
@@ -289,7 +323,7 @@ async def test_testing_is_decided_when_a_store_is_made(made_for_testing: bool, t
 
 
 async def test_an_older_store_is_no_testing_store(tmp_path: Path) -> None:
-    async with opened(StoreKind.EMBEDDED, tmp_path) as engine:
+    async with opened(EMBEDDED, tmp_path) as engine:
         await engine.run(fill)
         with pytest.raises(Failure, match="was made without --testing"):
             await folder_format.prepare(engine, tmp_path, is_testing=True)

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -134,7 +135,7 @@ async def damage(store: Path) -> None:
         tx.put(key, b"damaged")
         tx.put(b"?", b"")
 
-    engine = factory_of(StoreKind.EMBEDDED, store).open_engine(wall_clock)
+    engine = factory_of(StoreKind(), store).open_engine(wall_clock)
     await engine.run(body)
     await engine.close()
 
@@ -154,7 +155,7 @@ def test_a_newer_store_is_refused(store: Path) -> None:
 
 
 async def make_newer(store: Path) -> None:
-    engine = factory_of(StoreKind.EMBEDDED, store).open_engine(wall_clock)
+    engine = factory_of(StoreKind(), store).open_engine(wall_clock)
     await engine.run(lambda tx: store_format.save(tx, StoreFormat(FORMAT + 1)))
     await engine.close()
 
@@ -371,3 +372,51 @@ def test_a_damaged_store_of_an_older_format_is_not_upgraded(tmp_path: Path) -> N
     assert code == 1
     assert out.startswith("The engine is damaged: ")
     assert err.endswith("is damaged, so it is not upgraded and cannot be verified further.\n")
+
+
+def test_beside_a_server_that_is_being_written(tmp_path: Path) -> None:
+    """All rows are read in one snapshot, and content that is deleted meanwhile is no damage."""
+    with (
+        ServerProcess("--workers", "2", location=tmp_path) as server,
+        clients(server) as (blobs, queues, tables),
+    ):
+        container = blobs.create_container("container")
+        tables.create_table("table")
+        queue = queues.create_queue("queue")
+        ended = threading.Event()
+
+        def write() -> None:
+            number = 0
+            while not ended.is_set():
+                container.upload_blob(f"{number}", os.urandom(50_000))
+                if number >= 4:
+                    container.delete_blob(f"{number - 4}")
+                page = container.get_blob_client(f"pages {number % 2}")
+                page.create_page_blob(1 << 20)
+                page.upload_page(bytes(512), offset=512 * (number % 100), length=512)
+                page.create_snapshot()
+                queue.send_message("text")
+                number += 1
+
+        writers = [threading.Thread(target=write)]
+        for writer in writers:
+            writer.start()
+        try:
+            for _ in range(3):
+                code, out, err = verify(tmp_path, "--served")
+                assert (code, err) == (0, ""), out
+                assert out.endswith("all as they were written.\n")
+        finally:
+            ended.set()
+            for writer in writers:
+                writer.join()
+        segment = max(
+            (path for path in (tmp_path / "extents" / "segments").rglob("*") if path.is_file()),
+            key=lambda path: path.stat().st_size,
+        )
+        with segment.open("r+b") as file:
+            file.write(os.urandom(segment.stat().st_size))
+        code, out, err = verify(tmp_path, "--served")
+        assert code == 1
+        assert "The CRC of extent" in out
+        assert "blob devstoreaccount1/container/" in out

@@ -5,22 +5,23 @@ that was in progress may have made one.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from kyanite.engine.api import Engine, Transaction
 from kyanite.model import account_rows
 from kyanite.model.blobs import protected_containers
 from kyanite.model.maintenance.tasks import Step
-from kyanite.server.accounts.directory import all_obey
-from kyanite.server.processes.process_table import Slot
 from kyanite.values import Instant
 
 _log = logging.getLogger("kyanite.accounts")
 
 
-def removal_step(engine: Engine, workers: Mapping[str, Slot]) -> Step:
-    """A step of maintenance. It finds in the store what a process that died has left undone."""
+def removal_step(engine: Engine, obeyed: Callable[[], Awaitable[None]]) -> Step:
+    """A step of maintenance. It finds in the store what a process that died has left undone.
+
+    ``obeyed`` returns when every process has read what the store says about its accounts.
+    """
 
     searched_at = Instant(-1)
     """The last change of an account, when none was found to be waiting."""
@@ -34,7 +35,7 @@ def removal_step(engine: Engine, workers: Mapping[str, Slot]) -> Step:
         if not names:
             searched_at = changed_at
             return False
-        await all_obey(workers, await engine.read(account_rows.last_change))
+        await obeyed()
         for name in names:
             protected = await engine.run(partial(_purge_or_reopen, name=name))
             if protected is not None:

@@ -10,11 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
+from kyanite.server.derived_keys import derive_key
 from kyanite.server.failures import Failure
 
 NAME = "account-keys.key"
@@ -28,8 +24,10 @@ class Sealer:
     """Encrypts and decrypts keys. A sealed key is bound to its account: in another's row it cannot be opened."""
 
     def __init__(self, secret: bytes) -> None:
-        derived = HKDF(SHA256(), length=32, salt=None, info=_PURPOSE).derive(secret)
-        self._cipher = AESGCM(derived)
+        # Imported here and below, since a server without accounts in its store need not load it.
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        self._cipher = AESGCM(derive_key(secret, _PURPOSE))
 
     def seal(self, account: str, key: bytes) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
@@ -37,6 +35,8 @@ class Sealer:
 
     def open(self, account: str, sealed: bytes) -> bytes | None:
         """None if it was sealed with another secret, or for another account."""
+        from cryptography.exceptions import InvalidTag
+
         try:
             return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], account.encode())
         except (InvalidTag, ValueError):
@@ -47,6 +47,11 @@ class KeyFile:
     def __init__(self, path: Path, *, may_make: bool) -> None:
         self.path = path
         self._may_make = may_make
+
+    @property
+    def is_of_one_node(self) -> bool:
+        """Whether it is in the folder of this node, and not where the operator says."""
+        return self._may_make
 
     def sealer(self) -> Sealer:
         """Reads the file, every time: it may have been lost or replaced since."""

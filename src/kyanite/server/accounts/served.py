@@ -28,8 +28,12 @@ def served_accounts(
     stated: Sequence[StatedAccount],
     stored: Mapping[str, AccountRecord],
     opened: Opened,
+    *,
+    has_default: bool = True,
 ) -> dict[str, ServedAccount]:
     """The accounts that are served, in the order in which they are stated, then by name.
+
+    ``has_default`` is whether the development account is there if there is no other.
 
     An account that is being removed is not among them, not even if it is stated: it is made again when nothing is left.
     """
@@ -48,7 +52,12 @@ def served_accounts(
     for name, record in sorted(stored.items()):
         if name not in served and record.sealed_keys and not record.is_removed:
             served[name] = ServedAccount(_opened_keys(name, record, opened), record.settings, {})
-    if not served and not stated and not stored.get(DEVELOPMENT_ACCOUNT, _NO_RECORD).is_removed:
+    if (
+        has_default
+        and not served
+        and not stated
+        and not stored.get(DEVELOPMENT_ACCOUNT, _NO_RECORD).is_removed
+    ):
         settings = stored.get(DEVELOPMENT_ACCOUNT, _NO_RECORD).settings
         served[DEVELOPMENT_ACCOUNT] = ServedAccount((DEVELOPMENT_KEY,), settings, {})
     return served

@@ -36,6 +36,7 @@ class SettingsChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """``log 1.00:00:00`` or ``block 1.00:00:00``, for a day; or ``none``."""
     last_access_tracking: bool | UnsetType = UNSET
     version_level_immutability: bool | UnsetType = UNSET
+    read_only: bool | UnsetType = UNSET
     versioning: bool | UnsetType = UNSET
     blob_soft_delete_days: int | UnsetType = UNSET
     """0 for none."""

@@ -33,6 +33,8 @@ _REQUESTS_AT_ONCE = 2
 """How many requests of a pipeline are answered before other connections are served."""
 
 OnError = Callable[[Request, Exception], Response]
+OnMalformed = Callable[[str, int, int, str], None]
+"""The client's address, the port, the status of the response, and why the bytes are no acceptable request."""
 OnCompleted = Callable[[Request, int, float, int], None]
 """Request, status, seconds, and bytes of the response, the head included."""
 
@@ -46,6 +48,7 @@ class Host(Protocol):
     budget: MemoryBudget
     on_error: OnError
     on_completed: OnCompleted | None
+    on_malformed: OnMalformed | None
     stopping: bool
     now_seconds: float
     """A coarse clock that is updated with each tick."""
@@ -78,6 +81,7 @@ class HttpConnection:
         "_received_at_seconds",
         "_request",
         "_since_seconds",
+        "_stats",
         "_status",
         "_transport",
         "_unsent_bytes",
@@ -91,6 +95,7 @@ class HttpConnection:
 
     def __init__(self, host: Host, loop: asyncio.AbstractEventLoop, local_port: int) -> None:
         self._host = host
+        self._stats = host.stats
         self._loop = loop
         self._local_port = local_port
         self._request: IncomingRequest | None = None
@@ -123,12 +128,12 @@ class HttpConnection:
         self._reader = RequestReader(
             host.limits, self, host.budget, peer=peer, secure=secure, local_port=self._local_port
         )
-        self._writer = ResponseWriter(self._transport, self._loop, host.stats, secure=secure)
+        self._writer = ResponseWriter(self._transport, self._loop, self._stats, secure=secure)
         if not host.opened(self):
-            self._refuse(503)
+            self._refuse(503, "there are too many connections")
 
     def data_received(self, data: bytes) -> None:
-        self._host.stats.bytes_in += len(data)
+        self._stats.bytes_in += len(data)
         reader = self._reader
         if self._ending:
             self._received_at_seconds = self._host.now_seconds
@@ -212,7 +217,7 @@ class HttpConnection:
 
     def tick(self, elapsed_seconds: float) -> None:
         if self._writer.stalled(elapsed_seconds, self._host.limits):
-            self._host.stats.stalls_total += 1
+            self._stats.stalls_total += 1
             self.abort()
         elif self._lingering:
             self._tick_lingering()
@@ -237,7 +242,7 @@ class HttpConnection:
         if not dropped and not body.awaited:
             return
         if body.stalled(elapsed_seconds, self._host.limits):
-            self._host.stats.stalls_total += 1
+            self._stats.stalls_total += 1
             body.fail(BodyError("the body stalled", 408))
             if dropped:
                 self.abort()
@@ -250,8 +255,8 @@ class HttpConnection:
             self._phase = phase
             self._since_seconds = now
         elif reader.in_head and waited_seconds > limits.head_seconds:
-            self._host.stats.stalls_total += 1
-            self._refuse(408)
+            self._stats.stalls_total += 1
+            self._refuse(408, "the head of the request did not arrive in time")
         elif not reader.in_head and (waited_seconds > limits.idle_seconds or self._host.stopping):
             self._end(linger=False)
 
@@ -270,8 +275,8 @@ class HttpConnection:
         if self._request is not None or self._ending or self._writer.paused:
             return
         if reader.error is not None:
-            self._host.stats.requests_malformed += 1
-            self._refuse(reader.error.status)
+            self._stats.requests_malformed += 1
+            self._refuse(reader.error.status, str(reader.error))
         elif reader.rest:
             self._loop.call_soon(self._feed_rest)
         elif self._is_at_end:
@@ -286,8 +291,8 @@ class HttpConnection:
 
     def _begin(self, request: IncomingRequest) -> None:
         host = self._host
-        host.stats.requests_total += 1
-        host.stats.requests_in_flight += 1
+        self._stats.requests_total += 1
+        self._stats.requests_in_flight += 1
         self._request = request
         if host.on_completed is not None:
             self._began_seconds = time.perf_counter()
@@ -316,7 +321,7 @@ class HttpConnection:
 
     def _over(self, request: IncomingRequest) -> None:
         host, status, task = self._host, self._status, self.task
-        host.stats.requests_in_flight -= 1
+        self._stats.requests_in_flight -= 1
         self._request = None
         self.task = None
         self._status = 0
@@ -424,10 +429,10 @@ class HttpConnection:
                 await pieces.aclose()
 
     def _send_failure(self, request: IncomingRequest, error: Exception) -> None:
-        """Respond to an error, or reset the connection if another response has begun."""
+        """Respond to an error, or reset the connection if a response has begun or none is to be sent."""
         if self._transport.is_closing():
             return
-        if self._status:
+        if self._status or isinstance(error, Unfinished):
             self._reset()
             if not isinstance(error, ConnectionError | Unfinished):
                 self._host.on_error(request, error)
@@ -439,8 +444,10 @@ class HttpConnection:
         except Exception:
             self._send_whole(request, Response(500), b"")
 
-    def _refuse(self, status: int) -> None:
+    def _refuse(self, status: int, why: str) -> None:
         """Respond to bytes that are no request, and end the connection."""
+        if self._host.on_malformed is not None:
+            self._host.on_malformed(self._reader.peer, self._local_port, status, why)
         self._writer.write(encode_head(Response(status), http_1_0=False, keep_alive=False))
         self._end(linger=True)
 

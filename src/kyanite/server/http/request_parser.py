@@ -69,7 +69,6 @@ class RequestReader:
         "_limits",
         "_local_port",
         "_parser",
-        "_peer",
         "_raw_headers",
         "_raw_left",
         "_request",
@@ -80,6 +79,7 @@ class RequestReader:
         "error",
         "heads_begun",
         "in_head",
+        "peer",
         "requests",
         "rest",
     )
@@ -104,7 +104,7 @@ class RequestReader:
         self._slice_bytes = min(SLICE_BYTES, limits.head_bytes)
         self._flow = flow
         self._budget = budget
-        self._peer = peer
+        self.peer = peer
         self._secure = secure
         self._local_port = local_port
         self._parser = httptools.HttpRequestParser(self)
@@ -311,7 +311,7 @@ class RequestReader:
         incoming = self._body_of(headers)
         body: Body = NO_BODY if incoming is None else incoming
         request = IncomingRequest(
-            method, path, query, headers, raw_headers, body, self._peer, self._secure, self._local_port
+            method, path, query, headers, raw_headers, body, self.peer, self._secure, self._local_port
         )
         request.incoming = incoming
         request.http_1_0 = version == "1.0"
@@ -374,7 +374,7 @@ def check_head(method: str, version: str, headers: dict[str, str]) -> None:
         raise RequestError(400, "more than one host in the Host header")
     if method == "CONNECT":
         raise RequestError(501, "no tunnels here")
-    if headers.get("transfer-encoding", "chunked").lower() != "chunked":
+    if "transfer-encoding" in headers and headers["transfer-encoding"].lower() != "chunked":
         raise RequestError(501, "no Transfer-Encoding other than chunked")
     if "expect" in headers and headers["expect"].lower() != "100-continue" and version == "1.1":
         raise RequestError(417, "no expectation other than 100-continue")

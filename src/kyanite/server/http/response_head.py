@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable
-from email.utils import formatdate
 from http import HTTPStatus
 
-from kyanite.wire.http import Response
+from kyanite.values import instant_from_unix_seconds
+from kyanite.wire import http_date
+from kyanite.wire.http import Response, header_lines
 
 _STATUS_LINES = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n"
@@ -13,7 +14,6 @@ _STATUS_LINES = {
     if status.value >= 200
 }
 _UNSAFE = str.maketrans(dict.fromkeys("\r\n\0", " "))
-_PAIR, _BREAK = ": ", "\r\n"
 _NO_CONTENT = 204
 _NOT_MODIFIED = 304
 
@@ -33,7 +33,7 @@ class AnswerError(Exception):
 
 
 def has_body(method: str, status: int) -> bool:
-    return method != "HEAD" and status not in {_NO_CONTENT, _NOT_MODIFIED}
+    return method != "HEAD" and status not in (_NO_CONTENT, _NOT_MODIFIED)
 
 
 def is_chunked(response: Response, *, http_1_0: bool) -> bool:
@@ -42,10 +42,11 @@ def is_chunked(response: Response, *, http_1_0: bool) -> bool:
 
 def encode_head(response: Response, *, http_1_0: bool, keep_alive: bool) -> bytes:
     """Everything up to the empty line, that included."""
-    lines = _BREAK.join([*map(_PAIR.join, response.headers), ""])
-    count = len(response.headers)
-    if lines.count("\n") != count or lines.count("\r") != count or "\0" in lines:
-        raise AnswerError("a header holds a line break")
+    block = response.block
+    if block is None:
+        lines = header_lines(response.headers)
+    else:
+        lines = block.lines + header_lines(response.headers[len(block.headers) :])
     if not keep_alive:
         connection = "Connection: close\r\n"
     else:
@@ -84,5 +85,5 @@ def _date() -> str:
     second = int(_clock())
     if second != _date_second:
         _date_second = second
-        _date_line = f"Date: {formatdate(second, usegmt=True)}\r\n"
+        _date_line = f"Date: {http_date.encode(instant_from_unix_seconds(second))}\r\n"
     return _date_line

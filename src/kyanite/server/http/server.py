@@ -11,7 +11,13 @@ import socket
 from collections.abc import Collection
 from ssl import SSLContext
 
-from kyanite.server.http.connection import HttpConnection, OnCompleted, OnError, new_connection
+from kyanite.server.http.connection import (
+    HttpConnection,
+    OnCompleted,
+    OnError,
+    OnMalformed,
+    new_connection,
+)
 from kyanite.server.http.limits import Limits, Stats
 from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError, Handler, Request, Response
@@ -46,6 +52,7 @@ class HttpServer:
         self.limits = limits
         self.on_error = on_error
         self.on_completed = on_completed
+        self.on_malformed: OnMalformed | None = None
         self.stats = Stats()
         self.budget = MemoryBudget(limits.memory_bytes)
         self.stopping = False
@@ -68,6 +75,11 @@ class HttpServer:
             backlog=_BACKLOG,
         )
         self._listeners.append(server)
+
+    def drain(self) -> None:
+        """From now on every connection ends after the response to its request, and one without a request soon. New
+        ones are still accepted."""
+        self.stopping = True
 
     async def stop(self, grace_seconds: float) -> None:
         """Accept no more connections, let requests in flight finish within the grace time, then abort the rest."""

@@ -8,9 +8,7 @@ import hmac
 import os
 from pathlib import Path
 
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
+from kyanite.server.derived_keys import derive_key
 from kyanite.server.failures import Failure
 from kyanite.server.issuer import private_files
 
@@ -48,4 +46,4 @@ def _read_given(path: Path) -> bytes:
 
 
 def _derived(secret: bytes) -> bytes:
-    return HKDF(SHA256(), length=_SECRET_BYTES, salt=None, info=_PURPOSE).derive(secret)
+    return derive_key(secret, _PURPOSE, _SECRET_BYTES)

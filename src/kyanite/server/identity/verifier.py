@@ -120,7 +120,7 @@ class TrustedIdentity:
         header, unverified = _decode(token)
         issuer = unverified.get("iss")
         if not isinstance(issuer, str) or issuer not in self._keys:
-            raise token_claims.wrong_issuer()
+            raise token_claims.wrong_issuer(issuer)
         claims = await self._check_signature(token, header, self._keys[issuer])
         self._remember(digest, _Remembered(issuer, claims, self._monotonic() + REMEMBERED_SECONDS))
         return issuer, claims

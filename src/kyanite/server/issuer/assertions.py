@@ -22,16 +22,22 @@ _UNREADABLE = (jwt.PyJWTError, ValueError, TypeError, RecursionError)
 _RSA, _EC = ("RS256", "RS384", "PS256"), ("ES256",)
 
 
-def check_assertion(text: str, sources: Iterable[AssertionSource], now: int) -> None:
-    """Refuses unless one of the sources has signed the assertion, and it is good now."""
-    claims = _claims_signed_by(text, sources)
+def check_assertion(text: str, sources: Iterable[AssertionSource], *, now: int, real_now: int) -> None:
+    """Refuses unless one of the sources has signed the assertion, and it is good now.
+
+    ``now`` is the time of this issuer. That of all others is the real one, from which tests may have moved ours.
+    """
+    source, claims = _claims_signed_by(text, sources)
+    now = now if source.is_this_issuer else real_now
     if now > _seconds(claims["exp"]) + _TOLERANCE_SECONDS:
         raise TokenRefused(WRONG_ASSERTION, "It has expired.")
     if now < _seconds(claims.get("nbf", 0)) - _TOLERANCE_SECONDS:
         raise TokenRefused(WRONG_ASSERTION, "It is not valid yet.")
 
 
-def _claims_signed_by(text: str, sources: Iterable[AssertionSource]) -> dict[str, object]:
+def _claims_signed_by(
+    text: str, sources: Iterable[AssertionSource]
+) -> tuple[AssertionSource, dict[str, object]]:
     kid = _kid_of(text)
     for source in sources:
         for key_id, key in source.keys:
@@ -39,7 +45,7 @@ def _claims_signed_by(text: str, sources: Iterable[AssertionSource]) -> dict[str
                 continue
             claims = _verified(text, source, key)
             if claims is not None and claims["sub"] == source.subject:
-                return claims
+                return source, claims
     raise TokenRefused(WRONG_ASSERTION, "No key, issuer, subject and audience that the client has fits it.")
 
 

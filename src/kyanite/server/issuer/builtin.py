@@ -18,6 +18,7 @@ from kyanite.server.issuer.published import Published
 from kyanite.server.issuer.tokens import issuer_text
 from kyanite.server.processes.issuer_process import IssuerProcess
 from kyanite.server.sockets import address_of, open_listener
+from kyanite.server.store.api import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +30,16 @@ class BuiltinIssuer:
     """For the ready line."""
 
 
-def open_issuer(config: Config, location: Path, tls: SSLContext, at_end: ExitStack) -> BuiltinIssuer:
-    """``location`` is the store's folder, whose lock the caller holds."""
+def open_issuer(
+    config: Config, location: Path, tls: SSLContext, clock: Clock, at_end: ExitStack
+) -> BuiltinIssuer:
+    """``location`` is the store's folder, whose lock the caller holds; ``clock`` that of the services."""
     folder = private_files.make_identity_folder(location)
     listener = at_end.enter_context(open_listener(config.host, config.identity_port, "the identity port"))
     plain = at_end.enter_context(
         open_listener(config.host, config.managed_identity_port, "the managed identity port")
     )
-    issuer = _issuer(config, folder, "https://{}:{}".format(*address_of(listener)))
+    issuer = _issuer(config, folder, clock, "https://{}:{}".format(*address_of(listener)))
     endpoints = {"identity": issuer.base, "managed_identity": "http://{}:{}".format(*address_of(plain))}
     known = (*(client.identity for client in issuer.clients), *config.identity.builtin.users)
     published.write(folder, Published(issuer.base, issuer.tenant, known))
@@ -47,14 +50,15 @@ def open_issuer(config: Config, location: Path, tls: SSLContext, at_end: ExitSta
     )
 
 
-def _issuer(config: Config, folder: Path, base: str) -> Issuer:
+def _issuer(config: Config, folder: Path, clock: Clock, base: str) -> Issuer:
     builtin = config.identity.builtin
     return Issuer(
         base,
         (builtin.tenant, *builtin.other_tenants),
         signing_key.load_or_make(folder),
         Clients(builtin.clients or (DEVELOPMENT_CLIENT,)),
-        clock=wall_clock,
+        clock=clock,
+        wall_clock=wall_clock,
         token_seconds=builtin.token_seconds,
     )
 

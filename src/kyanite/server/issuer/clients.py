@@ -36,6 +36,7 @@ class AssertionSource:
     audiences: tuple[str, ...]
     keys: "tuple[tuple[str, PublicKey], ...]" = field(repr=False)
     """Each with its ``kid``, which may be empty."""
+    is_this_issuer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,9 @@ class Issuer:
     key: SigningKey
     clients: Clients
     clock: Callable[[], Instant]
-    """The real time, also where that of a testing server was moved: clients and services compare tokens with it."""
+    """The time of the services, which judge tokens by it. That of a testing server may be ahead of the real one."""
+    wall_clock: Callable[[], Instant]
+    """The real time, by which clients and other issuers make assertions."""
     token_seconds: int
 
     @property
@@ -40,6 +42,10 @@ class Issuer:
     @property
     def now(self) -> int:
         return unix_seconds(self.clock())
+
+    @property
+    def real_now(self) -> int:
+        return unix_seconds(self.wall_clock())
 
     def issue(self, identity: Identity, tenant: str, audience: str, proof: str = "") -> IssuedToken:
         terms = TokenTerms(tenant, audience, self.now, self.token_seconds)
@@ -54,6 +60,7 @@ class Issuer:
             client.identity.oid,
             (FEDERATION_AUDIENCE,),
             ((self.key.id, self.key.private.public_key()),),
+            is_this_issuer=True,
         )
         return [
             AssertionSource(client.id, client.id, token_endpoints, own_keys),

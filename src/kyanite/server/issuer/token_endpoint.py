@@ -87,7 +87,7 @@ def _authenticate(issuer: Issuer, request: TokenRequest) -> tuple[Client, str]:
             raise TokenRefused(MALFORMED, f"An assertion needs client_assertion_type={assertions.TYPE}.")
         endpoints = {token_endpoint(base, request.tenant) for base in (request.base, issuer.base)}
         sources = issuer.assertion_sources(client, tuple(endpoints))
-        assertions.check_assertion(assertion, sources, issuer.now)
+        assertions.check_assertion(assertion, sources, now=issuer.now, real_now=issuer.real_now)
         return client, BY_ASSERTION
     if not secret:
         raise TokenRefused(NO_CREDENTIAL)

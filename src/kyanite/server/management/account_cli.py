@@ -1,14 +1,17 @@
 """``kyanite account …``: the accounts of a running server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from kyanite.server.failures import BadUsage
+from kyanite.server.management import account_output
 from kyanite.server.management.output import show
 from kyanite.server.options import location_option
+from kyanite.server.terminal import completing
+from kyanite.server.terminal.help_sections import examples
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
@@ -18,6 +21,7 @@ _SWITCHES = (
     ("require_https", "Whether requests over plain HTTP are refused."),
     ("last_access_tracking", "Whether the time of the last access to a blob is kept."),
     ("version_level_immutability", "Whether new containers have it; needs versioning."),
+    ("read_only", "Whether clients may only read."),
     ("versioning", "Whether previous versions of blobs are kept."),
     ("allow_permanent_delete", "Whether soft-deleted blobs may be deleted for good."),
 )
@@ -54,7 +58,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value == "on" if name in switches else value for name, value in given.items()}
 
 
-_name = click.argument("name")
+_name = click.argument("name", shell_complete=completing.accounts)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _key_files = click.option(
     "--key-file",
@@ -65,7 +69,17 @@ _key_files = click.option(
 )
 
 
-@click.group(help="The accounts of a running server.")
+@click.group(
+    help="The accounts of a running server, which is found by --location (KYANITE_LOCATION); one with --in-memory "
+    "prints its own.",
+    epilog=examples(
+        "kyanite account add mystore                         add an account, and print its keys",
+        "kyanite account set mystore --versioning on --blob-soft-delete-days 14",
+        "kyanite account rotate-key mystore 1",
+        "kyanite account keys mystore",
+        "kyanite account list",
+    ),
+)
 def account() -> None:
     pass
 
@@ -74,18 +88,23 @@ def account() -> None:
 @location_option
 @_as_json
 def list_accounts(location: Path, as_json: bool) -> None:
-    show(_call(location, "account list"), as_json=as_json)
+    _show(_call(location, "account list"), account_output.account_lines, as_json=as_json)
 
 
 @account.command("add", help="Add an account, and print its keys.")
 @_name
 @location_option
 @_key_files
+@click.option("--stamp", default="main", show_default=True, help="The stamp on which the account is to live.")
 @_as_json
 @_settings_options
-def add(name: str, location: Path, key_files: tuple[Path, ...], as_json: bool, **options: Any) -> None:
+def add(
+    name: str, location: Path, key_files: tuple[Path, ...], stamp: str, as_json: bool, **options: Any
+) -> None:
     keys = [_read_key(path) for path in key_files]
-    show(_call(location, "account add", name=name, keys=keys, settings=_settings(options)), as_json=as_json)
+    settings = _settings(options)
+    added = _call(location, "account add", name=name, keys=keys, settings=settings, stamp=stamp)
+    _show(added, account_output.key_lines, as_json=as_json)
 
 
 @account.command("set", help="Change settings of an account.")
@@ -94,7 +113,8 @@ def add(name: str, location: Path, key_files: tuple[Path, ...], as_json: bool, *
 @_as_json
 @_settings_options
 def set_settings(name: str, location: Path, as_json: bool, **options: Any) -> None:
-    show(_call(location, "account set", name=name, settings=_settings(options)), as_json=as_json)
+    changed = _call(location, "account set", name=name, settings=_settings(options))
+    _show(changed, account_output.setting_lines, as_json=as_json)
 
 
 @account.command("rotate-key", help="Replace a key of an account, and print both.")
@@ -107,7 +127,16 @@ def rotate_key(name: str, number: int, location: Path, key_files: tuple[Path, ..
     if len(key_files) > 1:
         raise BadUsage("One key is replaced at a time.")
     key = _read_key(key_files[0]) if key_files else None
-    show(_call(location, "account rotate-key", name=name, number=number, key=key), as_json=as_json)
+    rotated = _call(location, "account rotate-key", name=name, number=number, key=key)
+    _show(rotated, account_output.key_lines, as_json=as_json)
+
+
+@account.command("keys", help="Print the keys of an account.")
+@_name
+@location_option
+@_as_json
+def keys(name: str, location: Path, as_json: bool) -> None:
+    _show(_call(location, "account keys", name=name), account_output.key_lines, as_json=as_json)
 
 
 @account.command("remove", help="Remove an account.")
@@ -117,6 +146,14 @@ def rotate_key(name: str, number: int, location: Path, key_files: tuple[Path, ..
 @_as_json
 def remove(name: str, location: Path, with_data: bool, as_json: bool) -> None:
     show(_call(location, "account remove", name=name, with_data=with_data), as_json=as_json)
+
+
+def _show(result: Any, lines: Callable[[Any], Iterable[str]], *, as_json: bool) -> None:
+    if as_json:
+        show(result, as_json=True)
+        return
+    for line in lines(result):
+        click.echo(line)
 
 
 def _call(location: Path, command: str, **arguments: object) -> Any:

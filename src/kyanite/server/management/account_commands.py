@@ -13,12 +13,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kyanite.engine.api import Snapshot, Transaction
-from kyanite.model import account_rows, settings
+from kyanite.engine.api import Transaction
+from kyanite.model import account_rows, keys, members, settings
 from kyanite.model.account_rows import AccountRecord
 from kyanite.model.accounts import Account, AccountSettings
 from kyanite.model.blobs import protected_containers
-from kyanite.server.accounts.directory import all_obey
+from kyanite.server.accounts.directory import AccountDirectory, all_obey
 from kyanite.server.accounts.settings import (
     NO_CHANGE,
     SettingsChange,
@@ -31,6 +31,8 @@ from kyanite.server.accounts.settings import (
 from kyanite.server.accounts.start import SERVICE, problem_without_versioning
 from kyanite.server.config import DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY, KEYS, is_account_name, parse_key
 from kyanite.server.management.command import Command, CommandRefused, CommandRequest, Management
+from kyanite.server.stamps.served import ServedStamp
+from kyanite.server.stamps.stamp import MAIN, all_stamps
 from kyanite.values import Instant
 
 KEY_BYTES = 64
@@ -50,6 +52,8 @@ class AddAccount(CommandRequest, frozen=True):
     keys: tuple[str, ...] = ()
     """In base64. Without any, two new ones are made."""
     settings: SettingsChange = NO_CHANGE
+    stamp: str = MAIN
+    """Where it is to live."""
 
 
 class SetAccount(CommandRequest, frozen=True):
@@ -76,6 +80,8 @@ class AccountDescription(msgspec.Struct, frozen=True):
     keys: int
     """How many it has."""
     settings: dict[str, Any]
+    stamp: str
+    """Where it lives."""
     stated_by: dict[str, str]
     """Where the keys and settings were stated that cannot be changed."""
 
@@ -91,16 +97,18 @@ class AccountKeyTexts(msgspec.Struct, frozen=True):
 
 
 async def list_accounts(management: Management, _request: ListAccounts) -> list[AccountDescription]:
-    return [
-        await management.store.engine.read(partial(_described, account=account))
-        for _, account in sorted(management.accounts.items())
-    ]
+    return [await _description(management, account) for _, account in sorted(management.accounts.items())]
 
 
-def _described(snap: Snapshot, account: Account) -> AccountDescription:
-    properties = settings.load(snap, account.name, SERVICE)
+async def _description(management: Management, account: Account) -> AccountDescription:
+    load = partial(settings.load, account=account.name, service=SERVICE)
+    properties = await account.store.engine.read(load)
     return AccountDescription(
-        account.name, len(account.keys), named(account.settings, properties), dict(account.fixed)
+        account.name,
+        len(account.keys),
+        named(account.settings, properties),
+        management.stamps.stamp_of(account).name,
+        dict(account.fixed),
     )
 
 
@@ -112,18 +120,23 @@ async def add_account(management: Management, request: AddAccount) -> AccountKey
         raise CommandRefused(f"An account has {KEYS_MAX} keys at most.")
     keys = [_decoded(management, text) for text in request.keys] or [_new_key(), _new_key()]
     _check_values(request.settings)
-    sealed = _sealed(management, name, keys)
+    stamp = management.stamps.named(request.stamp)
+    if stamp is None:
+        raise CommandRefused(f"There is no stamp {request.stamp!r}.")
+    await _check_key_file(management, stamp.directory)
+    sealed = _sealed(management, stamp.directory, name, keys)
+    await _check_unique(management, stamp, name)
 
     def body(tx: Transaction) -> None:
         present = account_rows.load(tx, name)
         if present is not None and present.is_removed:
             raise CommandRefused(f"The data of the account {name} that was removed is still being deleted.")
-        if name in management.directory.stated or (present is not None and present.sealed_keys):
+        if name in stamp.directory.stated or (present is not None and present.sealed_keys):
             raise CommandRefused(f"There is an account {name} already.")
-        _save(tx, management, name, request.settings, sealed)
+        _save(tx, stamp.directory, name, request.settings, sealed)
 
     was_served = DEVELOPMENT_ACCOUNT in management.accounts
-    await _change(management, body)
+    await _change(management, stamp, body)
     note = ""
     if was_served and DEVELOPMENT_ACCOUNT not in management.accounts:
         note = (
@@ -136,6 +149,7 @@ async def add_account(management: Management, request: AddAccount) -> AccountKey
 async def set_account(management: Management, request: SetAccount) -> AccountDescription:
     name = request.name
     account = management.account(name)
+    stamp = management.stamps.stamp_of(account)
     given = request.settings.given()
     if not given:
         raise CommandRefused("The command names no setting to change.")
@@ -143,15 +157,15 @@ async def set_account(management: Management, request: SetAccount) -> AccountDes
 
     def body(tx: Transaction) -> None:
         record = _present(tx, name)
-        in_force = _in_force(management, name, record.settings)
+        in_force = _in_force(stamp.directory, name, record.settings)
         before = named(in_force, settings.load(tx, name, SERVICE))
         for setting, value in given.items():
             if value != before[setting]:
                 check_not_fixed(account, setting)
-        _save(tx, management, name, request.settings, record.sealed_keys)
+        _save(tx, stamp.directory, name, request.settings, record.sealed_keys)
 
-    await _change(management, body)
-    return await management.store.engine.read(partial(_described, account=management.account(name)))
+    await _change(management, stamp, body)
+    return await _description(management, management.account(name))
 
 
 async def rotate_key(management: Management, request: RotateKey) -> AccountKeyTexts:
@@ -164,15 +178,16 @@ async def rotate_key(management: Management, request: RotateKey) -> AccountKeyTe
     # Those that stay are sealed again: the development account has a key that is not stored.
     keys = list(account.keys)
     keys[request.number - 1 : request.number] = [key]
-    sealed = _sealed(management, name, keys)
-    expected = management.directory.stored.get(name, AccountRecord()).sealed_keys
+    stamp = management.stamps.stamp_of(account)
+    sealed = _sealed(management, stamp.directory, name, keys)
+    expected = stamp.directory.stored.get(name, AccountRecord()).sealed_keys
 
     def body(tx: Transaction) -> None:
         if _present(tx, name).sealed_keys != expected:
             raise CommandRefused(f"Another command has just changed a key of account {name}. Try again.")
-        _save(tx, management, name, NO_CHANGE, sealed)
+        _save(tx, stamp.directory, name, NO_CHANGE, sealed)
 
-    await _change(management, body)
+    await _change(management, stamp, body)
     return AccountKeyTexts(name, [_text(each) for each in keys])
 
 
@@ -184,10 +199,15 @@ async def remove_account(management: Management, request: RemoveAccount) -> str:
             f"Account {name} is stated by {where}, so the next start would make it again: remove it there."
         )
 
-    engine = management.store.engine
+    stamp = management.stamps.stamp_of(account)
+    engine = stamp.store.engine
 
     def body(tx: Transaction) -> None:
         _present(tx, name)
+        if tx.get(keys.migration(name)) is not None:
+            raise CommandRefused(
+                f"Account {name} is being moved into this store: let kyanite migrate finish, or use its --give-up."
+            )
         # It is checked again when no request can protect another one any more.
         if (protected := protected_containers.first(tx, name)) is not None:
             raise CommandRefused(
@@ -198,7 +218,7 @@ async def remove_account(management: Management, request: RemoveAccount) -> str:
             raise CommandRefused(f"Account {name} has data, which is removed with --with-data only.")
         account_rows.close(tx, name)
 
-    await _change(management, body)
+    await _change(management, stamp, body)
     deadline = asyncio.get_running_loop().time() + PURGE_SECONDS
     while (record := await engine.read(partial(account_rows.load, name=name))) is not None:
         if not record.is_removed:
@@ -222,7 +242,20 @@ def check_not_fixed(account: Account, setting: str) -> None:
         )
 
 
-async def _change(management: Management, body: Callable[[Transaction], None]) -> None:
+async def _check_unique(management: Management, stamp: ServedStamp, name: str) -> None:
+    """The names of accounts are unique over all stamps. One that is away may still have it, and is asked."""
+    wanted = all_stamps(management.stamps.location, management.stamps.stated)
+    if len(wanted) + 1 > len(management.stamps.stamps):
+        raise CommandRefused("A stamp is away, and may have an account of that name. Try again later.")
+    for other in management.stamps.stamps:
+        if other is stamp:
+            continue
+        present = await other.store.engine.read(partial(account_rows.load, name=name))
+        if name in other.directory.stated or present is not None:
+            raise CommandRefused(f"There is an account {name} already, on the stamp {other.name}.")
+
+
+async def _change(management: Management, stamp: ServedStamp, body: Callable[[Transaction], None]) -> None:
     """Run a transaction that changes an account, and wait until every worker obeys it."""
 
     def change(tx: Transaction) -> Instant:
@@ -230,7 +263,11 @@ async def _change(management: Management, body: Callable[[Transaction], None]) -
         account_rows.note_change(tx)
         return tx.now
 
-    await all_obey(management.workers, await management.store.engine.run(change))
+    changed_at = await stamp.store.engine.run(change)
+    if stamp is management.stamps.main:
+        await all_obey(management.workers, changed_at, management.late_elsewhere)
+    else:
+        await management.obeyed(stamp.store.engine)
 
 
 def _present(tx: Transaction, name: str) -> AccountRecord:
@@ -243,7 +280,7 @@ def _present(tx: Transaction, name: str) -> AccountRecord:
 
 def _save(
     tx: Transaction,
-    management: Management,
+    directory: AccountDirectory,
     name: str,
     change: SettingsChange,
     sealed_keys: tuple[bytes, ...],
@@ -253,7 +290,7 @@ def _save(
     stored = apply(change, record.settings)
     present = settings.load(tx, name, SERVICE)
     properties = apply_to_service(change, present)
-    problem = problem_of_both(_in_force(management, name, stored), properties)
+    problem = problem_of_both(_in_force(directory, name, stored), properties)
     if problem is not None:
         raise CommandRefused(f"Account {name} cannot have these settings: {problem}.")
     if (problem := problem_without_versioning(tx, name, properties)) is not None:
@@ -263,9 +300,9 @@ def _save(
     account_rows.save(tx, name, msgspec.structs.replace(record, sealed_keys=sealed_keys, settings=stored))
 
 
-def _in_force(management: Management, name: str, stored: AccountSettings) -> AccountSettings:
+def _in_force(directory: AccountDirectory, name: str, stored: AccountSettings) -> AccountSettings:
     """The stored settings of an account with those that are stated."""
-    stated = management.directory.stated.get(name)
+    stated = directory.stated.get(name)
     return stored if stated is None else apply(stated.settings, stored)
 
 
@@ -274,13 +311,30 @@ def _check_values(change: SettingsChange) -> None:
         raise CommandRefused(f"The setting {problem[0]} cannot be used: {problem[1]}.")
 
 
-def _sealed(management: Management, name: str, keys: list[bytes]) -> tuple[bytes, ...]:
-    present = [
+async def _check_key_file(management: Management, directory: AccountDirectory) -> None:
+    """The first key decides which key file all nodes must have. One that this node makes no other would have."""
+    if _present_keys(management) or not directory.key_file.is_of_one_node:
+        return
+    if len(await management.stamps.main.store.engine.read(members.living_nodes)) > 1:
+        raise CommandRefused(
+            "Several nodes serve this store, and the key file of this one is in its own folder: "
+            "start all of them with the same --key-file first."
+        )
+
+
+def _present_keys(management: Management) -> list[tuple[str, bytes]]:
+    return [
         (account, sealed)
-        for account, record in management.directory.stored.items()
+        for stamp in management.stamps.stamps
+        for account, record in stamp.directory.stored.items()
         for sealed in record.sealed_keys
     ]
-    sealer = management.directory.key_file.sealer_for_new_key(present)
+
+
+def _sealed(
+    management: Management, directory: AccountDirectory, name: str, keys: list[bytes]
+) -> tuple[bytes, ...]:
+    sealer = directory.key_file.sealer_for_new_key(_present_keys(management))
     return tuple(sealer.seal(name, key) for key in keys)
 
 
@@ -288,7 +342,7 @@ def _decoded(management: Management, text: str) -> bytes:
     key = parse_key(text)
     if key is None:
         raise CommandRefused("A key is not base64.")
-    if key == DEVELOPMENT_KEY and not management.directory.allows_development_key:
+    if key == DEVELOPMENT_KEY and not management.stamps.main.directory.allows_development_key:
         raise CommandRefused(
             "The well-known development key would open the account to everyone who can reach this server: "
             "it takes a server on loopback, or --allow-development-key."

@@ -1,6 +1,7 @@
 """Sends a command to the server of a store, through the socket in its folder."""
 
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,14 @@ def call(location: Path, command: str, **arguments: object) -> Any:
 
     An argument that is None is left out.
     """
+    return call_within(ANSWER_SECONDS, location, command, arguments)
+
+
+def call_within(seconds: float, location: Path, command: str, arguments: Mapping[str, object]) -> Any:
+    """The same, for a caller that does not wait as long."""
     given = {name: value for name, value in arguments.items() if value is not None}
     with unix_socket.connect(location) as connection:
-        connection.settimeout(ANSWER_SECONDS)
+        connection.settimeout(seconds)
         try:
             connection.sendall(encode(RequestMessage(command, given)))
             answer = _read_all(connection)

@@ -12,13 +12,18 @@ from typing import Any
 
 import msgspec
 
-from kyanite.engine.api import EngineError
-from kyanite.model.accounts import Account, Store
+from kyanite.engine.api import Engine, EngineError, Transaction
+from kyanite.model import account_rows
+from kyanite.model.accounts import Account
+from kyanite.model.requests.questions import Questions
 from kyanite.rules.refusals import Explained, Refused
-from kyanite.server.accounts.directory import AccountDirectory
+from kyanite.server.accounts.directory import Late, all_obey
 from kyanite.server.failures import Failure
 from kyanite.server.processes.process_table import Slot
+from kyanite.server.site import Site
+from kyanite.server.stamps.served import ServedStamps
 from kyanite.server.store.api import Clock
+from kyanite.values import Instant
 
 _log = logging.getLogger("kyanite.management")
 
@@ -27,13 +32,21 @@ _log = logging.getLogger("kyanite.management")
 class Management:
     """What commands work on."""
 
-    store: Store
-    accounts: Mapping[str, Account]
-    """Those that are served at present, by name."""
+    stamps: ServedStamps
     clock: Clock
-    directory: AccountDirectory
     workers: Mapping[str, Slot]
-    """All workers, by name."""
+    """All workers of this node, by name."""
+    late_elsewhere: Late | None = None
+    """Which processes of all nodes may not obey a change yet; None if there is one node only."""
+    site: Site | None = None
+    """Where the server is reached."""
+    questions: Questions | None = None
+    """Asks all processes of all nodes why a request was refused."""
+
+    @property
+    def accounts(self) -> Mapping[str, Account]:
+        """Those that are served at present, by name."""
+        return self.stamps.accounts
 
     def account(self, name: str) -> Account:
         """The account that a command names. Fails with a sentence if there is none."""
@@ -41,6 +54,18 @@ class Management:
         if account is None:
             raise CommandRefused(f"There is no account {name!r}.")
         return account
+
+    async def obeyed(self, engine: Engine) -> None:
+        """Returns when every process has read what this engine says about accounts."""
+        main = self.stamps.main.store.engine
+        changed_at = await (main.read(account_rows.last_change) if engine is main else main.run(_note_change))
+        await all_obey(self.workers, changed_at, self.late_elsewhere)
+
+
+def _note_change(tx: Transaction) -> Instant:
+    """The accounts of another stamp have changed, which every process learns from the main one."""
+    account_rows.note_change(tx)
+    return tx.now
 
 
 class CommandRefused(Failure):
@@ -64,6 +89,8 @@ class Command:
     request: type[CommandRequest]
     run: Callable[[Management, Any], Awaitable[object]]
     """Gets a request of that type. What it returns is encoded as JSON: a struct, a dataclass, a list, a dict …"""
+    is_quiet: bool = False
+    """Whether the log leaves it out, unless everything is logged: programs ask often, and nothing changes."""
 
 
 async def carry_out(
@@ -88,7 +115,7 @@ async def carry_out(
     except Exception:
         _log.exception("command failed", extra={"command": name})
         raise Failure("The command failed. The log of the server says why.") from None
-    _log.info("command", extra={"command": name})
+    _log.log(logging.DEBUG if command.is_quiet else logging.INFO, "command", extra={"command": name})
     return result
 
 

@@ -150,6 +150,8 @@ def _target(
 ) -> tuple[Account, ContainerKey]:
     """The account and the container that a command changes. Those that the server alone writes are refused."""
     account = management.account(request.account)
+    if account.settings.read_only:
+        raise CommandRefused(f"The account {account.name} is read-only.")
     system_containers.check_write(request.container, operation)
     return account, ContainerKey(account.name, request.container)
 

@@ -56,7 +56,7 @@ class HttpApi:
             return _failure(400, "The arguments are to be one JSON object.")
         command = request.path.removeprefix(PATH).replace("/", " ")
         try:
-            message = await _pass_on(self.folder, RequestMessage(command, arguments))
+            message = await pass_on(self.folder, RequestMessage(command, arguments))
         except Failure as failure:
             return _failure(503, failure.sentence)
         if message.failure is not None:
@@ -72,7 +72,7 @@ class HttpApi:
 _JSON = ("Content-Type", "application/json")
 
 
-async def _pass_on(folder: Path, message: RequestMessage) -> ResultMessage:
+async def pass_on(folder: Path, message: RequestMessage) -> ResultMessage:
     connection: socket.socket = unix_socket.connect(folder)
     connection.setblocking(False)
     reader, writer = await asyncio.open_unix_connection(sock=connection)

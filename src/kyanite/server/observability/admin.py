@@ -1,32 +1,38 @@
-"""The admin port: ``GET /healthz`` and ``GET /metrics`` for the whole server, commands, and the clock of tests.
+"""The admin port: ``/healthz``, ``/readyz`` and ``/metrics`` of the whole server, commands, and what tests use.
+
+A server is *healthy* if all its workers run and answer: if not, restart it. It is *ready* if it should get requests:
+its listeners accept, the store answers, and it is not about to stop. Load balancers ask for that.
 
 A process of its own answers here, so that it can report what is wrong when no worker answers. All that it knows is in
 the process table; management commands are passed on to a worker (``management/http_api.py``).
 """
 
 import json
-import math
 import os
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
-from kyanite.server.clock import TestingClock
 from kyanite.server.management import http_api
 from kyanite.server.observability import metrics
 from kyanite.server.observability.metrics import Samples
 from kyanite.server.processes.process_table import Slot, State
-from kyanite.values import instant_from_datetime, iso_text, later
-from kyanite.wire import iso_time
 from kyanite.wire.http import Handler, Request, Response
 
 SILENT_SECONDS = 3.0
 """A worker whose heartbeat has not changed for so long does not answer."""
+STORE_SILENT_SECONDS = 5.0
+"""A worker whose store has not answered for so long should get no requests."""
 
 _STATES = {State.GONE: "is not running", State.STARTING: "is starting", State.STOPPING: "is stopping"}
-_CLOCK_BYTES_MAX = 1000
-_LAST_TIME = instant_from_datetime(datetime(3000, 1, 1, tzinfo=UTC))
-"""How far the clock can be moved: instants and ids have to fit their 63 bits for a while after that."""
+TESTING = "/testing"
+"""Below it is what only a server with ``--testing`` has (``server/testing/http_api.py``)."""
+
+
+async def not_testing(_: Request) -> Response:
+    sentence = "This server was not started with --testing, so there is nothing at /testing."
+    return Response(
+        404, [("Content-Type", "application/json")], json.dumps({"error": sentence}).encode() + b"\n"
+    )
 
 
 class Admin:
@@ -36,13 +42,13 @@ class Admin:
         self,
         slots: Mapping[str, Slot],
         workers: frozenset[str],
-        clock: TestingClock | None = None,
         api: Handler | None = None,
+        testing: Handler = not_testing,
     ) -> None:
         self._slots = slots
         self._workers = workers
-        self._clock = clock
         self._api = api
+        self._testing = testing
         self._beats: dict[str, tuple[int, float]] = {}
 
     def note_heartbeats(self) -> None:
@@ -55,14 +61,14 @@ class Admin:
                 self._beats[name] = slot.beat, now
 
     async def __call__(self, request: Request) -> Response:
-        if self._clock is not None and request.path == "/testing/clock":
-            return await _move_clock(self._clock, request)
+        if request.path == TESTING or request.path.startswith(f"{TESTING}/"):
+            return await self._testing(request)
         if self._api is not None and request.path.startswith(http_api.PATH):
             return await self._api(request)
-        pages = {"/healthz": self._health, "/metrics": self._metrics}
+        pages = {"/healthz": self._health, "/readyz": self._readiness, "/metrics": self._metrics}
         page = pages.get(request.path)
         if page is None:
-            return _text(404, "There is /healthz and /metrics.\n")
+            return _text(404, "There is /healthz, /readyz and /metrics.\n")
         if request.method not in ("GET", "HEAD"):
             return _text(405, "Only GET.\n", ("Allow", "GET, HEAD"))
         return page()
@@ -72,6 +78,20 @@ class Admin:
         if complaints:
             return _text(503, "".join(f"{complaint}\n" for complaint in complaints))
         return _text(200, "ok\n")
+
+    def _readiness(self) -> Response:
+        reasons = []
+        for name in sorted(self._workers):
+            slot = self._slots[name]
+            if slot.is_draining:
+                reasons.append(f"{name} is about to stop")
+            elif (complaint := self._complaint(name)) is not None:
+                reasons.append(complaint)
+            elif time.monotonic() - slot.store_answered_ns / 1e9 > STORE_SILENT_SECONDS:
+                reasons.append(f"the store does not answer {name}")
+        if reasons:
+            return _text(503, "".join(f"{reason}\n" for reason in reasons))
+        return _text(200, "ready\n")
 
     def _complaint(self, name: str) -> str | None:
         state = self._slots[name].state
@@ -116,41 +136,6 @@ def resident_bytes(pid: int) -> int | None:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (FileNotFoundError, ProcessLookupError):
         return None
-
-
-async def _move_clock(clock: TestingClock, request: Request) -> Response:
-    """``GET`` returns the time, ``POST`` moves it: by so many seconds, or to a time."""
-    if request.method == "POST":
-        has_moved = _advance(clock, await request.body.read_all(_CLOCK_BYTES_MAX))
-        if has_moved is None:
-            return _text(400, 'Give {"advance_seconds": 3600} or {"now": "2027-01-01T00:00:00Z"}.\n')
-        if not has_moved:
-            return _text(409, "The clock does not go back.\n")
-    elif request.method not in ("GET", "HEAD"):
-        return _text(405, "Only GET and POST.\n", ("Allow", "GET, HEAD, POST"))
-    state = {"now": iso_text(clock()), "offset_seconds": clock.offset_seconds}
-    return Response(200, [("Content-Type", "application/json")], json.dumps(state).encode() + b"\n")
-
-
-def _advance(clock: TestingClock, body: bytes | None) -> bool | None:
-    """Move the clock as a request says. Returns whether it has moved, and None if the request is malformed."""
-    try:
-        wanted = json.loads(body or b"")
-    except ValueError:
-        return None
-    match wanted:
-        case {"advance_seconds": int() | float() as seconds, **others} if not others:
-            if (
-                not isinstance(seconds, bool)
-                and math.isfinite(seconds)
-                and later(clock(), seconds) <= _LAST_TIME
-            ):
-                return clock.advance(seconds)
-        case {"now": str(text), **others} if not others:
-            instant = iso_time.decode(text)
-            if instant is not None and instant <= _LAST_TIME:
-                return clock.advance_to(instant)
-    return None
 
 
 def _text(status: int, text: str, *headers: tuple[str, str]) -> Response:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import uvloop
 
-from kyanite.server.clock import TestingClock
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.server import serve
 from kyanite.server.management.http_api import HttpApi
-from kyanite.server.observability.admin import Admin
+from kyanite.server.observability.admin import Admin, not_testing
 from kyanite.server.processes.process import ProcessContext, until_stopped
 from kyanite.server.processes.process_table import Slot
+from kyanite.wire.http import Handler
 
 _LIMITS = Limits(connections=64)
 _STOP_SECONDS = 1.0
@@ -27,14 +27,14 @@ class AdminProcess:
     slots: Mapping[str, Slot]
     workers: frozenset[str]
     api: HttpApi
-    clock: TestingClock | None = None
-    """The clock of a testing server."""
+    testing: Handler = not_testing
+    """What tests use of a testing server."""
 
     def __call__(self, context: ProcessContext) -> None:
         uvloop.run(self._serve(context))
 
     async def _serve(self, context: ProcessContext) -> None:
-        admin = Admin(self.slots, self.workers, self.clock, self.api)
+        admin = Admin(self.slots, self.workers, self.api, self.testing)
         server = await serve(admin, [self.listener], limits=_LIMITS)
         heart = asyncio.create_task(context.beat(admin.note_heartbeats))
         context.ready()

@@ -4,6 +4,8 @@ The supervisor must not open a store before it forks, and an upgrade may take lo
 So a short-lived process does it. The supervisor imports the services meanwhile, and then waits for its end.
 """
 
+import asyncio
+import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -21,10 +23,15 @@ from kyanite.server.failures import Failure
 from kyanite.server.processes.child import Child
 from kyanite.server.processes.process import ProcessContext, Role
 from kyanite.server.processes.process_table import ProcessTable
-from kyanite.server.store.api import Clock, StoreFactory
+from kyanite.server.stamps.opening import factory_for, prepare_stamp
+from kyanite.server.stamps.stamp import MAIN, Stamp, all_stamps
+from kyanite.server.store.api import Clock
+from kyanite.server.store.factory import StoreFactory
 from kyanite.server.store.format import prepare
 
 _NAME = "upgrade"
+_STAMP_SECONDS = 3.0
+_log = logging.getLogger("kyanite.stamps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +43,39 @@ class Preparation:
     clock: Clock
     accounts: tuple[StatedAccount, ...] = ()
     """What is stated about accounts."""
+    stamps: tuple[Stamp, ...] = ()
+    """The stamps besides the main one that are stated."""
 
     def __call__(self, _context: ProcessContext) -> None:
         uvloop.run(self._prepare())
 
     async def _prepare(self) -> None:
+        await self.factory.check_extents()
         # The engine is not closed: that would copy its whole log, and every commit is on disk.
         engine = self.factory.open_engine(self.clock)
         testing_clock = self.clock if isinstance(self.clock, TestingClock) else None
         try:
+            await self.factory.check_rows(engine)
             await prepare(engine, self.location, is_testing=testing_clock is not None)
         except EngineError as error:
             raise Failure(f"The store {self.location} cannot be opened. {error}") from error
         if testing_clock is not None:
             # The store may have seen later times than the wall clock shows. Its clock goes on from there.
             testing_clock.advance_to(await engine.read(lambda snap: snap.now))
-        await apply_stated(engine, self.accounts)
+        await apply_stated(engine, [account for account in self.accounts if account.stamp == MAIN])
+        for stamp in all_stamps(self.location, self.stamps):
+            await self._prepare_stamp(stamp)
+
+    async def _prepare_stamp(self, stamp: Stamp) -> None:
+        """One that is away is left to the workers, which try again."""
+        stated = [account for account in self.accounts if account.stamp == stamp.name]
+        try:
+            factory = factory_for(stamp, self.location, self.factory.dead_after_seconds)
+            async with asyncio.timeout(_STAMP_SECONDS):
+                await prepare_stamp(factory, factory.open_engine(self.clock), self.clock, stated)
+        except (Failure, TimeoutError, OSError) as error:
+            why = error.sentence if isinstance(error, Failure) else str(error)
+            _log.warning("stamp not prepared", extra={"stamp": stamp.name, "why": why})
 
 
 @contextmanager

@@ -8,6 +8,7 @@ is busy.
 """
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -85,6 +86,7 @@ def live(
     code = 1
     try:
         close_inherited()
+        gc.enable()
         # A terminal sends SIGINT to every process of the group; only the supervisor acts on it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for name in (signal.SIGTERM, signal.SIGCHLD):

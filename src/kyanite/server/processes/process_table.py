@@ -14,13 +14,23 @@ from enum import IntEnum
 from kyanite.values import Instant
 
 METRICS_BYTES = 1 << 20
-_FIELDS = 9
+_FIELDS = 11
 _SLOT_BYTES = 4096 + METRICS_BYTES
 _SLOT_WORDS = _SLOT_BYTES // 8
 _NAME_AT, _NAME_BYTES = 1024, 24
-_PID, _STATE, _BEAT, _CONNECTIONS, _RESTARTS, _SEQUENCE, _LENGTH, _SMB_CONNECTIONS, _ACCOUNTS_AT = range(
-    _FIELDS
-)
+(
+    _PID,
+    _STATE,
+    _BEAT,
+    _CONNECTIONS,
+    _RESTARTS,
+    _SEQUENCE,
+    _LENGTH,
+    _SMB_CONNECTIONS,
+    _ACCOUNTS_AT,
+    _DRAINING,
+    _STORE_ANSWERED_NS,
+) = range(_FIELDS)
 
 
 class State(IntEnum):
@@ -33,12 +43,14 @@ class State(IntEnum):
 
 
 class Slot:
-    """The entry of one process. Only the process itself uses the setters."""
+    """The entry of one process. Only the process itself uses the setters, but for what its supervisor decides."""
 
-    __slots__ = ("_bytes", "_name", "_words", "name")
+    __slots__ = ("_bytes", "_name", "_words", "is_spare", "name")
 
     def __init__(self, name: str, words: memoryview, account: memoryview, metrics: memoryview) -> None:
         self.name = name
+        self.is_spare = False
+        """Whether the process accepts connections only when the others have many. To be set before the fork."""
         self._name = account
         self._words = words
         self._bytes = metrics
@@ -98,6 +110,23 @@ class Slot:
         self._name[:] = name.encode("ascii").ljust(_NAME_BYTES, b"\0")
 
     @property
+    def is_draining(self) -> bool:
+        """Whether the server is about to stop: clients should go elsewhere. The supervisor sets it."""
+        return bool(self._words[_DRAINING])
+
+    def drain(self) -> None:
+        self._words[_DRAINING] = 1
+
+    @property
+    def store_answered_ns(self) -> int:
+        """When the store last answered the process, by ``time.monotonic_ns()``; 0 if it has not."""
+        return self._words[_STORE_ANSWERED_NS]
+
+    @store_answered_ns.setter
+    def store_answered_ns(self, nanoseconds: int) -> None:
+        self._words[_STORE_ANSWERED_NS] = nanoseconds
+
+    @property
     def restarts(self) -> int:
         """How often the process of this slot was started again."""
         return self._words[_RESTARTS]
@@ -108,6 +137,7 @@ class Slot:
             self._words[_RESTARTS] += 1
         self._words[_PID] = pid
         self._words[_ACCOUNTS_AT] = -1
+        self._words[_STORE_ANSWERED_NS] = 0
         self._words[_CONNECTIONS] = 0
         self._words[_SMB_CONNECTIONS] = 0
         self._words[_STATE] = State.STARTING

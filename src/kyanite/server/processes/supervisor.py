@@ -51,6 +51,7 @@ class Supervisor:
         process_table: ProcessTable,
         *,
         stop_seconds: float,
+        drain_seconds: float = 0.0,
         log_level: str,
         announce: Callable[[], None],
         keep_as_worker: Callable[[], None],
@@ -61,6 +62,7 @@ class Supervisor:
         """
         self._children = [Child(role, process_table.slots[role.name]) for role in roles]
         self._stop_seconds = stop_seconds
+        self._drain_seconds = drain_seconds
         self._log_level = log_level
         self._announce = announce
         self._keep_as_worker = keep_as_worker
@@ -69,6 +71,8 @@ class Supervisor:
         self._wake, self._waker = socket.socketpair()
         self._parent_death_pipe = os.pipe()
         self._signals = 0
+        self._stop_at: float | None = None
+        """When a server that is being drained begins to stop; None while it is not."""
         self._kill_at: float | None = None
         """When a stop that has begun becomes a kill; None while there is no stop."""
         self._announced = False
@@ -107,12 +111,19 @@ class Supervisor:
         self._signals += 1
 
     def _obey_signals(self) -> None:
-        """The first signal begins a stop, the second kills what has not stopped yet."""
+        """The first signal begins a stop, the next one kills what has not stopped yet.
+
+        A server that is to be drained first serves on for a while. Another signal ends that.
+        """
         signals, self._signals = self._signals, 0
-        if signals and self._kill_at is None:
+        if signals and self._kill_at is None and self._stop_at is None and self._drain_seconds:
+            self._begin_drain()
+            signals -= 1
+        is_drained = self._stop_at is not None and time.monotonic() >= self._stop_at
+        if self._kill_at is None and (signals or is_drained):
             self._begin_stop()
             signals -= 1
-        if self._kill_at is not None and (signals or time.monotonic() >= self._kill_at):
+        if self._kill_at is not None and (signals > 0 or time.monotonic() >= self._kill_at):
             self._kill_all()
 
     # Starting
@@ -151,8 +162,7 @@ class Supervisor:
         due = [next_tick]
         if not self._reopening:
             due += [child.start_at for child in self._children if child.start_at is not None]
-        if self._kill_at is not None:
-            due.append(self._kill_at)
+        due += [at for at in (self._stop_at, self._kill_at) if at is not None]
         reports = {child.report: child for child in self._children if child.report >= 0}
         poll = select.poll()
         for descriptor in (self._wake.fileno(), *reports):
@@ -233,7 +243,14 @@ class Supervisor:
         self._failure = Failure(sentence)
         self._begin_stop()
 
+    def _begin_drain(self) -> None:
+        _log.info("draining", extra={"seconds": self._drain_seconds})
+        self._stop_at = time.monotonic() + self._drain_seconds
+        for child in self._children:
+            child.slot.drain()
+
     def _begin_stop(self) -> None:
+        self._stop_at = None
         if self._announced:
             _log.info("stopping")
         self._kill_at = time.monotonic() + self._stop_seconds + CLOSE_SECONDS

@@ -16,6 +16,8 @@ from kyanite.server.failures import Failure
 from kyanite.server.store import upgrades
 from kyanite.server.store.upgrades import Upgrade
 
+RESTORING = "restoring"
+"""A file of this name says that a restore into the folder has not ended."""
 _FILE = "format"
 _LINE = re.compile(r"kyanite store, format ([0-9]{1,9})\n")
 
@@ -34,6 +36,8 @@ def is_store(location: Path) -> bool:
 def check_folder(location: Path) -> None:
     """Make the folder a store of the present format, or refuse it. The caller holds the store's lock."""
     path = location / _FILE
+    if (location / RESTORING).exists():
+        raise Failure(f"The store {location} is not whole: a restore into it has not ended. Run it again.")
     try:
         text = path.read_text("ascii", "replace")
     except FileNotFoundError:

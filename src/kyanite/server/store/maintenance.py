@@ -1,6 +1,7 @@
 """Maintenance: the background work that gives space back, a bounded step at a time.
 
-One worker does it for all. What it leaves undone when it dies, its successor finds.
+One worker does it for all, of one node where there are several. What it leaves undone when it dies, its successor
+finds.
 """
 
 import asyncio

@@ -17,9 +17,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
-from kyanite.model import store_format
+from kyanite.model import members, store_format
 from kyanite.model.files.upgrade import upgrade_handles
 from kyanite.model.store_format import StoreFormat
+from kyanite.server.failures import Failure
 from kyanite.server.store.upgrade_blob_names import upgrade_blob_names
 from kyanite.server.store.upgrade_settings import upgrade_settings
 
@@ -61,6 +62,11 @@ async def prepare(
     if found.format == to_format:
         await engine.run(partial(_mark, is_testing=is_testing))
         return found
+    if await engine.read(members.is_served):
+        raise Failure(
+            f"The store has format {found.format}, and nodes of another version serve it: stop them all, so that it "
+            "can be upgraded."
+        )
     begin()
     _log.info("upgrade begins", extra={"from_format": found.format, "to_format": to_format})
     while found.format < to_format:
@@ -78,19 +84,24 @@ async def _run_next(engine: Engine, found: StoreFormat, steps: Sequence[Upgrade]
     """Run the next step to its end, or complete the upgrade to the next format if no step is left."""
     steps = [each for each in steps if each.to_format == found.format + 1]
     if found.steps_done == len(steps):
-        return await engine.run(_complete)
+        return await engine.run(partial(_complete, format_before=found.format))
     upgrade, steps_done = steps[found.steps_done], found.steps_done
     _log.info(
         "upgrade step",
         extra={"to_format": upgrade.to_format, "step": upgrade.description, "resumed": bool(found.cursor)},
     )
-    while found.steps_done == steps_done:
-        found = await engine.run(partial(_call_step, step=upgrade.step))
+    while (found.format + 1, found.steps_done) == (upgrade.to_format, steps_done):
+        found = await engine.run(
+            partial(_call_step, step=upgrade.step, to_format=upgrade.to_format, steps_done=steps_done)
+        )
     return found
 
 
-def _call_step(tx: Transaction, step: Step) -> StoreFormat:
+def _call_step(tx: Transaction, step: Step, to_format: int, steps_done: int) -> StoreFormat:
+    """Does nothing if another node has completed the step. Two that call it in turn share the work."""
     found = store_format.load(tx)
+    if (found.format + 1, found.steps_done) != (to_format, steps_done):
+        return found
     cursor = step(tx, found.cursor)
     assert cursor != found.cursor, "An upgrade step made no progress."
     if cursor is None:
@@ -101,8 +112,10 @@ def _call_step(tx: Transaction, step: Step) -> StoreFormat:
     return found
 
 
-def _complete(tx: Transaction) -> StoreFormat:
+def _complete(tx: Transaction, format_before: int) -> StoreFormat:
     found = store_format.load(tx)
+    if found.format != format_before:  # Another node has completed it.
+        return found
     found = replace(found, format=found.format + 1, steps_done=0, cursor=b"")
     store_format.save(tx, found)
     return found

@@ -1,26 +1,31 @@
-"""``kyanite verify``: read everything in a stopped store, and report what is not as it should be.
+"""``kyanite verify``: read everything in a store, and report what is not as it should be.
 
 The engine checks its own files first. Then every row and every extent is read; rows that cannot be read are skipped.
 If anything is damaged, a second reading finds the names of the blobs and files that are hurt.
 
-A store of an older format is upgraded first, as ``kyanite serve`` would do: so there is one set of decoders, and what
-is checked is what would be served. Memory stays bounded whatever the store holds.
+A store that is served meanwhile (``--served``, or one whose engine several machines share) is read without a lock. All
+rows are read in one snapshot, in which every count must be right as well. An extent that was freed since is no finding.
+Rows that cannot be read are reported and not searched, and nothing is upgraded.
+
+A stopped store of an older format is upgraded first, as ``kyanite serve`` would do: so there is one set of decoders and
+what is checked is what would be served. Memory stays bounded whatever the store holds.
 """
 
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
 import msgspec
 import uvloop
 
-from kyanite.engine.api import EngineError, Snapshot
+from kyanite.engine.api import EngineError, Snapshot, Steps
 from kyanite.engine.clock import wall_clock
 from kyanite.model import keys, store_format
-from kyanite.model.content.references import ExtentRow
+from kyanite.model.content.references import ExtentRow, decode_extent
+from kyanite.model.records import encode
 from kyanite.model.verification.damage import Damage
 from kyanite.model.verification.descriptions import descriptions
 from kyanite.model.verification.extent_check import ExtentCheck, Span
@@ -32,9 +37,9 @@ from kyanite.model.verification.rows import (
     name_of,
 )
 from kyanite.server.failures import Failure
-from kyanite.server.store.api import Store, StoreKind
-from kyanite.server.store.factory import factory_of
-from kyanite.server.store.format import check_folder, is_store, prepare
+from kyanite.server.store.api import EMBEDDED_STORE, Store, StoreKind
+from kyanite.server.store.factory import StoreFactory, factory_of
+from kyanite.server.store.format import check_folder, is_store, make_folder, prepare
 from kyanite.server.store.lock import take_store_lock
 from kyanite.server.store.tally import Tally
 from kyanite.slices import next_slice
@@ -58,13 +63,21 @@ class _Totals:
     damaged_bytes: int = 0
 
 
-def verify(location: Path, *, as_json: bool = False) -> None:
+def verify(
+    location: Path, *, as_json: bool = False, kind: StoreKind = EMBEDDED_STORE, is_served: bool = False
+) -> None:
     """Print one line for each finding. Raises a Failure if there is any."""
-    if not is_store(location):
+    factory = factory_of(kind, location)
+    if factory.engine.is_shared:
+        make_folder(location)
+        is_served = True
+    elif not is_store(location):
         raise Failure(f"There is no store in {location}.")
-    take_store_lock(location)
+    if not is_served:
+        take_store_lock(location)
     check_folder(location)
-    verification = _Verification(location, _print_json if as_json else _print_text)
+    show = _print_json if as_json else _print_text
+    verification = _Verification(location, factory, show, is_served=is_served)
     uvloop.run(verification.run())
     totals = verification.totals
     if as_json:
@@ -98,25 +111,36 @@ def _print_json(kind: str, text: str) -> None:
 
 
 class _Verification:
-    def __init__(self, location: Path, show: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, location: Path, factory: StoreFactory, show: Callable[[str, str], None], *, is_served: bool
+    ) -> None:
         self._location = location
+        self._factory = factory
+        self._is_served = is_served
         self._show = show
         self.totals = _Totals()
         self._extents: dict[bytes, list[Span]] = {}
         self._rows: dict[bytes, Unreadable] = {}
 
     async def run(self) -> None:
-        factory = factory_of(StoreKind.EMBEDDED, self._location)
-        for problem in factory.problems(limit=_PROBLEMS_MAX):
-            self._find(f"The engine is damaged: {problem}.")
+        factory = self._factory
+        if not self._is_served:
+            for problem in factory.problems(limit=_PROBLEMS_MAX):
+                self._find(f"The engine is damaged: {problem}.")
         if not factory.exists():
             return
+        await factory.check_shared()
         store = factory.open(wall_clock)
         try:
-            await self._prepare(store)
-            await self._check(store)
+            if self._is_served:
+                await self._check_format(store)
+                await self._check_served(store)
+            else:
+                await self._prepare(store)
+                await self._check(store)
             await self._name_what_is_hurt(store)
-            await self._show_reclaimable(store)
+            if not self._is_served:
+                await self._show_reclaimable(store)
         except (EngineError, OSError) as error:
             self._find(f"The store cannot be read: {error}.")
         finally:
@@ -139,6 +163,43 @@ class _Verification:
             await prepare(store.engine, self._location, is_testing=None)
         except (EngineError, msgspec.DecodeError) as error:
             self._find(f"The format of the store cannot be read: {error}.")
+
+    async def _check_format(self, store: Store) -> None:
+        """A store that others serve is not upgraded."""
+        found = await store.engine.read(store_format.load)
+        if found.format != store_format.FORMAT:
+            raise Failure(
+                f"The store {self._location} has format {found.format}, and this version verifies format"
+                f" {store_format.FORMAT} while it is served."
+            )
+
+    async def _check_served(self, store: Store) -> None:
+        read = await store.engine.read_in_steps(_read_all)
+        self.totals.rows = read.rows
+        self.totals.unreadable = read.unreadable
+        for finding in read.findings:
+            self._find(finding)
+        for key in read.damaged:
+            self._add_row(range_of(key))
+        if read.unreadable:
+            self._show("note", "References are not counted, because rows are missing.")
+        else:
+            for difference in read.tally.differences():
+                self._find(describe_difference(*difference))
+        for key, value in read.tally.kept():
+            await self._check_extent_if_there(store, key, decode_extent(value))
+        read.tally.close()
+
+    async def _check_extent_if_there(self, store: Store, key: bytes, row: ExtentRow) -> None:
+        """As long as its row is there, and a reader has pinned before it looked, so are the bytes."""
+        pin = store.extents.pin()
+        try:
+            if await store.engine.read(lambda snap: snap.get(key)) is not None:
+                damage = await self._check_extent(store, key, row)
+                if damage:
+                    self._find(damage)
+        finally:
+            pin.release()
 
     async def _check(self, store: Store) -> None:
         tally = Tally()
@@ -202,13 +263,47 @@ class _Verification:
         segments = occupied_bytes = 0
         if self.totals.unreadable:
             return
-        for segment, size in store.extents.segments():
+        async for segment, size in store.extents.segments():
             if not await store.engine.read(partial(_has_extents, segment=segment)):
                 segments += 1
                 occupied_bytes += size
         if segments:
             text = f"{segments} segments with {occupied_bytes} bytes that no row refers to can be reclaimed."
             self._show("note", text)
+
+
+@dataclass(slots=True)
+class _ReadRows:
+    """What all rows of one snapshot showed."""
+
+    tally: Tally
+    """It also keeps the rows of extents, whose bytes are read afterwards."""
+    rows: int = 0
+    unreadable: int = 0
+    findings: list[str] = field(default_factory=list)
+    damaged: list[bytes] = field(default_factory=list)
+
+
+def _read_all(snap: Snapshot) -> Steps[_ReadRows]:
+    read = _ReadRows(Tally())
+    for letter in range(0xFF):
+        start: bytes | None = bytes((letter,)) if letter else b""
+        end = bytes((letter + 1,))
+        while start is not None:
+            page = check_page(snap, start, end)
+            read.rows += page.rows
+            read.findings += page.findings
+            read.damaged += page.damaged
+            read.tally.add(page.stated, page.counted)
+            read.tally.keep((key, encode(row)) for key, row in page.extents)
+            start = page.next_key
+            if page.is_cut:
+                read.unreadable += 1
+                read.findings.append(f"Rows from {name_of(start or end)} on cannot be read.")
+                start = None
+            if page.rows:
+                yield
+    return read
 
 
 async def _next_slice(_cost: int) -> None:
