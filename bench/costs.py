@@ -279,7 +279,7 @@ async def _lists(costs: Costs, number: int) -> None:
     assert len(json.loads(queried)["value"]) == QUERIED_ENTITIES
 
 
-async def _fill(costs: Costs) -> None:
+async def fill(costs: Costs) -> None:
     for container in ("box", "many"):
         await costs.send("blob", "PUT", f"/{container}?restype=container")
     for number in range(_FOLDERS):
@@ -302,6 +302,9 @@ async def _fill(costs: Costs) -> None:
         )
 
 
+SCRIPTS: Sequence[Script] = (_blobs, _messages, _entities, _batches, _files)
+LONG_SCRIPTS: Sequence[Script] = (_lists,)
+
 OpenServices = Callable[[Path, Clock], Services]
 
 
@@ -312,10 +315,11 @@ async def measure(open_services: OpenServices) -> Costs:
         costs = Costs(services, meter)
         gc.disable()  # A finalizer would count as a call of whatever runs then.
         try:
-            await _fill(costs)
-            for script in (_nothing, _blobs, _messages, _entities, _batches, _files):
+            await fill(costs)
+            for script in (_nothing, *SCRIPTS):
                 await costs.repeat(script, warm_up=WARM_UP_ROUNDS, rounds=ROUNDS)
-            await costs.repeat(_lists, warm_up=1, rounds=LONG_ROUNDS)
+            for script in LONG_SCRIPTS:
+                await costs.repeat(script, warm_up=1, rounds=LONG_ROUNDS)
         finally:
             gc.enable()
             await services.close()

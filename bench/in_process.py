@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench.load import site
 from bench.signing import authorization
+from kyanite.engine.api import Engine
 from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
@@ -44,21 +45,30 @@ class Body:
 
 
 class InProcess:
-    """The services over a store of their own, in SQLite and local extents. Opened on the loop that will use it."""
+    """The services over a store of their own: an engine and local extents. Opened on the loop that will use it."""
 
     def __init__(
-        self, folder: Path, clock: Callable[[], int], account: str = ACCOUNT, key: bytes = KEY
+        self,
+        folder: Path,
+        clock: Callable[[], int],
+        account: str = ACCOUNT,
+        key: bytes = KEY,
+        engine: Engine | None = None,
+        observed: Callable[[Engine], Engine] = lambda engine: engine,
     ) -> None:
+        """Another engine may be given; it is closed with the services. ``observed`` may put something between the
+        services and the engine."""
+
         def now() -> Instant:
             return Instant(clock())
 
         self._date = formatdate(
             usegmt=True
         )  # One for all requests, since services cache the last date they have read.
-        self._engine = SqliteEngine.open(folder / "engine", clock=now)
+        self._engine = engine or SqliteEngine.open(folder / "engine", clock=now)
         self._membership = LocalMembership(folder / "extents" / "owners")
         self._extents = LocalExtents(folder / "extents", self._membership)
-        store = Store(self._engine, self._extents, self._membership)
+        store = Store(observed(self._engine), self._extents, self._membership)
         environment = Environment(
             accounts={account: Account(account, (key,), store)},
             clock=now,

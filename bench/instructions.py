@@ -34,7 +34,7 @@ from bench.rows.queues import TEXT, cycles
 from bench.rows.tables import PARTITION, batch, entity, groups, inserts, points
 
 _PORTS = {"blob": 10000, "queue": 10001, "table": 10002, "file": 10003}
-_ENTITIES, _READ, _LISTED = 1000, 16, 1000
+_ENTITIES, _READ, _LISTED, _FOLDERS = 1000, 16, 1000, 100
 _JSON = "Accept: application/json;odata=minimalmetadata\r\nContent-Type: application/json\r\n"
 _SUMMARY = re.compile(r"^(?:summary|totals): (\d+)", re.MULTILINE)
 _ROOT = Path(__file__).parents[1]
@@ -47,18 +47,28 @@ class Operation(NamedTuple):
     requests: int = 1
     """How many requests make one operation, such as a cycle."""
     rounds: int = 20
+    warm_up: int = 0
+    """How many rounds come before these; 0 for as many. Reads have more, so that all was read twice before."""
 
 
 OPERATIONS = (
-    Operation("Get Blob", "blob", lambda site: gets(site, "box", [f"b{n}" for n in range(_READ)])),
+    Operation(
+        "Get Blob",
+        "blob",
+        lambda site: gets(site, "box", [f"b{n}" for n in range(_READ)]),
+        warm_up=2 * _READ,
+    ),
     Operation("Put Blob", "blob", lambda site: puts(site, "box", Content.of(1024), "put")),
     Operation("If-Match chain", "blob", lambda site: if_match_chain(site, "box", "chain")),
     Operation("lease cycle", "blob", lambda site: lease_cycles(site, "box", "lease"), 3),
     Operation("queue cycle", "queue", lambda site: cycles(site, "line", TEXT), 3),
-    Operation("Query Entity", "table", lambda site: over_and_over(points(site, "things", _READ))),
+    Operation(
+        "Query Entity", "table", lambda site: over_and_over(points(site, "things", _READ)), warm_up=2 * _READ
+    ),
     Operation("Insert Entity", "table", lambda site: inserts(site, "things", "new")),
     Operation("batch of 100", "table", lambda site: groups(site, "things", "group"), rounds=4),
     Operation("List Blobs, 1,000", "blob", lambda site: lists(site, "many", "maxresults=1000"), rounds=4),
+    Operation("List 100 folders", "blob", lambda site: lists(site, "folders", "delimiter=/"), rounds=4),
 )
 
 
@@ -124,7 +134,8 @@ class Client:
         for first_or_last in range(2):
             if first_or_last and marked:
                 os.getsid(0)
-            for _ in range(operation.rounds * operation.requests):
+            rounds = operation.rounds if first_or_last else operation.warm_up or operation.rounds
+            for _ in range(rounds * operation.requests):
                 request = work.send(await self.send(request))
         if marked:
             os.getsid(0)
@@ -153,13 +164,15 @@ async def _serve(marked: bool) -> None:
 
 async def _fill(clients: Mapping[str, Client], sites: Mapping[str, Site]) -> None:
     blob, table = sites["blob"], sites["table"]
-    for container in ("box", "many"):
+    for container in ("box", "many", "folders"):
         head = blob.head("PUT", f"/{container}", "restype=container", "Content-Length: 0\r\n")
         await clients["blob"].send(Request(head, expecting(201)))
     for number in range(_READ):
         await clients["blob"].send(put_blob(blob, "box", f"b{number}", Content.of(1024)))
     for number in range(_LISTED):
         await clients["blob"].send(put_blob(blob, "many", f"{number:05}", Content.of(1)))
+    for number in range(2 * _FOLDERS):
+        await clients["blob"].send(put_blob(blob, "folders", f"{number // 2:03}/{number}", Content.of(1)))
     head = sites["queue"].head("PUT", "/line", headers="Content-Length: 0\r\n")
     await clients["queue"].send(Request(head, expecting(201)))
     body = b'{"TableName": "things"}'

@@ -159,12 +159,38 @@ def publish(rows: Iterable[str]) -> RunRecord:
     runs = [run for run in load(LOCAL) if run.rows]
     if not runs:
         raise SystemExit("There is no run to publish: make bench makes one.")
-    missing = set(rows) - {row.name for row in runs[-1].rows if row.verdict != "FAILED"}
+    run = completed(runs)
+    missing = set(rows) - {row.name for row in run.rows if row.verdict != "FAILED"}
     if missing:
         raise SystemExit(f"The last run lacks {len(missing)} rows or failed in them: {min(missing)} …")
-    if runs[-1] not in load(PUBLISHED):
-        add(PUBLISHED, runs[-1])
-    return runs[-1]
+    if run not in load(PUBLISHED):
+        add(PUBLISHED, run)
+    return run
+
+
+def completed(runs: Sequence[RunRecord]) -> RunRecord:
+    """The last run, with the earlier ones that it continues: of the same commit and machine, and as long.
+
+    A peer that ends in one row fails in all that follow. They can be measured again on their own.
+    """
+    whole = last = runs[-1]
+    notes = [last.note]
+    for run in reversed(runs[:-1]):
+        if _kind(run) != _kind(last):
+            break
+        newer = {row.name: row for row in whole.rows if row.verdict != "FAILED"}
+        rows = [newer.pop(row.name, row) for row in run.rows]
+        whole = msgspec.structs.replace(
+            run, rows=(*rows, *newer.values()), versions=run.versions | whole.versions
+        )
+        notes.insert(0, run.note)
+    if len(notes) > 1:
+        notes.append("Rows that failed were measured again.")
+    return msgspec.structs.replace(whole, note=" ".join(filter(None, notes)))
+
+
+def _kind(run: RunRecord) -> tuple[object, ...]:
+    return run.commit, run.form, run.machine, run.seconds, run.rounds
 
 
 def now() -> str:

@@ -176,12 +176,16 @@ class Kyanite(Server):
     options: Sequence[str] = ()
 
     def _launch(self) -> Mapping[str, Site]:
-        services = ("blob", "queue", "table", "file", "dfs", "smb")
+        services = ("blob", "queue", "table", "file", "smb")
         ports = [text for service in services for text in (f"--{service}-port", "0")]
         command = [*self.program, "serve", "--location", self.folder, *ports, *self.options]
         process = self._spawn(*command, stdout=subprocess.PIPE)
         endpoints = json.loads(self._first_line(process).removeprefix(b"ready"))
-        return {service: storage_site(_port_of(endpoint)) for service, endpoint in endpoints.items()}
+        return {
+            service: storage_site(_port_of(endpoint))
+            for service, endpoint in endpoints.items()
+            if service in services
+        }
 
 
 class Azurite(Server):

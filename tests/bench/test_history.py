@@ -9,6 +9,7 @@ from bench.report import chart, history, readme
 from bench.report.history import Figures, Machine, RowRecord, RunRecord, row_record
 from bench.report.results import Measure, Result
 from bench.report.tables import heading
+from msgspec.structs import replace
 
 MACHINE = Machine(processor="Processor 3000", cores=2, kernel="6.1.0", python="3.11.2")
 ROWS = (
@@ -101,6 +102,17 @@ def test_only_a_whole_run_is_published(tmp_path: Path, monkeypatch: pytest.Monke
     assert history.load(history.PUBLISHED) == [RUN]
 
 
+def test_rows_that_failed_are_completed_by_a_later_run() -> None:
+    failed = replace(RUN.rows[0], verdict="FAILED")
+    first = replace(RUN, rows=(failed, *RUN.rows[1:]))
+    again = replace(RUN, at="2027-01-01T00:00Z", rows=RUN.rows[:1])
+    whole = history.completed([replace(first, commit="another"), first, again])
+    assert whole == replace(RUN, note=whole.note)
+    assert "measured again" in whole.note
+    assert history.completed([first, replace(again, commit="another")]).rows == again.rows
+    assert history.completed([RUN, replace(again, rows=(failed,))]).rows == RUN.rows
+
+
 def test_the_table_has_a_line_for_all_clients_of_a_work() -> None:
     assert readme.table(RUN)[1:] == [
         ["Put Blob 1 KiB", "32", "2,900/s", "100/s", "29.0×", "2.00×"],
@@ -111,14 +123,24 @@ def test_the_table_has_a_line_for_all_clients_of_a_work() -> None:
 
 def test_figures_are_written_between_the_marks() -> None:
     text = f"before\n{readme.BEGIN}\nold\n{readme.END}\nafter\n"
-    written = readme.with_figures(text, RUN)
+    written = readme.with_figures(text, readme.figures(RUN))
     assert written.startswith(f"before\n{readme.BEGIN}\n<picture>")
     assert written.endswith(f"{readme.END}\nafter\n")
     assert "old" not in written
     assert heading(RUN) in written
-    assert readme.with_figures(written, RUN) == written
+    assert readme.with_figures(written, readme.figures(RUN)) == written
     with pytest.raises(SystemExit, match="marks"):
-        readme.with_figures("text", RUN)
+        readme.with_figures("text", readme.figures(RUN))
+
+
+def test_the_readme_has_the_rows_that_say_most_and_the_page_has_all() -> None:
+    titles = [line[0] for line in readme.table(RUN, readme.IN_README)[1:]]
+    assert titles == ["Put Blob 1 KiB", "start"]
+    assert "files" in readme.all_figures(RUN)
+    assert "files" not in readme.figures(RUN)
+    assert set(readme.IN_README) <= {
+        row.name.partition("/")[0] for row in history.load(history.PUBLISHED)[-1].rows
+    }
 
 
 def test_the_heading_says_what_ran_where_and_how() -> None:
@@ -143,15 +165,16 @@ def test_the_chart_is_the_same_every_time_and_has_every_ratio(tmp_path: Path, th
 def test_the_readme_and_its_charts_show_the_last_published_run() -> None:
     """``python -m bench --chart`` makes it so."""
     run = history.load(history.PUBLISHED)[-1]
-    text = readme.README.read_text()
-    assert readme.with_figures(text, run) == text
+    for path, written in ((readme.README, readme.figures(run)), (readme.PAGE, readme.all_figures(run))):
+        text = path.read_text()
+        assert readme.with_figures(text, written) == text
     for path in chart.PATHS.values():
         assert _digest(path) == chart.digest(chart.points(run))
 
 
 def test_published_runs_say_nothing_of_hosts_and_paths() -> None:
     text = history.PUBLISHED.read_text()
-    assert not re.search(r'"[^"]*(/home|/work|/tmp|/root|\.local|@)[^"]*"', text)
+    assert not re.search(r'"[^"]*(/home|/work|/tmp|/root|\.local|\w@\w)[^"]*"', text)
 
 
 def _digest(path: Path) -> str:
