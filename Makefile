@@ -5,7 +5,7 @@ BUILT  ?= .venv-compiled
 BIN    := $(VENV)/bin
 ARGS   ?=
 
-.PHONY: run test test-long test-compiled lint check bench clients smb-torture samba wrk strace clean
+.PHONY: run test test-long test-scale test-compiled lint check docs bench clients smb-torture samba postgres haproxy systemd curl browser screenshots wrk strace clean
 
 # What a run needs.
 $(VENV)/.run: pyproject.toml
@@ -26,20 +26,46 @@ run: $(VENV)/.run
 samba:
 	@scripts/samba
 
+# A database of which tests start private servers.
+postgres:
+	@scripts/postgres
+
+# A load balancer, for tests of several nodes.
+haproxy:
+	@command -v haproxy >/dev/null || test -x /usr/sbin/haproxy || scripts/debian haproxy
+
+# A browser and its driver, for the tests of the console.
+browser:
+	@scripts/browser
+
 # A load client of the benchmark. Without it the benchmark drives every row with its own client, and says so.
 wrk:
 	@scripts/wrk || true
+
+# Checks the unit of packaging/systemd.
+systemd:
+	@command -v systemd-analyze >/dev/null || scripts/debian systemd
+
+# What examples of the documentation call.
+curl:
+	@command -v curl >/dev/null && command -v openssl >/dev/null || scripts/debian curl openssl
 
 # Counts system calls, for the budgets of make test-long.
 strace:
 	@command -v strace >/dev/null || scripts/debian strace
 
-test: $(VENV)/.dev samba wrk
+# All tests; then those of the blob and queue SDKs again, in one of the two forms of the client, on PostgreSQL and an object store.
+test: $(VENV)/.dev samba postgres haproxy systemd curl browser wrk
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
+	$(if $(ARGS),,$(BIN)/pytest -n auto --dist worksteal --store scale -k 'not async' tests/sdk/blob tests/sdk/queue)
 
 # Random tests with twenty times the examples.
-test-long: $(VENV)/.dev samba wrk strace
+test-long: $(VENV)/.dev samba postgres haproxy systemd curl browser wrk strace
 	$(BIN)/pytest -n auto --dist worksteal --hypothesis-profile long --timeout 3600 $(ARGS)
+
+# The tests of all services on PostgreSQL and an object store, and ten failovers.
+test-scale: $(VENV)/.dev samba postgres haproxy
+	KYANITE_TEST_FAILOVERS=10 $(BIN)/pytest -n auto --dist worksteal --timeout 1800 --store scale tests/sdk tests/smb tests/nodes $(ARGS)
 
 # The compiled wheel, in a virtual environment of its own, and the tests of what is compiled against it.
 test-compiled:
@@ -54,6 +80,14 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The parts of the documentation that are made from the code.
+docs: $(VENV)/.dev
+	$(BIN)/python -m documentation
+
+# The pictures of docs/console.md, by the tests that check what they show.
+screenshots: $(VENV)/.dev browser
+	$(BIN)/pytest -q -n 0 --screenshots tests/console/test_browser.py
 
 bench: $(VENV)/.dev wrk
 	$(BIN)/python -m bench $(ARGS)

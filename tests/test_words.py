@@ -77,7 +77,7 @@ SOCKET_PACKAGES = (
 
 def packages() -> list[str]:
     """The folders with modules, relative to the root."""
-    tops = (ROOT / "src", ROOT / "tests", ROOT / "bench", ROOT / "clients", ROOT / "examples")
+    tops = (ROOT / name for name in ("src", "tests", "bench", "clients", "documentation", "examples"))
     folders = {path.parent for top in tops for path in top.rglob("*.py")}
     return sorted(str(folder.relative_to(ROOT)) for folder in folders if folder.name != "394e107")
 
