@@ -5,12 +5,16 @@ BUILT  ?= .venv-compiled
 BIN    := $(VENV)/bin
 ARGS   ?=
 
+# Tests start hundreds of servers. Where Python is told to write no byte code, each would compile every module again.
+BYTECODE = @$(BIN)/python -m compileall -q -j 2 src tests bench
+
 .PHONY: run test test-long test-scale test-compiled lint check docs bench clients smb-torture samba postgres haproxy systemd curl browser screenshots wrk strace clean
 
 # What a run needs.
 $(VENV)/.run: pyproject.toml
 	scripts/venv $(PYTHON) $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 # What developing needs as well.
@@ -56,15 +60,18 @@ strace:
 
 # All tests; then those of the blob and queue SDKs again, in one of the two forms of the client, on PostgreSQL and an object store.
 test: $(VENV)/.dev samba postgres haproxy systemd curl browser wrk
+	$(BYTECODE)
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 	$(if $(ARGS),,$(BIN)/pytest -n auto --dist worksteal --store scale -k 'not async' tests/sdk/blob tests/sdk/queue)
 
 # Random tests with twenty times the examples.
 test-long: $(VENV)/.dev samba postgres haproxy systemd curl browser wrk strace
+	$(BYTECODE)
 	$(BIN)/pytest -n auto --dist worksteal --hypothesis-profile long --timeout 3600 $(ARGS)
 
 # The tests of all services on PostgreSQL and an object store, and ten failovers.
 test-scale: $(VENV)/.dev samba postgres haproxy
+	$(BYTECODE)
 	KYANITE_TEST_FAILOVERS=10 $(BIN)/pytest -n auto --dist worksteal --timeout 1800 --store scale tests/sdk tests/smb tests/nodes $(ARGS)
 
 # The compiled wheel, in a virtual environment of its own, and the tests of what is compiled against it.
