@@ -88,10 +88,6 @@ it is one small transaction, and a name that is used again can never show what w
     0       account 0                               a migration of this account into the store
     0       account 0 letter (1), old id (8)        the id that took its place; letters as of the rows with that id
     0       account 0 x, segment (16), start (8)    the extent that took the place of one of the former store
-
-Letters reserved for coming capabilities:
-
-    B  nodes
     B       0 owner (12)                            a process of a node that is alive
     B       1 owner (12)                            its heartbeat
     B       2 owner (12)                            a dead process of a node, to be cleaned up
