@@ -1,9 +1,10 @@
 """How often a hot operation may wait for an answer of the engine, with the commit.
 
 ``ROUNDS`` holds for every engine: reads of a body that depend on one another, each of which is a round trip for a
-request that is alone, if the engine does not know the rows yet. ``python -m bench.rounds`` shows what each of them
-reads. ``ROUND_TRIPS`` are those that the PostgreSQL engine makes when it knows rows of earlier requests: of the
-container, the queue, the table, the directories. It guesses by what was seen last, and validates.
+request that is alone, if the engine does not know the rows yet. The process has served the same directory before, and
+guesses by that which rows a path leads through. ``python -m bench.rounds`` shows what each of them reads.
+``ROUND_TRIPS`` are those that the PostgreSQL engine makes when it knows rows of earlier requests: of the container, the
+queue, the table, the directories. It guesses by what was seen last, and validates.
 """
 
 from pathlib import Path
@@ -35,13 +36,13 @@ ROUNDS = {
     "Query Entities, by keys": 2,
     "Merge Entity": 3,
     "batch of 100 inserts": 3,
-    "Create File": 6,
-    "Put Range, 1 KiB": 4,
-    "Get File, 1 KiB": 4,
-    # One for each name of the path, unless the engine knows the rows of directories that were read before.
-    "Create File, depth 4": 9,
-    "Put Range, depth 4": 8,
-    "Get File, depth 4": 8,
+    "Create File": 3,
+    "Put Range, 1 KiB": 3,
+    "Get File, 1 KiB": 3,
+    # All rows of a path are read at once, by a guess of where it leads (model/files/guesses.py).
+    "Create File, depth 4": 3,
+    "Put Range, depth 4": 3,
+    "Get File, depth 4": 3,
     # The embedded engine begins a long read anew after its first step.
     "List Blobs, 5,000": 4,
     "List Blobs, 100 by prefix": 2,
@@ -75,10 +76,10 @@ ROUND_TRIPS = {
     "Query Entities, by keys": 1,
     "Merge Entity": 1,
     "batch of 100 inserts": 2,
-    "Create File": 4,
+    "Create File": 3,
     "Put Range, 1 KiB": 2,
     "Get File, 1 KiB": 2,
-    "Create File, depth 4": 4,
+    "Create File, depth 4": 3,
     "Put Range, depth 4": 2,
     "Get File, depth 4": 2,
     # One finds that there are more rows than a step has; one fetches all, in a snapshot of its own.

@@ -5,7 +5,7 @@ An engine stores keys and bytes. It knows no lease, ETag or blob. Every engine p
 
 *Bodies.* The caller passes a plain synchronous function of a snapshot or a transaction. A body uses nothing but that
 argument, may run more than once, and must not keep it. Random bytes come in as arguments; the time is ``now``, and
-``new_id`` allocates ids.
+``new_id`` allocates ids. What a process remembers may decide which rows a body reads together, never its outcome.
 
 *Isolation.* ``read`` sees one committed state, taken after the call was made. ``run`` is strictly serialisable and
 atomic. Once ``run`` has returned in one process, every later read of any process sees the commit.

@@ -14,14 +14,16 @@ R = TypeVar("R")
 _REMEMBERED = 256
 
 
+def remembering(decode: Callable[[bytes], R]) -> Callable[[bytes], R]:
+    """Most requests find a row that others have found before. Its record is remembered by the bytes of the row."""
+    return lru_cache(maxsize=_REMEMBERED)(decode)
+
+
 def loader(
     row_of: Callable[[str, str], bytes], decode: Callable[[bytes], R], absent: Reason
 ) -> Callable[[Snapshot, K], R]:
-    """A function that loads what has a key, or refuses because there is none.
-
-    Most requests find a row that others have found before. Its record is remembered by the bytes of the row.
-    """
-    remembered = lru_cache(maxsize=_REMEMBERED)(decode)
+    """A function that loads what has a key, or refuses because there is none."""
+    remembered = remembering(decode)
 
     def load(snap: Snapshot, key: K) -> R:
         stored = snap.get(row_of(key.account, key.name))

@@ -14,12 +14,13 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 
 from kyanite.engine.api import Snapshot
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.model import keys
 from kyanite.model.content import content
-from kyanite.model.files import directory, file, links, share, share_snapshots, usage
+from kyanite.model.files import directory, file, guesses, links, share, share_snapshots, tree, usage
 from kyanite.model.files.entry import DIRECTORY, FILE, Entry
 from kyanite.model.files.file import NewFile, RangeWrite
 from kyanite.model.files.listing import DirectoryListing, list_directory
@@ -118,6 +119,27 @@ class Trees(RuleBasedStateMachine):
 
     def children(self, names: Names) -> list[Names]:
         return [each for each in self.world if len(each) > len(names) and each[: len(names)] == names]
+
+    @rule(names=PATHS, other=PATHS, folds=st.booleans())
+    def mislead(self, names: Names, other: Names, folds: bool) -> None:
+        """What this process has seen last is not what is there."""
+        found = run(self.engine.read(lambda snap: share.load(snap, SHARE)))
+        ids = [
+            run(self.engine.read(partial(self.directory_id_of, names=each[:-1]))) for each in (names, other)
+        ]
+        row = keys.entry(found.id, ids[0], self.fold(names[-1]))
+        guesses.known.directories.remember(row, ids[1])
+        if folds:
+            protocol = "SMB" if self.protocol == "NFS" else "NFS"
+            guess = replace(found, settings=ShareSettings(protocol=protocol))
+            guesses.known.shares.remember(SHARE.key, guess)
+
+    def directory_id_of(self, snap: Snapshot, names: Names) -> int:
+        """The id of the deepest directory that there is on this path."""
+        for depth in range(len(names), 0, -1):
+            if self.world.get(self.folded(names[:depth]), Stored(b"")) is None:
+                return tree.load(snap, FilePath(SHARE, names[:depth]), DIRECTORY).entry.id
+        return tree.ROOT_ID
 
     @rule(names=PATHS)
     def make_directory(self, names: Names) -> None:

@@ -75,8 +75,7 @@ def copy(
 
     def body(tx: Transaction) -> Entry:
         source = load_source(tx, request, path.share.account) if streamed is None else streamed.source
-        location = tree.location_of(tx, tree.open_tree(tx, path.share), path.names)
-        location, old = tree.look_up(tx, location)
+        location, old = tree.find(tx, path, tree.open_path(tx, path, with_root=True))
         new_file = NewFile(
             source.length, source.http, request.metadata or source.metadata, _properties(request, source)
         )

@@ -52,7 +52,8 @@ def create(
     """The new directory and the id of its parent."""
 
     def body(tx: Transaction) -> tuple[Entry, int]:
-        location = tree.location_of(tx, tree.open_tree(tx, path.share), path.names)
+        share_tree, rows = tree.open_path(tx, path, with_root=True)
+        location = tree.location_of(tx, share_tree, path.names, rows)
         return put(tx, location, request, metadata), location.directory_id
 
     return engine.run(body)

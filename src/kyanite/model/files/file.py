@@ -85,8 +85,7 @@ def create(
     """Make the file, or replace the one at this path, which keeps its id and a lease that the writer has."""
 
     def body(tx: Transaction) -> FileAtInstant:
-        location = tree.location_of(tx, tree.open_tree(tx, path.share), path.names)
-        location, old = tree.look_up(tx, location)
+        location, old = tree.find(tx, path, tree.open_path(tx, path, with_root=True))
         made = content.create(tx, new_file.payload)
         entry = put(tx, location, old, RestActor(lease_id), new_file, made, may_overwrite=may_overwrite)
         return FileAtInstant(entry, location.directory_id, tx.now)

@@ -68,10 +68,10 @@ def link(tx: Transaction, found: Found, actor: Actor, new: Location) -> Entry:
 
 
 def _new_location(tx: Transaction, path: FilePath) -> Location:
-    share_tree = tree.open_tree(tx, path.share)
-    if not share_tree.share.speaks_nfs:
+    opened = tree.open_path(tx, path, with_root=True)
+    if not opened[0].share.speaks_nfs:
         raise Refused(Reason.SHARE_PROTOCOL_MISMATCH)
-    location = tree.location_of(tx, share_tree, path.names)
-    if tree.look_up(tx, location)[1] is not None:
+    location, old = tree.find(tx, path, opened)
+    if old is not None:
         raise Refused(Reason.PATH_ALREADY_EXISTS)
     return location

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.lease import LeaseRequest, Outcome, act
-from kyanite.model.named import finder, loader
+from kyanite.model.named import finder, loader, remembering
 from kyanite.model.records import AtInstant, NamedKey, Policy, encode
 from kyanite.rules import leases
 from kyanite.rules.leases import NO_LEASE, Lease
@@ -21,6 +21,7 @@ from kyanite.values import ETag, Instant, LeaseId, etag_of
 
 DEFAULT_QUOTA_GIB = 5120
 NEVER = Instant(0)
+NFS = "NFS"
 
 
 class ShareKey(NamedKey, frozen=True, gc=False):
@@ -63,10 +64,11 @@ class ShareRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     @property
     def speaks_nfs(self) -> bool:
-        return self.settings.protocol == "NFS"
+        return self.settings.protocol == NFS
 
 
 decode_share: Callable[[bytes], ShareRecord] = msgspec.msgpack.Decoder(ShareRecord).decode
+remembered_share: Callable[[bytes], ShareRecord] = remembering(decode_share)
 load: Callable[[Snapshot, ShareKey], ShareRecord] = loader(keys.share, decode_share, Reason.SHARE_NOT_FOUND)
 find: Callable[[Engine, ShareKey], Awaitable[ShareRecord | None]] = finder(keys.share, decode_share)
 

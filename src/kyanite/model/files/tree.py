@@ -6,6 +6,8 @@ copy of it for the snapshot (``docs/decisions/0030-files.md``). So every writer 
 
 A file with several names has a row of its own, under its own id and no name, and each of its names is a row that only
 says which file it is. ``look_up`` follows them, and the location that it returns is the one of the file's row.
+
+``open_path`` reads the rows of a path together, by a guess (``guesses.py``), and ``find`` walks it.
 """
 
 from typing import NamedTuple, Protocol
@@ -16,16 +18,17 @@ from msgspec.structs import replace
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.content import content
-from kyanite.model.files import share, usage
+from kyanite.model.files import guesses, share, usage
 from kyanite.model.files.entry import DIRECTORY, NAME, Entry, decode_entry, name_entry
+from kyanite.model.files.guesses import NO_ROWS, Rows
 from kyanite.model.files.opens import watches
-from kyanite.model.files.share import ShareKey, ShareRecord
+from kyanite.model.files.share import NFS, ShareKey, ShareRecord
 from kyanite.model.records import encode
 from kyanite.rules.file_names import fold
 from kyanite.rules.refusals import NameFacts, Reason, Refused
 from kyanite.values import Instant
 
-ROOT_ID = 0
+ROOT_ID = guesses.ROOT_ID
 
 
 class FilePath(msgspec.Struct, frozen=True, gc=False):
@@ -46,7 +49,7 @@ class Tree(NamedTuple):
 
     def fold(self, name: str) -> str:
         """The form in which names are compared. NFS names are case-sensitive, SMB names are not."""
-        return name if self.share.speaks_nfs else fold(name)
+        return name if self.share.settings.protocol == NFS else fold(name)
 
 
 class OpenPath(Protocol):
@@ -107,8 +110,31 @@ def open_tree(snap: Snapshot, key: ShareKey) -> Tree:
     return Tree(share.load_any(snap, key), key.snapshot)
 
 
+def open_path(snap: Snapshot, path: FilePath, *, with_root: bool = False) -> tuple[Tree, Rows]:
+    """The share of a path, and the rows that the path leads through, as far as they could be guessed and read together
+    with the share's. They are for ``find``, before the body writes anything."""
+    key = path.share
+    if key.snapshot is not None:
+        return open_tree(snap, key), NO_ROWS
+    record, rows = guesses.open_share(snap, key.key, path.names, with_root)
+    return Tree(record, None), rows
+
+
+def find(
+    snap: Snapshot, path: FilePath, opened: tuple[Tree, Rows] | None = None
+) -> tuple[Location, Entry | None]:
+    """The entry that a path names, and the location of its row; refused when its parent is missing."""
+    tree, rows = open_path(snap, path) if opened is None else opened
+    return look_up(snap, location_of(snap, tree, path.names, rows), rows)
+
+
 def location_of(
-    snap: Snapshot, tree: Tree, names: tuple[str, ...], *, outside: Location | None = None
+    snap: Snapshot,
+    tree: Tree,
+    names: tuple[str, ...],
+    rows: Rows | None = None,
+    *,
+    outside: Location | None = None,
 ) -> Location:
     """Where a path leads, whether or not an entry is there; refused when its parent is missing.
 
@@ -116,14 +142,19 @@ def location_of(
     """
     if len(names) < 2:
         return Location(tree, ROOT_ID, names[0] if names else "")
+    if rows is None:
+        rows = NO_ROWS if tree.at is not None else guesses.read_path(snap, tree.share, names)
     directory_id, above = ROOT_ID, []
     for name in names[:-1]:
-        entry = _row_at(snap, Location(tree, directory_id, name))
+        location = Location(tree, directory_id, name)
+        entry = _row_at(snap, location, rows)
         if entry is None or not entry.is_directory:
             raise Refused(Reason.PARENT_NOT_FOUND, facts=NameFacts(name, "directory"))
-        if outside is not None and outside.of_name.row == (directory_id, tree.fold(name)):
+        if outside is not None and outside.of_name.row == location.row:
             raise Refused(Reason.SHARING_VIOLATION)
         directory_id = entry.id
+        if tree.at is None:
+            guesses.known.directories.remember(location.key, directory_id)
         above.append(entry)
     return Location(tree, directory_id, names[-1], tuple(above))
 
@@ -137,9 +168,10 @@ def parent_of(snap: Snapshot, location: Location) -> Entry:
     return parent
 
 
-def look_up(snap: Snapshot, location: Location) -> tuple[Location, Entry | None]:
-    """The entry at the location, and the location of its row; None when there is no entry."""
-    entry = _row_at(snap, location)
+def look_up(snap: Snapshot, location: Location, rows: Rows = NO_ROWS) -> tuple[Location, Entry | None]:
+    """The entry at the location, and the location of its row; None when there is no entry. ``rows`` were read just
+    before."""
+    entry = _row_at(snap, location, rows)
     if entry is None or entry.kind != NAME:
         return location, entry
     return location._replace(file_id=entry.id), follow(snap, location.tree, entry)
@@ -152,17 +184,17 @@ def follow(snap: Snapshot, tree: Tree, name: Entry) -> Entry:
     return replace(entry, name=name.name)
 
 
-def _row_at(snap: Snapshot, location: Location) -> Entry | None:
+def _row_at(snap: Snapshot, location: Location, rows: Rows = NO_ROWS) -> Entry | None:
     if location.tree.at is not None:
         return _row_at_snapshot(snap, location, location.tree.at)
-    stored = snap.get(location.key)
+    key = location.key
+    stored = rows[key] if key in rows else snap.get(key)
     return None if stored is None else decode_entry(stored)
 
 
 def load(snap: Snapshot, path: FilePath, kind: int | None) -> Found:
     """What the path names, which must be of this kind if one is given."""
-    location = location_of(snap, open_tree(snap, path.share), path.names)
-    location, entry = look_up(snap, location)
+    location, entry = find(snap, path)
     if entry is None:
         raise Refused(Reason.PATH_NOT_FOUND, facts=NameFacts(location.name, "file or directory"))
     if kind is not None and entry.kind != kind:

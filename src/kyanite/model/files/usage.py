@@ -41,9 +41,7 @@ def get_stats(engine: Engine, key: ShareKey, lease_id: LeaseId | None) -> Awaita
 
 
 def used_bytes(snap: Snapshot, share_id: int) -> int:
-    base = keys.usages(share_id)
-    rows = snap.scan(base, keys.after(base), limit=SHARDS)
-    return sum([int.from_bytes(value, "big", signed=True) for _, value in rows])
+    return sum(_shards(snap, share_id).values())
 
 
 def room(snap: Snapshot, record: ShareRecord) -> int:
@@ -55,21 +53,34 @@ def change(tx: Transaction, record: ShareRecord, file_id: int, difference: int) 
     """Count a file that becomes longer or shorter. Refused when the share would exceed its quota."""
     if not difference:
         return
-    if difference > 0:
-        check_room(tx, record, difference)
     key = keys.usage(record.id, _shard_of(file_id))
-    stored = tx.get(key)
-    used = (0 if stored is None else int.from_bytes(stored, "big", signed=True)) + difference
+    if difference > 0:
+        shards = _shards(tx, record.id)
+        _check_sum(record, sum(shards.values()), difference)
+        used = shards.get(key, 0) + difference
+    else:
+        stored = tx.get(key)
+        used = (0 if stored is None else int.from_bytes(stored, "big", signed=True)) + difference
     tx.put(key, used.to_bytes(8, "big", signed=True))
 
 
 def check_room(snap: Snapshot, record: ShareRecord, more: int) -> None:
     """Refuse what would make the files of the share so much longer than its quota allows."""
-    used = used_bytes(snap, record.id)
+    _check_sum(record, used_bytes(snap, record.id), more)
+
+
+def _check_sum(record: ShareRecord, used: int, more: int) -> None:
     if used + more > record.settings.quota_gib * _GIB:
         raise Refused(
             Reason.SHARE_SIZE_LIMIT_REACHED, facts=QuotaFacts(used, more, record.settings.quota_gib)
         )
+
+
+def _shards(snap: Snapshot, share_id: int) -> dict[bytes, int]:
+    """The counts by the keys of their rows."""
+    base = keys.usages(share_id)
+    rows = snap.scan(base, keys.after(base), limit=SHARDS)
+    return {key: int.from_bytes(stored, "big", signed=True) for key, stored in rows}
 
 
 def _shard_of(file_id: int) -> int:

@@ -193,7 +193,8 @@ async def _run(request: Request, wanted: OpenRequest, *, may_change: bool) -> Op
 def _body(
     tx: Transaction, tree_connect: TreeConnect, wanted: OpenRequest, *, may_change: bool
 ) -> Opened | Wait | MustChange:
-    return opening.open_at(tx, tree_connect.load(tx), wanted, may_change=may_change)
+    share_tree, rows = tree_connect.load_path(tx, wanted.names)
+    return opening.open_at(tx, share_tree, wanted, rows, may_change=may_change)
 
 
 def _new_open(request: Request, wanted: CreateRequest, opened: Opened) -> Answer:

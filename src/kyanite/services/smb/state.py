@@ -12,6 +12,7 @@ from kyanite.engine.api import Snapshot
 from kyanite.model.accounts import Account
 from kyanite.model.files import tree
 from kyanite.model.files.actors import SmbActor
+from kyanite.model.files.guesses import Rows
 from kyanite.model.files.opens import description, open_files
 from kyanite.model.files.opens.changes import KeptTimes
 from kyanite.model.files.opens.description import Description
@@ -53,7 +54,15 @@ class TreeConnect:
     def load(self, snap: Snapshot) -> Tree:
         """The share as it is now."""
         assert self.share is not None, "IPC$ has no files."
-        found = tree.open_tree(snap, self.share)
+        return self._checked(tree.open_tree(snap, self.share))
+
+    def load_path(self, snap: Snapshot, names: tuple[str, ...]) -> tuple[Tree, Rows]:
+        """The same, and rows of a path in it that were read together with it."""
+        assert self.share is not None, "IPC$ has no files."
+        found, rows = tree.open_path(snap, FilePath(self.share, names), with_root=True)
+        return self._checked(found), rows
+
+    def _checked(self, found: Tree) -> Tree:
         if found.id != self.share_id:
             raise Refused(Reason.SHARE_NOT_FOUND)
         return found

@@ -12,6 +12,7 @@ from kyanite.model.files import directory, file, security_descriptors, tree, usa
 from kyanite.model.files.actors import RestActor
 from kyanite.model.files.entry import NO_HEADERS, Entry
 from kyanite.model.files.file import NewFile
+from kyanite.model.files.guesses import NO_ROWS, Rows
 from kyanite.model.files.opens import caching, handles, open_files
 from kyanite.model.files.opens.caching import NO_CACHING, NOTHING_GRANTED, CachingRequest, Granted
 from kyanite.model.files.opens.handles import HandleRequest
@@ -65,10 +66,11 @@ class MustChange(NamedTuple):
 
 
 def open_at(
-    tx: Transaction, share_tree: Tree, request: OpenRequest, *, may_change: bool
+    tx: Transaction, share_tree: Tree, request: OpenRequest, rows: Rows = NO_ROWS, *, may_change: bool
 ) -> Opened | Wait | MustChange:
-    """Open what the path names. Without ``may_change`` nothing is written but the handle."""
-    location, entry = tree.look_up(tx, tree.location_of(tx, share_tree, request.names))
+    """Open what the path names. Without ``may_change`` nothing is written but the handle. ``rows`` are those of the
+    path, as far as they were read."""
+    location, entry = tree.look_up(tx, tree.location_of(tx, share_tree, request.names, rows), rows)
     caching.check_lease_key(tx, request.caching, share_tree.id, ROOT_ID if entry is None else entry.id)
     if request.create_guid and not request.reuses_guid:
         handles.check_guid(tx, request.client_guid, request.create_guid)

@@ -31,8 +31,7 @@ def open_in_snapshot(
         raise Refused(Reason.SHARE_SNAPSHOT_NOT_FOUND)
     granted = _granted(terms)
     path = FilePath(msgspec.structs.replace(key, snapshot=at), names)
-    location = tree.location_of(snap, tree.open_tree(snap, path.share), names)
-    _, entry = tree.look_up(snap, location)
+    _, entry = tree.find(snap, path)
     if entry is None:
         create_options.check_missing(terms.disposition)
         raise Refused(Reason.SNAPSHOT_IS_READ_ONLY)
