@@ -130,6 +130,21 @@ def test_a_blob_that_keeps_changing_is_busy(store: BlobStore) -> None:
     store.check_nothing_leaks()
 
 
+@pytest.mark.parametrize("after_steps", [3, 5, 8, 17])
+def test_a_part_that_a_failover_has_lost_is_made_again(store: BlobStore, after_steps: int) -> None:
+    """The transactions that prepare a list do not wait for the disk."""
+    stage_many(store, MANY)
+
+    def lose(store: BlobStore) -> None:
+        last = max(key for key in store.rows() if key.startswith(b"r"))
+        run(store.engine.run(lambda tx: tx.delete(last)))
+
+    progress = _Steps(store, after_steps, lose)
+    progress.run(lambda: commit_later(store, *ids(MANY)))
+    assert progress.is_done
+    assert store.read("b") == b"".join(ids(MANY))
+
+
 @pytest.mark.parametrize("after_steps", [1, 2, 5, 8])
 def test_a_client_that_leaves_leaves_nothing_behind(store: BlobStore, after_steps: int) -> None:
     stage_many(store, MANY)

@@ -4,13 +4,12 @@ So a copy is complete when its request is answered. A source in another store is
 its bytes are stored here (``Streamed``).
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from msgspec.structs import astuple, replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.extents.api import Extent
 from kyanite.model import copy_sources
 from kyanite.model.blobs import rows
 from kyanite.model.blobs.blob import AccessConditions, scope_of, with_tiering
@@ -20,7 +19,7 @@ from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content import content, spread
 from kyanite.model.content.content import Content
 from kyanite.model.content.intervals import ENDLESS
-from kyanite.model.content.spread import Run
+from kyanite.model.content.spread import NewContent
 from kyanite.model.copy_sources import CheckSource, SourceKey
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases, preconditions, tiers
@@ -79,9 +78,7 @@ class Streamed:
     """A source in another store: its record, and its bytes, which are in this one now."""
 
     record: BlobRecord
-    payload: bytes | tuple[Extent, ...]
-    runs: Sequence[Run] = ()
-    """Where the bytes are, if zeros were left out."""
+    content: NewContent
 
 
 def load_source(snap: Snapshot, request: CopyRequest, blob: BlobKey) -> BlobRecord:
@@ -146,7 +143,7 @@ def copy(
 
 def _content_of(tx: Transaction, source: BlobRecord, streamed: Streamed | None) -> Content:
     if streamed is not None:
-        return spread.create(tx, streamed.payload, streamed.runs)
+        return spread.create(tx, streamed.content)
     if source.kind == BLOCK_BLOB:
         return content.share_to_end(tx, source.content, source.length)
     return content.share(tx, source.content)

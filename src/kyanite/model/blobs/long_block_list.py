@@ -7,7 +7,7 @@ layer to the blob. The former content and the staging area are left to maintenan
 
 The blocks must stay as they were found. So every one of these transactions compares the staging area and the content
 of the blob with what the snapshot had. Another client's Put Block or Put Block List in between makes the work begin
-again, which counts as if this request had come after that one.
+again, which counts as if this request had come after that one. So does a failover that has lost a part of the layer.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ Check = Callable[[Snapshot], Destination]
 
 
 class _Changed(Exception):
-    """Another client changed the blob or its staging area meanwhile."""
+    """Another client changed the blob or its staging area meanwhile, or a part of the layer was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,7 @@ async def put_block_list(
     def publish(tx: Transaction, layer: int, found: _Found) -> BlobRecord:
         target = check(tx)
         _check_unchanged(target.old, found.old)
+        _check_kept(tx, layer, found.length)
         reading.forget_pin(tx, pin.owner, pin.number)
         record = block_list.new_record(new_list, target, Content(layer=layer), found.length, tx.now)
         rows.replace(tx, target.old, record)
@@ -174,8 +175,14 @@ def _begin(tx: Transaction, found: _Found, pin: Pin) -> int:
 
 def _extend(tx: Transaction, found: _Found, layer: int, intervals: Sequence[Interval]) -> None:
     _check_rows(tx, found)
+    _check_kept(tx, layer, intervals[0].offset)
     references.add(tx, intervals)
     layers.extend(tx, layer, intervals)
+
+
+def _check_kept(tx: Transaction, layer: int, end: int) -> None:
+    if not layers.reaches(tx, layer, end):
+        raise _Changed
 
 
 def _check_rows(tx: Transaction, found: _Found) -> None:

@@ -9,14 +9,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from kyanite.engine.api import Snapshot, Transaction
+from kyanite.engine.api import Snapshot, Steps, Transaction
 from kyanite.model.content import interval_rows, layers, references
 from kyanite.model.content.content import Content, drop, listed, short_list, visible
 from kyanite.model.content.intervals import ENDLESS, Interval
 from kyanite.model.content.layers import Head
 from kyanite.model.content.references import Source
+from kyanite.model.content.spread import Run
 
 _REWRITTEN_ROWS_MAX = 16
+_INTERVALS_PER_STEP = 250
 
 
 class Block(NamedTuple):
@@ -38,6 +40,20 @@ def blocks_of(snapshot: Snapshot, content: Content) -> Iterator[Block]:
         block.append(interval)
     if block:
         yield Block(block[0].tag, tuple(block))
+
+
+def runs_of(snapshot: Snapshot, content: Content, length: int) -> Steps[list[Run]]:
+    """Where the blocks of a content of this length are. What is in none is a run without a tag."""
+    begins: list[tuple[int, bytes]] = []
+    for count, interval in enumerate(visible(snapshot, content, 0, ENDLESS), 1):
+        if interval.tag:
+            begins.append((interval.offset, interval.tag))
+        if count % _INTERVALS_PER_STEP == 0:
+            yield
+    if not begins or begins[0][0] > 0:
+        begins.insert(0, (0, b""))
+    ends = [offset for offset, _ in begins[1:]] + [length]
+    return [Run(offset, end - offset, tag) for (offset, tag), end in zip(begins, ends, strict=True)]
 
 
 def compose(tx: Transaction, old: Content, staged: Iterable[Content], blocks: Sequence[Block]) -> Content:

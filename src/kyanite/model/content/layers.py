@@ -93,6 +93,15 @@ def extend(tx: Transaction, layer: int, intervals: Sequence[Interval]) -> None:
     interval_rows.store(tx, layer, [], intervals, fill=True)
 
 
+def reaches(snapshot: Snapshot, layer: int, end: int) -> bool:
+    """Whether the layer has what was added last to it, which ends there. A failover may lose transactions that did not
+    wait for the disk, while the process that ran them goes on."""
+    if end == 0:
+        return True
+    rows = interval_rows.load(snapshot, layer, end - 1, end, limit=0)
+    return bool(rows) and rows[0].intervals[-1].end == end
+
+
 def put_on_top(tx: Transaction, below: int, layer: int) -> Head:
     """Put a new, empty layer on another one, for the record that referred to that one."""
     lower = load(tx, below)

@@ -3,18 +3,17 @@
 A source in another store is read first, as it is at one moment, and its bytes are stored here (``Streamed``).
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
-from kyanite.extents.api import Extent
 from kyanite.model import copy_sources
 from kyanite.model.content import content, spread
 from kyanite.model.content.content import Content
-from kyanite.model.content.spread import Run
+from kyanite.model.content.spread import NewContent
 from kyanite.model.copy_sources import BlobKey
 from kyanite.model.files import file, security_descriptors, tree
 from kyanite.model.files.actors import RestActor
@@ -57,9 +56,7 @@ class Streamed(NamedTuple):
     """A source in another store, and its bytes, which are in this one now."""
 
     source: Source
-    payload: bytes | tuple[Extent, ...]
-    runs: Sequence[Run]
-    """Where the bytes are; zeros were left out."""
+    content: NewContent
 
 
 def copy(
@@ -85,9 +82,7 @@ def copy(
             old,
             RestActor(lease_id),
             new_file,
-            content.share(tx, source.content)
-            if streamed is None
-            else spread.create(tx, streamed.payload, streamed.runs),
+            content.share(tx, source.content) if streamed is None else spread.create(tx, streamed.content),
             may_overwrite=may_overwrite,
             ignores_read_only=request.ignores_read_only,
             copy=CopyState(request.copy_id, request.source_url, tx.now, source.length),

@@ -1,6 +1,6 @@
 """Copy Blob, Copy Blob From URL, Put Blob From URL and Abort Copy Blob over REST."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from functools import partial
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from kyanite.model.blobs.put import NewBlob
 from kyanite.model.blobs.records import BlobRecord
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content.intervals import ENDLESS
-from kyanite.model.content.spread import Run
+from kyanite.model.content.spread import NewContent
 from kyanite.rules.authorization import may_overwrite
 from kyanite.services.blob.blob import (
     Headers,
@@ -154,11 +154,8 @@ async def _copy(
     if source.store is context.store:
         return await copy.copy(*onto, may_overwrite=overwrites)
 
-    def transaction(
-        of_source: BlobRecord, received: ReceivedBody, runs: Sequence[Run]
-    ) -> Awaitable[BlobRecord]:
-        streamed = Streamed(of_source, received.payload, runs)
-        return copy.copy(*onto, may_overwrite=overwrites, streamed=streamed)
+    def transaction(of_source: BlobRecord, content: NewContent) -> Awaitable[BlobRecord]:
+        return copy.copy(*onto, may_overwrite=overwrites, streamed=Streamed(of_source, content))
 
     load = partial(copy.load_source, request=request, blob=blob_key_of(context))
     return await store_copy(context, source, load, transaction)

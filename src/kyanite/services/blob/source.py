@@ -8,9 +8,10 @@ from typing import NamedTuple, TypeVar
 from kyanite.engine.api import Snapshot
 from kyanite.model import copy_sources
 from kyanite.model.accounts import Store
-from kyanite.model.blobs.records import PAGE_BLOB, BlobRecord
+from kyanite.model.blobs.records import BLOCK_BLOB, PAGE_BLOB, BlobRecord
+from kyanite.model.content.blocks import runs_of
 from kyanite.model.content.opening import Opened, Reading
-from kyanite.model.content.spread import Run
+from kyanite.model.content.spread import NewContent
 from kyanite.model.copy_sources import SourceKey
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
@@ -27,9 +28,9 @@ from kyanite.services.rest.sources import (
     source_of,
     without_signature,
 )
+from kyanite.services.rest.streamed_copies import store_runs
 from kyanite.services.rest.streams import Stream
 from kyanite.services.rest.uploads import (
-    NO_HASHES,
     Expected,
     PiecedBody,
     ReceivedBody,
@@ -128,27 +129,27 @@ async def store_copy(
     context: RequestContext,
     source: Source,
     load: Callable[[Snapshot], BlobRecord],
-    transaction: Callable[[BlobRecord, ReceivedBody, Sequence[Run]], Awaitable[T]],
+    transaction: Callable[[BlobRecord, NewContent], Awaitable[T]],
 ) -> T:
-    """Read a source in another store and store it anew, without the zeros of a page blob.
+    """Read a source in another store and store it anew, with its blocks, and without the zeros of a page blob.
 
-    The transaction is given the record, the bytes and where they belong.
+    The transaction is given the record and the content.
     """
     stream: Stream[BlobRecord] = Stream(source.store)
     try:
         opened = await _open(stream, Reading(load))
-        is_sparse = opened.record.kind == PAGE_BLOB
-        runs = await stream.runs() if is_sparse else [Run(0, opened.length)]
-        length = sum(run.length for run in runs)
-        async with aclosing(stream.data_of(runs) if is_sparse else stream.data()) as pieces:
-            _, result = await store_body(
-                context.store,
-                PiecedBody(pieces, length),
-                length,
-                NO_HASHES,
-                lambda received: transaction(opened.record, received, runs),
+        if opened.record.kind == BLOCK_BLOB and opened.record.content.layer:
+            opened = await stream.keep_content(Reading(load))
+        record = opened.record
+        is_sparse = record.kind == PAGE_BLOB
+        if is_sparse:
+            runs = await stream.runs()
+        else:
+            runs = await source.store.engine.read_in_steps(
+                partial(runs_of, content=record.content, length=opened.length)
             )
-            return result
+        async with aclosing(stream.data_of(runs) if is_sparse else stream.data()) as pieces:
+            return await store_runs(context.store, pieces, runs, partial(transaction, record))
     finally:
         stream.release()
 

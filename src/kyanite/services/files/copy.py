@@ -10,6 +10,7 @@ from kyanite.model.accounts import Store
 from kyanite.model.blobs.blob import UNCONDITIONAL, load_to_be_read
 from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content.opening import Readable, Reading
+from kyanite.model.content.spread import NewContent
 from kyanite.model.files import copy, file
 from kyanite.model.files.copy import FileCopy, Source, Streamed
 from kyanite.model.files.entry import Entry
@@ -35,6 +36,7 @@ from kyanite.services.rest.headers import (
     written_range_of,
 )
 from kyanite.services.rest.sources import BLOB_SOURCE, FILE_SOURCE, kind_of, source_of, without_signature
+from kyanite.services.rest.streamed_copies import store_runs
 from kyanite.services.rest.streams import Stream
 from kyanite.wire import crc64, ranges
 from kyanite.wire.http import Response
@@ -97,15 +99,12 @@ async def _copy_streamed(
             Reading(partial(copy.load_source, request=request, account=context.account.name))
         )
         runs = await stream.runs()
-        length = sum(each.length for each in runs)
 
-        def transaction(received: uploads.ReceivedBody) -> Awaitable[Entry]:
-            return run(streamed=Streamed(opened.record, received.payload, runs))
+        def transaction(content: NewContent) -> Awaitable[Entry]:
+            return run(streamed=Streamed(opened.record, content))
 
         async with aclosing(stream.data_of(runs)) as pieces:
-            body = uploads.PiecedBody(pieces, length)
-            _, entry = await uploads.store_body(context.store, body, length, uploads.NO_HASHES, transaction)
-            return entry
+            return await store_runs(context.store, pieces, runs, transaction)
     finally:
         stream.release()
 

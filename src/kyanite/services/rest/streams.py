@@ -130,6 +130,14 @@ class Stream(Generic[R]):
         self._opened = opened
         return opened
 
+    async def keep_content(self, request: Reading[R]) -> Opened[R]:
+        """Open the same once more as a pinned read, so that the rows of its layer can be read in other snapshots."""
+        if self._pinned_read is None:
+            self._pinned_read = next(pin_numbers)
+            store = self._store
+            self._opened = await open_pinned(store.engine, request, store.membership.id, self._pinned_read)
+        return self._opened
+
     def _unpin(self) -> None:
         if self._pin is not None:
             self._pin.release()
