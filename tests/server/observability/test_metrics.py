@@ -1,10 +1,12 @@
 """Counting, adding up and printing metrics."""
 
+from kyanite.model.maintenance.scrub import ScrubFigures
 from kyanite.server.http.limits import Stats
 from kyanite.server.observability import metrics
 from kyanite.server.observability.metrics import RequestMeter
-from kyanite.server.observability.published_metrics import PublishedMetrics
+from kyanite.server.observability.published_metrics import PublishedMetrics, StampFigures
 from kyanite.server.processes.process_table import ProcessTable
+from kyanite.server.store.maintenance import MaintenanceFigures
 
 
 def test_requests_are_counted_by_service_operation_and_status() -> None:
@@ -57,13 +59,21 @@ def test_a_successor_counts_on_from_what_grew_and_not_from_what_was() -> None:
     meter, stats = RequestMeter(), Stats()
     meter.count("blob", "Get Blob", 200, 0.1)
     stats.bytes_in, stats.connections_open = 100, 7
-    counters = {"batches": 2, "transactions": 9}
-    PublishedMetrics(slot, meter, stats, lambda: counters).publish()
+    stamps = [
+        StampFigures(
+            "main", {"batches": 2, "transactions": 9}, MaintenanceFigures(4, 1), ScrubFigures(5, 6, 7, 8)
+        ),
+        StampFigures(
+            "west", {"batches": 3, "transactions": 30}, MaintenanceFigures(5, 0), ScrubFigures(50, 2)
+        ),
+    ]
+    PublishedMetrics(slot, meter, stats, lambda: stamps).publish()
 
     meter, stats = RequestMeter(), Stats()
     meter.count("blob", "Get Blob", 200, 0.2)
     stats.bytes_in, stats.connections_open = 11, 1
-    successor = PublishedMetrics(slot, meter, stats, dict)
+    stamps = [StampFigures("main", {}), StampFigures("west", {"batches": 1})]
+    successor = PublishedMetrics(slot, meter, stats, lambda: stamps)
     for _ in range(2):
         successor.publish()
     samples = metrics.decode(slot.read_metrics())
@@ -71,15 +81,22 @@ def test_a_successor_counts_on_from_what_grew_and_not_from_what_was() -> None:
     assert samples["kyanite_request_seconds_count"] == {'service="blob",operation="Get Blob"': 2}
     assert samples["kyanite_received_bytes_total"] == {"": 111}
     assert samples["kyanite_connections"] == {"": 1}
-    assert samples["kyanite_engine_batches_total"] == {"": 2}
-    assert samples["kyanite_engine_transactions_total"] == {"": 9}
+    west = 'stamp="west"'
+    assert samples["kyanite_engine_batches_total"] == {"": 2, west: 4}
+    assert samples["kyanite_engine_transactions_total"] == {"": 9, west: 30}
+    assert samples["kyanite_maintenance_steps_total"] == {"": 4, west: 5}
+    assert samples["kyanite_maintenance_failures_total"] == {"": 1, west: 0}
+    assert samples["kyanite_scrub_bytes_total"] == {"": 5, west: 50}
+    assert samples["kyanite_scrub_passes_total"] == {"": 6, west: 2}
+    assert "kyanite_damaged_extents" not in samples
 
 
 def test_every_published_figure_is_printed() -> None:
     slot = ProcessTable(["worker 1"]).slots["worker 1"]
     meter = RequestMeter()
     meter.count("blob", "Get Blob", 200, 0.1)
-    PublishedMetrics(slot, meter, Stats(), dict).publish()
+    stamp = StampFigures("west", {}, MaintenanceFigures(), ScrubFigures())
+    PublishedMetrics(slot, meter, Stats(), lambda: [stamp]).publish()
     samples = metrics.decode(slot.read_metrics())
     text = metrics.render(samples).decode()
     for name in samples:

@@ -2,10 +2,12 @@
 
 import base64
 import json
+import re
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -19,7 +21,7 @@ from azure.storage.fileshare import ShareServiceClient
 from tests.extents.suite import MIB, noise
 from tests.postgres_server import PostgresServer
 from tests.seaweed_server import SeaweedServer
-from tests.server_process import ServerProcess
+from tests.server_process import ServerProcess, eventually
 from tests.tcp_proxy import TcpProxy
 
 KEYS = {name: base64.b64encode(name.encode() * 8).decode() for name in ("alpha", "beta2", "gamma")}
@@ -36,11 +38,11 @@ versioning = true
 """
 
 
-def started(folder: Path, west: str = "") -> ServerProcess:
+def started(folder: Path, west: str = "", *options: str) -> ServerProcess:
     path = folder / "k.toml"
     path.write_text(CONFIG.format(west=west, **KEYS))
     return ServerProcess(
-        "--config", str(path), "--workers", "2", "--engine", "embedded", location=folder / "store"
+        "--config", str(path), "--workers", "2", "--engine", "embedded", *options, location=folder / "store"
     )
 
 
@@ -254,6 +256,43 @@ def test_zeros_are_not_copied(server: ServerProcess) -> None:
         timeout=60,
     )
     assert "all as they were written" in verified.stdout, verified.stdout
+
+
+def metric(server: ServerProcess, name: str, label: str = "") -> float:
+    """One of a stamp, or of the main stamp, which has no label."""
+    with urllib.request.urlopen(f"{server.endpoints['admin']}/metrics", timeout=10) as answer:
+        text = answer.read().decode()
+    found = re.search(rf"^{re.escape(name + label)} (.+)$", text, re.MULTILINE)
+    return -1 if found is None else float(found[1])
+
+
+def test_metrics_are_those_of_each_stamp(tmp_path: Path) -> None:
+    options = ("--admin-port", "0", "--testing", "--scrub-mib-per-second", "1000")
+    with started(tmp_path, "", *options) as server:
+        west, name = '{stamp="west"}', "kyanite_engine_transactions_total"
+        eventually(lambda: min(metric(server, name), metric(server, name, west)) >= 0)
+        before = metric(server, name), metric(server, name, west)
+        box = blobs_of(server, "beta2").create_container("box")
+        for number in range(50):
+            box.upload_blob(str(number), b"x")
+        eventually(lambda: metric(server, name, west) >= before[1] + 51)
+        assert metric(server, name) < before[0] + 50
+        maintained = "kyanite_maintenance_steps_total"
+        steps = metric(server, maintained, west)
+        assert steps >= 0
+        box.delete_container()
+        eventually(lambda: metric(server, maintained, west) > steps)
+        blobs_of(server, "alpha").create_container("box").upload_blob("a", noise(4 * MIB))
+        body = json.dumps({"advance_seconds": 61}).encode()
+        request = urllib.request.Request(f"{server.endpoints['admin']}/testing/clock", body, method="POST")
+        urllib.request.urlopen(request, timeout=10).close()
+        passes = "kyanite_scrub_passes_total"
+        eventually(lambda: metric(server, passes) == metric(server, passes, west) == 1)
+        read = "kyanite_scrub_bytes_total"
+        assert metric(server, read) >= 4 * MIB > metric(server, read, west)
+        assert (
+            metric(server, "kyanite_damaged_extents") == metric(server, "kyanite_damaged_extents", west) == 0
+        )
 
 
 def test_names_of_accounts_are_unique_over_stamps(server: ServerProcess) -> None:

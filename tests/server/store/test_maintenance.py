@@ -6,7 +6,7 @@ import pytest
 
 from kyanite.engine.api import EngineBusy, EngineClosed
 from kyanite.server.store import maintenance
-from kyanite.server.store.maintenance import repeat
+from kyanite.server.store.maintenance import MaintenanceFigures, repeat
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return paused
 
 
-def run(*outcomes: bool | Exception) -> None:
+def run(*outcomes: bool | Exception) -> MaintenanceFigures:
     """Give maintenance these outcomes of its steps, and then an engine that was closed."""
     left = [*outcomes, EngineClosed("closed")]
 
@@ -33,12 +33,14 @@ def run(*outcomes: bool | Exception) -> None:
             raise outcome
         return outcome
 
-    asyncio.run(repeat(step))
+    figures = MaintenanceFigures()
+    asyncio.run(repeat(step, figures))
     assert left == []
+    return figures
 
 
 def test_pauses_are_short_while_there_is_work(pauses: list[float]) -> None:
-    run(True, True, False, True)
+    assert run(True, True, False, True) == MaintenanceFigures(steps=3)
     assert pauses[2] == maintenance.IDLE_SECONDS
     assert all(
         maintenance.BUSY_SECONDS_MIN <= pause < maintenance.IDLE_SECONDS
@@ -50,6 +52,6 @@ def test_pauses_are_short_while_there_is_work(pauses: list[float]) -> None:
 def test_trouble_is_logged_and_waited_out(
     trouble: Exception, pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
-    run(True, trouble, False)
+    assert run(True, trouble, False) == MaintenanceFigures(steps=1, failures=1)
     assert pauses[1:] == [maintenance.TROUBLE_SECONDS, maintenance.IDLE_SECONDS]
     assert len(caplog.records) == 1

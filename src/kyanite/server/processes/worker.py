@@ -135,14 +135,10 @@ class Worker:
         )
         speed = self.config.scrub_mib_per_second
         work = StampWork(management, is_maintainer, speed, lambda: server.stats.requests_in_flight)
-        scrub = work.scrub_of(store)
         published = None
         if meter is not None:
             smb_stats = None if smb is None else smb.stats
-            figures = None if scrub is None else scrub.figures
-            published = PublishedMetrics(
-                context.slot, meter, server.stats, stamps.counters, smb_stats, figures
-            )
+            published = PublishedMetrics(context.slot, meter, server.stats, work.figures, smb_stats)
 
         def each_beat() -> None:
             if context.slot.is_draining:
@@ -156,7 +152,7 @@ class Worker:
             *requests.tasks(),
         ]
         for stamp in stamps.stamps:
-            work.begin(stamp, scrub if stamp is stamps.main else None)
+            work.begin(stamp)
         stamps.on_opened = work.begin
         commands = None
         if is_maintainer:

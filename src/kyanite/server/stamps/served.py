@@ -10,8 +10,7 @@ that reads the accounts of the main stamp reads those of all others before it sa
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -109,13 +108,6 @@ class ServedStamps:
                     _log.error("account of another stamp not served", extra=extra)
         self.accounts.clear()
         self.accounts.update(merged)
-
-    def counters(self) -> Mapping[str, int]:
-        """What the engines of all stamps have counted together."""
-        total: Counter[str] = Counter()
-        for stamp in self.stamps:
-            total.update(stamp.opened.counters())
-        return total
 
     async def read_others(self) -> None:
         """Open the stamps that are not open yet, and read the accounts of all but the main one."""

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from kyanite.engine.api import EngineClosed, EngineError
 from kyanite.model.maintenance.pace import Pace
@@ -47,7 +48,16 @@ def _report_damage(found: FoundDamage) -> None:
     _scrub_log.error("damaged", extra=extra)
 
 
-async def repeat(step: Step) -> None:
+@dataclass(slots=True)
+class MaintenanceFigures:
+    """What this process has done for a store."""
+
+    steps: int = 0
+    """Those that found work."""
+    failures: int = 0
+
+
+async def repeat(step: Step, figures: MaintenanceFigures) -> None:
     """Take steps until the engine is closed, pausing after each for as long as it took."""
     while True:
         began = time.monotonic()
@@ -56,12 +66,15 @@ async def repeat(step: Step) -> None:
         except EngineClosed:
             return
         except EngineError as error:
+            figures.failures += 1
             _log.warning("maintenance has to wait", extra={"why": str(error)})
             await asyncio.sleep(TROUBLE_SECONDS)
             continue
         except Exception:
+            figures.failures += 1
             _log.exception("maintenance failed")
             await asyncio.sleep(TROUBLE_SECONDS)
             continue
+        figures.steps += worked
         took = time.monotonic() - began
         await asyncio.sleep(max(BUSY_SECONDS_MIN, took) if worked else IDLE_SECONDS)
