@@ -69,6 +69,7 @@ async def test_what_failed_has_done_nothing(
     method, target, body = requests[request_]
     answer = await queues(method, target, body=body)
     assert (answer.status, answer.code) == (status, code)
+    assert answer.headers.get("retry-after") == ("1" if status == 503 else None)
     assert await texts(queues) == ["kept"]
     assert await count(queues) == "1"
     assert (await queues("DELETE", use(sent))).status == 204

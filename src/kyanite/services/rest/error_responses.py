@@ -37,6 +37,8 @@ _DAMAGED = WireError(
     "The server cannot return this data because it is damaged on the server's disk.",
 )
 _NONE: Mapping[str, str] = {}
+_RETRY_SOON: Mapping[str, str] = {"Retry-After": "1"}
+"""Clients that wait longer after each attempt wait no longer than this for a store that is back."""
 _log = logging.getLogger(__name__)
 
 
@@ -96,9 +98,11 @@ def _formatted(
         case EngineFull():
             return Formatted(codes["InsufficientStorage"])
         case EngineBusy():
-            return Formatted(codes["ServerBusy"])
+            return Formatted(codes["ServerBusy"], _RETRY_SOON)
+        case BodyError() if error.status == 503:
+            return Formatted(codes["ServerBusy"], _RETRY_SOON)
         case BodyError():
-            return Formatted(codes["ServerBusy" if error.status == 503 else "RequestTimeout"])
+            return Formatted(codes["RequestTimeout"])
         case Damaged():
             damage.report(request, error)
             return Formatted(_DAMAGED)
