@@ -88,6 +88,14 @@ class PostgresServer:
         self.sql(f"CREATE DATABASE {name}")
         return name
 
+    def copy_database(self, database: str, copy: str) -> None:
+        """As a dump and its restoration do: the database as it is now, into another one that is empty."""
+        with tempfile.NamedTemporaryFile(suffix=".sql", dir=self.folder) as dump:
+            where = ["-h", str(self.folder), "-p", str(self.port), "-U", _USER]
+            Path(dump.name).write_text(_run(["pg_dump", *where, database]))
+            Path(dump.name).chmod(0o644)
+            _run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", *where, "-d", copy, "-f", dump.name])
+
     def sql(self, statement: str, database: str = "kyanite") -> str:
         """Run a statement, and return its rows as psql prints them, unaligned."""
         command = ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder)]

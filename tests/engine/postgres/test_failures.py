@@ -1,10 +1,12 @@
 """What goes wrong with a database: lost connections, restarts, a failover, and databases that cannot be used."""
 
 import asyncio
+import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -178,6 +180,34 @@ async def test_a_failover_to_a_standby_whose_clock_is_behind() -> None:
         async with opened(url) as engine:
             assert await engine.run(body) > instants[-1]
         standby.stop(signal.SIGQUIT)
+
+
+async def test_only_what_is_durable_waits_for_the_standby() -> None:
+    with running_postgres() as primary, private_folder() as folder:
+        standby = primary.add_standby(folder)
+        async with opened(primary.url()) as engine:
+            await engine.run(add_one(b"first"))
+            os.kill(standby.pid, signal.SIGSTOP)
+            for pid in children_of(standby.pid):
+                os.kill(pid, signal.SIGSTOP)
+            try:
+                assert await asyncio.wait_for(engine.run(add_one(b"k"), durable=False), 30) == 1
+                durable = asyncio.ensure_future(engine.run(add_one(b"k")))
+                waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+                async with asyncio.timeout(30):
+                    while primary.sql(waiting) == "0":
+                        assert not durable.done()
+                        await asyncio.sleep(0.01)
+                assert not durable.done()
+            finally:
+                for pid in (*children_of(standby.pid), standby.pid):
+                    os.kill(pid, signal.SIGCONT)
+            assert await durable == 2
+        standby.stop(signal.SIGQUIT)
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 async def test_a_standby_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

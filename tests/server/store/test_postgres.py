@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobServiceClient
 
 from tests.postgres_server import PostgresServer
@@ -70,3 +71,40 @@ def test_a_database_that_cannot_be_used(
     assert sentence in failed.errors
     assert "secret" not in failed.errors
     assert "Traceback" not in failed.errors
+
+
+def test_a_schema_of_a_newer_version(postgres_server: PostgresServer, tmp_path: Path) -> None:
+    url = postgres_server.new_schema_url()
+    with ServerProcess("--engine", url, "--workers", "1", location=tmp_path):
+        pass
+    schema = url.partition("schema=")[2]
+    postgres_server.sql(f"UPDATE {schema}.schema_version SET version = 99")
+    failed = failure_of("--engine", url, location=tmp_path)
+    assert failed.code == 1
+    assert "version 99" in failed.errors
+    assert len(failed.errors.strip().splitlines()) == 1
+
+
+def test_a_full_database_refuses_writes_and_goes_on(postgres_server: PostgresServer, tmp_path: Path) -> None:
+    url = postgres_server.new_schema_url()
+    schema = url.partition("schema=")[2]
+    with (
+        ServerProcess("--engine", url, "--workers", "2", location=tmp_path) as server,
+        BlobServiceClient(server.endpoints["blob"], credential=server.account_key, retry_total=0) as client,
+    ):
+        box = client.create_container("box")
+        box.upload_blob("kept", CONTENT)
+        postgres_server.sql(
+            f"CREATE FUNCTION {schema}.full() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$;"
+            f"CREATE TRIGGER full_disk BEFORE INSERT ON {schema}.kv FOR EACH ROW EXECUTE FUNCTION {schema}.full()"
+        )
+        for name, data in (("small", b"text"), ("large", CONTENT), ("kept", b"other")):
+            with pytest.raises(HttpResponseError) as full:
+                box.upload_blob(name, data, overwrite=True)
+            assert full.value.status_code == 507
+            assert "InsufficientStorage" in str(full.value)
+        assert box.download_blob("kept").readall() == CONTENT
+        postgres_server.sql(f"DROP TRIGGER full_disk ON {schema}.kv")
+        box.upload_blob("small", b"text")
+        assert {blob.name for blob in box.list_blobs()} == {"kept", "small"}
