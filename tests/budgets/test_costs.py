@@ -35,7 +35,7 @@ BUDGETS = {
     "Lease Blob, renew": Budget(120, 5, 2, 1, 1),
     "Lease Blob, release": Budget(116, 5, 2, 1, 1),
     "Get Blob, 1 MiB": Budget(173, 5, 3, 0, 0),
-    "Put Block": Budget(162, 7, 1, 3, 1),
+    "Put Block": Budget(158, 6, 1, 3, 1),
     "Put Block List": Budget(200, 7, 3, 4, 1),
     "Put Message": Budget(121, 5, 2, 2, 1),
     "Get Messages": Budget(125, 6, 2, 2, 1),

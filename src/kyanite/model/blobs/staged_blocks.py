@@ -55,11 +55,12 @@ def put_block(engine: Engine, blob: BlobKey, block: NewBlock, lease_id: LeaseId 
     def body(tx: Transaction) -> None:
         stored = rows.load_name(tx, blob)
         _check_base(tx, stored.record, lease_id)
-        staging = stored.staging(tx.now) or Staging(tx.new_id(), len(block.id), 0, tx.now)
+        present = stored.staging(tx.now)
+        staging = present or Staging(tx.new_id(), len(block.id), 0, tx.now)
         if staging.block_id_length != len(block.id):
             raise Refused(Reason.INVALID_BLOB_OR_BLOCK)
         key = keys.staged_block(staging.id, block.id)
-        old = tx.get(key)
+        old = None if present is None else tx.get(key)
         if old is not None:
             content.drop(tx, decode_block(old).content)
         elif staging.count >= MAX_STAGED_BLOCKS:
