@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from kyanite.engine.api import Snapshot, Steps, Transaction
+from kyanite.engine.api import EngineBusy, Snapshot, Steps, Transaction
 from kyanite.extents.api import Extent, WrittenExtent
 from kyanite.model.content import content, ranges, reading
 from kyanite.model.content.content import INLINE_MAX, NO_CONTENT, Content, ExtentPart, ReadPlan, Zeros
@@ -264,7 +264,7 @@ def test_a_long_plan_stops_short_and_continues_as_a_pinned_read(
         return content.read_plan(tx, stored, 5, 995)
 
     read = b""
-    parts = reading.planned_parts(world.engine, stored, world.run(pin_and_plan), 1000)
+    parts = reading.planned_parts(world.engine, stored, world.run(pin_and_plan), 1000, OWNER, 7)
     written = stored
     for number in range(1000):
         try:
@@ -280,6 +280,24 @@ def test_a_long_plan_stops_short_and_continues_as_a_pinned_read(
     world.check_counts([written])
     world.collect_all()
     assert len(world.rows(b"l")) == 1
+
+
+def test_a_pinned_read_whose_pin_was_lost_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pinning does not wait for the disk, and a failover may lose it. Then the layer is written in place."""
+    monkeypatch.setattr(content, "_PLAN_PARTS", 10)
+    stored = world.run(lambda tx: content.create(tx, world.segments.put(*([b"old......."] * 100))))
+
+    def pin_and_plan(tx: Transaction) -> ReadPlan:
+        reading.pin_content(tx, stored, OWNER, 7)
+        return content.read_plan(tx, stored, 0, 1000)
+
+    parts = reading.planned_parts(world.engine, stored, world.run(pin_and_plan), 1000, OWNER, 7)
+    world.run(lambda tx: reading.release_content(tx, OWNER, 7))
+    world.run(_writing(stored, 500, b"new......."))
+    for _ in range(10):
+        _next_of(parts)
+    with pytest.raises(EngineBusy):
+        _next_of(parts)
 
 
 def _next_of(pieces: object) -> content.PlanPart:

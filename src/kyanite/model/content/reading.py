@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kyanite.engine.api import Engine, Snapshot, Transaction
+from kyanite.engine.api import Engine, EngineBusy, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.content import layers
 from kyanite.model.content.content import Content, PlanPart, ReadPlan, read_plan
@@ -103,13 +103,27 @@ def kept_extents(snap: Snapshot, start: bytes, *, limit: int) -> tuple[set[KeptE
     return kept, rows[-1][0] + b"\0" if len(rows) == limit else b""
 
 
+def check_pinned(snap: Snapshot, owner: bytes, number: int) -> None:
+    """Whether the layer of a pinned read is still as it was. Pinning does not wait for the disk, so a failover may lose
+    it, while the process that reads goes on."""
+    if snap.get(keys.pinned_read(owner, number)) is None:
+        raise EngineBusy("a failover has lost the pin of a read")
+
+
 async def planned_parts(
-    engine: Engine, content: Content, plan: ReadPlan, end: int
+    engine: Engine, content: Content, plan: ReadPlan, end: int, owner: bytes, number: int | None
 ) -> AsyncIterator[PlanPart]:
-    """The parts of a plan and of those that follow it up to ``end``. If any follow, the content is pinned.
+    """The parts of a plan and of those that follow it up to ``end``. If any follow, the content is pinned under this
+    number.
 
     Others are served after some parts, because a client that reads fast never has to be waited for.
     """
+
+    def next_plan(snap: Snapshot) -> ReadPlan:
+        assert number is not None, "More is read than one snapshot has, and nothing is pinned."
+        check_pinned(snap, owner, number)
+        return read_plan(snap, content, at, end - at)
+
     while True:
         for count, part in enumerate(plan.parts, 1):
             yield part
@@ -118,7 +132,7 @@ async def planned_parts(
         at = plan.end
         if at >= end:
             return
-        plan = await engine.read(partial(read_plan, content=content, offset=at, length=end - at))
+        plan = await engine.read(next_plan)
 
 
 _encode = msgspec.msgpack.Encoder().encode

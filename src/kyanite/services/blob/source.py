@@ -5,13 +5,13 @@ from contextlib import aclosing
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from kyanite.engine.api import Snapshot
+from kyanite.engine.api import Snapshot, Steps
 from kyanite.model import copy_sources
 from kyanite.model.accounts import Store
 from kyanite.model.blobs.records import BLOCK_BLOB, PAGE_BLOB, BlobRecord
 from kyanite.model.content.blocks import runs_of
 from kyanite.model.content.opening import Opened, Reading
-from kyanite.model.content.spread import NewContent
+from kyanite.model.content.spread import NewContent, Run
 from kyanite.model.copy_sources import SourceKey
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Reason, Refused
@@ -142,12 +142,12 @@ async def store_copy(
             opened = await stream.keep_content(Reading(load))
         record = opened.record
         is_sparse = record.kind == PAGE_BLOB
-        if is_sparse:
-            runs = await stream.runs()
-        else:
-            runs = await source.store.engine.read_in_steps(
-                partial(runs_of, content=record.content, length=opened.length)
-            )
+
+        def blocks(snap: Snapshot) -> Steps[list[Run]]:
+            stream.check_kept(snap)
+            return (yield from runs_of(snap, record.content, record.length))
+
+        runs = await (stream.runs() if is_sparse else source.store.engine.read_in_steps(blocks))
         async with aclosing(stream.data_of(runs) if is_sparse else stream.data()) as pieces:
             return await store_runs(context.store, pieces, runs, partial(transaction, record))
     finally:

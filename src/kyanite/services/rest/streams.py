@@ -13,13 +13,14 @@ from functools import partial
 from itertools import count
 from typing import Generic, TypeVar
 
-from kyanite.engine.api import Damaged, EngineBusy, EngineClosed
+from kyanite.engine.api import Damaged, EngineBusy, EngineClosed, Snapshot
 from kyanite.extents.api import Pin
 from kyanite.model.accounts import Store
 from kyanite.model.content.content import ExtentPart, PlanPart, Zeros
 from kyanite.model.content.opening import Opened, Readable, Reading, open_content
 from kyanite.model.content.reading import (
     KeptExtent,
+    check_pinned,
     forget_extents,
     keep_extents,
     open_pinned,
@@ -137,6 +138,11 @@ class Stream(Generic[R]):
             store = self._store
             self._opened = await open_pinned(store.engine, request, store.membership.id, self._pinned_read)
         return self._opened
+
+    def check_kept(self, snap: Snapshot) -> None:
+        """Whether the content is what it was when it was opened, if it has a layer."""
+        if self._pinned_read is not None and self._opened.record.content.layer:
+            check_pinned(snap, self._store.membership.id, self._pinned_read)
 
     def _unpin(self) -> None:
         if self._pin is not None:
@@ -260,7 +266,8 @@ class Stream(Generic[R]):
     def _parts(self) -> AsyncIterator[PlanPart]:
         opened = self._opened
         end = opened.offset + opened.length
-        return planned_parts(self._store.engine, opened.record.content, opened.plan, end)
+        store, content = self._store, opened.record.content
+        return planned_parts(store.engine, content, opened.plan, end, store.membership.id, self._pinned_read)
 
     async def _bytes_of(self, part: PlanPart) -> AsyncIterator[bytes]:
         if isinstance(part, bytes):
