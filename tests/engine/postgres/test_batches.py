@@ -97,6 +97,79 @@ def test_two_engines_against_a_dictionary(postgres_server: PostgresServer) -> No
     check_against_a_dictionary(lambda: AlternatingEngine(postgres_server.new_schema_url()))
 
 
+def put_new(key: bytes) -> Callable[[Transaction], bytes | None]:
+    def body(tx: Transaction) -> bytes | None:
+        found = tx.get(key)
+        if found is None:
+            tx.put(key, b"new")
+        return found
+
+    return body
+
+
+async def test_keys_that_are_assumed_not_to_be_there(postgres_server: PostgresServer) -> None:
+    """Where all keys were new lately, a new one takes a single round trip; one that is there after all takes two."""
+    engine = PostgresEngine(parse(postgres_server.new_schema_url()))
+    there = [b"nCCCCCCCC%d" % number for number in range(20)] + [b"nCCCCCCCC" + b"x" * 3_000]
+
+    async def round_trips(*bodies: Callable[[Transaction], T]) -> tuple[int, list[T]]:
+        before = engine.round_trips
+        found = await asyncio.gather(*(engine.run(body) for body in bodies))
+        return engine.round_trips - before, found
+
+    def length(tx: Transaction) -> int:
+        found = tx.get(there[1])
+        if found is None:
+            raise KeyError
+        return len(found)
+
+    async def learn() -> None:
+        for number in range(40):
+            await engine.run(put_new(b"nCCCCCCCCnew%d" % (number + 40 * engine.commits.batches)))
+
+    try:
+        await engine.run(lambda tx: [tx.put(key, b"old") for key in there])
+        await learn()
+        assert await round_trips(put_new(b"nCCCCCCCCa"), put_new(b"nCCCCCCCCb")) == (1, [None, None])
+        assert (await round_trips(put_new(b"nDDDDDDDDa")))[0] == 2
+        # Of one that is there, the batch learns by its refusal.
+        engine.forget()
+        assert await round_trips(put_new(there[0]), put_new(b"nCCCCCCCCc")) == (2, [b"old", None])
+        assert (await round_trips(put_new(b"nCCCCCCCCd")))[0] == 2
+        # A refusal counts only when it was validated.
+        engine.forget()
+        await learn()
+        assert await round_trips(length) == (2, [3])
+        # Also of one with a long key.
+        await learn()
+        assert await round_trips(put_new(there[-1]), put_new(there[2])) == (2, [b"old", b"old"])
+        assert engine.counters()["batches_locked"] == 0
+    finally:
+        await engine.close()
+
+
+async def test_an_assumption_and_a_conflict(postgres_server: PostgresServer) -> None:
+    """A row that was assumed not to be there, and another one that another process has changed."""
+    url = postgres_server.new_schema_url()
+    one, other = PostgresEngine(parse(url)), PostgresEngine(parse(url))
+
+    def both(tx: Transaction) -> list[bytes | None]:
+        found = tx.get_many([b"x", b"nCCCCCCCCa"])
+        tx.put(b"y", b"".join(value or b"-" for value in found))
+        return found
+
+    try:
+        for number in range(40):
+            await one.run(put_new(b"nCCCCCCCCnew%d" % number))
+        await one.run(lambda tx: tx.get(b"x"))
+        await other.run(lambda tx: [tx.put(key, b"1") for key in (b"x", b"nCCCCCCCCa")])
+        assert await one.run(both) == [b"1", b"1"]
+        assert await other.read(lambda snap: snap.get(b"y")) == b"11"
+    finally:
+        for engine in (one, other):
+            await engine.close()
+
+
 def stored(*keys: bytes) -> list[tuple[bytes, Stored]]:
     return [(key, (1, key)) for key in keys]
 

@@ -40,13 +40,21 @@ from kyanite.engine.api import (
 from kyanite.engine.postgres.clock import DatabaseClock
 from kyanite.engine.postgres.connections import PATIENCE_SECONDS, Connection, Connections
 from kyanite.engine.postgres.errors import ConnectionLost
-from kyanite.engine.postgres.known import Guesses, Known, Version, Wanted
+from kyanite.engine.postgres.known import ABSENT, Absences, Guesses, Known, Stored, Version, Wanted
 from kyanite.engine.postgres.long_reads import LongReads
 from kyanite.engine.postgres.notifications import DatabaseNotifications
 from kyanite.engine.postgres.reader import ROUNDS_MAX, fetch, set_error
 from kyanite.engine.postgres.schema import LATE_TICKS_MAX, LOCK_STATEMENT
 from kyanite.engine.postgres.source import KnownRows, Miss, Reads, Written
-from kyanite.engine.postgres.statements import COMMIT, RESOLVE, UNKNOWN, Answer, Request, commit_values
+from kyanite.engine.postgres.statements import (
+    COMMIT,
+    RESOLVE,
+    UNKNOWN,
+    Answer,
+    Request,
+    changed_rows,
+    commit_values,
+)
 from kyanite.engine.transaction import BodyRunner, BufferedTransaction
 from kyanite.values import Instant
 
@@ -235,6 +243,7 @@ class Writer:
     ) -> None:
         self._connections = connections
         self._guesses = guesses
+        self._absences = Absences()
         self._clock = clock
         self._body_runner = body_runner
         self._notifications = notifications
@@ -302,7 +311,7 @@ class Writer:
             await self._fetch(Request(), None)
         while group := [each for each in group if not each.is_alone and not each.future.done()]:
             try:
-                group = await self._commit_some(group, Known(self._guesses))
+                group = await self._commit_some(group, Known(self._guesses, self._absences))
             except ConnectionLost as error:
                 if self._loop.time() > deadline:
                     raise EngineBusy(f"The connection to the database was lost: {error}.") from error
@@ -320,17 +329,33 @@ class Writer:
             group = [*(each.pending for each in batch.finished), *(pending for pending, _ in missed)]
         else:
             batch, others = await self._run_bodies(known, group, None)
-            if not batch.finished:
+            changed = await self._commit_or_see(batch)
+            if changed is not None and known.correct(changed):
+                # Nobody has interfered: rows that were assumed not to be there are.
+                self.commits.refused += 1
+                batch, more_others = await self._run_bodies(
+                    known, [each.pending for each in batch.finished], None
+                )
+                others = [*more_others, *others]
+                changed = await self._commit_or_see(batch)
+            if changed is None:
                 return others
-            async with self._connections.lend() as connection:
-                if await self._commit(connection, batch):
-                    self._locked_batches = max(self._locked_batches // 2, 1)
-                    self._finish(batch)
-                    return others
             self._note_refusal()
             request = _confirmation(known, [each.reads for each in batch.finished])
             group = [each.pending for each in batch.finished]
+        known.assume_nothing()
         return [*await self._commit_under_lock(known, group, request), *others]
+
+    async def _commit_or_see(self, batch: Batch) -> Mapping[bytes, Stored] | None:
+        """Commit the batch and finish it; otherwise as ``_commit``."""
+        if not batch.finished:
+            return None
+        async with self._connections.lend() as connection:
+            changed = await self._commit(connection, batch)
+        if changed is None:
+            self._locked_batches = max(self._locked_batches // 2, 1)
+            self._finish(batch)
+        return changed
 
     def _note_refusal(self) -> None:
         self.commits.refused += 1
@@ -394,6 +419,9 @@ class Writer:
     ) -> Answer:
         _add_missing(request, [reads for _, reads in missed])
         answer = await self._fetch(request, connection)
+        for _, reads in missed:
+            for key in reads.missing_keys:
+                self._absences.note(key, answer.rows[key] == ABSENT)
         _add_answer(known, answer)
         return answer
 
@@ -467,29 +495,32 @@ class Writer:
                 pending.rounds = 0
             batch, more_others = await self._run_bodies(known, group, connection)
             others += more_others
-            if await self._commit(connection, batch, is_locked=True):
+            if await self._commit(connection, batch, is_locked=True) is None:
                 return batch, others
             request = _confirmation(known, [each.reads for each in batch.finished])
             group = [each.pending for each in batch.finished]
         raise EngineBusy("what the transactions read keeps changing")
 
-    async def _commit(self, connection: Connection, batch: Batch, *, is_locked: bool = False) -> bool:
-        """Whether it was committed. Otherwise something that it has read was not as it is, and nothing was written."""
+    async def _commit(
+        self, connection: Connection, batch: Batch, *, is_locked: bool = False
+    ) -> Mapping[bytes, Stored] | None:
+        """None if it was committed. Otherwise something that it has read was not as it is, and nothing was written:
+        returns what is there instead, as far as that was found out."""
         reads = batch.reads()
         if reads is None:
-            return False
+            return {}
         if not batch.changes_nothing:
             return await self._write(connection, batch, reads, is_locked)
         answer = await self._fetch(Request(dict(reads), confirmed=batch.ranges()), connection)
         if answer.rows or answer.changed:
-            return False
+            return answer.rows
         if is_locked:
             await connection.execute("ROLLBACK")
-        return True
+        return None
 
     async def _write(
         self, connection: Connection, batch: Batch, reads: Mapping[bytes, Version], is_locked: bool
-    ) -> bool:
+    ) -> Mapping[bytes, Stored] | None:
         self._count += 1
         number = self._prefix + self._count.to_bytes(8, "big")
         if not batch.instants:
@@ -508,21 +539,22 @@ class Writer:
         )
         self.commits.statements += 1
         try:
-            ((status, last, clock),) = await connection.call(COMMIT, *values)
+            ((status, last, clock, *changed),) = await connection.call(COMMIT, *values)
             if is_locked and status == _COMMITTED:
                 await connection.execute("COMMIT")
         except ConnectionLost as error:
             if await self._was_committed(number, error):
-                return True
+                return None
             raise
         self._clock.observe(last, clock)
         if status == _COMMITTED:
             self._committed.append((number, batch.last_instant))
             self._last_known = max(self._last_known, batch.last_instant)
-        else:
-            self._committed.extendleft(reversed(old))
+            self._observe(last)
+            return None
+        self._committed.extendleft(reversed(old))
         self._observe(last)
-        return bool(status == _COMMITTED)
+        return changed_rows(reads, *changed)
 
     def _take_old_batches(self) -> list[tuple[bytes, Instant]]:
         """Those that no batch can come too late for any more."""
