@@ -5,7 +5,10 @@ from collections.abc import Awaitable, Callable
 from itertools import cycle
 from typing import TypeVar
 
+import pytest
+
 from kyanite.engine.api import Scope, Snapshot, Steps, Subscription, Transaction
+from kyanite.engine.postgres import writer
 from kyanite.engine.postgres.address import parse
 from kyanite.engine.postgres.engine import PostgresEngine
 from kyanite.engine.postgres.known import LAST_KEY, Guesses, Interval, Known, Stored, Wanted
@@ -95,6 +98,38 @@ class AlternatingEngine:
 def test_two_engines_against_a_dictionary(postgres_server: PostgresServer) -> None:
     """The order of the instants explains everything that the bodies of both have read."""
     check_against_a_dictionary(lambda: AlternatingEngine(postgres_server.new_schema_url()))
+
+
+async def test_batches_of_several_processes_wait_for_clients(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients that come back one after another, while another process writes, share one batch nevertheless."""
+    monkeypatch.setattr(writer, "_GATHER_SECONDS", 60.0)
+    url = postgres_server.new_schema_url()
+    one, other = PostgresEngine(parse(url)), PostgresEngine(parse(url))
+    rounds = 10
+
+    async def client(number: int) -> None:
+        for index in range(rounds):
+            for _ in range(number if index else 0):
+                await asyncio.sleep(0)
+            await one.run(lambda tx: tx.put(b"%d" % number, b""))
+
+    try:
+        await one.run(lambda tx: tx.put(b"a", b""))
+        await asyncio.gather(*(client(number) for number in range(16)))
+        # Nobody else writes: who comes first does not wait for the others.
+        assert one.counters()["batches"] > rounds + 1
+        monkeypatch.setattr(writer, "_OTHERS_SECONDS", 60.0)
+        await other.run(lambda tx: tx.put(b"b", b""))
+        await one.run(lambda tx: tx.get(b"c"))
+        before = one.counters()["batches"]
+        await asyncio.gather(*(client(number) for number in range(16)))
+        assert one.counters()["batches"] - before == rounds
+    finally:
+        monkeypatch.undo()
+        for engine in (one, other):
+            await engine.close()
 
 
 def put_new(key: bytes) -> Callable[[Transaction], bytes | None]:

@@ -63,6 +63,18 @@ ALTER TABLE batch SET (toast_tuple_target = 8160, autovacuum_vacuum_cost_delay =
 CREATE INDEX ON batch (last);
 """
 
+_HAVE_COMMON = """
+CREATE FUNCTION have_common(these bigint[], those bigint[]) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE STRICT AS $body$
+BEGIN
+    -- Comparing each with each needs no plan of its own, and takes less time while there are few.
+    IF cardinality(these)::bigint * cardinality(those) < 20000 THEN
+        RETURN these && those;
+    END IF;
+    RETURN EXISTS (SELECT unnest(these) INTERSECT SELECT unnest(those));
+END $body$;
+"""
+
 _COMMIT = f"""
 CREATE FUNCTION commit_batch(
     given_batch bytea, old_batches bytea[], is_durable boolean, has_long boolean,
@@ -92,19 +104,15 @@ BEGIN
     -- Others have used later instants. That does no harm, unless they have read or written what this batch writes, or
     -- written what it reads.
     IF first_given <= last THEN
-        IF first_given <= last - {LATE_TICKS_MAX}
-            OR EXISTS (
-                SELECT unnest(b.written) FROM batch b WHERE b.last >= first_given
-                INTERSECT SELECT unnest(written_hashes || read_hashes))
-            OR EXISTS (
-                SELECT unnest(b.read) FROM batch b WHERE b.last >= first_given
-                INTERSECT SELECT unnest(written_hashes))
-            OR EXISTS (
-                SELECT FROM batch b, unnest(b.parts) part, unnest(low_parts, high_parts) r(low, high)
-                WHERE b.last >= first_given AND part BETWEEN r.low AND r.high)
-            OR EXISTS (
-                SELECT FROM batch b, unnest(b.lows, b.highs) r(low, high), unnest(written_parts) part
-                WHERE b.last >= first_given AND part BETWEEN r.low AND r.high)
+        IF first_given <= last - {LATE_TICKS_MAX} OR EXISTS (
+            SELECT FROM batch b WHERE b.last >= first_given AND (
+                have_common(b.written, written_hashes || read_hashes) OR have_common(b.read, written_hashes)
+                OR (low_parts <> '{{}}' AND EXISTS (
+                    SELECT FROM unnest(b.parts) part, unnest(low_parts, high_parts) r(low, high)
+                    WHERE part BETWEEN r.low AND r.high))
+                OR (b.lows <> '{{}}' AND EXISTS (
+                    SELECT FROM unnest(b.lows, b.highs) r(low, high), unnest(written_parts) part
+                    WHERE part BETWEEN r.low AND r.high))))
         THEN
             status := 1;
             RETURN;
@@ -188,7 +196,7 @@ async def prepare(connection: asyncpg.Connection, schema: str) -> None:
             await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
             await connection.execute(f"SET LOCAL search_path = {schema}")
             await connection.execute("CREATE TABLE schema_version (version int NOT NULL)")
-            await connection.execute(_TABLES + _FOOTPRINTS + _CLOCK + _COMMIT)
+            await connection.execute(_TABLES + _FOOTPRINTS + _CLOCK + _HAVE_COMMON + _COMMIT)
             await connection.execute(f"INSERT INTO schema_version VALUES ({VERSION})")
         elif found > VERSION:
             raise EngineError(
@@ -200,7 +208,7 @@ async def prepare(connection: asyncpg.Connection, schema: str) -> None:
             # version 2 can: they take no notice of what the function returns beside.
             await connection.execute(f"SET LOCAL search_path = {schema}")
             await connection.execute("DROP FUNCTION commit_batch")
-            await connection.execute((_FOOTPRINTS if found == 1 else "") + _COMMIT)
+            await connection.execute((_FOOTPRINTS if found == 1 else "") + _HAVE_COMMON + _COMMIT)
             await connection.execute(f"UPDATE schema_version SET version = {VERSION}")
         elif found < VERSION:
             raise EngineError(f"The schema {schema} of the database has the unknown version {found}.")

@@ -14,6 +14,9 @@ that write the same rows would be refused more often than not. Each refusal make
 each batch that is not refused half as many. The server ends a session that keeps the lock and is idle, so a process
 that stalls under the lock stops the others for a few seconds at most.
 
+*Batches of several processes* wait for one another at the lock, and one of twice the size takes little longer. So
+while other processes write, a batch waits a moment for the clients that got their answers just before.
+
 *Rows that others write.* While other processes write, what is known of rows is out of date more often. So when a
 batch has to fetch something anyway, it asks in the same statement whether all that it has read is still so.
 
@@ -70,9 +73,13 @@ _INSTANTS_TICKS_MAX = 10_000_000
 _TOGETHER_ROWS_MAX = 256
 _OTHERS_SECONDS = 0.5
 """For so long after another process has committed, batches confirm what they know when they fetch something."""
+_GATHER_SECONDS = 0.002
+_NO_GATHER_SECONDS = 0.1
+"""For so long after clients that were answered did not come back, none are waited for."""
 _LOCKED_BATCHES_MAX = 64
 """How many batches take the lock first after a refusal, at most."""
-_OLD_BATCHES_MAX = 256
+_OLD_BATCHES = 32, 256
+"""How many a commit deletes, if any: a statement for each one would cost more than it is worth."""
 _LOCKED_RUNS_MAX = 20
 _COMMITTED = 0
 
@@ -251,6 +258,11 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[PendingBody] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._gathered: asyncio.Future[None] | None = None
+        """Done when enough bodies wait:"""
+        self._enough = 0
+        self._gather_from = 0.0
+        """Not before this time of the loop."""
         self._others: set[asyncio.Task[None]] = set()
         self._closed = False
         self._prefix = os.urandom(8)
@@ -277,20 +289,55 @@ class Writer:
 
     def _add(self, pending: PendingBody) -> None:
         self._waiting.append(pending)
+        if self._gathered is not None and len(self._waiting) >= self._enough:
+            self._end_gathering()
         if self._task is None:
             self._task = self._loop.create_task(self._work())
 
     async def _work(self) -> None:
+        answered = 0
         try:
-            while self._waiting:
+            while True:
+                if answered > 1 or (answered and self._waiting):
+                    await self._gather(answered)
                 group: list[PendingBody] = []
                 while self._waiting and len(group) < _BODIES_MAX:
                     pending = self._waiting.popleft()
                     if not pending.future.cancelled():
                         group.append(pending)
+                if not group:
+                    return
                 await self._commit_group(group)
+                answered = len(group)
         finally:
             self._task = None
+
+    async def _gather(self, answered: int) -> None:
+        """While other processes write too, wait a moment for the next requests of clients that were just answered."""
+        enough = min(len(self._waiting) + answered, _BODIES_MAX)
+        now = self._loop.time()
+        if (
+            self._closed
+            or now > self._others_until
+            or now < self._gather_from
+            or len(self._waiting) >= enough
+        ):
+            return
+        before = len(self._waiting)
+        self._enough = enough
+        self._gathered = self._loop.create_future()
+        timer = self._loop.call_later(_GATHER_SECONDS, self._end_gathering)
+        try:
+            await self._gathered
+        finally:
+            timer.cancel()
+            self._gathered = None
+        if len(self._waiting) - before < answered // 2:
+            self._gather_from = self._loop.time() + _NO_GATHER_SECONDS
+
+    def _end_gathering(self) -> None:
+        if self._gathered is not None and not self._gathered.done():
+            self._gathered.set_result(None)
 
     async def _commit_group(self, group: Sequence[PendingBody]) -> None:
         try:
@@ -559,8 +606,11 @@ class Writer:
     def _take_old_batches(self) -> list[tuple[bytes, Instant]]:
         """Those that no batch can come too late for any more."""
         kept_from = self._clock.last - 2 * LATE_TICKS_MAX
+        least, most = _OLD_BATCHES
         old: list[tuple[bytes, Instant]] = []
-        while self._committed and self._committed[0][1] < kept_from and len(old) < _OLD_BATCHES_MAX:
+        if len(self._committed) < least or self._committed[least - 1][1] >= kept_from:
+            return old
+        while self._committed and self._committed[0][1] < kept_from and len(old) < most:
             old.append(self._committed.popleft())
         return old
 
@@ -591,6 +641,7 @@ class Writer:
 
     async def close(self) -> None:
         self._closed = True
+        self._end_gathering()
         while self._task is not None or self._others:
             await asyncio.wait([task for task in (self._task, *self._others) if task is not None])
             await asyncio.sleep(0)
