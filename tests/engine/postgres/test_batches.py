@@ -1,7 +1,7 @@
 """What is known of rows may be out of date: no outcome depends on it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import cycle
 from typing import TypeVar
 
@@ -142,6 +142,14 @@ def put_new(key: bytes) -> Callable[[Transaction], bytes | None]:
     return body
 
 
+def put_all(keys: Sequence[bytes], value: bytes) -> Callable[[Transaction], None]:
+    def body(tx: Transaction) -> None:
+        for key in keys:
+            tx.put(key, value)
+
+    return body
+
+
 async def test_keys_that_are_assumed_not_to_be_there(postgres_server: PostgresServer) -> None:
     """Where all keys were new lately, a new one takes a single round trip; one that is there after all takes two."""
     engine = PostgresEngine(parse(postgres_server.new_schema_url()))
@@ -163,7 +171,7 @@ async def test_keys_that_are_assumed_not_to_be_there(postgres_server: PostgresSe
             await engine.run(put_new(b"nCCCCCCCCnew%d" % (number + 40 * engine.commits.batches)))
 
     try:
-        await engine.run(lambda tx: [tx.put(key, b"old") for key in there])
+        await engine.run(put_all(there, b"old"))
         await learn()
         assert await round_trips(put_new(b"nCCCCCCCCa"), put_new(b"nCCCCCCCCb")) == (1, [None, None])
         assert (await round_trips(put_new(b"nDDDDDDDDa")))[0] == 2
@@ -197,7 +205,7 @@ async def test_an_assumption_and_a_conflict(postgres_server: PostgresServer) -> 
         for number in range(40):
             await one.run(put_new(b"nCCCCCCCCnew%d" % number))
         await one.run(lambda tx: tx.get(b"x"))
-        await other.run(lambda tx: [tx.put(key, b"1") for key in (b"x", b"nCCCCCCCCa")])
+        await other.run(put_all([b"x", b"nCCCCCCCCa"], b"1"))
         assert await one.run(both) == [b"1", b"1"]
         assert await other.read(lambda snap: snap.get(b"y")) == b"11"
     finally:

@@ -70,7 +70,12 @@ def delete(key: bytes) -> Body:
 
 def put_many(prefix: bytes) -> Body:
     """Enough for footprints to be compared in the way for large ones."""
-    return lambda tx: [tx.put(prefix + b"%d" % number, b"") for number in range(150)]
+
+    def body(tx: Transaction) -> None:
+        for number in range(150):
+            tx.put(prefix + b"%d" % number, b"")
+
+    return body
 
 
 def scan(start: bytes, end: bytes) -> Body:
