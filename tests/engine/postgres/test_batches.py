@@ -12,6 +12,7 @@ from kyanite.engine.postgres import writer
 from kyanite.engine.postgres.address import parse
 from kyanite.engine.postgres.engine import PostgresEngine
 from kyanite.engine.postgres.known import LAST_KEY, Guesses, Interval, Known, Stored, Wanted
+from kyanite.engine.postgres.source import RangeRead, Reads, ranges_to_confirm
 from tests.engine.dictionary import check_against_a_dictionary
 from tests.postgres_server import PostgresServer
 
@@ -253,6 +254,32 @@ def test_known_ranges() -> None:
     assert known_keys(known, b"", LAST_KEY) == [b"d", b"t"]
     known.forget_range(b"d", b"e")
     assert known_keys(known, b"", LAST_KEY) is None
+
+
+def range_read(low: bytes, high: bytes, keys: Sequence[bytes], *, reverse: bool = False) -> Reads:
+    read = RangeRead(low, high, reverse, None)
+    read.rows = stored(*keys)
+    read.is_whole = True
+    reads = Reads()
+    reads.ranges.append(read)
+    return reads
+
+
+def test_ranges_that_are_part_of_others_are_not_confirmed_separately() -> None:
+    def bounds(*all_reads: Reads) -> list[tuple[bytes, bytes]]:
+        return sorted((low, high) for low, high, _ in ranges_to_confirm(all_reads))
+
+    longest = range_read(b"a", b"m", [b"b", b"c", b"l"])
+    assert bounds(range_read(b"a", b"c", [b"b"]), longest, range_read(b"a", b"m", [b"b", b"c", b"l"])) == [
+        (b"a", b"m")
+    ]
+    assert bounds(longest, range_read(b"a", b"d", [b"c", b"b"], reverse=True)) == [(b"a", b"m")]
+    # Others begin elsewhere, or are not as the longest one says.
+    assert bounds(longest, range_read(b"b", b"d", [b"b", b"c"])) == [(b"a", b"m"), (b"b", b"d")]
+    assert bounds(longest, range_read(b"a", b"d", [b"b"])) == [(b"a", b"d"), (b"a", b"m")]
+    assert bounds(longest, range_read(b"a", b"c", [b"b", b"c"])) == [(b"a", b"c"), (b"a", b"m")]
+    # Two that contradict each other about the same keys: the batch is refused.
+    assert len(ranges_to_confirm([longest, range_read(b"a", b"m", [b"b"])])) == 2
 
 
 def test_an_interval_within_another() -> None:

@@ -48,7 +48,7 @@ from kyanite.engine.postgres.long_reads import LongReads
 from kyanite.engine.postgres.notifications import DatabaseNotifications
 from kyanite.engine.postgres.reader import ROUNDS_MAX, fetch, set_error
 from kyanite.engine.postgres.schema import LATE_TICKS_MAX, LOCK_STATEMENT
-from kyanite.engine.postgres.source import KnownRows, Miss, Reads, Written
+from kyanite.engine.postgres.source import KnownRows, Miss, Reads, Written, ranges_to_confirm
 from kyanite.engine.postgres.statements import (
     COMMIT,
     RESOLVE,
@@ -214,13 +214,8 @@ class Batch:
         return found
 
     def ranges(self) -> list[tuple[bytes, bytes, bytes]]:
-        """All of them, also those that contradict one another: the batch is refused then."""
-        found: dict[tuple[bytes, bytes, bytes], None] = {}
-        for each in self.finished:
-            for read in each.reads.ranges:
-                if (bounds := read.bounds()) is not None:
-                    found[*bounds, read.hash()] = None
-        return list(found)
+        """What confirms all that was read of ranges. If some of it contradicts the rest, the batch is refused."""
+        return ranges_to_confirm(each.reads for each in self.finished)
 
 
 class Commits:
@@ -650,15 +645,12 @@ class Writer:
 def _confirmation(known: Known, all_reads: Iterable[Reads]) -> Request:
     """Ask whether everything that was read is still so. What the answer does not mention is."""
     request = Request()
-    confirmed: dict[tuple[bytes, bytes, bytes], None] = {}
+    all_reads = list(all_reads)
     for reads in all_reads:
         for key, stored in reads.rows.items():
             known.rows[key] = stored
             request.rows[key] = stored[0]
-        for read in reads.ranges:
-            if (bounds := read.bounds()) is not None:
-                confirmed[*bounds, read.hash()] = None
-    request.confirmed = list(confirmed)
+    request.confirmed = ranges_to_confirm(all_reads)
     return request
 
 
