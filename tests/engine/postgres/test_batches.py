@@ -298,3 +298,13 @@ def test_guesses_are_bounded() -> None:
     assert 9_999 in kept
     guesses.keep(b"large", (1, bytes(100_000)))
     assert guesses.get(b"large") is None
+
+
+def test_guesses_that_are_confirmed_push_out_no_others() -> None:
+    guesses = Guesses(100_000)
+    guesses.keep(b"seldom", (1, b"old"))
+    for _ in range(10_000):
+        guesses.keep(b"often", (1, bytes(100)))
+    assert guesses.get(b"seldom") == (1, b"old")
+    guesses.keep(b"seldom", (2, b"new"))
+    assert guesses.get(b"seldom") == (2, b"new")

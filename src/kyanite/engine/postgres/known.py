@@ -51,6 +51,9 @@ class Guesses:
         return found
 
     def keep(self, key: bytes, stored: Stored) -> None:
+        kept = self._young.get(key)
+        if kept is not None and kept[0] == stored[0]:
+            return  # As most that are confirmed. To count them again would push out others.
         value = stored[1]
         size = len(key) + (len(value) if value is not None else 0)
         if size > _GUESS_BYTES_MAX:
