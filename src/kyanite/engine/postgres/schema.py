@@ -93,11 +93,11 @@ BEGIN
     -- Assignments of plain expressions take a tenth of what statements do.
     status := length(pg_advisory_xact_lock({_LOCK}, hashtext(channel))::text);
     clock := clock_ticks();
-    SELECT l.last_value, c.places, c.versions, c.contents
+    SELECT l.last_value, c.numbers, c.versions, c.contents
     INTO last, changed, changed_versions, changed_values
     FROM last_instant l, (
-        SELECT array_agg(q.place) AS places, array_agg(s.version) AS versions, array_agg(s.value) AS contents
-        FROM unnest(read_keys, read_versions) WITH ORDINALITY q(key, version, place)
+        SELECT array_agg(q.number) AS numbers, array_agg(s.version) AS versions, array_agg(s.value) AS contents
+        FROM unnest(read_keys, read_versions) WITH ORDINALITY q(key, version, number)
             LEFT JOIN kv s ON s.key = q.key
         WHERE s.version IS DISTINCT FROM q.version AND (NOT has_long OR length(q.key) <= {MAX_SHORT_KEY_BYTES})
     ) c;
@@ -119,10 +119,10 @@ BEGIN
         END IF;
     END IF;
     IF has_long THEN
-        SELECT changed || array_agg(q.place), changed_versions || array_agg(s.version),
+        SELECT changed || array_agg(q.number), changed_versions || array_agg(s.version),
             changed_values || array_agg(s.value)
         INTO changed, changed_versions, changed_values
-        FROM unnest(read_keys, read_versions) WITH ORDINALITY q(key, version, place)
+        FROM unnest(read_keys, read_versions) WITH ORDINALITY q(key, version, number)
             LEFT JOIN kv_long s ON s.hash = sha256(q.key)
         WHERE s.version IS DISTINCT FROM q.version AND length(q.key) > {MAX_SHORT_KEY_BYTES};
     END IF;

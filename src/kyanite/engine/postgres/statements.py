@@ -238,17 +238,17 @@ def commit_values(
 
 def changed_rows(
     keys: Iterable[bytes],
-    places: Sequence[int] | None,
+    numbers: Sequence[int] | None,
     versions: Sequence[Version] | None,
     values: Sequence[bytes | None] | None,
 ) -> dict[bytes, Stored]:
-    """What the database has in the place of rows that were read, of which it says the places among these keys."""
-    if places is None or versions is None or values is None:
+    """What the database has in the place of rows that were read, which it numbers as these keys, from one."""
+    if numbers is None or versions is None or values is None:
         return {}
     ordered = list(keys)
     found: dict[bytes, Stored] = {}
-    for place, version, value in zip(places, versions, values, strict=True):
-        key = ordered[place - 1]
+    for number, version, value in zip(numbers, versions, values, strict=True):
+        key = ordered[number - 1]
         found[key] = ABSENT if value is None else (version, checked(key, value))
     return found
 

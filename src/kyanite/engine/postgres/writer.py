@@ -215,7 +215,7 @@ class Batch:
 
     def ranges(self) -> list[tuple[bytes, bytes, bytes]]:
         """What confirms all that was read of ranges. If some of it contradicts the rest, the batch is refused."""
-        return ranges_to_confirm(each.reads for each in self.finished)
+        return ranges_to_confirm([each.reads for each in self.finished])
 
 
 class Commits:
@@ -371,7 +371,7 @@ class Writer:
             group = [*(each.pending for each in batch.finished), *(pending for pending, _ in missed)]
         else:
             batch, others = await self._run_bodies(known, group, None)
-            changed = await self._commit_or_see(batch)
+            changed = await self._commit_unlocked(batch)
             if changed is not None and known.correct(changed):
                 # Nobody has interfered: rows that were assumed not to be there are.
                 self.commits.refused += 1
@@ -379,7 +379,7 @@ class Writer:
                     known, [each.pending for each in batch.finished], None
                 )
                 others = [*more_others, *others]
-                changed = await self._commit_or_see(batch)
+                changed = await self._commit_unlocked(batch)
             if changed is None:
                 return others
             self._note_refusal()
@@ -388,7 +388,7 @@ class Writer:
         known.assume_nothing()
         return [*await self._commit_under_lock(known, group, request), *others]
 
-    async def _commit_or_see(self, batch: Batch) -> Mapping[bytes, Stored] | None:
+    async def _commit_unlocked(self, batch: Batch) -> Mapping[bytes, Stored] | None:
         """Commit the batch and finish it; otherwise as ``_commit``."""
         if not batch.finished:
             return None
