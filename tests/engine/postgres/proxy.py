@@ -23,6 +23,8 @@ class Proxy:
         self.is_refusing = False
         """Whether new connections end at once."""
         self.cuts = 0
+        self.connections = 0
+        """How many clients have made."""
         self.port = 0
 
     async def start(self) -> None:
@@ -41,6 +43,7 @@ class Proxy:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
+        self.connections += 1
         if self.is_refusing:
             writer.close()
             return

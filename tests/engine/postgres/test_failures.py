@@ -22,6 +22,7 @@ from kyanite.engine.api import (
 from kyanite.engine.postgres import connections
 from kyanite.engine.postgres.address import BadAddress, parse
 from kyanite.engine.postgres.engine import PostgresEngine
+from kyanite.engine.postgres.errors import ConnectionLost
 from tests.engine.postgres.proxy import Proxy
 from tests.postgres_server import PostgresServer, private_folder, running_postgres
 
@@ -103,6 +104,44 @@ async def test_an_outcome_that_cannot_be_found_out(
         assert await count_of(engine, b"k") == 2
         assert await engine.run(add_one(b"k")) == 3
     await proxy.stop()
+
+
+async def test_a_statement_is_never_cancelled(postgres_server: PostgresServer) -> None:
+    """PostgreSQL would acknowledge a commit that no standby has. Its connection is closed instead."""
+    proxy = Proxy(postgres_server.port)
+    await proxy.start()
+    pool = connections.Connections(parse(postgres_server.url(hosts=f"127.0.0.1:{proxy.port}")))
+    asleep = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(1.25)'"
+    try:
+        connection = await pool.connect()
+        opened = proxy.connections
+        statement = asyncio.ensure_future(connection.call("SELECT pg_sleep(1.25)"))
+        while postgres_server.sql(asleep) != "1":
+            await asyncio.sleep(0.01)
+        statement.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await statement
+        assert not connection.is_usable
+        while postgres_server.sql(asleep) != "0":  # It goes on in the server.
+            await asyncio.sleep(0.05)
+        assert proxy.connections == opened  # A request to cancel it would be a connection of its own.
+    finally:
+        await pool.close()
+        await proxy.stop()
+
+
+async def test_a_statement_that_takes_too_long(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = connections.Connections(parse(postgres_server.new_schema_url()))
+    try:
+        connection = await pool.connect()
+        monkeypatch.setattr(connections, "STATEMENT_SECONDS", 0.1)
+        with pytest.raises(ConnectionLost, match="no answer within"):
+            await connection.call("SELECT pg_sleep(5)")
+        assert not connection.is_usable
+    finally:
+        await pool.close()
 
 
 async def test_a_restart_of_the_server() -> None:

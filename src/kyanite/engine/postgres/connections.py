@@ -7,8 +7,8 @@ which a statement takes too long is closed instead, and what became of a commit 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import asyncpg
@@ -51,6 +51,7 @@ class Connection:
 
     def __init__(self, driver: asyncpg.Connection) -> None:
         self.driver = driver
+        self._is_late = False
 
     async def call(self, statement: str, *values: object) -> Sequence[Any]:
         return await self._finish(self.driver.fetch(statement, *values))
@@ -60,23 +61,23 @@ class Connection:
 
     async def _finish(self, statement: Awaitable[T]) -> T:
         """Await a statement, without ever cancelling it."""
-        running = asyncio.ensure_future(statement)
+        timer = asyncio.get_running_loop().call_later(STATEMENT_SECONDS, self._give_up)
         try:
-            done, _ = await asyncio.wait((running,), timeout=STATEMENT_SECONDS)
+            return await statement
         except asyncio.CancelledError:
-            self._abandon(running)
+            # The driver has not sent its request to cancel the statement yet, and does not when it is closed.
+            self.driver.terminate()
             raise
-        if not done:
-            self._abandon(running)
-            raise ConnectionLost(f"no answer within {STATEMENT_SECONDS:.0f} seconds")
-        try:
-            return running.result()
         except (asyncpg.PostgresError, *LOST) as error:
+            if self._is_late:
+                raise ConnectionLost(f"no answer within {STATEMENT_SECONDS:.0f} seconds") from error
             raise engine_error(error) from error
+        finally:
+            timer.cancel()
 
-    def _abandon(self, running: "asyncio.Future[Any]") -> None:
+    def _give_up(self) -> None:
+        self._is_late = True
         self.driver.terminate()
-        running.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
     @property
     def is_usable(self) -> bool:
@@ -96,18 +97,24 @@ class Connections:
         self._problem = ""
         self._closed = False
 
-    @asynccontextmanager
-    async def lend(self) -> AsyncIterator[Connection]:
-        """A connection to the primary, for the block. Raises EngineBusy if there is none in time."""
-        async with self._limit:
-            connection = await self._take()
-            try:
-                yield connection
-            finally:
-                if connection.is_usable and not self._closed:
-                    self._free.append(connection)
-                else:
-                    self.drop(connection)
+    def lend(self) -> "Lent":
+        """A connection to the primary, for a block. Raises EngineBusy if there is none in time."""
+        return Lent(self)
+
+    async def take(self) -> Connection:
+        await self._limit.acquire()
+        try:
+            return await self._take()
+        except BaseException:
+            self._limit.release()
+            raise
+
+    def give_back(self, connection: Connection) -> None:
+        self._limit.release()
+        if connection.is_usable and not self._closed:
+            self._free.append(connection)
+        else:
+            self.drop(connection)
 
     async def _take(self) -> Connection:
         while self._free:
@@ -240,6 +247,24 @@ class Connections:
             self._all.discard(connection)
         for connection in tuple(self._all):
             self.drop(connection)
+
+
+class Lent:
+    """A connection for the block of an ``async with``."""
+
+    __slots__ = ("_connection", "_connections")
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._connection: Connection | None = None
+
+    async def __aenter__(self) -> Connection:
+        self._connection = await self._connections.take()
+        return self._connection
+
+    async def __aexit__(self, *_error: object) -> None:
+        assert self._connection is not None
+        self._connections.give_back(self._connection)
 
 
 def _sentence_of(error: BaseException) -> str:

@@ -5,10 +5,11 @@ only has to be right most of the time.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kyanite.engine.api import MAX_KEY_BYTES
+from kyanite.engine.postgres.order import PART_BYTES
 
 Version = int | None
 """Of a row; None if there is no such row."""
@@ -21,6 +22,9 @@ LAST_KEY = b"\xff" * (MAX_KEY_BYTES + 1)
 
 _GUESS_BYTES_MAX = 64 * 1024
 _OVERHEAD_BYTES = 200
+_ABSENT_MIN = 32
+"""After so many keys in a row that were not there, the next one is assumed not to be there."""
+_PARTS_MAX = 4096
 
 
 class Guesses:
@@ -47,6 +51,9 @@ class Guesses:
         return found
 
     def keep(self, key: bytes, stored: Stored) -> None:
+        kept = self._young.get(key)
+        if kept is not None and kept[0] == stored[0]:
+            return  # As most that are confirmed. To count them again would push out others.
         value = stored[1]
         size = len(key) + (len(value) if value is not None else 0)
         if size > _GUESS_BYTES_MAX:
@@ -65,6 +72,32 @@ class Guesses:
         self._young.clear()
         self._old.clear()
         self._bytes = 0
+
+
+class Absences:
+    """Where keys that are not known are most likely not there: new blobs of a container, new entities of a table.
+
+    Keys are taken together by their first bytes: in practice by the letter of the row and the container or table. As
+    soon as one of them is there, it takes many that are not before absence is assumed again.
+    """
+
+    __slots__ = ("_streaks",)
+
+    def __init__(self) -> None:
+        self._streaks: dict[bytes, int] = {}
+        """How many of the last keys that were looked up were not there."""
+
+    def note(self, key: bytes, is_absent: bool) -> None:
+        part = key[:PART_BYTES]
+        if not is_absent:
+            self._streaks.pop(part, None)
+            return
+        if len(self._streaks) >= _PARTS_MAX:
+            self._streaks.clear()
+        self._streaks[part] = self._streaks.get(part, 0) + 1
+
+    def is_likely(self, key: bytes) -> bool:
+        return self._streaks.get(key[:PART_BYTES], 0) >= _ABSENT_MIN
 
 
 class Wanted(NamedTuple):
@@ -90,10 +123,13 @@ class Interval:
 class Known:
     """Rows and ranges that were fetched for one group of bodies, and guesses beside them."""
 
-    __slots__ = ("_guesses", "_intervals", "_lows", "rows")
+    __slots__ = ("_absences", "_assumed", "_guesses", "_intervals", "_lows", "rows")
 
-    def __init__(self, guesses: Guesses) -> None:
+    def __init__(self, guesses: Guesses, absences: Absences | None = None) -> None:
+        """With ``absences``, keys are assumed not to be there where that is likely."""
         self._guesses = guesses
+        self._absences = absences
+        self._assumed: set[bytes] = set()
         self.rows: dict[bytes, Stored] = {}
         self._lows: list[bytes] = []
         self._intervals: list[Interval] = []
@@ -103,9 +139,26 @@ class Known:
         found = self.rows.get(key)
         if found is None:
             found = self._guesses.get(key)
+            if found is None and self._absences is not None and self._absences.is_likely(key):
+                self._assumed.add(key)
+                found = ABSENT
             if found is not None:
                 self.rows[key] = found
         return found
+
+    def correct(self, changed: Mapping[bytes, Stored]) -> bool:
+        """Take over rows that are not as they were read. Whether that is only because they were assumed not to be
+        there; nothing is assumed any more then."""
+        if self._absences is None or not changed or not changed.keys() <= self._assumed:
+            return False
+        for key in changed:
+            self._absences.note(key, False)
+        self.rows.update(changed)
+        self.assume_nothing()
+        return True
+
+    def assume_nothing(self) -> None:
+        self._absences = None
 
     def keep_guesses(self) -> None:
         for key, stored in self.rows.items():

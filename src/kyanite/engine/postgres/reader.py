@@ -308,6 +308,8 @@ class _Fresh(Known):
 
     def __init__(self, known: Known) -> None:
         self._guesses = known._guesses
+        self._absences = None
+        self._assumed = set()
         self.rows = known.rows
         self._lows = known._lows
         self._intervals = known._intervals

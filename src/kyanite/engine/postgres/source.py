@@ -5,7 +5,7 @@ recorded, to be validated.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
 from typing import NoReturn
@@ -50,11 +50,13 @@ class RangeRead:
         last = self.rows[-1][0]
         return (last, self.high) if self.reverse else (self.low, last + b"\0")
 
+    def ascending(self) -> list[tuple[bytes, Stored]]:
+        return self.rows[::-1] if self.reverse else self.rows
+
     def hash(self) -> bytes:
         """As the database computes it of the rows within the bounds."""
-        rows = reversed(self.rows) if self.reverse else self.rows
         parts = []
-        for key, (version, _) in rows:
+        for key, (version, _) in self.ascending():
             assert version is not None
             parts += [version.to_bytes(8, "big"), len(key).to_bytes(4, "big"), key]
         return sha256(b"".join(parts)).digest()
@@ -70,6 +72,31 @@ class Reads:
         self.ranges: list[RangeRead] = []
         self.missing_keys: list[bytes] = []
         self.missing_range: Wanted | None = None
+
+
+def ranges_to_confirm(all_reads: Iterable[Reads]) -> list[tuple[bytes, bytes, bytes]]:
+    """Ranges that together say all that was read of ranges, each with its hash.
+
+    Bodies that take messages off a queue read a range from its head, each a little further than the one before: what
+    confirms the longest confirms the others. Ranges that contradict one another are all there.
+    """
+    by_start: dict[bytes, list[tuple[bytes, RangeRead]]] = {}
+    for reads in all_reads:
+        for read in reads.ranges:
+            if (bounds := read.bounds()) is not None:
+                by_start.setdefault(bounds[0], []).append((bounds[1], read))
+    found: dict[tuple[bytes, bytes, bytes], None] = {}
+    for low, ends in by_start.items():
+        longest_high, longest = max(ends, key=lambda end: end[0])
+        found[low, longest_high, longest.hash()] = None
+        if len(ends) == 1:
+            continue
+        rows = longest.ascending()
+        keys = [key for key, _ in rows]
+        for high, read in ends:
+            if read is not longest and read.ascending() != rows[: bisect_left(keys, high)]:
+                found[low, high, read.hash()] = None
+    return list(found)
 
 
 class Written:

@@ -55,9 +55,9 @@ _CONFIRM_PART = (
     f" WHERE q.hash IS DISTINCT FROM ({RANGE_HASH})"
 )
 COMMIT = (
-    "SELECT status, last, clock FROM commit_batch($1,$2,$3,$4,$5::bytea[],$6::bigint[],$7::bytea[],$8::bytea[],"
-    "$9::bytea[],$10,$11,$12::bytea[],$13::bytea[],$14::bytea[],$15,$16::text[],$17::bigint[],$18::bigint[],"
-    "$19::bytea[],$20::bytea[],$21::bytea[])"
+    "SELECT status, last, clock, changed, changed_versions, changed_values FROM commit_batch($1,$2,$3,$4,"
+    "$5::bytea[],$6::bigint[],$7::bytea[],$8::bytea[],$9::bytea[],$10,$11,$12::bytea[],$13::bytea[],$14::bytea[],$15,"
+    "$16::text[],$17::bigint[],$18::bigint[],$19::bytea[],$20::bytea[],$21::bytea[])"
 )
 RESOLVE = (
     "INSERT INTO batch (number) VALUES ($1) ON CONFLICT (number) DO UPDATE SET at = now() RETURNING xmax = 0"
@@ -234,6 +234,23 @@ def commit_values(
         list(payloads),
         *footprint(reads, ranges, writes, instants),
     ]
+
+
+def changed_rows(
+    keys: Iterable[bytes],
+    numbers: Sequence[int] | None,
+    versions: Sequence[Version] | None,
+    values: Sequence[bytes | None] | None,
+) -> dict[bytes, Stored]:
+    """What the database has in the place of rows that were read, which it numbers as these keys, from one."""
+    if numbers is None or versions is None or values is None:
+        return {}
+    ordered = list(keys)
+    found: dict[bytes, Stored] = {}
+    for number, version, value in zip(numbers, versions, values, strict=True):
+        key = ordered[number - 1]
+        found[key] = ABSENT if value is None else (version, checked(key, value))
+    return found
 
 
 def checked(key: bytes, stored: bytes) -> bytes:

@@ -14,6 +14,9 @@ that write the same rows would be refused more often than not. Each refusal make
 each batch that is not refused half as many. The server ends a session that keeps the lock and is idle, so a process
 that stalls under the lock stops the others for a few seconds at most.
 
+*Batches of several processes* wait for one another at the lock, and one of twice the size takes little longer. So
+while other processes write, a batch waits a moment for the clients that got their answers just before.
+
 *Rows that others write.* While other processes write, what is known of rows is out of date more often. So when a
 batch has to fetch something anyway, it asks in the same statement whether all that it has read is still so.
 
@@ -40,13 +43,21 @@ from kyanite.engine.api import (
 from kyanite.engine.postgres.clock import DatabaseClock
 from kyanite.engine.postgres.connections import PATIENCE_SECONDS, Connection, Connections
 from kyanite.engine.postgres.errors import ConnectionLost
-from kyanite.engine.postgres.known import Guesses, Known, Version, Wanted
+from kyanite.engine.postgres.known import ABSENT, Absences, Guesses, Known, Stored, Version, Wanted
 from kyanite.engine.postgres.long_reads import LongReads
 from kyanite.engine.postgres.notifications import DatabaseNotifications
 from kyanite.engine.postgres.reader import ROUNDS_MAX, fetch, set_error
 from kyanite.engine.postgres.schema import LATE_TICKS_MAX, LOCK_STATEMENT
-from kyanite.engine.postgres.source import KnownRows, Miss, Reads, Written
-from kyanite.engine.postgres.statements import COMMIT, RESOLVE, UNKNOWN, Answer, Request, commit_values
+from kyanite.engine.postgres.source import KnownRows, Miss, Reads, Written, ranges_to_confirm
+from kyanite.engine.postgres.statements import (
+    COMMIT,
+    RESOLVE,
+    UNKNOWN,
+    Answer,
+    Request,
+    changed_rows,
+    commit_values,
+)
 from kyanite.engine.transaction import BodyRunner, BufferedTransaction
 from kyanite.values import Instant
 
@@ -62,9 +73,13 @@ _INSTANTS_TICKS_MAX = 10_000_000
 _TOGETHER_ROWS_MAX = 256
 _OTHERS_SECONDS = 0.5
 """For so long after another process has committed, batches confirm what they know when they fetch something."""
+_GATHER_SECONDS = 0.002
+_NO_GATHER_SECONDS = 0.1
+"""For so long after clients that were answered did not come back, none are waited for."""
 _LOCKED_BATCHES_MAX = 64
 """How many batches take the lock first after a refusal, at most."""
-_OLD_BATCHES_MAX = 256
+_OLD_BATCHES = 32, 256
+"""How many a commit deletes, if any: a statement for each one would cost more than it is worth."""
 _LOCKED_RUNS_MAX = 20
 _COMMITTED = 0
 
@@ -199,13 +214,8 @@ class Batch:
         return found
 
     def ranges(self) -> list[tuple[bytes, bytes, bytes]]:
-        """All of them, also those that contradict one another: the batch is refused then."""
-        found: dict[tuple[bytes, bytes, bytes], None] = {}
-        for each in self.finished:
-            for read in each.reads.ranges:
-                if (bounds := read.bounds()) is not None:
-                    found[*bounds, read.hash()] = None
-        return list(found)
+        """What confirms all that was read of ranges. If some of it contradicts the rest, the batch is refused."""
+        return ranges_to_confirm([each.reads for each in self.finished])
 
 
 class Commits:
@@ -235,6 +245,7 @@ class Writer:
     ) -> None:
         self._connections = connections
         self._guesses = guesses
+        self._absences = Absences()
         self._clock = clock
         self._body_runner = body_runner
         self._notifications = notifications
@@ -242,6 +253,11 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[PendingBody] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._gathered: asyncio.Future[None] | None = None
+        """Done when enough bodies wait:"""
+        self._enough = 0
+        self._gather_from = 0.0
+        """Not before this time of the loop."""
         self._others: set[asyncio.Task[None]] = set()
         self._closed = False
         self._prefix = os.urandom(8)
@@ -268,20 +284,55 @@ class Writer:
 
     def _add(self, pending: PendingBody) -> None:
         self._waiting.append(pending)
+        if self._gathered is not None and len(self._waiting) >= self._enough:
+            self._end_gathering()
         if self._task is None:
             self._task = self._loop.create_task(self._work())
 
     async def _work(self) -> None:
+        answered = 0
         try:
-            while self._waiting:
+            while True:
+                if answered > 1 or (answered and self._waiting):
+                    await self._gather(answered)
                 group: list[PendingBody] = []
                 while self._waiting and len(group) < _BODIES_MAX:
                     pending = self._waiting.popleft()
                     if not pending.future.cancelled():
                         group.append(pending)
+                if not group:
+                    return
                 await self._commit_group(group)
+                answered = len(group)
         finally:
             self._task = None
+
+    async def _gather(self, answered: int) -> None:
+        """While other processes write too, wait a moment for the next requests of clients that were just answered."""
+        enough = min(len(self._waiting) + answered, _BODIES_MAX)
+        now = self._loop.time()
+        if (
+            self._closed
+            or now > self._others_until
+            or now < self._gather_from
+            or len(self._waiting) >= enough
+        ):
+            return
+        before = len(self._waiting)
+        self._enough = enough
+        self._gathered = self._loop.create_future()
+        timer = self._loop.call_later(_GATHER_SECONDS, self._end_gathering)
+        try:
+            await self._gathered
+        finally:
+            timer.cancel()
+            self._gathered = None
+        if len(self._waiting) - before < answered // 2:
+            self._gather_from = self._loop.time() + _NO_GATHER_SECONDS
+
+    def _end_gathering(self) -> None:
+        if self._gathered is not None and not self._gathered.done():
+            self._gathered.set_result(None)
 
     async def _commit_group(self, group: Sequence[PendingBody]) -> None:
         try:
@@ -302,7 +353,7 @@ class Writer:
             await self._fetch(Request(), None)
         while group := [each for each in group if not each.is_alone and not each.future.done()]:
             try:
-                group = await self._commit_some(group, Known(self._guesses))
+                group = await self._commit_some(group, Known(self._guesses, self._absences))
             except ConnectionLost as error:
                 if self._loop.time() > deadline:
                     raise EngineBusy(f"The connection to the database was lost: {error}.") from error
@@ -320,17 +371,33 @@ class Writer:
             group = [*(each.pending for each in batch.finished), *(pending for pending, _ in missed)]
         else:
             batch, others = await self._run_bodies(known, group, None)
-            if not batch.finished:
+            changed = await self._commit_unlocked(batch)
+            if changed is not None and known.correct(changed):
+                # Nobody has interfered: rows that were assumed not to be there are.
+                self.commits.refused += 1
+                batch, more_others = await self._run_bodies(
+                    known, [each.pending for each in batch.finished], None
+                )
+                others = [*more_others, *others]
+                changed = await self._commit_unlocked(batch)
+            if changed is None:
                 return others
-            async with self._connections.lend() as connection:
-                if await self._commit(connection, batch):
-                    self._locked_batches = max(self._locked_batches // 2, 1)
-                    self._finish(batch)
-                    return others
             self._note_refusal()
             request = _confirmation(known, [each.reads for each in batch.finished])
             group = [each.pending for each in batch.finished]
+        known.assume_nothing()
         return [*await self._commit_under_lock(known, group, request), *others]
+
+    async def _commit_unlocked(self, batch: Batch) -> Mapping[bytes, Stored] | None:
+        """Commit the batch and finish it; otherwise as ``_commit``."""
+        if not batch.finished:
+            return None
+        async with self._connections.lend() as connection:
+            changed = await self._commit(connection, batch)
+        if changed is None:
+            self._locked_batches = max(self._locked_batches // 2, 1)
+            self._finish(batch)
+        return changed
 
     def _note_refusal(self) -> None:
         self.commits.refused += 1
@@ -394,6 +461,9 @@ class Writer:
     ) -> Answer:
         _add_missing(request, [reads for _, reads in missed])
         answer = await self._fetch(request, connection)
+        for _, reads in missed:
+            for key in reads.missing_keys:
+                self._absences.note(key, answer.rows[key] == ABSENT)
         _add_answer(known, answer)
         return answer
 
@@ -467,29 +537,32 @@ class Writer:
                 pending.rounds = 0
             batch, more_others = await self._run_bodies(known, group, connection)
             others += more_others
-            if await self._commit(connection, batch, is_locked=True):
+            if await self._commit(connection, batch, is_locked=True) is None:
                 return batch, others
             request = _confirmation(known, [each.reads for each in batch.finished])
             group = [each.pending for each in batch.finished]
         raise EngineBusy("what the transactions read keeps changing")
 
-    async def _commit(self, connection: Connection, batch: Batch, *, is_locked: bool = False) -> bool:
-        """Whether it was committed. Otherwise something that it has read was not as it is, and nothing was written."""
+    async def _commit(
+        self, connection: Connection, batch: Batch, *, is_locked: bool = False
+    ) -> Mapping[bytes, Stored] | None:
+        """None if it was committed. Otherwise something that it has read was not as it is, and nothing was written:
+        returns what is there instead, as far as that was found out."""
         reads = batch.reads()
         if reads is None:
-            return False
+            return {}
         if not batch.changes_nothing:
             return await self._write(connection, batch, reads, is_locked)
         answer = await self._fetch(Request(dict(reads), confirmed=batch.ranges()), connection)
         if answer.rows or answer.changed:
-            return False
+            return answer.rows
         if is_locked:
             await connection.execute("ROLLBACK")
-        return True
+        return None
 
     async def _write(
         self, connection: Connection, batch: Batch, reads: Mapping[bytes, Version], is_locked: bool
-    ) -> bool:
+    ) -> Mapping[bytes, Stored] | None:
         self._count += 1
         number = self._prefix + self._count.to_bytes(8, "big")
         if not batch.instants:
@@ -508,27 +581,31 @@ class Writer:
         )
         self.commits.statements += 1
         try:
-            ((status, last, clock),) = await connection.call(COMMIT, *values)
+            ((status, last, clock, *changed),) = await connection.call(COMMIT, *values)
             if is_locked and status == _COMMITTED:
                 await connection.execute("COMMIT")
         except ConnectionLost as error:
             if await self._was_committed(number, error):
-                return True
+                return None
             raise
         self._clock.observe(last, clock)
         if status == _COMMITTED:
             self._committed.append((number, batch.last_instant))
             self._last_known = max(self._last_known, batch.last_instant)
-        else:
-            self._committed.extendleft(reversed(old))
+            self._observe(last)
+            return None
+        self._committed.extendleft(reversed(old))
         self._observe(last)
-        return bool(status == _COMMITTED)
+        return changed_rows(reads, *changed)
 
     def _take_old_batches(self) -> list[tuple[bytes, Instant]]:
         """Those that no batch can come too late for any more."""
         kept_from = self._clock.last - 2 * LATE_TICKS_MAX
+        least, most = _OLD_BATCHES
         old: list[tuple[bytes, Instant]] = []
-        while self._committed and self._committed[0][1] < kept_from and len(old) < _OLD_BATCHES_MAX:
+        if len(self._committed) < least or self._committed[least - 1][1] >= kept_from:
+            return old
+        while self._committed and self._committed[0][1] < kept_from and len(old) < most:
             old.append(self._committed.popleft())
         return old
 
@@ -559,6 +636,7 @@ class Writer:
 
     async def close(self) -> None:
         self._closed = True
+        self._end_gathering()
         while self._task is not None or self._others:
             await asyncio.wait([task for task in (self._task, *self._others) if task is not None])
             await asyncio.sleep(0)
@@ -567,15 +645,12 @@ class Writer:
 def _confirmation(known: Known, all_reads: Iterable[Reads]) -> Request:
     """Ask whether everything that was read is still so. What the answer does not mention is."""
     request = Request()
-    confirmed: dict[tuple[bytes, bytes, bytes], None] = {}
+    all_reads = list(all_reads)
     for reads in all_reads:
         for key, stored in reads.rows.items():
             known.rows[key] = stored
             request.rows[key] = stored[0]
-        for read in reads.ranges:
-            if (bounds := read.bounds()) is not None:
-                confirmed[*bounds, read.hash()] = None
-    request.confirmed = list(confirmed)
+    request.confirmed = ranges_to_confirm(all_reads)
     return request
 
 
