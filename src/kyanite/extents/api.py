@@ -70,6 +70,13 @@ class Upload(Protocol):
     async def write(self, chunk: bytes) -> None:
         """Add the next chunk. Returns when the store can take more."""
 
+    def buffer(self) -> memoryview | None:
+        """Where the next bytes may be received without a copy; ``filled`` says how many came. None if chunks are to be
+        written instead: the body is short, has just begun or comes slowly, or memory is."""
+
+    async def filled(self, count: int) -> None:
+        """Add the first bytes of the buffer, perhaps none, and give it up. Returns when the store can take more."""
+
     async def finish(self) -> list[WrittenExtent]:
         """The whole body, durably on disk. The caller commits or discards the extents."""
 

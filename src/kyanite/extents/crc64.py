@@ -40,12 +40,13 @@ def whole(checksums: bytes, length: int) -> int:
     return crc
 
 
-def checksums_of(data: bytes | bytearray | memoryview) -> tuple[int, bytes]:
+def checksums_of(*chunks: bytes | bytearray | memoryview) -> tuple[int, bytes]:
     """The CRC of an extent, and the checksums of its blocks if it has more than one."""
-    if len(data) <= BLOCK_BYTES:
-        return crc64(data), b""
+    if len(chunks) == 1 and len(chunks[0]) <= BLOCK_BYTES:
+        return crc64(chunks[0]), b""
     computed = BlockChecksums()
-    computed.add(data)
+    for chunk in chunks:
+        computed.add(chunk)
     return computed.finish()
 
 

@@ -16,7 +16,7 @@ from kyanite.engine.api import Damaged, EngineBusy, EngineError, EngineFull
 from kyanite.extents.api import BLOCK_BYTES, Extent, Extents, Stretch, WrittenExtent
 from kyanite.extents.crc64 import checksums_of, crc64
 from kyanite.extents.local import file_reads
-from kyanite.extents.local import upload as upload_module
+from kyanite.extents.local import upload_memory as memory_module
 from kyanite.extents.local.file_system import Buffer, FileSystem
 from kyanite.extents.local.store import LocalExtents
 from kyanite.membership.local import LocalMembership
@@ -129,7 +129,7 @@ def test_bytes_that_the_disk_cannot_read_are_damage(tmp_path: Path, monkeypatch:
 
 
 def test_uploads_share_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upload_module, "MEMORY_BYTES", 8 * MIB)
+    monkeypatch.setattr(memory_module, "MEMORY_BYTES", 8 * MIB)
 
     async def body(extents: LocalExtents) -> None:
         memory = extents._upload_memory
@@ -147,7 +147,7 @@ def test_uploads_share_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_uploads_fail_when_all_memory_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upload_module, "MEMORY_BYTES", 1000)
+    monkeypatch.setattr(memory_module, "MEMORY_BYTES", 1000)
 
     async def body(extents: LocalExtents) -> None:
         first, second = extents.upload(size_hint=MIB), extents.upload(size_hint=MIB)

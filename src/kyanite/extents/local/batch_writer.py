@@ -1,19 +1,19 @@
 """Writes many small bodies into one file. While one batch is synced, the next one is written.
 
 A file of its own would cost a body of 64 KiB two syncs. Here all waiting bodies share one write, and all batches that
-were written by then share the next sync.
+were written by then share the next sync. Observers get the bytes while the disk writes them.
 """
 
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple, Protocol
 
 from kyanite.engine.api import EngineError
-from kyanite.extents.api import Extent, WrittenExtent
+from kyanite.extents.api import Extent, Observer, WrittenExtent
 from kyanite.extents.crc64 import checksums_of
 from kyanite.extents.local.file_system import Buffer, failure
 from kyanite.extents.local.segment import BLOCK, Segment, aligned
@@ -40,9 +40,17 @@ class Segments(Protocol):
 
 
 class _PendingWrite(NamedTuple):
-    data: Buffer
+    chunks: Sequence[Buffer]
+    length: int
     done: "asyncio.Future[WrittenExtent]"
+    observers: Sequence[Observer]
     on_written: Callable[[], object] | None
+
+
+class _Outcome(NamedTuple):
+    extent: WrittenExtent
+    error: Exception | None
+    """What an observer of this body has raised."""
 
 
 class BatchWriter:
@@ -57,9 +65,16 @@ class BatchWriter:
         self._room = asyncio.Semaphore(_BATCHES)
         self._threads = ThreadPoolExecutor(_BATCHES, thread_name_prefix="extent-batch-writer")
 
-    async def put(self, data: Buffer, on_written: Callable[[], object] | None = None) -> WrittenExtent:
+    async def put(
+        self,
+        chunks: Sequence[Buffer],
+        on_written: Callable[[], object] | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> WrittenExtent:
+        """Store a body that is in memory, in chunks."""
         done: asyncio.Future[WrittenExtent] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_PendingWrite(data, done, on_written))
+        length = sum(map(len, chunks))
+        self._waiting.append(_PendingWrite(chunks, length, done, observers, on_written))
         if self._draining is None:
             self._draining = asyncio.ensure_future(self._drain())
         try:
@@ -113,17 +128,16 @@ class BatchWriter:
         size = 0
         while self._waiting and size < _BATCH_BYTES and len(batch) < _BATCH_COUNT:
             batch.append(self._waiting.popleft())
-            size += len(batch[-1].data)
+            size += batch[-1].length
         return batch
 
     async def _store(self, batch: list[_PendingWrite], written: asyncio.Event) -> None:
-        bodies = [pending.data for pending in batch]
-        segment, start = self.reserve(sum(aligned(len(data)) for data in bodies))
+        segment, start = self.reserve(sum(aligned(pending.length) for pending in batch))
         loop = asyncio.get_running_loop()
         on_written = partial(loop.call_soon_threadsafe, _announce, batch, written)
         try:
-            extents = await loop.run_in_executor(
-                self._threads, _write_batch, segment, start, bodies, on_written
+            outcomes = await loop.run_in_executor(
+                self._threads, _write_batch, segment, start, batch, on_written
             )
         except Exception as error:
             segment.written(0)
@@ -133,15 +147,19 @@ class BatchWriter:
                 pending.done.set_exception(reason)
         else:
             segment.written(len(batch))
-            for pending, extent in zip(batch, extents, strict=True):
-                pending.done.set_result(extent)
+            for pending, outcome in zip(batch, outcomes, strict=True):
+                if outcome.error is None:
+                    pending.done.set_result(outcome.extent)
+                else:
+                    pending.done.set_exception(outcome.error)
+                    self._segments.orphaned(outcome.extent)
         finally:
             written.set()
             self._room.release()
         self._segments.retire(segment)
 
     def _discard_result(self, done: "asyncio.Future[WrittenExtent]") -> None:
-        with contextlib.suppress(EngineError):
+        with contextlib.suppress(Exception):
             self._segments.orphaned(done.result())
 
 
@@ -153,20 +171,34 @@ def _announce(batch: list[_PendingWrite], written: asyncio.Event) -> None:
 
 
 def _write_batch(
-    segment: Segment, start: int, bodies: list[Buffer], on_written: Callable[[], object]
-) -> list[WrittenExtent]:
+    segment: Segment, start: int, batch: list[_PendingWrite], on_written: Callable[[], object]
+) -> list[_Outcome]:
     buffers: list[Buffer] = []
     extents = []
     at = start
-    for data in bodies:
-        length = len(data)
-        extents.append(WrittenExtent(segment.id, at, length, *checksums_of(data)))
-        buffers.append(data)
+    for pending in batch:
+        length = pending.length
+        extents.append(WrittenExtent(segment.id, at, length, *checksums_of(*pending.chunks)))
+        buffers += pending.chunks
         if padding := aligned(length) - length:
             buffers.append(_PADDING[:padding])
         at += aligned(length)
     segment.allocate(aligned(at, _ALLOCATE_BYTES))
     segment.write(buffers, start)
     on_written()
+    if any(pending.observers for pending in batch):
+        segment.begin_writing_out(start, at - start)
+    errors = [_observe(pending) for pending in batch]
     segment.sync()
-    return extents
+    return [_Outcome(extent, error) for extent, error in zip(extents, errors, strict=True)]
+
+
+def _observe(pending: _PendingWrite) -> Exception | None:
+    """Pass a body to its observers. If one of them fails, that is no matter of the other bodies."""
+    try:
+        for observe in pending.observers:
+            for chunk in pending.chunks:
+                observe(chunk)
+    except Exception as error:
+        return error
+    return None

@@ -21,6 +21,7 @@ _OPEN_MODE = 0o600
 _SEALED_MODE = 0o640
 """The mode of a segment's file says to other processes whether its owner has sealed it."""
 
+_WRITE_OUT = 2
 _KEEP_SIZE = 1
 _PUNCH_HOLE = 2
 _IOV_MAX = 1024
@@ -52,6 +53,10 @@ class FileSystem:
                 written = os.pwritev(fd, left, offset)
                 offset += written
                 left = _without(left, written)
+
+    def begin_writing_out(self, fd: int, start: int, length: int) -> None:
+        """Have the disk write these bytes now, so that a later sync takes less time. Promises nothing by itself."""
+        _sync_file_range(fd, start, length, _WRITE_OUT)
 
     def sync(self, fd: int) -> None:
         if sys.platform == "darwin":
@@ -126,4 +131,18 @@ def _find_fallocate() -> Callable[[int, int, int, int], int]:
     return fallocate
 
 
+def _find_sync_file_range() -> Callable[[int, int, int, int], int]:
+    """Linux's sync_file_range, which Python does not have. Elsewhere nothing is written out early."""
+    if not sys.platform.startswith("linux"):
+        return lambda _fd, _start, _length, _flags: 0
+    native = ctypes.CDLL(None).sync_file_range
+    native.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+
+    def sync_file_range(fd: int, start: int, length: int, flags: int) -> int:
+        return int(native(fd, start, length, flags))
+
+    return sync_file_range
+
+
 _fallocate = _find_fallocate()
+_sync_file_range = _find_sync_file_range()

@@ -46,7 +46,8 @@ from kyanite.extents.local.file_system import FileSystem
 from kyanite.extents.local.open_segments import OpenSegments
 from kyanite.extents.local.reader_table import ReaderTable
 from kyanite.extents.local.segment import aligned
-from kyanite.extents.local.upload import LocalUpload, UploadMemory
+from kyanite.extents.local.upload import LocalUpload
+from kyanite.extents.local.upload_memory import UploadMemory
 from kyanite.membership.api import OWNER_BYTES, Membership
 
 _THREADS = 8
@@ -102,7 +103,7 @@ class LocalExtents:
     ) -> WrittenExtent:
         if not 0 < len(data) <= EXTENT_MAX:
             raise ValueError("An extent has between one byte and EXTENT_MAX.")
-        return await self._batch_writer.put(data, on_written)
+        return await self._batch_writer.put([data], on_written)
 
     async def discard(self, extents: Sequence[Extent]) -> None:
         if jobs := self._open_segments.discard(extents):

@@ -173,6 +173,13 @@ class S3Upload:
         if self._memory.used_bytes > 2 * MEMORY_BYTES:
             raise EngineBusy("uploads use all the memory that they may")
 
+    def buffer(self) -> None:
+        """Chunks suit the parts of an object better, which are sent from memory."""
+        return
+
+    async def filled(self, count: int) -> None:
+        raise AssertionError("there is no buffer")
+
     async def finish(self) -> list[WrittenExtent]:
         if self._object is None:
             if self._gathered:
