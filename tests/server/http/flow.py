@@ -1,5 +1,7 @@
 """A connection as the parser sees it."""
 
+from kyanite.server.http.request_body import DirectBody
+
 
 class StillFlow:
     """A connection that records the calls of its bodies."""
@@ -15,3 +17,9 @@ class StillFlow:
 
     def resume_body(self) -> None:
         self.calls.append("resume")
+
+    def receive_directly(self, body: DirectBody) -> None:
+        self.calls.append("directly")
+
+    def receive_pieces(self) -> None:
+        self.calls.append("pieces")

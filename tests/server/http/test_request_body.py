@@ -14,6 +14,7 @@ from tests.server.http.blocking_client import read_some, read_to_end, statuses, 
 from tests.server.http.live_server import LiveHttp, Pieces, describe
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+CHUNKED_PUT = b"PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def put(path: bytes, length: int, *more: bytes) -> bytes:
@@ -183,7 +184,14 @@ def test_read_all_within_and_beyond_its_limit() -> None:
         assert statuses(live.talk(put(b"/", 1 << 40))) == [413], "known from the head"
 
 
-def test_a_handler_that_does_not_read_holds_little() -> None:
+def chunks_of(body: bytes, size: int) -> bytes:
+    pieces = (body[at : at + size] for at in range(0, len(body), size))
+    return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_handler_that_does_not_read_holds_little(is_chunked: bool) -> None:
+    """Of a long body of known length even less: it could be received into the handler's own buffer."""
     go_on = threading.Event()
     sizes: list[int] = []
 
@@ -196,11 +204,13 @@ def test_a_handler_that_does_not_read_holds_little() -> None:
         return Response(200, body=b"%d" % total)
 
     size = 64 << 20
+    body = b"x" * size
+    message = CHUNKED_PUT + chunks_of(body, 1 << 20) if is_chunked else put(b"/", size) + body
     limits = Limits(body_buffer_bytes=300_000)
     with LiveHttp(wait_then_read, limits=limits) as live, live.connect() as client:
-        sender = threading.Thread(target=client.sendall, args=(put(b"/", size) + b"x" * size,))
+        sender = threading.Thread(target=client.sendall, args=(message,))
         sender.start()
-        until(lambda: live.server.stats.bytes_in > 300_000)
+        until(lambda: live.server.stats.bytes_in > (300_000 if is_chunked else 64 * 1024))
         received = live.server.stats.bytes_in
         assert received < 1_000_000, "one read beyond the bound"
         go_on.set()

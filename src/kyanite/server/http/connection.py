@@ -15,8 +15,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Protocol, cast
 
 from kyanite import eager
+from kyanite.server.http.direct_reception import DirectReceiver
 from kyanite.server.http.limits import Limits, Stats
-from kyanite.server.http.request_body import IncomingBody
+from kyanite.server.http.request_body import DirectBody, IncomingBody
 from kyanite.server.http.request_parser import IncomingRequest, RequestReader
 from kyanite.server.http.response_head import AnswerError, encode_head, has_body, is_chunked
 from kyanite.server.http.response_writer import ResponseWriter
@@ -71,6 +72,7 @@ class HttpConnection:
         "_ending",
         "_host",
         "_is_at_end",
+        "_is_direct",
         "_keep_alive",
         "_lingering",
         "_local_port",
@@ -108,6 +110,7 @@ class HttpConnection:
         self._began_bytes = 0
         self._reading = True
         self._body_paused = False
+        self._is_direct = False  # What comes goes into the room of the body.
         self._ending = False  # No further request will be answered.
         self._is_at_end = False  # The client sends no more, but has requests that wait for their turn.
         self._lingering = False
@@ -165,6 +168,7 @@ class HttpConnection:
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ending = True
+        self._is_direct = False
         self._reader.end(BodyError("the client left in the middle of the body"))
         self._abandon()
         self._release_unsent()
@@ -197,6 +201,28 @@ class HttpConnection:
     def resume_body(self) -> None:
         self._body_paused = False
         self._resume_reading()
+
+    def receive_directly(self, body: DirectBody) -> None:
+        self._body_paused = False
+        if not self._is_direct:
+            self._is_direct = True
+            self._transport.set_protocol(cast(asyncio.BaseProtocol, DirectReceiver(self, body)))
+        if not self._reading:
+            self._reading = True
+            self._transport.resume_reading()
+
+    def receive_pieces(self) -> None:
+        if self._is_direct:
+            self._is_direct = False
+            self._transport.set_protocol(cast(asyncio.BaseProtocol, self))
+
+    def received_directly(self, body: DirectBody, count: int) -> None:
+        self._stats.bytes_in += count
+        body.fill(count)
+        reader = self._reader
+        reader.received_directly(count)
+        if reader.body is None:
+            self.receive_pieces()
 
     # Called by the server.
 
@@ -238,6 +264,7 @@ class HttpConnection:
 
     def _tick_body(self, body: IncomingBody, elapsed_seconds: float) -> None:
         self._since_seconds = self._host.now_seconds
+        body.tick()
         dropped = self._request is None
         if not dropped and not body.awaited:
             return
@@ -479,6 +506,7 @@ class HttpConnection:
             self._transport.pause_reading()
 
     def _resume_reading(self) -> None:
+        self.receive_pieces()
         if not self._reading:
             self._reading = True
             self._transport.resume_reading()

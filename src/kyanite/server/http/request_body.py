@@ -27,6 +27,12 @@ class Flow(Protocol):
 
     def resume_body(self) -> None: ...
 
+    def receive_directly(self, body: "DirectBody") -> None:
+        """Receive the next bytes into the room that the body has."""
+
+    def receive_pieces(self) -> None:
+        """Receive the next bytes in pieces again."""
+
 
 class NoBody:
     """The body of a request that has none."""
@@ -88,9 +94,7 @@ class IncomingBody:
 
     async def read(self) -> bytes:
         while True:
-            if self._error is not None:
-                # A copy: the traceback of the original would refer to the body, which would be a cycle.
-                raise BodyError(str(self._error), self._error.status)
+            self._check_error()
             if self._pieces:
                 piece = self._take()
                 self._held -= len(piece)
@@ -115,6 +119,11 @@ class IncomingBody:
             self._budget.used_bytes += len(piece)
             pieces.append(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _check_error(self) -> None:
+        if self._error is not None:
+            # A copy: the traceback of the original would refer to the body, which would be a cycle.
+            raise BodyError(str(self._error), self._error.status)
 
     def _take(self) -> bytes:
         piece = self._pieces.popleft()
@@ -143,6 +152,9 @@ class IncomingBody:
     @property
     def failed(self) -> bool:
         return self._error is not None
+
+    def tick(self) -> None:
+        """Called now and then."""
 
     def stalled(self, elapsed_seconds: float, limits: Limits) -> bool:
         """To be called at every tick in which the handler waits for the body."""
@@ -195,3 +207,84 @@ class IncomingBody:
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
+
+
+class DirectBody(IncomingBody):
+    """A long body of known length. Its reader may have it received into buffers of its own, without a copy.
+
+    Only what came along with the head is in pieces, and what comes while the reader has no buffer.
+    """
+
+    __slots__ = ("_filled", "_is_late", "_room")
+
+    def __init__(self, length: int, flow: Flow, buffer_bytes: int, budget: MemoryBudget) -> None:
+        # Little is received ahead of the reader, because that is copied.
+        super().__init__(length, flow, min(buffer_bytes, _TIGHT_BYTES), budget)
+        self._room: memoryview | None = None
+        """Where the next bytes belong."""
+        self._filled = 0
+        self._is_late = False
+
+    async def read_into(self, buffer: memoryview) -> int:
+        copied = 0
+        while self._pieces and copied < len(buffer):
+            copied += self._copy_into(buffer[copied:])
+        self._check_error()
+        if copied == len(buffer) or self.complete:
+            return copied
+        assert self.length is not None
+        self._room = buffer[copied : copied + self.length - self.received]
+        self._filled, self._is_late = 0, False
+        self._paused = False
+        self._flow.receive_directly(self)
+        try:
+            await self._more()
+        finally:
+            self._room = None
+            if not self._paused and not self.complete:
+                self._flow.receive_pieces()
+        self._check_error()
+        return copied + self._filled
+
+    def _copy_into(self, room: memoryview) -> int:
+        piece = self._pieces[0]
+        count = min(len(piece), len(room))
+        room[:count] = memoryview(piece)[:count]
+        self._held -= count
+        self._budget.used_bytes -= count
+        if count == len(piece):
+            self._take()
+        else:
+            self._pieces[0] = piece[count:]
+            self._buffered -= count
+        return count
+
+    def room(self) -> memoryview:
+        room = self._room
+        assert room is not None, "nothing is received directly without room"
+        return room[self._filled :] if self._filled else room
+
+    def fill(self, count: int) -> None:
+        """So many bytes were received into the room. When it is full, nothing more is received before there is more."""
+        room = self._room
+        assert room is not None
+        self.received += count
+        self._filled += count
+        if self._filled == len(room):
+            if self.received != self.length:
+                self._paused = True
+                self._flow.pause_body()
+            self._wake()
+
+    def tick(self) -> None:
+        """A slow client does not keep a buffer for longer than two ticks."""
+        if self._room is not None:
+            if self._is_late:
+                self._wake()
+            self._is_late = True
+
+    def discard(self) -> None:
+        if self._room is not None:
+            self._room = None
+            self._flow.receive_pieces()
+        super().discard()

@@ -14,13 +14,16 @@ from collections import deque
 import httptools
 
 from kyanite.server.http.limits import Limits
-from kyanite.server.http.request_body import NO_BODY, Flow, IncomingBody
+from kyanite.server.http.request_body import NO_BODY, DirectBody, Flow, IncomingBody
 from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import Body, BodyError, Request
 
 SLICE_BYTES = 8 * 1024
 _BODY_SLICE_BYTES = 64 * 1024
 """Chunks are parsed in larger slices: there, little else than the body comes out of one."""
+
+_DIRECT_BYTES = 1024 * 1024
+"""Longer bodies of known length can be received into buffers of their reader."""
 
 _KNOWN_NAMES_MAX = 4096
 _known_names: dict[bytes, str] = {}
@@ -144,7 +147,10 @@ class RequestReader:
             start = self._at
             if self._raw_left:
                 self._at = start + self._raw_left
-                self._feed_raw(rest[start : self._at])
+                if start == 0 and self._at >= len(rest):
+                    self._feed_raw(rest)  # Compiled, even a slice of everything would be a copy.
+                else:
+                    self._feed_raw(rest[start : self._at])
             else:
                 size = self._slice_bytes if self._request is None else _BODY_SLICE_BYTES
                 self._at = min(start + size, len(rest))
@@ -212,7 +218,16 @@ class RequestReader:
         assert request is not None
         assert request.incoming is not None
         request.incoming.feed(piece)
-        self._raw_left -= len(piece)
+        self._count_raw(request, len(piece))
+
+    def received_directly(self, count: int) -> None:
+        """So many bytes of the body did not pass through here."""
+        request = self._request
+        assert request is not None
+        self._count_raw(request, count)
+
+    def _count_raw(self, request: IncomingRequest, count: int) -> None:
+        self._raw_left -= count
         if self._raw_left == 0:
             self._fed_bytes = 0
             self._parser = httptools.HttpRequestParser(self)
@@ -331,6 +346,8 @@ class RequestReader:
         return None
 
     def _incoming(self, length: int | None) -> IncomingBody:
+        if length is not None and length > _DIRECT_BYTES and not self._secure:
+            return DirectBody(length, self._flow, self._limits.body_buffer_bytes, self._budget)
         return IncomingBody(length, self._flow, self._limits.body_buffer_bytes, self._budget)
 
 
