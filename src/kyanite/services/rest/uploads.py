@@ -1,8 +1,8 @@
 """Storing the body of a request: receive it, check its hashes, and run the transaction that refers to it.
 
-A small body stays in memory and becomes part of the transaction. A medium one is read into memory and written
-together with others. A large one streams to extents of its own; threads hash and write it while the next piece
-arrives. Bodies in memory have a budget: beyond it medium ones stream too, so many slow clients cannot fill the memory.
+A small body stays in memory and becomes part of the transaction. All others go to the extents as they arrive: a medium
+one is written together with others, a large one is hashed and written by threads while the next bytes arrive, if
+possible into buffers of the extents, without a copy.
 
 There is no other way to the bytes than ``store`` and its siblings: they give them to the transaction and then either
 commit its extents or discard them, so no error and no cancellation between the two can leave them behind.
@@ -11,13 +11,12 @@ commit its extents or discard them, so no error and no cancellation between the 
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from kyanite.engine.api import EngineBusy, EngineFull
-from kyanite.extents.api import Extent, Extents
+from kyanite.extents.api import Extent, Extents, Upload
 from kyanite.model.accounts import Store
-from kyanite.model.content.content import INLINE_MAX, PACK_MAX
+from kyanite.model.content.content import INLINE_MAX
 from kyanite.model.files.opens.caching import BreakNeeded
 from kyanite.model.records import Value
 from kyanite.rules.refusals import Refused
@@ -25,12 +24,11 @@ from kyanite.services.rest import structured
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, crc64_of, md5_of
 from kyanite.wire import crc64
-from kyanite.wire.http import Body, BodyError
+from kyanite.wire.http import Body, BodyError, DirectReads
 from kyanite.wire.malformed import Malformed
 
 T = TypeVar("T")
 
-_MEMORY_MAX_BYTES = 64 * 1024 * 1024
 _HASH_INLINE_MAX = 32 * 1024
 
 
@@ -48,12 +46,6 @@ Transaction = Callable[[ReceivedBody], Awaitable[T]]
 """Starts the transaction that refers to the body. May raise what it likes before it does."""
 
 
-@dataclass(slots=True)
-class _Memory:
-    used_bytes: int = 0
-
-
-_memory = _Memory()
 _committing: set[asyncio.Future[Any]] = set()
 
 
@@ -163,10 +155,7 @@ async def store_body(
         received = ReceivedBody(data, length, md5, crc64.compute(data))
         _check(received.md5, received.crc64, expected)
         return received, await transaction(received)
-    if length <= PACK_MAX and _memory.used_bytes + length <= _MEMORY_MAX_BYTES:
-        received = await _receive_in_memory(store.extents, body, length, expected, wants_md5)
-    else:
-        received = await _receive_streaming(store.extents, body, length, expected, wants_md5)
+    received = await _receive(store.extents, body, length, expected, wants_md5)
     return received, await _commit(store.extents, received, transaction)
 
 
@@ -190,32 +179,13 @@ async def store_data(store: Store, data: bytes, transaction: Transaction[T]) -> 
     return received, await _commit(store.extents, received, transaction)
 
 
-async def _receive_in_memory(
-    extents: Extents, body: Body, length: int, expected: Expected, wants_md5: bool
-) -> ReceivedBody:
-    _memory.used_bytes += length
-    try:
-        data = await _whole(body, length)
-        digest = await _md5(data) if wants_md5 else b""
-        checksum = crc64.compute(data)
-        _check(digest, checksum, expected)
-        extent = await extents.put(data)
-    finally:
-        _memory.used_bytes -= length
-    return ReceivedBody((extent,), length, digest, checksum)
-
-
-async def _receive_streaming(
+async def _receive(
     extents: Extents, body: Body, length: int, expected: Expected, wants_md5: bool
 ) -> ReceivedBody:
     hashing = hashlib.md5(usedforsecurity=False)
     upload = extents.upload(size_hint=length, observers=(hashing.update,) if wants_md5 else ())
     try:
-        received = 0
-        while piece := await body.read():
-            received += len(piece)
-            await upload.write(piece)
-        if received != length:
+        if await _pass_on(body, upload) != length:
             raise BodyError("the body ended early")
         written = tuple(await upload.finish())
     except BaseException:
@@ -231,6 +201,23 @@ async def _receive_streaming(
         await extents.discard(written)
         raise
     return ReceivedBody(written, length, md5, checksum)
+
+
+async def _pass_on(body: Body, upload: Upload) -> int:
+    """Pass all bytes on as they come; returns how many there were."""
+    direct = body if isinstance(body, DirectReads) else None
+    received = 0
+    while True:
+        buffer = upload.buffer() if direct is not None else None
+        if direct is not None and buffer is not None:
+            count = await direct.read_into(buffer)
+            received += count
+            await upload.filled(count)
+        elif piece := await body.read():
+            received += len(piece)
+            await upload.write(piece)
+        else:
+            return received
 
 
 async def _commit(extents: Extents, received: ReceivedBody, transaction: Transaction[T]) -> T:
