@@ -206,7 +206,7 @@ class HttpConnection:
         self._body_paused = False
         if not self._is_direct:
             self._is_direct = True
-            self._transport.set_protocol(cast(asyncio.BaseProtocol, DirectReceiver(self, body)))
+            self._transport.set_protocol(DirectReceiver(self, body))
         if not self._reading:
             self._reading = True
             self._transport.resume_reading()

@@ -4,6 +4,7 @@ The loop asks a protocol that has ``get_buffer`` where the next bytes belong, an
 short requests the other kind of protocol is faster, so a connection is of that kind and uses this one for a while.
 """
 
+import asyncio
 from typing import Protocol
 
 from kyanite.server.http.request_body import DirectBody
@@ -23,21 +24,29 @@ class Receiving(Protocol):
     def resume_writing(self) -> None: ...
 
 
-class DirectReceiver:
-    """A protocol of asyncio by its methods. Nothing but the transport refers to it, so that there is no cycle."""
+class DirectReceiver(asyncio.BufferedProtocol):
+    """Nothing but the transport refers to it, so that there is no cycle."""
 
-    __slots__ = ("_body", "_connection", "connection_lost", "eof_received", "pause_writing", "resume_writing")
+    __slots__ = ("_body", "_connection")
 
     def __init__(self, connection: Receiving, body: DirectBody) -> None:
         self._connection = connection
         self._body = body
-        self.eof_received = connection.eof_received
-        self.connection_lost = connection.connection_lost
-        self.pause_writing = connection.pause_writing
-        self.resume_writing = connection.resume_writing
 
     def get_buffer(self, _sizehint: int) -> memoryview:
         return self._body.room()
 
     def buffer_updated(self, count: int) -> None:
         self._connection.received_directly(self._body, count)
+
+    def eof_received(self) -> bool:
+        return self._connection.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connection.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._connection.resume_writing()

@@ -246,6 +246,12 @@ class DirectBody(IncomingBody):
         self._check_error()
         return copied + self._filled
 
+    async def _more(self) -> None:
+        if self._paused:  # The last buffer was filled, and this time the reader has none.
+            self._paused = False
+            self._flow.resume_body()
+        await super()._more()
+
     def _copy_into(self, room: memoryview) -> int:
         piece = self._pieces[0]
         count = min(len(piece), len(room))
