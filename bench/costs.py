@@ -26,7 +26,7 @@ from bench.meter import Cost, Meter
 WARM_UP_ROUNDS, ROUNDS = 4, 6
 LONG_ROUNDS = 2
 LISTED_BLOBS, QUERIED_ENTITIES, BATCH_ENTITIES = 5000, 1000, 100
-SMALL, LARGE = bytes(1024), bytes(1024 * 1024)
+SMALL, MEDIUM, LARGE, LARGER = bytes(1024), bytes(64 * 1024), bytes(1024 * 1024), bytes(4 * 1024 * 1024)
 
 _QUIET_SECONDS = 0.002
 """After so long the other threads have finished what an operation left to them."""
@@ -187,14 +187,17 @@ async def _blobs(costs: Costs, number: int) -> None:
     for action in ("renew", "release"):
         headers = {"x-ms-lease-action": action, "x-ms-lease-id": _LEASE_ID}
         await costs.measure(f"Lease Blob, {action}", "blob", "PUT", f"{path}?comp=lease", headers)
-    await costs.send("blob", "PUT", f"{path}-large", _BLOCK_BLOB, LARGE)
+    await costs.measure("Put Blob, 64 KiB", "blob", "PUT", f"{path}-medium", _BLOCK_BLOB, MEDIUM)
+    await costs.measure("Put Blob, 1 MiB", "blob", "PUT", f"{path}-large", _BLOCK_BLOB, LARGE)
     await costs.measure("Get Blob, 1 MiB", "blob", "GET", f"{path}-large")
     await _blocks(costs, f"{path}-blocks")
 
 
 async def _blocks(costs: Costs, path: str) -> None:
     block_id = b64encode(b"block 1").decode()
-    await costs.measure("Put Block", "blob", "PUT", f"{path}?comp=block&blockid={quote(block_id)}", {}, SMALL)
+    target = f"{path}?comp=block&blockid={quote(block_id)}"
+    await costs.measure("Put Block", "blob", "PUT", target, {}, SMALL)
+    await costs.measure("Put Block, 4 MiB", "blob", "PUT", f"{path}-large{target[len(path) :]}", {}, LARGER)
     block_list = f"<BlockList><Latest>{block_id}</Latest></BlockList>".encode()
     await costs.measure("Put Block List", "blob", "PUT", f"{path}?comp=blocklist", {}, block_list)
 

@@ -26,7 +26,7 @@ VERSION = "2025-05-05"
 
 
 class Body:
-    """A request body that is all there."""
+    """A request body that is all there, in pieces as long as those of a socket."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -38,6 +38,11 @@ class Body:
     async def read(self) -> bytes:
         data, self._data = self._data[:262_144], self._data[262_144:]
         return data
+
+    async def read_into(self, buffer: memoryview) -> int:
+        count = min(len(buffer), len(self._data))
+        buffer[:count], self._data = self._data[:count], self._data[count:]
+        return count
 
     async def read_all(self, limit: int) -> bytes | None:
         data, self._data = self._data, b""
