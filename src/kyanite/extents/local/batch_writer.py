@@ -8,8 +8,8 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import NamedTuple, Protocol
 
 from kyanite.engine.api import EngineError
@@ -47,23 +47,90 @@ class _PendingWrite(NamedTuple):
     on_written: Callable[[], object] | None
 
 
-class _Outcome(NamedTuple):
-    extent: WrittenExtent
-    error: Exception | None
-    """What an observer of this body has raised."""
+class _Batch:
+    """Bodies that are written and synced together. The event loop makes it, then it belongs to a thread."""
+
+    __slots__ = ("errors", "extents", "is_awaited", "is_written", "segment", "start", "writes")
+
+    def __init__(self, segment: Segment, start: int, writes: list[_PendingWrite]) -> None:
+        self.segment = segment
+        self.start = start
+        self.writes = writes
+        self.extents: list[WrittenExtent] = []
+        self.errors: list[Exception | None] = []
+        """What an observer of each body has raised."""
+        self.is_awaited = any(pending.on_written is not None for pending in writes)
+        """Whether the event loop wants to know when it is written."""
+        self.is_written = False
+
+    def await_written(self) -> bool:
+        """Whether it is written. If not, the event loop will be told. The thread writes the one and reads the other in
+        the opposite order, so one of both notices."""
+        self.is_awaited = True
+        return self.is_written
+
+    def write(self) -> None:
+        buffers: list[Buffer] = []
+        at = self.start
+        for pending in self.writes:
+            length = pending.length
+            self.extents.append(WrittenExtent(self.segment.id, at, length, *checksums_of(*pending.chunks)))
+            buffers += pending.chunks
+            if padding := aligned(length) - length:
+                buffers.append(_PADDING[:padding])
+            at += aligned(length)
+        self.segment.allocate(aligned(at, _ALLOCATE_BYTES))
+        self.segment.write(buffers, self.start)
+        if any(pending.observers for pending in self.writes):
+            self.segment.begin_writing_out(self.start, at - self.start)
+        self.is_written = True
+
+    def observe_and_sync(self) -> None:
+        self.errors = [_observe(pending) for pending in self.writes]
+        self.segment.sync()
+
+
+class _Threads:
+    """Threads for jobs that report to the event loop themselves. An executor would make a future for each job."""
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads: list[Thread] = []
+
+    def run(self, job: Callable[[], None], unfinished: int) -> None:
+        """Run the job, beside so many others at most that are not finished."""
+        if len(self._threads) <= unfinished:
+            name = f"extent-batch-writer_{len(self._threads)}"
+            self._threads.append(Thread(target=self._work, name=name, daemon=True))
+            self._threads[-1].start()
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+            del job  # The bytes of a batch are not kept until the next one.
+
+    def end(self) -> None:
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
 
 
 class BatchWriter:
-    """Has the segment that small bodies go to."""
+    """Has the segment that small bodies go to. Everything but a batch's own work happens on the event loop."""
 
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
         self._current: Segment | None = None
         self._waiting: deque[_PendingWrite] = deque()
-        self._draining: asyncio.Task[None] | None = None
-        self._storing: set[asyncio.Task[None]] = set()
-        self._room = asyncio.Semaphore(_BATCHES)
-        self._threads = ThreadPoolExecutor(_BATCHES, thread_name_prefix="extent-batch-writer")
+        self._is_scheduled = False
+        self._batches: set[_Batch] = set()
+        """Those that are being written or synced."""
+        self._last: _Batch | None = None
+        """The last of them. The next one begins when it is written."""
+        self._threads = _Threads()
+        self._idle: asyncio.Future[None] | None = None
 
     async def put(
         self,
@@ -72,11 +139,11 @@ class BatchWriter:
         observers: Sequence[Observer] = (),
     ) -> WrittenExtent:
         """Store a body that is in memory, in chunks."""
-        done: asyncio.Future[WrittenExtent] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[WrittenExtent] = loop.create_future()
         length = sum(map(len, chunks))
         self._waiting.append(_PendingWrite(chunks, length, done, observers, on_written))
-        if self._draining is None:
-            self._draining = asyncio.ensure_future(self._drain())
+        self._schedule(loop)
         try:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
@@ -100,97 +167,90 @@ class BatchWriter:
             self._current = None
 
     async def close(self) -> None:
-        if self._draining is not None:
-            await self._draining
-        if self._storing:
-            await asyncio.wait(self._storing)
+        while self._waiting or self._batches:
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
         if self._current is not None:
             segment = self._current
             self.mark_full(segment)
             self._segments.retire(segment)
-        self._threads.shutdown()
+        self._threads.end()
 
-    async def _drain(self) -> None:
-        """Write one batch after the other. None waits for the sync of the one before."""
-        try:
-            while self._waiting:
-                await self._room.acquire()
-                written = asyncio.Event()
-                storing = asyncio.ensure_future(self._store(self._next_batch(), written))
-                self._storing.add(storing)
-                storing.add_done_callback(self._storing.discard)
-                await written.wait()
-        finally:
-            self._draining = None
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin a batch soon: what is put in the same iteration of the loop belongs to it."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            loop.call_soon(self._begin, loop)
 
-    def _next_batch(self) -> list[_PendingWrite]:
-        batch: list[_PendingWrite] = []
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin the next batch if the last one is written. It does not wait for the sync of that."""
+        self._is_scheduled = False
+        if not self._waiting or len(self._batches) == _BATCHES:
+            return
+        if self._last is not None and not self._last.await_written():
+            return
+        writes = self._next_writes()
+        segment, start = self.reserve(sum(aligned(pending.length) for pending in writes))
+        batch = self._last = _Batch(segment, start, writes)
+        self._threads.run(lambda: self._store(batch, loop), len(self._batches))
+        self._batches.add(batch)
+        if self._waiting:
+            self._schedule(loop)
+
+    def _next_writes(self) -> list[_PendingWrite]:
+        writes: list[_PendingWrite] = []
         size = 0
-        while self._waiting and size < _BATCH_BYTES and len(batch) < _BATCH_COUNT:
-            batch.append(self._waiting.popleft())
-            size += batch[-1].length
-        return batch
+        while self._waiting and size < _BATCH_BYTES and len(writes) < _BATCH_COUNT:
+            writes.append(self._waiting.popleft())
+            size += writes[-1].length
+        return writes
 
-    async def _store(self, batch: list[_PendingWrite], written: asyncio.Event) -> None:
-        segment, start = self.reserve(sum(aligned(pending.length) for pending in batch))
-        loop = asyncio.get_running_loop()
-        on_written = partial(loop.call_soon_threadsafe, _announce, batch, written)
+    def _store(self, batch: _Batch, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread."""
+        error: Exception | None = None
         try:
-            outcomes = await loop.run_in_executor(
-                self._threads, _write_batch, segment, start, batch, on_written
-            )
-        except Exception as error:
+            batch.write()
+            if batch.is_awaited:
+                loop.call_soon_threadsafe(self._announce, batch, loop)
+            batch.observe_and_sync()
+        except Exception as raised:
+            error = raised
+        loop.call_soon_threadsafe(self._finish, batch, error, loop)
+
+    def _announce(self, batch: _Batch, loop: asyncio.AbstractEventLoop) -> None:
+        for pending in batch.writes:
+            if pending.on_written is not None:
+                pending.on_written()
+        self._schedule(loop)
+
+    def _finish(self, batch: _Batch, error: Exception | None, loop: asyncio.AbstractEventLoop) -> None:
+        self._batches.discard(batch)
+        if self._last is batch:
+            self._last = None
+        segment = batch.segment
+        if error is None:
+            segment.written(len(batch.writes))
+            for pending, extent, refusal in zip(batch.writes, batch.extents, batch.errors, strict=True):
+                if refusal is None:
+                    pending.done.set_result(extent)
+                else:
+                    pending.done.set_exception(refusal)
+                    self._segments.orphaned(extent)
+        else:
             segment.written(0)
             self.mark_full(segment)
             reason = failure(error) if isinstance(error, OSError | EngineError) else error
-            for pending in batch:
+            for pending in batch.writes:
                 pending.done.set_exception(reason)
-        else:
-            segment.written(len(batch))
-            for pending, outcome in zip(batch, outcomes, strict=True):
-                if outcome.error is None:
-                    pending.done.set_result(outcome.extent)
-                else:
-                    pending.done.set_exception(outcome.error)
-                    self._segments.orphaned(outcome.extent)
-        finally:
-            written.set()
-            self._room.release()
         self._segments.retire(segment)
+        if self._waiting:
+            self._schedule(loop)
+        elif self._idle is not None and not self._batches and not self._idle.done():
+            self._idle.set_result(None)
 
     def _discard_result(self, done: "asyncio.Future[WrittenExtent]") -> None:
         with contextlib.suppress(Exception):
             self._segments.orphaned(done.result())
-
-
-def _announce(batch: list[_PendingWrite], written: asyncio.Event) -> None:
-    for pending in batch:
-        if pending.on_written is not None:
-            pending.on_written()
-    written.set()
-
-
-def _write_batch(
-    segment: Segment, start: int, batch: list[_PendingWrite], on_written: Callable[[], object]
-) -> list[_Outcome]:
-    buffers: list[Buffer] = []
-    extents = []
-    at = start
-    for pending in batch:
-        length = pending.length
-        extents.append(WrittenExtent(segment.id, at, length, *checksums_of(*pending.chunks)))
-        buffers += pending.chunks
-        if padding := aligned(length) - length:
-            buffers.append(_PADDING[:padding])
-        at += aligned(length)
-    segment.allocate(aligned(at, _ALLOCATE_BYTES))
-    segment.write(buffers, start)
-    on_written()
-    if any(pending.observers for pending in batch):
-        segment.begin_writing_out(start, at - start)
-    errors = [_observe(pending) for pending in batch]
-    segment.sync()
-    return [_Outcome(extent, error) for extent, error in zip(extents, errors, strict=True)]
 
 
 def _observe(pending: _PendingWrite) -> Exception | None:

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from kyanite.engine.api import EngineBusy, EngineFull
-from kyanite.extents.api import Extent, Extents, Upload
+from kyanite.extents.api import PACK_MAX, Extent, Extents, Upload
 from kyanite.model.accounts import Store
 from kyanite.model.content.content import INLINE_MAX
 from kyanite.model.files.opens.caching import BreakNeeded
@@ -185,7 +185,7 @@ async def _receive(
     hashing = hashlib.md5(usedforsecurity=False)
     upload = extents.upload(size_hint=length, observers=(hashing.update,) if wants_md5 else ())
     try:
-        if await _pass_on(body, upload) != length:
+        if await _pass_on(body, length, upload) != length:
             raise BodyError("the body ended early")
         written = tuple(await upload.finish())
     except BaseException:
@@ -203,9 +203,9 @@ async def _receive(
     return ReceivedBody(written, length, md5, checksum)
 
 
-async def _pass_on(body: Body, upload: Upload) -> int:
+async def _pass_on(body: Body, length: int, upload: Upload) -> int:
     """Pass all bytes on as they come; returns how many there were."""
-    direct = body if isinstance(body, DirectReads) else None
+    direct = body if length > PACK_MAX and isinstance(body, DirectReads) else None
     received = 0
     while True:
         buffer = upload.buffer() if direct is not None else None
