@@ -113,7 +113,7 @@ def test_a_pipeline_of_bodies_in_any_slices(seed: int) -> None:
     assert received == [*bodies, b"end"]
 
 
-def test_buffers_and_pieces_in_turn() -> None:
+def test_buffers_and_pieces_alternate() -> None:
     reader = Reader(300_000)
     with LiveHttp(reader.alternately) as live, live.connect() as client:
         client.sendall(put(SIZE) + BODY)

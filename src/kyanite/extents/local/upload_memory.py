@@ -21,14 +21,14 @@ _FREE_SECONDS = 5.0
 class UploadMemory:
     """The event loop takes, threads give back."""
 
-    __slots__ = ("_free", "_lock", "_timer", "_was_taken", "used_bytes")
+    __slots__ = ("_free", "_lock", "_timer", "_was_used", "used_bytes")
 
     def __init__(self) -> None:
         self.used_bytes = 0
         self._lock = Lock()
         self._free: list[mmap.mmap] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._was_taken = False
+        self._was_used = False
 
     @property
     def is_tight(self) -> bool:
@@ -50,7 +50,7 @@ class UploadMemory:
                 return None
             self.used_bytes += BUFFER_BYTES
             buffer = self._free.pop() if self._free else None
-        self._was_taken = True
+        self._was_used = True
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_FREE_SECONDS, self._drop_free)
         return mmap.mmap(-1, BUFFER_BYTES) if buffer is None else buffer
@@ -63,8 +63,8 @@ class UploadMemory:
 
     def _drop_free(self) -> None:
         self._timer = None
-        if self._was_taken:
-            self._was_taken = False
+        if self._was_used:
+            self._was_used = False
             self._timer = asyncio.get_running_loop().call_later(_FREE_SECONDS, self._drop_free)
         else:
             with self._lock:
