@@ -13,6 +13,7 @@ from kyanite.extents.api import PACK_MAX
 BUFFER_BYTES = PACK_MAX
 MEMORY_BYTES = 64 * 1024 * 1024
 """What all uploads of a process should have in memory at most."""
+_PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _FREE_MAX = 16
 _FREE_SECONDS = 5.0
 """How long free buffers are kept."""
@@ -53,7 +54,7 @@ class UploadMemory:
         self._was_used = True
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_FREE_SECONDS, self._drop_free)
-        return mmap.mmap(-1, BUFFER_BYTES) if buffer is None else buffer
+        return mmap.mmap(-1, BUFFER_BYTES, flags=_PRIVATE) if buffer is None else buffer
 
     def give_back(self, buffer: mmap.mmap) -> None:
         """Nothing refers to its bytes any more."""
