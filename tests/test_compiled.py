@@ -121,6 +121,15 @@ def test_no_compiled_coroutine_can_end_by_a_stop_iteration() -> None:
                         pass
 
 
+def test_no_compiled_protocol_can_be_asked_for() -> None:
+    """mypyc makes a class of a protocol, which ``runtime_checkable`` refuses when the module is imported."""
+    for module in COMPILED:
+        for node in ast.walk(ast.parse((SOURCE / f"{module}.py").read_text())):
+            if isinstance(node, ast.ClassDef):
+                decorators = {ast.unparse(decorator) for decorator in node.decorator_list}
+                assert "runtime_checkable" not in decorators, f"{module}: {node.name}"
+
+
 def test_no_stored_type_is_compiled() -> None:
     for stored in _stored_types():
         module = stored.__module__.removeprefix("kyanite.").replace(".", "/")

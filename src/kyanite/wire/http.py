@@ -6,7 +6,7 @@ No sockets and no parsing here: ``server/http`` makes requests and sends respons
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self
 
 
 class BodyError(Exception):
@@ -34,18 +34,6 @@ class Body(Protocol):
 
     async def read_all(self, limit: int) -> bytes | None:
         """The whole body, or None as soon as it exceeds the limit."""
-
-
-@runtime_checkable
-class DirectReads(Protocol):
-    """What long bodies can do besides, if their connection receives into any buffer: not even one copy is made."""
-
-    async def read_into(self, buffer: memoryview) -> int:
-        """Receive the next bytes into the buffer; returns how many.
-
-        They are fewer than fit, perhaps none, if the body has ended or the client is slow: the caller should not keep
-        a buffer for it. Raises BodyError. Sends 100 Continue when needed.
-        """
 
 
 class Request:

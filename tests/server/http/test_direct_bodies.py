@@ -11,7 +11,8 @@ from random import Random
 import pytest
 
 from kyanite.server.http.limits import Limits
-from kyanite.wire.http import BodyError, DirectReads, Request, Response
+from kyanite.wire.direct_reads import DirectReads
+from kyanite.wire.http import BodyError, Request, Response
 from tests.server.http.blocking_client import PATIENCE_SECONDS, read_some, read_to_end, statuses, until
 from tests.server.http.certificates import write_certificate
 from tests.server.http.live_server import LiveHttp

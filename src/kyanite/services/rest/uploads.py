@@ -24,7 +24,8 @@ from kyanite.services.rest import structured
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, crc64_of, md5_of
 from kyanite.wire import crc64
-from kyanite.wire.http import Body, BodyError, DirectReads
+from kyanite.wire.direct_reads import DirectReads
+from kyanite.wire.http import Body, BodyError
 from kyanite.wire.malformed import Malformed
 
 T = TypeVar("T")
