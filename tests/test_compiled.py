@@ -121,7 +121,19 @@ def test_no_compiled_coroutine_can_end_by_a_stop_iteration() -> None:
                         pass
 
 
-def test_no_compiled_protocol_can_be_asked_for() -> None:
+def test_no_compiled_handler_of_an_error_waits_and_raises_it_again() -> None:
+    """A compiled coroutine forgets what it handles while it waits, and ``raise`` alone then ends the process if the
+    error was thrown into it, as cancelling does. ``raise error`` does not."""
+    for module in COMPILED:
+        for node in ast.walk(ast.parse((SOURCE / f"{module}.py").read_text())):
+            if isinstance(node, ast.ExceptHandler) and any(
+                isinstance(each, ast.Await) for each in ast.walk(node)
+            ):
+                again = [each for each in ast.walk(node) if isinstance(each, ast.Raise) and each.exc is None]
+                assert not again, f"{module}:{node.lineno}"
+
+
+def test_no_compiled_protocol_is_checked_at_run_time() -> None:
     """mypyc makes a class of a protocol, which ``runtime_checkable`` refuses when the module is imported."""
     for module in COMPILED:
         for node in ast.walk(ast.parse((SOURCE / f"{module}.py").read_text())):

@@ -103,7 +103,7 @@ class Service:
                     response = await after_breaks(context, needed, partial(op.handle, context))
                 except Refused as refusal:
                     if request.body.length != 0:  # It is received, so the handler itself has tried again.
-                        raise
+                        raise refusal
                     response = await after_refusal(context, refusal, partial(op.handle, context))
                 if self._cors.is_needed(request, account):
                     await self._cors(request, account, response)

@@ -189,18 +189,18 @@ async def _receive(
         if await _pass_on(body, length, upload) != length:
             raise BodyError("the body ended early")
         written = tuple(await upload.finish())
-    except BaseException:
+    except BaseException as error:
         await upload.abort()
-        raise
+        raise error
     checksum = crc64.EMPTY
     for extent in written:
         checksum = crc64.combine(checksum, extent.crc64, extent.length)
     md5 = hashing.digest() if wants_md5 else b""
     try:
         _check(md5, checksum, expected)
-    except Malformed:
+    except Malformed as malformed:
         await extents.discard(written)
-        raise
+        raise malformed
     return ReceivedBody(written, length, md5, checksum)
 
 
@@ -244,14 +244,14 @@ async def _run(extents: Extents, received: ReceivedBody, transaction: Transactio
     assert isinstance(written, tuple)
     try:
         running = transaction(received)
-    except BaseException:
+    except BaseException as error:
         await extents.discard(written)
-        raise
+        raise error
     try:
         result = await running
-    except (Refused, Malformed, BreakNeeded, EngineBusy, EngineFull):
+    except (Refused, Malformed, BreakNeeded, EngineBusy, EngineFull) as error:
         await extents.discard(written)
-        raise
+        raise error
     extents.commit(written)
     return result
 
