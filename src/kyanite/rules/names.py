@@ -8,18 +8,19 @@ refused.
 
 import re
 from functools import lru_cache
+from typing import Final
 
 from kyanite.rules.refusals import NameFacts, Reason, Refused
 
-SPECIAL_CONTAINERS = frozenset(("$root", "$web", "$logs", "$blobchangefeed"))
+SPECIAL_CONTAINERS: Final = frozenset(("$root", "$web", "$logs", "$blobchangefeed"))
 
-MAX_BLOB_NAME_UNITS = 1024
-MAX_BLOB_SEGMENTS = 254
+MAX_BLOB_NAME_UNITS: Final = 1024
+MAX_BLOB_SEGMENTS: Final = 254
 
-_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
-_LABEL = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
+_LABEL: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LABEL_MIN, _LABEL_MAX = 3, 63
-_CONTROL = re.compile("[\x00-\x1f\x80\x82-\x8c\x8e\x91-\x9c\x9e\x9f]")
+_CONTROL: Final = re.compile("[\x00-\x1f\x80\x82-\x8c\x8e\x91-\x9c\x9e\x9f]")
 
 
 def is_account(name: str) -> bool:

@@ -6,11 +6,12 @@ coroutine of its own to a request: it returns the service's.
 """
 
 from collections.abc import Awaitable, Mapping
+from typing import Final
 
 from kyanite.wire.http import Handler, NoPieces, Request, Response
 from kyanite.wire.uri import SERVICES, decode_target
 
-_KNOWN_MAX = 1024
+_KNOWN_MAX: Final = 1024
 """How many pairs of host and port are remembered: bounded, because clients choose the hosts."""
 
 

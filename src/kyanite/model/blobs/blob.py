@@ -5,6 +5,7 @@ an engine is one transaction, so nothing can happen between its checks and its c
 """
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -30,7 +31,7 @@ class AccessConditions(Value, frozen=True):
     lease_id: LeaseId | None = None
 
 
-UNCONDITIONAL = AccessConditions()
+UNCONDITIONAL: Final = AccessConditions()
 
 
 class BlobAtInstant(Value, frozen=True):

@@ -10,7 +10,7 @@ background (``maintenance/spent_messages.py``). Long texts are stored apart, so 
 """
 
 from collections.abc import Awaitable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -25,13 +25,13 @@ from kyanite.rules.refusals import Because, Reason, Refused
 from kyanite.rules.visibility import MessageState
 from kyanite.values import Instant
 
-SHORT_TEXT_BYTES = 2048
+SHORT_TEXT_BYTES: Final = 2048
 """Up to this size a text is part of its row."""
 
-MAX_EXPIRED = 512
+MAX_EXPIRED: Final = 512
 """How many expired messages one transaction deletes."""
 
-_ROWS_AT_A_TIME = 64
+_ROWS_AT_A_TIME: Final = 64
 
 
 class NewMessage(NamedTuple):
@@ -258,7 +258,7 @@ def _record(tx: Transaction, message_id: str, state: MessageState, text: str) ->
     return MessageRecord(message_id, state, "", content.create(tx, stored))
 
 
-_NOT_THERE = Because(
+_NOT_THERE: Final = Because(
     "No message is stored where the pop receipt leads: it was deleted, or hidden anew since."
 )
 

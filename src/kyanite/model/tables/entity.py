@@ -7,7 +7,7 @@ Changes are merged into long entities before the transaction (``merging.py``).
 
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kyanite.engine.api import Engine, EngineBusy, Snapshot, Transaction
 from kyanite.model import keys
@@ -20,7 +20,7 @@ from kyanite.rules import entities
 from kyanite.rules.entities import MERGING, Act
 from kyanite.rules.refusals import Reason, Refused
 
-_ATTEMPTS = 8
+_ATTEMPTS: Final = 8
 
 
 class ChangeRefused(Refused):

@@ -3,19 +3,20 @@
 import time
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import Final
 
 from kyanite.values import instant_from_unix_seconds
 from kyanite.wire import http_date
 from kyanite.wire.http import Response, header_lines
 
-_STATUS_LINES = {
+_STATUS_LINES: Final = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n"
     for status in HTTPStatus
     if status.value >= 200
 }
-_UNSAFE = str.maketrans(dict.fromkeys("\r\n\0", " "))
-_NO_CONTENT = 204
-_NOT_MODIFIED = 304
+_UNSAFE: Final = str.maketrans(dict.fromkeys("\r\n\0", " "))
+_NO_CONTENT: Final = 204
+_NOT_MODIFIED: Final = 304
 
 _clock: Callable[[], float] = time.time
 _date_second = -1

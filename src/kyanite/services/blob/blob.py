@@ -1,6 +1,7 @@
 """Blobs of any kind over REST: Get Blob, properties, metadata, leases, tiers, snapshots, delete."""
 
 from functools import partial
+from typing import Final
 
 import msgspec
 
@@ -42,7 +43,7 @@ from kyanite.wire.malformed import bad_parameter
 
 Headers = list[tuple[str, str]]
 
-_FIELDS = {
+_FIELDS: Final = {
     "content-type": "content_type",
     "content-encoding": "content_encoding",
     "content-language": "content_language",
@@ -50,11 +51,11 @@ _FIELDS = {
     "content-disposition": "content_disposition",
 }
 """The fields of a record for the headers that a shared access signature may replace."""
-_TIER_SINCE = "2026-10-06"
+_TIER_SINCE: Final = "2026-10-06"
 """Get Blob returns the tier since this version."""
-_IS_CURRENT = ("x-ms-is-current-version", "true")
-SEALED = ("x-ms-blob-sealed", "true")
-_TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.items()}
+_IS_CURRENT: Final = ("x-ms-is-current-version", "true")
+SEALED: Final = ("x-ms-blob-sealed", "true")
+_TYPE_HEADERS: Final = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.items()}
 
 
 def blob_key_of(context: RequestContext, *, may_protect: bool = False) -> BlobKey:

@@ -10,8 +10,8 @@ from kyanite.services.rest.environment import Environment
 from kyanite.wire.http import Request
 from kyanite.wire.uri import Target
 
-_UNAUTHENTICATED = AnonymousPrincipal()
-_NO_OVERRIDES: Mapping[str, str] = {}
+_UNAUTHENTICATED: Final = AnonymousPrincipal()
+_NO_OVERRIDES: Final[Mapping[str, str]] = {}
 
 
 class Resource(StrEnum):

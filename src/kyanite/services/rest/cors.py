@@ -5,6 +5,7 @@ get ``Vary: Origin`` is cached for a second, because it concerns every read and 
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from kyanite.model import settings
 from kyanite.model.accounts import Account
@@ -16,8 +17,8 @@ from kyanite.wire.http import Request, Response
 from kyanite.wire.malformed import Malformed
 
 Clock = Callable[[], Instant]
-_READS = frozenset(("GET", "HEAD"))
-_UNKNOWN = (Instant(0), False)
+_READS: Final = frozenset(("GET", "HEAD"))
+_UNKNOWN: Final = (Instant(0), False)
 
 
 async def preflight(context: RequestContext, service: str) -> Response:

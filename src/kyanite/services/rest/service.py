@@ -7,6 +7,7 @@ tables of the service.
 
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
 from kyanite.engine.api import EngineError
 from kyanite.model.accounts import Account, AccountSettings
@@ -30,7 +31,7 @@ from kyanite.wire import uri
 from kyanite.wire.http import Request, Response
 from kyanite.wire.malformed import Malformed
 
-_CLIENT_REQUEST_ID_MAX = 1024
+_CLIENT_REQUEST_ID_MAX: Final = 1024
 
 
 class Service:

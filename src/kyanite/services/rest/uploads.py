@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kyanite.engine.api import EngineBusy, EngineFull
 from kyanite.extents.api import Extent, Extents
@@ -30,8 +30,8 @@ from kyanite.wire.malformed import Malformed
 
 T = TypeVar("T")
 
-_MEMORY_MAX_BYTES = 64 * 1024 * 1024
-_HASH_INLINE_MAX = 32 * 1024
+_MEMORY_MAX_BYTES: Final = 64 * 1024 * 1024
+_HASH_INLINE_MAX: Final = 32 * 1024
 
 
 class ReceivedBody(Value, frozen=True):
@@ -53,8 +53,8 @@ class _Memory:
     used_bytes: int = 0
 
 
-_memory = _Memory()
-_committing: set[asyncio.Future[Any]] = set()
+_memory: Final = _Memory()
+_committing: Final[set[asyncio.Future[Any]]] = set()
 
 
 class PiecedBody:
@@ -82,7 +82,7 @@ class Expected(NamedTuple):
     crc64: int | None
 
 
-NO_HASHES = Expected(None, None)
+NO_HASHES: Final = Expected(None, None)
 
 
 def expected_of(headers: dict[str, str], md5_header: str, crc64_header: str) -> Expected:

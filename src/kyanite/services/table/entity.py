@@ -1,6 +1,7 @@
 """Entities over REST: one at a time, and queries."""
 
 from functools import lru_cache
+from typing import Final
 
 from kyanite.model.tables import entity, query, stored_entity, table
 from kyanite.model.tables.change import Change
@@ -29,7 +30,7 @@ from kyanite.wire import odata
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
-_CACHED_FILTER_LENGTH = 1024
+_CACHED_FILTER_LENGTH: Final = 1024
 
 
 async def insert_entity(context: RequestContext) -> Response:
@@ -137,4 +138,4 @@ def _make_plan(text: str) -> Plan:
     return query.plan(odata.decode_filter(text))
 
 
-_cached_plan = lru_cache(maxsize=256)(_make_plan)
+_cached_plan: Final = lru_cache(maxsize=256)(_make_plan)

@@ -14,6 +14,7 @@ reports the error it then finds; clients recognise the mistake by that error.
 
 import re
 from functools import lru_cache
+from typing import Final
 from urllib.parse import quote
 
 from kyanite.model.tables import table
@@ -25,19 +26,21 @@ from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.uri import Target
 
-_BATCH = "$batch"
-_TABLES = "tables"
-_PATH = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
-_TABLE = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
-_ENTITY = re.compile(
+_BATCH: Final = "$batch"
+_TABLES: Final = "tables"
+_PATH: Final = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
+_TABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
+_ENTITY: Final = re.compile(
     rf"({_TABLE.pattern})\(PartitionKey='((?:[^']|'')*)',RowKey='((?:[^']|'')*)'\)", re.DOTALL
 )
-_KEYS = re.compile(r"\s*PartitionKey='((?:[^']|'')*)'\s*,\s*RowKey='((?:[^']|'')*)'\s*", re.DOTALL)
-_KEYS_REVERSED = re.compile(r"\s*RowKey='((?:[^']|'')*)'\s*,\s*PartitionKey='((?:[^']|'')*)'\s*", re.DOTALL)
-_NAME = re.compile(r"\s*'((?:[^']|'')*)'\s*", re.DOTALL)
-_PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
-_ALLOWED_WITH_REST = frozenset(((Resource.ENTITIES, "POST"), (Resource.ENTITIES, "DELETE")))
-_TUNNELLED = frozenset(("PUT", "MERGE", "PATCH", "DELETE"))
+_KEYS: Final = re.compile(r"\s*PartitionKey='((?:[^']|'')*)'\s*,\s*RowKey='((?:[^']|'')*)'\s*", re.DOTALL)
+_KEYS_REVERSED: Final = re.compile(
+    r"\s*RowKey='((?:[^']|'')*)'\s*,\s*PartitionKey='((?:[^']|'')*)'\s*", re.DOTALL
+)
+_NAME: Final = re.compile(r"\s*'((?:[^']|'')*)'\s*", re.DOTALL)
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.~-]*")
+_ALLOWED_WITH_REST: Final = frozenset(((Resource.ENTITIES, "POST"), (Resource.ENTITIES, "DELETE")))
+_TUNNELLED: Final = frozenset(("PUT", "MERGE", "PATCH", "DELETE"))
 
 
 def locate(request: Request, target: Target, parameters: dict[str, str]) -> Location:
@@ -118,7 +121,7 @@ def keys_of(inside: str) -> tuple[str, str]:
     return partition_key, row_key
 
 
-NO_KEYS = (
+NO_KEYS: Final = (
     "The number of keys specified in the URI does not match number of key properties for the resource: it must name "
     "PartitionKey and RowKey, in quotes."
 )
