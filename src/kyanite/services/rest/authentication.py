@@ -302,7 +302,8 @@ def _check_terms(
 ) -> None:
     if expires_at is None:
         raise _failed("Signature fields not well formed.", Because("The token has no expiry (se)."))
-    sas_terms.check_time(starts_at, expires_at, context.environment.clock())
+    context.now = context.environment.clock()
+    sas_terms.check_time(starts_at, expires_at, context.now)
     if terms.addresses is not None:
         sas_terms.check_address(terms.addresses, context.request.peer)
     if terms.https_only:
@@ -315,8 +316,7 @@ def _check_policy(
     context: RequestContext, policy: SasPolicy, starts_at: Instant | None, expires_at: Instant
 ) -> None:
     """A signature that is valid for longer than the account wants is noted in the log, or refused."""
-    now = context.environment.clock()
-    if not is_valid_for_too_long(policy.seconds, starts_at, expires_at, now):
+    if not is_valid_for_too_long(policy.seconds, starts_at, expires_at, context.now):
         return
     if policy.blocks:
         raise _failed(

@@ -61,14 +61,15 @@ class Decorator:
         self._clock = clock
         self._varies: dict[str, tuple[Instant, bool]] = {}
 
-    def is_needed(self, request: Request, account: Account) -> bool:
-        """Whether there may be headers to add. The common case, no origin and no rules, reads nothing."""
+    def is_needed(self, request: Request, account: Account, now: Instant) -> bool:
+        """Whether there may be headers to add. The common case, no origin and no rules, reads nothing. ``now`` is 0
+        where the time was not read yet."""
         if "origin" in request.headers:
             return True
         if request.method not in _READS:
             return False
         until, varies = self._varies.get(account.name, _UNKNOWN)
-        return varies or self._clock() >= until
+        return varies or (now or self._clock()) >= until
 
     async def __call__(self, request: Request, account: Account, response: Response) -> None:
         origin, method = request.headers.get("origin"), request.method

@@ -27,6 +27,7 @@ from kyanite.services.rest.operations import Router
 from kyanite.services.rest.refused_requests import refusal_of
 from kyanite.services.rest.timeouts import after_breaks, after_refusal, check_timeout
 from kyanite.services.rest.versions import version_of
+from kyanite.values import Instant
 from kyanite.wire import uri
 from kyanite.wire.http import Request, Response
 from kyanite.wire.malformed import Malformed
@@ -106,7 +107,7 @@ class Service:
                     if request.body.length != 0:  # It is received, so the handler itself has tried again.
                         raise
                     response = await after_refusal(context, refusal, partial(op.handle, context))
-                if self._cors.is_needed(request, account):
+                if self._cors.is_needed(request, account, context.now):
                     await self._cors(request, account, response)
         except Exception as error:
             now = environment.clock()
@@ -141,7 +142,7 @@ class Service:
     async def _decorate_error(self, request: Request, account: Account, response: Response) -> None:
         """A browser shows an error to its page only with these headers. If they cannot be read, it goes without."""
         with suppress(EngineError):
-            if self._cors.is_needed(request, account):
+            if self._cors.is_needed(request, account, Instant(0)):
                 await self._cors(request, account, response)
 
     def _finish(self, request: Request, version: str, response: Response) -> None:
