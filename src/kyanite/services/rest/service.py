@@ -29,10 +29,12 @@ from kyanite.services.rest.timeouts import after_breaks, after_refusal, check_ti
 from kyanite.services.rest.versions import version_of
 from kyanite.values import Instant
 from kyanite.wire import uri
-from kyanite.wire.http import Request, Response
+from kyanite.wire.http import HeaderBlock, Request, Response
 from kyanite.wire.malformed import Malformed
 
 _CLIENT_REQUEST_ID_MAX: Final = 1024
+_ENDINGS_MAX: Final = 64
+"""Clients choose the version."""
 
 
 class Service:
@@ -53,6 +55,8 @@ class Service:
         self._acl_lookup = definition.acl_lookup
         self._server_written = definition.server_written
         self._server_header = ("Server", definition.server)
+        self._endings: dict[str, HeaderBlock] = {}
+        """Of responses, by version."""
         self._default_version = default_version
         admitted = environment.principal
         self._authenticate = authenticate if admitted is None else partial(admit_as, admitted)
@@ -147,11 +151,9 @@ class Service:
 
     def _finish(self, request: Request, version: str, response: Response) -> None:
         """Add the headers that every response has."""
-        headers = response.headers
-        headers.append(self._server_header)
-        headers.append(("x-ms-request-id", request.request_id))
-        if version:
-            headers.append(("x-ms-version", version))
+        known = self._endings.get(version) or self._ending_of(version)
+        headers = [*known.headers, ("x-ms-request-id", request.request_id)]
+        lines = f"{known.lines}x-ms-request-id: {request.request_id}\r\n"
         client_id = request.headers.get("x-ms-client-request-id")
         if (
             client_id
@@ -160,6 +162,17 @@ class Service:
             and client_id.isprintable()
         ):
             headers.append(("x-ms-client-request-id", client_id))
+            lines = f"{lines}x-ms-client-request-id: {client_id}\r\n"
+        response.end_with(headers, lines)
+
+    def _ending_of(self, version: str) -> HeaderBlock:
+        headers = [self._server_header]
+        if version:
+            headers.append(("x-ms-version", version))
+        ending = HeaderBlock(headers)
+        if len(self._endings) < _ENDINGS_MAX:
+            self._endings[version] = ending
+        return ending
 
 
 def _check_settings(settings: AccountSettings, target: uri.Target, *, secure: bool) -> None:
