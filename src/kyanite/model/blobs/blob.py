@@ -58,6 +58,11 @@ def load_to_be_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessCond
     return record
 
 
+def depends_on_time(record: BlobRecord) -> bool:
+    """Whether anything that clients are told about the blob changes with the time alone: its lease or its tier."""
+    return record.lease.id is not None or record.rehydration is not None
+
+
 def check_online(snap: Snapshot, record: BlobRecord) -> None:
     if record.tier == tiers.ARCHIVE:
         tiers.check_online(record.tiering, snap.now)

@@ -23,6 +23,7 @@ from kyanite.model.content.intervals import ENDLESS, Interval, clip, cut, lay_ou
 from kyanite.model.content.layer_view import LayerView
 from kyanite.model.content.records import NO_CONTENT, Content
 from kyanite.model.content.references import Source
+from kyanite.model.records import Value
 
 __all__ = [
     "INLINE_MAX",
@@ -79,7 +80,7 @@ class ExtentPart(NamedTuple):
 PlanPart = Zeros | ExtentPart | bytes
 
 
-class ReadPlan(NamedTuple):
+class ReadPlan(Value, frozen=True):
     """Where the bytes of a range come from, in order."""
 
     parts: list[PlanPart]

@@ -1,10 +1,10 @@
 """Blobs of any kind over REST: Get Blob, properties, metadata, leases, tiers, snapshots, delete."""
 
-from functools import partial
 from typing import Final
 
 import msgspec
 
+from kyanite.engine.api import Snapshot
 from kyanite.model.blobs import blob, delete, snapshots
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.delete import Snapshots
@@ -117,11 +117,10 @@ def version_id_header(version_at: Instant) -> tuple[str, str]:
 async def get_blob(context: RequestContext) -> Response:
     """The whole blob or a range."""
     wanted = ranges.from_headers(context.headers)
-    load = partial(
-        blob.load_to_be_read,
-        blob=found_key_of(context),
-        access_conditions=access_conditions_of(context.headers),
-    )
+    key, access_conditions = found_key_of(context), access_conditions_of(context.headers)
+
+    def load(snap: Snapshot) -> BlobRecord:
+        return blob.load_to_be_read(snap, key, access_conditions)
 
     def describe(opened: "Opened[BlobRecord]") -> Response:
         response = _described(context, opened.record, opened.at, _OF_WHOLE if wanted is None else _OF_RANGE)
@@ -129,7 +128,9 @@ async def get_blob(context: RequestContext) -> Response:
             response.headers += tier_headers(opened.record, opened.at)
         return response
 
-    request = Reading(load) if wanted is None else Reading(load, wanted.first, wanted.last, is_whole=False)
+    is_whole = wanted is None
+    first, last = (0, None) if wanted is None else (wanted.first, wanted.last)
+    request = Reading(load, first, last, is_whole=is_whole, needs_time=blob.depends_on_time)
     if is_structured(context):
         response = await download_structured(context, request, describe)
     else:

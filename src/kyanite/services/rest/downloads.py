@@ -5,11 +5,10 @@ The bytes of a small one are sent with the head. Those of extents follow in a st
 
 import hashlib
 from collections.abc import Callable
-from functools import partial
 from typing import Final, TypeVar
 
 from kyanite.model.accounts import Store
-from kyanite.model.content.opening import Opened, Readable, Reading, open_content
+from kyanite.model.content.opening import Opened, Readable, Reading
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, flag_of
 from kyanite.services.rest.streams import Stream, begun
@@ -39,7 +38,7 @@ async def download(
     hashes = _hashes_of(headers, request) if _MD5 in headers or _CRC64 in headers else []
     pin = store.extents.pin()
     try:
-        opened = await store.engine.read(partial(open_content, request=request))
+        opened = await store.engine.read(request)
         body = _inline(opened)
         if body is not None:
             response = _answer(opened, request, describe, hashes, body)
