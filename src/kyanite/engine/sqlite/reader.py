@@ -97,8 +97,9 @@ class Reader:
 
     def get(self, key: bytes) -> bytes | None:
         kept = self._kept
-        if key in kept:
-            return kept[key]
+        value = kept.get(key)
+        if value is not None or key in kept:
+            return value
         if not self._has_snapshot:
             self._begin()
         value = self._rows.get(key)

@@ -76,7 +76,9 @@ class Router:
     def find(
         self, resource: Resource, method: str, parameters: dict[str, str], headers: dict[str, str]
     ) -> Op:
-        restype, comp = parameters.get("restype", "").lower(), parameters.get("comp", "").lower()
+        restype, comp = parameters.get("restype", ""), parameters.get("comp", "")
+        if restype or comp:
+            restype, comp = restype.lower(), comp.lower()
         for needs, op in self._rows.get((resource, method, restype, comp), ()):
             for name, value, is_parameter in needs:
                 given = parameters.get(name) if is_parameter else headers.get(name)
