@@ -169,7 +169,8 @@ def _key(given: dict[str, Any], name: str, annotation: str) -> str | None:
     return str(value)
 
 
-_STRING, _DATETIME = EdmType.STRING.value, EdmType.DATETIME.value
+_STRING: Final = EdmType.STRING.value
+_DATETIME: Final = EdmType.DATETIME.value
 _PARTITION_KEY_TYPE: Final = PARTITION_KEY + ANNOTATION
 _ROW_KEY_TYPE: Final = ROW_KEY + ANNOTATION
 

@@ -99,10 +99,12 @@ async def update_message(context: RequestContext) -> Response:
         timeout_seconds=timeout,
         secret=_secret(context.environment.fresh_guid),
     )
+    receipt = updated.receipt
+    text = pop_receipt.encode(receipt.visible_at, receipt.put_at, receipt.secret)
     return Response(
         204,
         [
-            ("x-ms-popreceipt", pop_receipt.encode(*updated.receipt)),
+            ("x-ms-popreceipt", text),
             ("x-ms-time-next-visible", http_date.encode(updated.state.visible_at)),
         ],
     )
@@ -192,7 +194,7 @@ async def _response(
 
 def _item(found: Message, with_receipt: bool, with_text: bool) -> str:
     """In one function, because it is hot: a peek has no receipt, and the response to a put no text."""
-    message_id, put_at, state, text = found
+    put_at, state = found.put_at, found.state
     visible_at = state.visible_at
     receipt = dequeued = ""
     if with_receipt:
@@ -201,11 +203,9 @@ def _item(found: Message, with_receipt: bool, with_text: bool) -> str:
             f"<TimeNextVisible>{http_date.encode(visible_at)}</TimeNextVisible>"
         )
     if with_text:
-        dequeued = (
-            f"<DequeueCount>{state.dequeue_count}</DequeueCount><MessageText>{escape(text)}</MessageText>"
-        )
+        dequeued = f"<DequeueCount>{state.dequeue_count}</DequeueCount><MessageText>{escape(found.text)}</MessageText>"
     return (
-        f"<QueueMessage><MessageId>{message_id}</MessageId>"
+        f"<QueueMessage><MessageId>{found.id}</MessageId>"
         f"<InsertionTime>{http_date.encode(put_at)}</InsertionTime>"
         f"<ExpirationTime>{http_date.encode(state.expires_at)}</ExpirationTime>"
         f"{receipt}{dequeued}</QueueMessage>"

@@ -61,13 +61,16 @@ def locate(request: Request, target: Target, parameters: dict[str, str]) -> Loca
 def read_path(path: str) -> Location:
     """What a path names. The path is decoded and without the account.
 
-    One of an entity whose keys have no quotes needs no regular expression, which would cost ten times as much.
+    That of a table, or of an entity whose keys have no quotes, needs no regular expression: those cost ten times as
+    much.
     """
     name, _, rest = path.partition("(PartitionKey='")
     partition_key, _, rest = rest.partition("',RowKey='")
     row_key = rest[:-2]
     if rest.endswith("')") and "'" not in partition_key and "'" not in row_key and _names_table(name):
         return Location(Resource.OBJECT, name, path, (partition_key, row_key))
+    if _names_table(path):
+        return Location(Resource.ENTITIES, path)
     match = _ENTITY.fullmatch(path)
     if match is not None and match[1].lower() != _TABLES:
         name, partition_key, row_key = match.groups()
@@ -138,6 +141,8 @@ def entity_paths(table_name: str, partition_key: str) -> str:
 
 
 def quoted_key(key: str) -> str:
+    if key.isascii() and key.isalnum():
+        return key
     return key if _PLAIN.fullmatch(key) else quote(key.replace("'", "''"), safe="'")
 
 
