@@ -90,14 +90,19 @@ def decode_target(host: str, path: str, service: str) -> Target:
     """The target of a request to the port of ``service``."""
     from_host = _account_in_host(host) if len(host) <= _MAX_HOST_LENGTH else None
     if from_host is None:
-        return _path_style(path, service)
-    account, secondary, service = from_host
-    first, rest = _names(path[1:])
+        account, _, below = path[1:].partition("/")
+        secondary = account.endswith(SECONDARY)
+        if secondary:
+            account = account[: -len(SECONDARY)]
+    else:
+        account, secondary, service = from_host
+        below = path[1:]
+    first, rest = _names(below)
     return Target(
         account=account,
         service=service,
         secondary=secondary,
-        path_style=False,
+        path_style=from_host is None,
         path=path,
         first=first,
         rest=rest,
@@ -160,23 +165,6 @@ def decode_percent(text: str) -> str:
         return unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
     except UnicodeError:
         raise Malformed("InvalidUri") from None
-
-
-def _path_style(path: str, service: str) -> Target:
-    account, _, below = path[1:].partition("/")
-    secondary = account.endswith(SECONDARY)
-    if secondary:
-        account = account[: -len(SECONDARY)]
-    first, rest = _names(below)
-    return Target(
-        account=account,
-        service=service,
-        secondary=secondary,
-        path_style=True,
-        path=path,
-        first=first,
-        rest=rest,
-    )
 
 
 def _names(path: str) -> tuple[str, str]:
