@@ -40,6 +40,8 @@ CONSUMERS = {
     "tuple",
 }
 SET_BY_TESTS = {
+    "engine/postgres/writer._GATHER_SECONDS",
+    "engine/postgres/writer._OTHERS_SECONDS",
     "engine/sqlite/reader._KEPT_ROWS",
     "model/content/content.SHORT_MAX",
     "model/content/content._PLAN_INTERVALS",

@@ -71,9 +71,9 @@ _SLICE_SECONDS: Final = 0.004
 _INSTANTS_TICKS_MAX: Final = 10_000_000
 """A body that runs again after more than a second gets new instants."""
 _TOGETHER_ROWS_MAX: Final = 256
-_OTHERS_SECONDS: Final = 0.5
+_OTHERS_SECONDS = 0.5
 """For so long after another process has committed, batches confirm what they know when they fetch something."""
-_GATHER_SECONDS: Final = 0.002
+_GATHER_SECONDS = 0.002
 _NO_GATHER_SECONDS: Final = 0.1
 """For so long after clients that were answered did not come back, none are waited for."""
 _LOCKED_BATCHES_MAX: Final = 64
