@@ -39,6 +39,16 @@ CONSUMERS = {
     "sum",
     "tuple",
 }
+SET_BY_TESTS = {
+    "engine/postgres/writer._GATHER_SECONDS",
+    "engine/postgres/writer._OTHERS_SECONDS",
+    "engine/sqlite/reader._KEPT_ROWS",
+    "model/content/content.SHORT_MAX",
+    "model/content/content._PLAN_INTERVALS",
+    "model/content/content._PLAN_PARTS",
+    "model/content/content._SPLICE_ROWS_MAX",
+}
+"""What tests set, also those of what is compiled."""
 INTERPRETED: dict[str, str] = TABLE["interpreted"]
 
 
@@ -140,6 +150,31 @@ def test_no_compiled_protocol_is_checked_at_run_time() -> None:
             if isinstance(node, ast.ClassDef):
                 decorators = {ast.unparse(decorator) for decorator in node.decorator_list}
                 assert "runtime_checkable" not in decorators, f"{module}: {node.name}"
+
+
+def test_constants_that_compiled_functions_use_are_final() -> None:
+    """mypyc looks any other global name up in a dictionary, each time."""
+    for module in COMPILED:
+        tree = ast.parse((SOURCE / f"{module}.py").read_text())
+        functions = [
+            node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+        inside = [node for function in functions for node in ast.walk(function)]
+        used = {node.id for node in inside if isinstance(node, ast.Name)}
+        changed = {name for node in inside if isinstance(node, ast.Global) for name in node.names}
+        for node in tree.body:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    is_type = name.lstrip("_")[:1].isupper() and not name.isupper()
+                    is_final = is_type or (
+                        isinstance(value, ast.Call) and "TypeVar" in ast.unparse(value.func)
+                    )
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation):
+                    is_final = ast.unparse(annotation).startswith("Final")
+                case _:
+                    continue
+            is_set_by_tests = f"{module}.{name}" in SET_BY_TESTS
+            assert is_final or name not in used - changed or is_set_by_tests, f"{module}.{name}"
 
 
 def test_no_stored_type_is_compiled() -> None:

@@ -5,6 +5,7 @@ The wire formats read these values, the rules check them and the model compiles 
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 
 class EdmType(Enum):
@@ -20,12 +21,12 @@ class EdmType(Enum):
     STRING = "Edm.String"
 
 
-ANNOTATION = "@odata.type"
+ANNOTATION: Final = "@odata.type"
 """The suffix of a property's name in the name of its annotation."""
 
-PARTITION_KEY = "PartitionKey"
-ROW_KEY = "RowKey"
-TIMESTAMP = "Timestamp"
+PARTITION_KEY: Final = "PartitionKey"
+ROW_KEY: Final = "RowKey"
+TIMESTAMP: Final = "Timestamp"
 
 
 def ordinal(text: str) -> bytes:
@@ -50,7 +51,7 @@ def text_of_ordinal(octets: bytes) -> str:
     return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
 
 
-_BEYOND_BASIC_PLANE = 0xF0
+_BEYOND_BASIC_PLANE: Final = 0xF0
 """A byte of UTF-8 is this or more only where it begins a character beyond the basic plane."""
 
 

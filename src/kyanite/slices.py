@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
@@ -19,13 +19,13 @@ R = TypeVar("R")
 Sliced = Generator[None, None, T]
 """Work that yields at the end of each slice and returns its result."""
 
-ITEMS_PER_SLICE = 125
+ITEMS_PER_SLICE: Final = 125
 """How many items of a list are decoded or written in a slice: about half a millisecond's work."""
 
 
-_FREED_PER_SLICE = 2_500
+_FREED_PER_SLICE: Final = 2_500
 
-_SLICES_PER_READ = 16
+_SLICES_PER_READ: Final = 16
 """Reading a row takes less time than writing it into a response. If both had as many slices, many clients could have
 the rows of all their requests in memory at the same time."""
 
@@ -82,7 +82,7 @@ class _Waiting:
         return self._futures.popleft() if self._futures else None
 
 
-_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Waiting] = WeakKeyDictionary()
+_waiting: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Waiting]] = WeakKeyDictionary()
 
 
 def next_slice() -> "asyncio.Future[None]":
@@ -177,4 +177,4 @@ async def in_thread(function: Callable[[T], R], argument: T) -> R:
     return await asyncio.get_running_loop().run_in_executor(_one_thread, function, argument)
 
 
-_one_thread = ThreadPoolExecutor(1, thread_name_prefix="kyanite-long-work")
+_one_thread: Final = ThreadPoolExecutor(1, thread_name_prefix="kyanite-long-work")

@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from kyanite.values import Instant, instant_from_unix_ns
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_SINCE_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Counts the time in which the machine is suspended, where the system can."""
 
 

@@ -6,7 +6,7 @@ own writes into what it reads, and refuses the use of a snapshot after its body 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import NoReturn, Protocol, TypeVar
+from typing import Final, NoReturn, Protocol, TypeVar
 
 from kyanite.engine.api import MAX_BODY_ROWS, MAX_KEY_BYTES, MAX_VALUE_BYTES, STEP_ROWS, Steps, TooLarge
 from kyanite.values import Instant
@@ -32,10 +32,10 @@ class Source(Protocol):
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]: ...
 
 
-IDS_PER_INSTANT = 8
+IDS_PER_INSTANT: Final = 8
 """An id is an instant times this, plus a count. Stores of format 1 have ids of this form."""
 
-_PAGE_ROWS = 2_001
+_PAGE_ROWS: Final = 2_001
 """Scans with a limit up to this are read when they begin; longer ones in parts of ``STEP_ROWS``."""
 
 

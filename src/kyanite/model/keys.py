@@ -97,6 +97,7 @@ it is one small transaction, and a name that is used again can never show what w
 """
 
 from struct import Struct
+from typing import Final
 
 from kyanite.edm import ordinal
 from kyanite.engine.api import Scope
@@ -118,7 +119,7 @@ def id_of(key: bytes) -> int:
     return int.from_bytes(key[1:9], "big")
 
 
-SERVICE_PROPERTIES = b"s"
+SERVICE_PROPERTIES: Final = b"s"
 
 
 def service_properties(account: str, service: str) -> bytes:
@@ -129,7 +130,7 @@ def delegation_secret(account: str) -> bytes:
     return b"3%b" % account.encode()
 
 
-DELEGATORS = b"4"
+DELEGATORS: Final = b"4"
 
 
 def delegators(account: str) -> bytes:
@@ -199,7 +200,7 @@ def version_of(blob_key: bytes, instant: int) -> bytes:
 
 DELETED_BASE, DELETED_SNAPSHOT, DELETED_VERSION = b"\0", b"\1", b"\2"
 """The kinds of deleted blobs."""
-DELETED_BLOBS = b"X"
+DELETED_BLOBS: Final = b"X"
 
 
 def deleted_in(container_id: int, kind: bytes = b"") -> bytes:
@@ -227,8 +228,8 @@ def deleted_version_of(blob_key: bytes, instant: int) -> bytes:
     return b"X%b\2%b\0%b" % (blob_key[1:9], blob_key[9:], instant.to_bytes(8, "big"))
 
 
-_LETTERS_OF_DELETED = {DELETED_BASE: b"n", DELETED_SNAPSHOT: b"v", DELETED_VERSION: b"E"}
-_KINDS_OF_DELETED = {letter: kind for kind, letter in _LETTERS_OF_DELETED.items()}
+_LETTERS_OF_DELETED: Final = {DELETED_BASE: b"n", DELETED_SNAPSHOT: b"v", DELETED_VERSION: b"E"}
+_KINDS_OF_DELETED: Final = {letter: kind for kind, letter in _LETTERS_OF_DELETED.items()}
 
 
 def deleted_from(key: bytes) -> bytes:
@@ -241,7 +242,7 @@ def restored_from(deleted_key: bytes) -> bytes:
     return b"%b%b%b" % (_LETTERS_OF_DELETED[deleted_key[9:10]], deleted_key[1:9], deleted_key[10:])
 
 
-GONE_BLOBS = b"8"
+GONE_BLOBS: Final = b"8"
 
 
 def gone_blob(gone_at: int, deleted_key: bytes) -> bytes:
@@ -253,7 +254,7 @@ def parts_of_gone_blob(key: bytes) -> tuple[int, bytes]:
     return int.from_bytes(key[1:9], "big"), b"X" + key[9:]
 
 
-HISTORY_CHANGES = b"p"
+HISTORY_CHANGES: Final = b"p"
 
 
 def history_changes_in(container_id: int) -> bytes:
@@ -265,7 +266,7 @@ def history_changes_of(blob_key: bytes) -> bytes:
     return b"p" + blob_key[1:]
 
 
-LAST_ACCESSES = b"7"
+LAST_ACCESSES: Final = b"7"
 
 
 def last_access_of(blob_key: bytes) -> bytes:
@@ -311,7 +312,7 @@ def container_protected_by(key: bytes) -> bytes:
     return b"c%b\0%b" % (account, rest[1:])
 
 
-STAGINGS = b"i"
+STAGINGS: Final = b"i"
 
 
 def stagings(container_id: int) -> bytes:
@@ -332,7 +333,7 @@ def staged_block(staging_id: int, block_id: bytes) -> bytes:
     return b"j" + staging_id.to_bytes(8, "big") + block_id
 
 
-ABANDONED_STAGINGS = b"y"
+ABANDONED_STAGINGS: Final = b"y"
 
 
 def abandoned_staging(staging_id: int) -> bytes:
@@ -374,14 +375,14 @@ def tagged_container(container_id: int) -> bytes:
     return b"G\0" + container_id.to_bytes(8, "big")
 
 
-DELETED_CONTAINERS = b"d"
+DELETED_CONTAINERS: Final = b"d"
 
 
 def deleted_container(container_id: int) -> bytes:
     return b"d" + container_id.to_bytes(8, "big")
 
 
-RETIRED_CONTAINERS = b"5"
+RETIRED_CONTAINERS: Final = b"5"
 
 
 def retired_containers(account: str) -> bytes:
@@ -393,7 +394,7 @@ def retired_container(account: str, name: str, instant: int) -> bytes:
     return b"5%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
 
 
-EXPIRIES = b"6"
+EXPIRIES: Final = b"6"
 
 
 def expiry(expires_at: int, row: bytes) -> bytes:
@@ -413,7 +414,7 @@ def sharing(body_number: int) -> bytes:
     return b"k" + body_number.to_bytes(8, "big")
 
 
-EXTENTS = b"x"
+EXTENTS: Final = b"x"
 
 
 def extents_of(segment: bytes) -> bytes:
@@ -424,14 +425,14 @@ def extent(segment: bytes, start: int) -> bytes:
     return b"x%b%b" % (segment, start.to_bytes(8, "big"))
 
 
-FREED_EXTENTS = b"g"
+FREED_EXTENTS: Final = b"g"
 
 
 def freed_extent(died_at: int, segment: bytes, start: int) -> bytes:
     return b"g%b%b%b" % (died_at.to_bytes(8, "big"), segment, start.to_bytes(8, "big"))
 
 
-UNNEEDED_SEGMENTS = b"-"
+UNNEEDED_SEGMENTS: Final = b"-"
 
 
 def unneeded_segment(found_at: int, segment: bytes) -> bytes:
@@ -460,14 +461,14 @@ def edge(layer_id: int, upper_id: int) -> bytes:
     return b"e%b%b" % (layer_id.to_bytes(8, "big"), upper_id.to_bytes(8, "big"))
 
 
-PENDING_COMPACTIONS = b"u"
+PENDING_COMPACTIONS: Final = b"u"
 
 
 def pending_compaction(layer_id: int) -> bytes:
     return b"u" + layer_id.to_bytes(8, "big")
 
 
-PINNED_READS = b"h"
+PINNED_READS: Final = b"h"
 
 
 def pinned_reads_of(owner: bytes) -> bytes:
@@ -478,7 +479,7 @@ def pinned_read(owner: bytes, read_number: int) -> bytes:
     return b"h%b%b" % (owner, read_number.to_bytes(8, "big"))
 
 
-SLOW_READS = b"1"
+SLOW_READS: Final = b"1"
 
 
 def slow_reads_of(owner: bytes) -> bytes:
@@ -502,7 +503,7 @@ def queue_scope(account: str, name: str) -> Scope:
     return Scope(b"q%b/%b" % (account.encode(), name.encode()))
 
 
-MESSAGES = b"m"
+MESSAGES: Final = b"m"
 
 
 def messages(message_set_id: int) -> bytes:
@@ -519,7 +520,7 @@ def message(message_set_id: int, visible_at: int, put_at: int) -> bytes:
     return _message(b"m", message_set_id, visible_at, put_at)
 
 
-_message = Struct(">cQQQ").pack
+_message: Final = Struct(">cQQQ").pack
 
 
 def message_counts(message_set_id: int) -> bytes:
@@ -531,7 +532,7 @@ def message_count(message_set_id: int, shard: int) -> bytes:
     return b"a%b%c" % (message_set_id.to_bytes(8, "big"), shard)
 
 
-DISCARDED_MESSAGES = b"z"
+DISCARDED_MESSAGES: Final = b"z"
 
 
 def discarded_messages(message_set_id: int) -> bytes:
@@ -577,7 +578,7 @@ def entity_part(table_id: int, divided_id: int, entity_number: int, part_number:
     )
 
 
-DELETED_TABLES = b"T"
+DELETED_TABLES: Final = b"T"
 
 
 def deleted_table(table_id: int) -> bytes:
@@ -659,7 +660,7 @@ def usage(share_id: int, shard: int) -> bytes:
     return b"U%b%c" % (share_id.to_bytes(8, "big"), shard)
 
 
-HANDLES = b"H"
+HANDLES: Final = b"H"
 
 
 def handles_of_share(share_id: int) -> bytes:
@@ -789,14 +790,14 @@ def change(share_id: int, position: int) -> bytes:
     return b"W%b%b" % (share_id.to_bytes(8, "big"), position.to_bytes(2, "big"))
 
 
-DELETED_SHARES = b"D"
+DELETED_SHARES: Final = b"D"
 
 
 def deleted_share(share_id: int) -> bytes:
     return b"D" + share_id.to_bytes(8, "big")
 
 
-RETIRED_SHARES = b"R"
+RETIRED_SHARES: Final = b"R"
 
 
 def retired_shares(account: str) -> bytes:
@@ -808,11 +809,11 @@ def retired_share(account: str, name: str, instant: int) -> bytes:
     return b"R%b\0%b\0%b" % (account.encode(), name.encode(), instant.to_bytes(8, "big"))
 
 
-SCRUB = b"2"
+SCRUB: Final = b"2"
 
-ACCOUNTS = b"A"
+ACCOUNTS: Final = b"A"
 """What the keys of accounts begin with, and the key of the instant of the last change."""
-REMOVED_ACCOUNTS = b"A\0"
+REMOVED_ACCOUNTS: Final = b"A\0"
 
 
 def account(name: str) -> bytes:
@@ -827,14 +828,14 @@ def account_of_removal(mark: bytes) -> str:
     return mark[2:].decode()
 
 
-UNNEEDED_PRESERVED_ENTRIES = b"L"
+UNNEEDED_PRESERVED_ENTRIES: Final = b"L"
 
 
 def unneeded_preserved_entries(share_id: int) -> bytes:
     return b"L" + share_id.to_bytes(8, "big")
 
 
-MIGRATIONS = b"0"
+MIGRATIONS: Final = b"0"
 
 
 def migration(account: str) -> bytes:
@@ -861,12 +862,12 @@ def parts_of_moved(key: bytes) -> tuple[str, bytes, bytes]:
     return account.decode(), rest[:1], rest[1:]
 
 
-LIVING_MEMBERS = b"B\0"
-HEARTBEATS = b"B\1"
-DEAD_MEMBERS = b"B\2"
-CONFIRMATIONS = b"B\3"
-MAINTAINER = b"B\4"
-SHARED_SECRET = b"B\5"
+LIVING_MEMBERS: Final = b"B\0"
+HEARTBEATS: Final = b"B\1"
+DEAD_MEMBERS: Final = b"B\2"
+CONFIRMATIONS: Final = b"B\3"
+MAINTAINER: Final = b"B\4"
+SHARED_SECRET: Final = b"B\5"
 
 
 def living_member(owner: bytes) -> bytes:
@@ -890,10 +891,10 @@ def owner_of_member(key: bytes) -> bytes:
     return key[2:]
 
 
-QUESTIONS = b"!\0"
-ANSWERS = b"!\1"
-WATCHES = b"!\2"
-COMPLETED_REQUESTS = b"!\3"
+QUESTIONS: Final = b"!\0"
+ANSWERS: Final = b"!\1"
+WATCHES: Final = b"!\2"
+COMPLETED_REQUESTS: Final = b"!\3"
 
 
 def question(question_id: int) -> bytes:

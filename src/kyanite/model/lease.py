@@ -4,14 +4,14 @@
 """
 
 from enum import Enum
-from typing import assert_never
+from typing import Final, assert_never
 
 from kyanite.model.records import Value
 from kyanite.rules import leases
 from kyanite.rules.leases import Lease
 from kyanite.values import Instant, LeaseId
 
-NO_LEASE_ID = LeaseId("")
+NO_LEASE_ID: Final = LeaseId("")
 """Matches no lease."""
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kyanite.engine.api import Engine, Snapshot
 from kyanite.model.records import NamedKey
@@ -11,7 +11,7 @@ from kyanite.rules.refusals import Reason, Refused
 K = TypeVar("K", bound=NamedKey)
 R = TypeVar("R")
 
-_REMEMBERED = 256
+_REMEMBERED: Final = 256
 
 
 def remembering(decode: Callable[[bytes], R]) -> Callable[[bytes], R]:

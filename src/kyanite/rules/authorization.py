@@ -19,21 +19,21 @@ permission, then the entities that a token names, then whether it can only be re
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from kyanite.edm import SasKeyRange
 from kyanite.rules import entities
 from kyanite.rules.refusals import AuthenticationProblem, Reason, Refused
 from kyanite.rules.roles import Caller, Grant, granted_in, suffices
 
-ANY = "*"
+ANY: Final = "*"
 
-_SERVICE_LETTERS = {"blob": "b", "dfs": "b", "queue": "q", "table": "t", "file": "f"}
+_SERVICE_LETTERS: Final = {"blob": "b", "dfs": "b", "queue": "q", "table": "t", "file": "f"}
 _ACCOUNT_SAS, _SERVICE_SAS = "account SAS", "service SAS"
-_WHOLE_CONTAINERS = frozenset(("c", "s", ""))
+_WHOLE_CONTAINERS: Final = frozenset(("c", "s", ""))
 
 # Since this version a request without credentials is challenged; before, the resource is not found.
-_CHALLENGED_SINCE = {
+_CHALLENGED_SINCE: Final = {
     "blob": "2019-12-12",
     "queue": "2019-12-12",
     "table": "2020-12-06",
@@ -44,14 +44,14 @@ _CHALLENGED_SINCE = {
 
 # Since which version a bearer token is accepted. The reference says 2020-12-06 for tables, but the Python client sends
 # tokens with its version 2019-02-02, and is served.
-_TOKENS_SINCE = {
+_TOKENS_SINCE: Final = {
     "blob": "2017-11-09",
     "queue": "2017-11-09",
     "table": "2017-11-09",
     "file": "2022-11-02",
     "dfs": "2017-11-09",
 }
-_CHANGE_ENTITIES = "entities/write|entities/add|entities/update|entities/delete"
+_CHANGE_ENTITIES: Final = "entities/write|entities/add|entities/update|entities/delete"
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ Principal = (
     | UserDelegationPrincipal
 )
 
-ACCOUNT_KEY = KeyPrincipal()
+ACCOUNT_KEY: Final = KeyPrincipal()
 
 
 class AccessFacts(NamedTuple):

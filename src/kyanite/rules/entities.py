@@ -18,39 +18,39 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple, NoReturn, Protocol
+from typing import Final, NamedTuple, NoReturn, Protocol
 
 from kyanite.edm import ANNOTATION, PARTITION_KEY, ROW_KEY, EdmType, SasKeyRange, ordinal, utf16_units
 from kyanite.rules.refusals import Explained, NameFacts, Reason, Refused
 
-ANY = "*"
+ANY: Final = "*"
 """The If-Match that matches every ETag."""
 
-MAX_KEY_UNITS = 512
-MAX_PROPERTIES = 252
-MAX_NAME_UNITS = 255
-MAX_TEXT_UNITS = 32 * 1024
-MAX_BINARY_BYTES = 64 * 1024
-MAX_ENTITY_BYTES = 1024 * 1024
-MAX_CHANGES = 100
+MAX_KEY_UNITS: Final = 512
+MAX_PROPERTIES: Final = 252
+MAX_NAME_UNITS: Final = 255
+MAX_TEXT_UNITS: Final = 32 * 1024
+MAX_BINARY_BYTES: Final = 64 * 1024
+MAX_ENTITY_BYTES: Final = 1024 * 1024
+MAX_CHANGES: Final = 100
 
 Properties = Mapping[str, str | int | float | bool]
 
-_TABLE = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_TABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _TABLE_MIN, _TABLE_MAX = 3, 63
-_RESERVED_TABLE = "tables"
-_NOT_IN_KEYS = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f]")
+_RESERVED_TABLE: Final = "tables"
+_NOT_IN_KEYS: Final = re.compile(r"[/\\#?\x00-\x1f\x7f-\x9f]")
 
 # From the documented formula: 4 bytes, both keys in UTF-16, and for each property 8 bytes, its name in UTF-16 and its
 # value.
 _ENTITY_BYTES, _PROPERTY_BYTES, _LENGTH_BYTES = 4, 8, 4
-_VALUE_BYTES = {
+_VALUE_BYTES: Final = {
     EdmType.DATETIME.value: 8,
     EdmType.DOUBLE.value: 8,
     EdmType.GUID.value: 16,
     EdmType.INT64.value: 8,
 }
-_BARE_BYTES: Mapping[type, int] = {bool: 1, int: 4, float: 8}
+_BARE_BYTES: Final[Mapping[type, int]] = {bool: 1, int: 4, float: 8}
 
 
 def check_table_name(name: str) -> None:
@@ -110,8 +110,8 @@ def _check_names(names: tuple[str, ...]) -> None:
         raise Refused(Reason.TOO_MANY_PROPERTIES)
 
 
-_REMEMBERED_NAMES = 64
-_cached_names = lru_cache(maxsize=512)(_check_names)
+_REMEMBERED_NAMES: Final = 64
+_cached_names: Final = lru_cache(maxsize=512)(_check_names)
 
 
 def _refuse_name(name: str) -> NoReturn:
@@ -167,8 +167,8 @@ class Act(StrEnum):
     DELETE = "delete"
 
 
-_NEED_ENTITY = frozenset((Act.UPDATE, Act.MERGE, Act.DELETE))
-MERGING = frozenset((Act.MERGE, Act.INSERT_OR_MERGE))
+_NEED_ENTITY: Final = frozenset((Act.UPDATE, Act.MERGE, Act.DELETE))
+MERGING: Final = frozenset((Act.MERGE, Act.INSERT_OR_MERGE))
 
 
 class EntityFacts(NamedTuple):

@@ -6,13 +6,14 @@ but two names that differ only in case are duplicates.
 
 import re
 from collections.abc import Sequence
+from typing import Final
 
 from kyanite.rules.refusals import NameFacts, Reason, Refused
 
-MAX_BYTES = 8 * 1024
+MAX_BYTES: Final = 8 * 1024
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def check(pairs: Sequence[tuple[str, str]]) -> None:

@@ -8,18 +8,19 @@ refused.
 
 import re
 from functools import lru_cache
+from typing import Final
 
 from kyanite.rules.refusals import NameFacts, Reason, Refused
 
-SPECIAL_CONTAINERS = frozenset(("$root", "$web", "$logs", "$blobchangefeed"))
+SPECIAL_CONTAINERS: Final = frozenset(("$root", "$web", "$logs", "$blobchangefeed"))
 
-MAX_BLOB_NAME_UNITS = 1024
-MAX_BLOB_SEGMENTS = 254
+MAX_BLOB_NAME_UNITS: Final = 1024
+MAX_BLOB_SEGMENTS: Final = 254
 
-_ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
-_LABEL = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
+_LABEL: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LABEL_MIN, _LABEL_MAX = 3, 63
-_CONTROL = re.compile("[\x00-\x1f\x80\x82-\x8c\x8e\x91-\x9c\x9e\x9f]")
+_CONTROL: Final = re.compile("[\x00-\x1f\x80\x82-\x8c\x8e\x91-\x9c\x9e\x9f]")
 
 
 def is_account(name: str) -> bool:
@@ -50,11 +51,13 @@ def blob_name(path: str) -> str:
 def check_blob(name: str, container: str = "") -> None:
     """Refuse a name that no blob can have. In the root container a slash would make the first part a container."""
     # Azure counts as .NET does: a character beyond the basic plane counts two.
-    units = len(name) if name.isascii() else len(name.encode("utf-16-le", "surrogatepass")) // 2
+    is_ascii = name.isascii()
+    units = len(name) if is_ascii else len(name.encode("utf-16-le", "surrogatepass")) // 2
     if not 1 <= units <= MAX_BLOB_NAME_UNITS:
         raise Refused(Reason.NAME_LENGTH_OUT_OF_RANGE, facts=NameFacts(name, "blob"))
     too_deep = name.count("/") >= MAX_BLOB_SEGMENTS
-    if too_deep or (container == "$root" and "/" in name) or _CONTROL.search(name):
+    has_control = not (is_ascii and name.isprintable()) and _CONTROL.search(name) is not None
+    if too_deep or (container == "$root" and "/" in name) or has_control:
         raise Refused(Reason.INVALID_RESOURCE_NAME, facts=NameFacts(name, "blob"))
 
 

@@ -16,14 +16,14 @@ which Azure ignores, is None.
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kyanite.rules.refusals import CurrentETag, Reason, Refused
 from kyanite.rules.tag_expressions import Condition
 from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.values import TICKS_PER_SECOND, ETag, Instant
 
-ANY = "*"
+ANY: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Conditions:
     if_tags: Condition | None = None
 
 
-NONE = Conditions()
+NONE: Final = Conditions()
 
 
 class ConditionFacts(NamedTuple):

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kyanite.rules.refusals import AuthenticationProblem, CallerAddress, Reason, Refused
 from kyanite.values import Instant, datetime_from_instant
 
-_FIELDS = ("sp", "st", "se")
+_FIELDS: Final = ("sp", "st", "se")
 """The fields of a token that a stored access policy may have instead."""
 
 

@@ -2,13 +2,14 @@
 
 import os
 from binascii import hexlify
+from typing import Final
 
-_BATCH = 64
-_LENGTH = 36
-_DIGITS_AT = [at for at in range(_LENGTH) if at not in (8, 13, 18, 23)]
+_BATCH: Final = 64
+_LENGTH: Final = 36
+_DIGITS_AT: Final = [at for at in range(_LENGTH) if at not in (8, 13, 18, 23)]
 """Where the digits are. Everywhere else is a hyphen."""
-_VERSION_4 = bytes(0x40 | octet & 0x0F for octet in range(256))
-_VARIANT = bytes(0x80 | octet & 0x3F for octet in range(256))
+_VERSION_4: Final = bytes(0x40 | octet & 0x0F for octet in range(256))
+_VARIANT: Final = bytes(0x80 | octet & 0x3F for octet in range(256))
 
 
 class FreshGuids:

@@ -7,9 +7,10 @@ with long ones cannot keep the others out.
 
 import ctypes
 from collections.abc import Callable
+from typing import Final
 
-SHORT_BYTES = 64 * 1024
-_TRIMMED_BYTES = 16 * 1024 * 1024
+SHORT_BYTES: Final = 64 * 1024
+_TRIMMED_BYTES: Final = 16 * 1024 * 1024
 
 
 class MemoryBudget:

@@ -7,19 +7,19 @@ Lines end with CRLF or a bare line feed. The last boundary may lack its ``--``: 
 import re
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kyanite.wire.malformed import Malformed
 
-MULTIPART = "multipart/mixed"
-EMBEDDED_HTTP = "application/http"
+MULTIPART: Final = "multipart/mixed"
+EMBEDDED_HTTP: Final = "application/http"
 
-_HEAD_MAX_BYTES = 256 * 1024
-_HEADERS_MAX = 100
-_BOUNDARY = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;,"]{1,70}))', re.IGNORECASE)
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
-_CONTENT_ID = b"Content-ID: "
-_REQUEST_LINE = re.compile(r"([A-Z]{1,16}) (\S+)(?: HTTP/1\.[01])?", re.ASCII)
+_HEAD_MAX_BYTES: Final = 256 * 1024
+_HEADERS_MAX: Final = 100
+_BOUNDARY: Final = re.compile(r';\s*boundary=(?:"([^"]{1,70})"|([^\s;,"]{1,70}))', re.IGNORECASE)
+_BLANK_LINE: Final = re.compile(rb"\r?\n\r?\n")
+_CONTENT_ID: Final = b"Content-ID: "
+_REQUEST_LINE: Final = re.compile(r"([A-Z]{1,16}) (\S+)(?: HTTP/1\.[01])?", re.ASCII)
 
 
 class NoBoundary(Malformed):
@@ -223,7 +223,7 @@ def nested(boundary: str, body: bytes) -> bytes:
     return f"Content-Type: {MULTIPART}; boundary={boundary}\r\n\r\n".encode() + body.removesuffix(b"\r\n")
 
 
-_HTTP_PART = b"Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
+_HTTP_PART: Final = b"Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
 
 
 def encode_response(status: int, headers: bytes, body: bytes = b"", content_id: str | None = None) -> bytes:
@@ -236,7 +236,7 @@ def header_lines(headers: Iterable[tuple[str, str]]) -> bytes:
     return "".join([f"{name}: {value}\r\n" for name, value in headers]).encode("latin-1")
 
 
-_STATUS_LINES = {
+_STATUS_LINES: Final = {
     status.value: f"\r\nHTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
 }
 

@@ -4,17 +4,17 @@ The header contains base64 of the eight bytes in little-endian order.
 """
 
 from base64 import b64decode, b64encode
-from typing import cast
+from typing import Final, cast
 
 import anycrc
 
 from kyanite.wire.malformed import bad_header
 
-EMPTY = 0
+EMPTY: Final = 0
 """The CRC of no bytes, with which an incremental computation begins."""
 
-_MODEL = anycrc.Model("CRC64-NVME")
-_BYTES = 8
+_MODEL: Final = anycrc.Model("CRC64-NVME")
+_BYTES: Final = 8
 
 
 def compute(data: bytes | bytearray | memoryview, before: int = EMPTY) -> int:

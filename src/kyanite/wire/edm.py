@@ -21,7 +21,7 @@ from binascii import a2b_base64
 from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -33,29 +33,29 @@ from kyanite.wire.malformed import Malformed
 Properties = dict[str, str | int | float | bool]
 """Properties and annotations by name, in the form described above, in the order of the request."""
 
-FIRST_YEAR = "1601"
+FIRST_YEAR: Final = "1601"
 
-_ODATA = "odata."
-_ANNOTATES = "@odata."
-_CACHED_NAMES = 64
-_KEYS_AND_TIME = frozenset((PARTITION_KEY, ROW_KEY, TIMESTAMP))
-_2_31 = 2**31
+_ODATA: Final = "odata."
+_ANNOTATES: Final = "@odata."
+_CACHED_NAMES: Final = 64
+_KEYS_AND_TIME: Final = frozenset((PARTITION_KEY, ROW_KEY, TIMESTAMP))
+_2_31: Final = 2**31
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-_INT64_DIGITS = 19
-_WHOLE = re.compile(r"[-+]?[0-9]{1,20}")
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,7})?Z?")
-_HEX = frozenset("0123456789abcdef")
-_BOOLEANS = {"true": True, "false": False}
-_UNUSUAL_DOUBLES = {"NaN": "NaN", "Infinity": "Infinity", "-Infinity": "-Infinity"}
+_INT64_DIGITS: Final = 19
+_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,20}")
+_NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_PLAIN_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,7})?Z?")
+_HEX: Final = frozenset("0123456789abcdef")
+_BOOLEANS: Final = {"true": True, "false": False}
+_UNUSUAL_DOUBLES: Final = {"NaN": "NaN", "Infinity": "Infinity", "-Infinity": "-Infinity"}
 
-_decode_json: Callable[[bytes], dict[str, Any]] = msgspec.json.Decoder(
+_decode_json: Final[Callable[[bytes], dict[str, Any]]] = msgspec.json.Decoder(
     dict[str, bool | int | float | str | None]
 ).decode
 """Ends at the first value that no property can have, however long it is."""
 
-_SHORT_BYTES = 8 * 1024
-_QUOTES_MAX = 4_000
+_SHORT_BYTES: Final = 8 * 1024
+_QUOTES_MAX: Final = 4_000
 """More than 255 properties with their annotations have. Every name has two, of which the count may miss one."""
 
 
@@ -118,7 +118,7 @@ def _fields(names: tuple[str, ...]) -> list[tuple[str, str | None]]:
     return fields
 
 
-_cached_fields = lru_cache(maxsize=512)(_fields)
+_cached_fields: Final = lru_cache(maxsize=512)(_fields)
 
 
 def decode_table_name(body: bytes) -> str:
@@ -155,7 +155,7 @@ def _check_no_duplicates(body: bytes) -> None:
         raise Malformed("DuplicatePropertiesSpecified")
 
 
-_decode_pairs = json.JSONDecoder(object_pairs_hook=list).decode
+_decode_pairs: Final = json.JSONDecoder(object_pairs_hook=list).decode
 
 
 def _key(given: dict[str, Any], name: str, annotation: str) -> str | None:
@@ -169,9 +169,10 @@ def _key(given: dict[str, Any], name: str, annotation: str) -> str | None:
     return str(value)
 
 
-_STRING, _DATETIME = EdmType.STRING.value, EdmType.DATETIME.value
-_PARTITION_KEY_TYPE = PARTITION_KEY + ANNOTATION
-_ROW_KEY_TYPE = ROW_KEY + ANNOTATION
+_STRING: Final = EdmType.STRING.value
+_DATETIME: Final = EdmType.DATETIME.value
+_PARTITION_KEY_TYPE: Final = PARTITION_KEY + ANNOTATION
+_ROW_KEY_TYPE: Final = ROW_KEY + ANNOTATION
 
 
 def _add_unusual(properties: Properties, name: str, value: Any) -> None:
@@ -283,13 +284,13 @@ def guid_text(text: str) -> str | None:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-_TEXT_READERS: dict[str, Callable[[str], str | None]] = {
+_TEXT_READERS: Final[dict[str, Callable[[str], str | None]]] = {
     EdmType.BINARY.value: binary_text,
     EdmType.DATETIME.value: datetime_text,
     EdmType.GUID.value: guid_text,
     EdmType.INT64.value: int64_text,
 }
-_BARE_READERS: dict[str, Callable[[Properties, str, Any], None]] = {
+_BARE_READERS: Final[dict[str, Callable[[Properties, str, Any], None]]] = {
     EdmType.BOOLEAN.value: _add_boolean,
     EdmType.DOUBLE.value: _add_double,
     EdmType.INT32.value: _add_int32,

@@ -150,7 +150,18 @@ class Response:
     A plain class, because one is made for every request, and mypyc leaves the ``__init__`` of a dataclass interpreted.
     """
 
-    __slots__ = ("block", "body", "headers", "length", "reason", "release", "status")
+    __slots__ = (
+        "_ended_at",
+        "_ending",
+        "_ending_at",
+        "block",
+        "body",
+        "headers",
+        "length",
+        "reason",
+        "release",
+        "status",
+    )
 
     def __init__(
         self,
@@ -169,6 +180,25 @@ class Response:
         self.release = release
         self.block: HeaderBlock | None = None
         """What ``headers`` begins with, if its lines are known."""
+        self._ending = ""
+        self._ending_at = 0
+        self._ended_at = 0
+
+    def end_with(self, headers: list[tuple[str, str]], lines: str) -> None:
+        """Add the last headers, whose lines are known and hold no other line breaks than their ends."""
+        self._ending = lines
+        self._ending_at = len(self.headers)
+        self.headers += headers
+        self._ended_at = len(self.headers)
+
+    def lines(self) -> str:
+        """The lines of all headers. Those that are known already are taken as they are, if nothing was added since."""
+        headers, block = self.headers, self.block
+        start = 0 if block is None else len(block.headers)
+        end = len(headers) if self._ended_at != len(headers) else self._ending_at
+        begin = "" if block is None else block.lines
+        middle = header_lines(headers[start:end]) if start < end else ""
+        return f"{begin}{middle}{self._ending if end == self._ending_at else ''}"
 
 
 class NoPieces:

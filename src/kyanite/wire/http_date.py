@@ -7,22 +7,23 @@ condition compares with the same second.
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Final
 
 from kyanite.values import TICKS_PER_SECOND, Instant, instant_from_datetime
 
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_MONTH_NUMBERS = {name: number for number, name in enumerate(_MONTHS, start=1)}
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTH_NUMBERS: Final = {name: number for number, name in enumerate(_MONTHS, start=1)}
 
-_MONTH = "(?P<month>" + "|".join(_MONTHS) + ")"
-_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
-_FORMS = (
+_MONTH: Final = "(?P<month>" + "|".join(_MONTHS) + ")"
+_TIME: Final = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+_FORMS: Final = (
     re.compile(rf"[A-Z][a-z]{{2}}, (?P<day>\d\d?) {_MONTH} (?P<year>\d{{4}}) {_TIME} GMT"),
     re.compile(rf"[A-Z][a-z]{{5,8}}, (?P<day>\d\d)-{_MONTH}-(?P<year>\d\d) {_TIME} GMT"),
     re.compile(rf"[A-Z][a-z]{{2}} {_MONTH} (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})"),
 )
-_TWO_DIGIT_YEARS_FROM = 70
-_MAX_LENGTH = 40
+_TWO_DIGIT_YEARS_FROM: Final = 70
+_MAX_LENGTH: Final = 40
 
 
 def encode(instant: Instant) -> str:

@@ -6,21 +6,22 @@ the latest receipt. It is in the alphabet of base64 that needs no encoding in a 
 
 import binascii
 from struct import Struct
+from typing import Final
 
 from kyanite.values import Instant
 from kyanite.wire.malformed import bad_parameter
 
-SECRET_BYTES = 8
+SECRET_BYTES: Final = 8
 
 Packed = tuple[Instant, Instant, bytes]
 """When the message becomes visible, when it was put, and the secret."""
 
-NOWHERE: Packed = (Instant(0), Instant(0), b"")
+NOWHERE: Final[Packed] = (Instant(0), Instant(0), b"")
 """A receipt of no message."""
 
 
-_PACKED = Struct(f">QQ{SECRET_BYTES}s")
-_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+_PACKED: Final = Struct(f">QQ{SECRET_BYTES}s")
+_URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 
 
 def encode(visible_at: Instant, put_at: Instant, secret: bytes) -> str:

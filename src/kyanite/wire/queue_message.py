@@ -4,11 +4,13 @@ The text is the content of the XML, character for character, white space and lin
 return becomes a line feed, as in every XML parser.
 """
 
+from typing import Final
+
 from kyanite.wire import xml
 
 # What clients usually send needs no parser. A document that does not have exactly this form, or contains a byte that
 # may not stand for itself, is parsed.
-_BEGINNINGS = frozenset(
+_BEGINNINGS: Final = frozenset(
     declaration + end
     for declaration in (
         b"",
@@ -19,9 +21,9 @@ _BEGINNINGS = frozenset(
     )
     for end in (b"", b"\n")
 )
-_OPEN = b"<QueueMessage><MessageText>"
-_CLOSE = b"</MessageText></QueueMessage>"
-_NOT_LITERAL = bytes(set(range(32)) - set(b"\t\n")) + b"<>&\xef"
+_OPEN: Final = b"<QueueMessage><MessageText>"
+_CLOSE: Final = b"</MessageText></QueueMessage>"
+_NOT_LITERAL: Final = bytes(set(range(32)) - set(b"\t\n")) + b"<>&\xef"
 """Controls, markup, and the first bytes of characters that XML does not allow."""
 
 

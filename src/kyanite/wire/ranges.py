@@ -10,9 +10,10 @@ module ignores.
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
-_FORM = re.compile(r"bytes=(\d{1,19})-(\d{1,19})?", re.ASCII)
-_MAX_OFFSET = 2**63 - 1
+_FORM: Final = re.compile(r"bytes=(\d{1,19})-(\d{1,19})?", re.ASCII)
+_MAX_OFFSET: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from kyanite.edm import SasKeyRange
 from kyanite.values import Instant
@@ -29,33 +30,33 @@ from kyanite.wire.sas_layouts import (
 from kyanite.wire.uri import CACHED_QUERY_LENGTH, Query
 from kyanite.wire.user_delegation import DelegationKey
 
-_MOMENTARY = frozenset(("bs", "bv"))
-_OBJECTS = frozenset(("b", "bs", "bv", "f"))
+_MOMENTARY: Final = frozenset(("bs", "bv"))
+_OBJECTS: Final = frozenset(("b", "bs", "bv", "f"))
 
-_ACCOUNT_FIRST_VERSION = "2015-04-05"
-_ACCOUNT_SCOPE_SINCE = "2020-12-06"
-_SERVICE_WORD_SINCE = "2015-02-21"
+_ACCOUNT_FIRST_VERSION: Final = "2015-04-05"
+_ACCOUNT_SCOPE_SINCE: Final = "2020-12-06"
+_SERVICE_WORD_SINCE: Final = "2015-02-21"
 
-_DELEGATION_MARK = "skoid"
-_FIELDS = SIGNED_FIELDS | {"sig", "ss", "srt", "tn", "sdd"}
-_PERMISSION_ORDERS: Mapping[str, str] = {
+_DELEGATION_MARK: Final = "skoid"
+_FIELDS: Final = SIGNED_FIELDS | {"sig", "ss", "srt", "tn", "sdd"}
+_PERMISSION_ORDERS: Final[Mapping[str, str]] = {
     "blob": "racwdxyltfmeopi",
     "dfs": "racwdxyltfmeopi",
     "queue": "raup",
     "table": "raud",
     "file": "rcwdl",
 }
-ACCOUNT_PERMISSIONS = "rwdylacuptfix"
+ACCOUNT_PERMISSIONS: Final = "rwdylacuptfix"
 # The resources of the Blob service that a token can be for, and since which version.
-_RESOURCES: Mapping[str, str] = {
+_RESOURCES: Final[Mapping[str, str]] = {
     "b": "",
     "c": "",
     "bs": "2018-11-09",
     "bv": "2018-11-09",
     "d": "2020-02-10",
 }
-_VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_ADDRESS = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})", re.ASCII)
+_VERSION: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_ADDRESS: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ def _given(values: Mapping[str, str], name: str) -> str:
 
 
 Sas = AccountSas | ServiceSas | UserDelegationSas
-_TOKENS = (AccountSas, ServiceSas, UserDelegationSas)
+_TOKENS: Final = (AccountSas, ServiceSas, UserDelegationSas)
 
 
 def decode(query: Query, service: str) -> Sas | None:
@@ -242,7 +243,7 @@ def _decode(found: tuple[tuple[str, str], ...], service: str) -> Sas | None:
     return _service_sas(fields, version, service)
 
 
-_cached = lru_cache(maxsize=256)(_decode)
+_cached: Final = lru_cache(maxsize=256)(_decode)
 """For queries with a known token and something new, such as a pop receipt."""
 
 

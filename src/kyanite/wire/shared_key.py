@@ -17,7 +17,7 @@ from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.uri import SECONDARY, Query, Target
@@ -25,18 +25,18 @@ from kyanite.wire.uri import SECONDARY, Query, Target
 if TYPE_CHECKING:
     from hashlib import _Hash
 
-_ZERO_LENGTH_UNSIGNED_SINCE = "2015-02-21"
-_EMPTY_HEADERS_SIGNED_SINCE = "2016-05-31"
+_ZERO_LENGTH_UNSIGNED_SINCE: Final = "2015-02-21"
+_EMPTY_HEADERS_SIGNED_SINCE: Final = "2016-05-31"
 
-_SCHEMES = {"sharedkey": False, "sharedkeylite": True}
+_SCHEMES: Final = {"sharedkey": False, "sharedkeylite": True}
 """The two schemes, and whether each is the lite one."""
 
-_WHITE_SPACE = re.compile(r"[ \t\r\n]{2,}|[\t\r\n]")
+_WHITE_SPACE: Final = re.compile(r"[ \t\r\n]{2,}|[\t\r\n]")
 
 # Azure's order of the characters of header names. "-" and "'" count only when all else is equal.
-_ORDER = "!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz"
-_FIRST_WEIGHTS = str.maketrans(_ORDER, "".join(map(chr, range(2, len(_ORDER) + 2))), "-'")
-_SECOND_WEIGHTS = str.maketrans(_ORDER + "'-", "\x00" * len(_ORDER) + "\x02\x03")
+_ORDER: Final = "!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz"
+_FIRST_WEIGHTS: Final = str.maketrans(_ORDER, "".join(map(chr, range(2, len(_ORDER) + 2))), "-'")
+_SECOND_WEIGHTS: Final = str.maketrans(_ORDER + "'-", "\x00" * len(_ORDER) + "\x02\x03")
 
 
 class SharedKey(NamedTuple):

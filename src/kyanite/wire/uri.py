@@ -12,23 +12,24 @@ space in ``prefix=`` work).
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from kyanite.wire.malformed import Malformed
 
-SERVICES = ("blob", "queue", "table", "file", "dfs")
-SECONDARY = "-secondary"
+SERVICES: Final = ("blob", "queue", "table", "file", "dfs")
+SECONDARY: Final = "-secondary"
 
-CACHED_QUERY_LENGTH = 1024
+CACHED_QUERY_LENGTH: Final = 1024
 """Longer queries are not cached, so that clients without access cannot fill the cache with long ones."""
 
-_REMEMBERED_PAIR_LENGTH = 128
-_MAX_HOST_LENGTH = 300
+_REMEMBERED_PAIR_LENGTH: Final = 128
+_MAX_HOST_LENGTH: Final = 300
 
-_HOST_STYLE = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.(blob|queue|table|file|dfs)\.[^.:/]")
-_AUTHORITY = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?")
-_USUAL_PORTS = {"http": (80,), "https": (443,), "": (80, 443)}
-_BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_HOST_STYLE: Final = re.compile(r"([a-z0-9]{3,24})(-secondary)?\.(blob|queue|table|file|dfs)\.[^.:/]")
+_AUTHORITY: Final = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?")
+_USUAL_PORTS: Final = {"http": (80,), "https": (443,), "": (80, 443)}
+_BAD_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class Target:
@@ -89,14 +90,19 @@ def decode_target(host: str, path: str, service: str) -> Target:
     """The target of a request to the port of ``service``."""
     from_host = _account_in_host(host) if len(host) <= _MAX_HOST_LENGTH else None
     if from_host is None:
-        return _path_style(path, service)
-    account, secondary, service = from_host
-    first, rest = _names(path[1:])
+        account, _, below = path[1:].partition("/")
+        secondary = account.endswith(SECONDARY)
+        if secondary:
+            account = account[: -len(SECONDARY)]
+    else:
+        account, secondary, service = from_host
+        below = path[1:]
+    first, rest = _names(below)
     return Target(
         account=account,
         service=service,
         secondary=secondary,
-        path_style=False,
+        path_style=from_host is None,
         path=path,
         first=first,
         rest=rest,
@@ -145,8 +151,8 @@ def _read_pair(piece: str) -> tuple[str, str]:
     return decode_percent(name), decode_percent(value)
 
 
-_cached_query = lru_cache(maxsize=1024)(_read_query)
-_cached_pair = lru_cache(maxsize=2048)(_read_pair)
+_cached_query: Final = lru_cache(maxsize=1024)(_read_query)
+_cached_pair: Final = lru_cache(maxsize=2048)(_read_pair)
 
 
 def decode_percent(text: str) -> str:
@@ -159,23 +165,6 @@ def decode_percent(text: str) -> str:
         return unquote_to_bytes(text.encode("latin-1")).decode("utf-8")
     except UnicodeError:
         raise Malformed("InvalidUri") from None
-
-
-def _path_style(path: str, service: str) -> Target:
-    account, _, below = path[1:].partition("/")
-    secondary = account.endswith(SECONDARY)
-    if secondary:
-        account = account[: -len(SECONDARY)]
-    first, rest = _names(below)
-    return Target(
-        account=account,
-        service=service,
-        secondary=secondary,
-        path_style=True,
-        path=path,
-        first=first,
-        rest=rest,
-    )
 
 
 def _names(path: str) -> tuple[str, str]:

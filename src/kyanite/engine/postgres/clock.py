@@ -5,11 +5,13 @@ machines drift apart; and when another server with a slower clock takes over, it
 clock slowly. That instants ascend does not depend on this: the database keeps the last one.
 """
 
+from typing import Final
+
 from kyanite.engine.clock import ticks_since_boot
 from kyanite.engine.transaction import Clock
 from kyanite.values import Instant
 
-_SLOWER_BY = 1_000
+_SLOWER_BY: Final = 1_000
 """It loses at most one part in so many."""
 
 

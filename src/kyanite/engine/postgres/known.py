@@ -6,7 +6,7 @@ only has to be right most of the time.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kyanite.engine.api import MAX_KEY_BYTES
 from kyanite.engine.postgres.order import PART_BYTES
@@ -16,15 +16,15 @@ Version = int | None
 Stored = tuple[Version, bytes | None]
 """A version and a value, or (None, None) if there is no such row."""
 
-ABSENT: Stored = (None, None)
-LAST_KEY = b"\xff" * (MAX_KEY_BYTES + 1)
+ABSENT: Final[Stored] = (None, None)
+LAST_KEY: Final = b"\xff" * (MAX_KEY_BYTES + 1)
 """After all keys."""
 
-_GUESS_BYTES_MAX = 64 * 1024
-_OVERHEAD_BYTES = 200
-_ABSENT_MIN = 32
+_GUESS_BYTES_MAX: Final = 64 * 1024
+_OVERHEAD_BYTES: Final = 200
+_ABSENT_MIN: Final = 32
 """After so many keys in a row that were not there, the next one is assumed not to be there."""
-_PARTS_MAX = 4096
+_PARTS_MAX: Final = 4096
 
 
 class Guesses:

@@ -10,11 +10,11 @@ into them, are compared by their first bytes: in practice by the container, queu
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from xxhash import xxh3_64_intdigest
 
-PART_BYTES = 9
+PART_BYTES: Final = 9
 """The letter of a row and an id."""
 
 

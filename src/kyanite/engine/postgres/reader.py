@@ -7,7 +7,7 @@ takes one round trip, and transfers no value that has not changed.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kyanite.engine.api import Damaged, EngineBusy, EngineClosed, Snapshot
 from kyanite.engine.postgres.clock import DatabaseClock
@@ -20,12 +20,12 @@ from kyanite.values import Instant
 
 T = TypeVar("T")
 
-_STATEMENTS_MAX = 3
-_BODIES_MAX = 128
-_ROWS_PER_SLICE = 2_000
-_ROWS_MAX = 3_000
-_WAITING_MAX = 20_000
-ROUNDS_MAX = 8
+_STATEMENTS_MAX: Final = 3
+_BODIES_MAX: Final = 128
+_ROWS_PER_SLICE: Final = 2_000
+_ROWS_MAX: Final = 3_000
+_WAITING_MAX: Final = 20_000
+ROUNDS_MAX: Final = 8
 """A body that needs more rounds is read on a connection of its own."""
 
 

@@ -8,16 +8,16 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from kyanite.engine.api import STEP_ROWS
 from kyanite.engine.postgres.known import ABSENT, Known, Stored, Wanted
 from kyanite.engine.transaction import Row, merged
 
-_FIRST_ROWS = 64
-_FEW_RANGES = 2
+_FIRST_ROWS: Final = 64
+_FEW_RANGES: Final = 2
 """Of a body that does not skip parts of a range."""
-_MAX_ROWS = 2_501
+_MAX_ROWS: Final = 2_501
 
 
 class Miss(BaseException):

@@ -9,7 +9,7 @@ Values are stored with a checksum of key and value, which is checked when they c
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from xxhash import xxh3_64_digest
 
@@ -19,26 +19,26 @@ from kyanite.engine.postgres.order import footprint
 from kyanite.engine.postgres.schema import MAX_SHORT_KEY_BYTES, RANGE_HASH
 from kyanite.values import Instant
 
-UNKNOWN = -1
+UNKNOWN: Final = -1
 """The version to ask with if none is known."""
 
-_CHECKSUM_BYTES = 8
+_CHECKSUM_BYTES: Final = 8
 _TIME, _ROW, _LONG_ROW, _UP, _DOWN, _AFTER, _BEFORE, _CHANGED = range(8)
 
-_TIME_PART = (
+_TIME_PART: Final = (
     f"SELECT {_TIME} AS kind, last_value AS i, NULL::bytea AS key, clock_ticks() AS version, NULL::bytea AS value"
     " FROM last_instant"
 )
-_ROWS_PART = (
+_ROWS_PART: Final = (
     "SELECT {kind}, q.i, NULL, s.version, s.value"
     " FROM unnest(${a}::bytea[], ${b}::bigint[]) WITH ORDINALITY q(key, version, i)"
     " LEFT JOIN {table} s ON {join} WHERE s.version IS DISTINCT FROM q.version"
 )
-_LONG_WITHIN = (
+_LONG_WITHIN: Final = (
     f"head >= substring(q.low for {MAX_SHORT_KEY_BYTES}) AND head <= substring(q.high for {MAX_SHORT_KEY_BYTES})"
     " AND key >= q.low AND key < q.high"
 )
-_RANGE_PART = (
+_RANGE_PART: Final = (
     "SELECT {kind}, q.i, r.key, r.version, r.value"
     " FROM unnest(${a}::bytea[], ${b}::bytea[], ${c}::bigint[]) WITH ORDINALITY q(low, high, rows, i), LATERAL ("
     "(SELECT key, version, value FROM kv WHERE key >= q.low AND key < q.high ORDER BY key {order} LIMIT q.rows)"
@@ -49,17 +49,17 @@ _RANGE_PART = (
     "(SELECT key FROM kv WHERE key {side} ORDER BY key {order} LIMIT 1)"
     " UNION ALL (SELECT key FROM kv_long WHERE head {long_side} AND key {side} ORDER BY key {order} LIMIT 1)) r"
 )
-_CONFIRM_PART = (
+_CONFIRM_PART: Final = (
     f"SELECT {_CHANGED}, q.i, NULL, NULL, NULL"
     " FROM unnest(${a}::bytea[], ${b}::bytea[], ${c}::bytea[]) WITH ORDINALITY q(low, high, hash, i)"
     f" WHERE q.hash IS DISTINCT FROM ({RANGE_HASH})"
 )
-COMMIT = (
+COMMIT: Final = (
     "SELECT status, last, clock, changed, changed_versions, changed_values FROM commit_batch($1,$2,$3,$4,"
     "$5::bytea[],$6::bigint[],$7::bytea[],$8::bytea[],$9::bytea[],$10,$11,$12::bytea[],$13::bytea[],$14::bytea[],$15,"
     "$16::text[],$17::bigint[],$18::bigint[],$19::bytea[],$20::bytea[],$21::bytea[])"
 )
-RESOLVE = (
+RESOLVE: Final = (
     "INSERT INTO batch (number) VALUES ($1) ON CONFLICT (number) DO UPDATE SET at = now() RETURNING xmax = 0"
 )
 """True if there was no such batch. It writes in either case: its commit waits until a standby has that of the batch."""

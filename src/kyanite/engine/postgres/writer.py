@@ -30,7 +30,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kyanite.engine.api import (
     Damaged,
@@ -63,25 +63,25 @@ from kyanite.values import Instant
 
 T = TypeVar("T")
 
-_BODIES_MAX = 256
-_BYTES_MAX = 8 * 1024 * 1024
-_WAITING_MAX = 20_000
-_ROWS_PER_SLICE = 2_000
-_SLICE_SECONDS = 0.004
-_INSTANTS_TICKS_MAX = 10_000_000
+_BODIES_MAX: Final = 256
+_BYTES_MAX: Final = 8 * 1024 * 1024
+_WAITING_MAX: Final = 20_000
+_ROWS_PER_SLICE: Final = 2_000
+_SLICE_SECONDS: Final = 0.004
+_INSTANTS_TICKS_MAX: Final = 10_000_000
 """A body that runs again after more than a second gets new instants."""
-_TOGETHER_ROWS_MAX = 256
+_TOGETHER_ROWS_MAX: Final = 256
 _OTHERS_SECONDS = 0.5
 """For so long after another process has committed, batches confirm what they know when they fetch something."""
 _GATHER_SECONDS = 0.002
-_NO_GATHER_SECONDS = 0.1
+_NO_GATHER_SECONDS: Final = 0.1
 """For so long after clients that were answered did not come back, none are waited for."""
-_LOCKED_BATCHES_MAX = 64
+_LOCKED_BATCHES_MAX: Final = 64
 """How many batches take the lock first after a refusal, at most."""
-_OLD_BATCHES = 32, 256
+_OLD_BATCHES: Final = 32, 256
 """How many a commit deletes, if any: a statement for each one would cost more than it is worth."""
-_LOCKED_RUNS_MAX = 20
-_COMMITTED = 0
+_LOCKED_RUNS_MAX: Final = 20
+_COMMITTED: Final = 0
 
 
 class PendingBody:

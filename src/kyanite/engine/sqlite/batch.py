@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import apsw
 
@@ -13,11 +13,11 @@ from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.transaction import BodyRunner, BufferedTransaction, Clock, Row, merged
 from kyanite.values import Instant
 
-_SMALL_BYTES = 4096
-_KNOWN_ROWS = 4096
-_MANY_PENDING = 64
+_SMALL_BYTES: Final = 4096
+_KNOWN_ROWS: Final = 4096
+_MANY_PENDING: Final = 64
 """Beyond so many, checking them before every scan costs more than writing them."""
-_MERGED_ROWS = 16
+_MERGED_ROWS: Final = 16
 """Up to so many pending rows are merged into a scan; more of them cost more than writing them."""
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 from time import perf_counter
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import apsw
 
@@ -45,10 +45,10 @@ from kyanite.values import Instant
 
 T = TypeVar("T")
 
-_SMALL_BATCH_BYTES = 256 * 1024
-_RESERVED_TICKS = 20_000_000
+_SMALL_BATCH_BYTES: Final = 256 * 1024
+_RESERVED_TICKS: Final = 20_000_000
 """How many instants are stored as given at a time: those of two seconds."""
-_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Limits:
     waiting: int = 20_000
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS: Final = Limits()
 
 
 class Commits:

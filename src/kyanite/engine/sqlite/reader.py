@@ -10,7 +10,7 @@ iteration, or as soon as something was committed, so it never blocks a checkpoin
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import apsw
 
@@ -22,9 +22,9 @@ from kyanite.engine.transaction import BodyRunner, BodySnapshot, Clock, Row
 T = TypeVar("T")
 
 _KEPT_ROWS = 4096
-_KEPT_BYTES_MAX = 2048
+_KEPT_BYTES_MAX: Final = 2048
 """The longest value that is kept."""
-_NO_STATE = -1
+_NO_STATE: Final = -1
 
 
 class _Outdated(BaseException):
@@ -97,8 +97,9 @@ class Reader:
 
     def get(self, key: bytes) -> bytes | None:
         kept = self._kept
-        if key in kept:
-            return kept[key]
+        value = kept.get(key)
+        if value is not None or key in kept:
+            return value
         if not self._has_snapshot:
             self._begin()
         value = self._rows.get(key)

@@ -12,7 +12,7 @@ type, or make it text that cannot be decoded.
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Any
+from typing import Any, Final
 
 import apsw
 from xxhash import xxh3_64_intdigest
@@ -20,63 +20,67 @@ from xxhash import xxh3_64_intdigest
 from kyanite.engine.api import BODY_PREFIX, STEP_ROWS, Damaged
 from kyanite.engine.transaction import Row
 
-SCHEMA = """
+SCHEMA: Final = """
 CREATE TABLE kv (key BLOB PRIMARY KEY, value BLOB, checksum INTEGER) WITHOUT ROWID;
 CREATE TABLE body (id INTEGER PRIMARY KEY, value BLOB, checksum INTEGER);
 """
-ADD_CHECKSUMS = """
+ADD_CHECKSUMS: Final = """
 ALTER TABLE kv ADD COLUMN checksum INTEGER;
 ALTER TABLE body ADD COLUMN checksum INTEGER;
 """
 """From a schema without checksums. It changes no row, so it takes no time."""
 
-_BODY_KEY_BYTES = 9
-_BODY_PREFIX_BYTE = BODY_PREFIX[0]
-_BODIES_START = BODY_PREFIX
-_BODIES_END = bytes([_BODY_PREFIX_BYTE + 1])
-_LAST_ID = 2**63 - 1
+_BODY_KEY_BYTES: Final = 9
+_BODY_PREFIX_BYTE: Final = BODY_PREFIX[0]
+_BODIES_START: Final = BODY_PREFIX
+_BODIES_END: Final = bytes([_BODY_PREFIX_BYTE + 1])
+_LAST_ID: Final = 2**63 - 1
 
-_GET = "SELECT value, checksum FROM kv WHERE key = ?"
-_GET_BODY = "SELECT value, checksum FROM body WHERE id = ?"
-_TAKE_SNAPSHOT = "SELECT 1 FROM kv LIMIT 1"
-_SCAN = "SELECT key, value, checksum FROM kv WHERE key >= ? AND key < ? ORDER BY key {order} LIMIT ?"
-_SCAN_BODIES = "SELECT id, value, checksum FROM body WHERE id BETWEEN ? AND ? ORDER BY id {order} LIMIT ?"
-_SCANS = {False: _SCAN.format(order="ASC"), True: _SCAN.format(order="DESC")}
-_BODY_SCANS = {False: _SCAN_BODIES.format(order="ASC"), True: _SCAN_BODIES.format(order="DESC")}
+_GET: Final = "SELECT value, checksum FROM kv WHERE key = ?"
+_GET_BODY: Final = "SELECT value, checksum FROM body WHERE id = ?"
+_TAKE_SNAPSHOT: Final = "SELECT 1 FROM kv LIMIT 1"
+_SCAN: Final = "SELECT key, value, checksum FROM kv WHERE key >= ? AND key < ? ORDER BY key {order} LIMIT ?"
+_SCAN_BODIES: Final = (
+    "SELECT id, value, checksum FROM body WHERE id BETWEEN ? AND ? ORDER BY id {order} LIMIT ?"
+)
+_SCANS: Final = {False: _SCAN.format(order="ASC"), True: _SCAN.format(order="DESC")}
+_BODY_SCANS: Final = {False: _SCAN_BODIES.format(order="ASC"), True: _SCAN_BODIES.format(order="DESC")}
 
 # OR ROLLBACK never happens, because nothing here can violate a constraint. The default is to undo the statement alone;
 # for that SQLite copies every page that a statement of many rows changes (5 times the cost).
-_CHUNKS = (64, 16, 4, 2, 1)
-_PUT = {
+_CHUNKS: Final = (64, 16, 4, 2, 1)
+_PUT: Final = {
     n: "INSERT OR ROLLBACK INTO kv VALUES "
     + ",".join(["(?,?,?)"] * n)
     + " ON CONFLICT (key) DO UPDATE SET value = excluded.value, checksum = excluded.checksum"
     for n in _CHUNKS
 }
-_PUT_BODY = {
+_PUT_BODY: Final = {
     n: "INSERT OR ROLLBACK INTO body VALUES "
     + ",".join(["(?,?,?)"] * n)
     + " ON CONFLICT (id) DO UPDATE SET value = excluded.value, checksum = excluded.checksum"
     for n in _CHUNKS
 }
-_GET_MANY = {n: f"SELECT key, value, checksum FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
-_FEW_KEYS = 16
-_GET_FEW = {
+_GET_MANY: Final = {
+    n: f"SELECT key, value, checksum FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS
+}
+_FEW_KEYS: Final = 16
+_GET_FEW: Final = {
     n: " UNION ALL ".join(f"SELECT {index}, value, checksum FROM kv WHERE key = ?" for index in range(n))
     for n in range(2, 9)
 }
 """Two thirds of the cost of a statement for each key. ``IN`` would build a table of its own for the keys."""
-_DELETE = {n: f"DELETE FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
-_DELETE_BODY = {n: f"DELETE FROM body WHERE id IN ({','.join('?' * n)})" for n in _CHUNKS}
+_DELETE: Final = {n: f"DELETE FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
+_DELETE_BODY: Final = {n: f"DELETE FROM body WHERE id IN ({','.join('?' * n)})" for n in _CHUNKS}
 
-_WITHOUT_CHECKSUM = "SELECT key FROM kv WHERE key >= ? AND key < ? AND checksum IS NULL"
-_BODIES_WITHOUT_CHECKSUM = "SELECT id FROM body WHERE id BETWEEN ? AND ? AND checksum IS NULL"
+_WITHOUT_CHECKSUM: Final = "SELECT key FROM kv WHERE key >= ? AND key < ? AND checksum IS NULL"
+_BODIES_WITHOUT_CHECKSUM: Final = "SELECT id FROM body WHERE id BETWEEN ? AND ? AND checksum IS NULL"
 
-_PAGE_ROWS = 2_001
+_PAGE_ROWS: Final = 2_001
 """Scans with a limit up to this are read when they begin."""
 
-_KEY_TEXT_BYTES = 64
-_SIGN = 2**63
+_KEY_TEXT_BYTES: Final = 64
+_SIGN: Final = 2**63
 """SQLite's integers are signed."""
 
 

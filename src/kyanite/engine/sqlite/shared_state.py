@@ -21,13 +21,14 @@ import mmap
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from kyanite.values import Instant
 
-_FILE = "board"
+_FILE: Final = "board"
 """Its name in existing stores."""
 
-_PAGE_BYTES = 4096
+_PAGE_BYTES: Final = 4096
 (
     _LAST_INSTANT,
     _FAILED,

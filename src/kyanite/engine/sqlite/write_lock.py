@@ -13,11 +13,12 @@ import fcntl
 import os
 import time
 from pathlib import Path
+from typing import Final
 
 from kyanite.engine.sqlite.shared_state import SharedState
 
-_QUEUE_FILE = "turnstile.lock"
-_LOCK_FILE = "turn.lock"
+_QUEUE_FILE: Final = "turnstile.lock"
+_LOCK_FILE: Final = "turn.lock"
 """Processes of another version must use the same files."""
 
 

@@ -14,20 +14,21 @@ import os
 import struct
 import time
 from pathlib import Path
+from typing import Final
 
 from kyanite.engine.api import EngineBusy
 from kyanite.extents.api import Mark
 from kyanite.membership.api import OWNER_BYTES, Membership
 
-_SLOTS = 1024
-_SLOT_BYTES = 32
-_WORDS = _SLOT_BYTES // 8
-_OWNER_AT = 8
-_NO_READER = 0
-_UNUSED = bytes(OWNER_BYTES)
-_TOGETHER_NS = 100_000_000
+_SLOTS: Final = 1024
+_SLOT_BYTES: Final = 32
+_WORDS: Final = _SLOT_BYTES // 8
+_OWNER_AT: Final = 8
+_NO_READER: Final = 0
+_UNUSED: Final = bytes(OWNER_BYTES)
+_TOGETHER_NS: Final = 100_000_000
 
-_GRACE_NS = 10_000_000
+_GRACE_NS: Final = 10_000_000
 """The least time between a mark and the moment it has passed. Another processor may see a reader's pin a little after
 the reader has taken its snapshot; ten milliseconds are thousands of times that delay."""
 

@@ -5,6 +5,7 @@ an engine is one transaction, so nothing can happen between its checks and its c
 """
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -30,7 +31,7 @@ class AccessConditions(Value, frozen=True):
     lease_id: LeaseId | None = None
 
 
-UNCONDITIONAL = AccessConditions()
+UNCONDITIONAL: Final = AccessConditions()
 
 
 class BlobAtInstant(Value, frozen=True):
@@ -55,6 +56,11 @@ def load_to_be_read(snap: Snapshot, blob: BlobKey, access_conditions: AccessCond
     if record.tier == tiers.ARCHIVE:
         tiers.check_online(record.tiering, snap.now)
     return record
+
+
+def depends_on_time(record: BlobRecord) -> bool:
+    """Whether anything that clients are told about the blob changes with the time alone: its lease or its tier."""
+    return record.lease.id is not None or record.rehydration is not None
 
 
 def check_online(snap: Snapshot, record: BlobRecord) -> None:

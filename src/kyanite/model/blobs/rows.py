@@ -8,6 +8,7 @@ same transaction.
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Final
 
 from msgspec.structs import replace as changed
 
@@ -35,7 +36,7 @@ from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.versions import NO_HISTORY, Base, Former, History
 from kyanite.values import Instant
 
-NAME_AT = len(keys.blobs(0))
+NAME_AT: Final = len(keys.blobs(0))
 """Where in a key of a base blob, a snapshot, a version or a staging area the name begins."""
 
 

@@ -11,7 +11,7 @@ used again. ``docs/decisions/0002-content-in-extents-and-layers.md`` says why it
 from collections.abc import Iterator, Sequence
 from itertools import filterfalse
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,7 @@ from kyanite.model.content.intervals import ENDLESS, Interval, clip, cut, lay_ou
 from kyanite.model.content.layer_view import LayerView
 from kyanite.model.content.records import NO_CONTENT, Content
 from kyanite.model.content.references import Source
+from kyanite.model.records import Value
 
 __all__ = [
     "INLINE_MAX",
@@ -47,7 +48,7 @@ __all__ = [
     "write",
 ]
 
-INLINE_MAX = 16 * 1024
+INLINE_MAX: Final = 16 * 1024
 """A body up to this size is stored in the engine. It costs one commit and no file."""
 
 SHORT_MAX = 4
@@ -57,11 +58,11 @@ _SPLICE_ROWS_MAX = 8
 """A splice that overlaps more rows than this goes into a new layer, and compaction does the rest."""
 
 _PLAN_PARTS = 300
-_PLAN_INLINE_BYTES = 1024 * 1024
+_PLAN_INLINE_BYTES: Final = 1024 * 1024
 _PLAN_INTERVALS = 1_000
 """A plan ends after this many intervals, holes included."""
 
-_is_hole = attrgetter("is_hole")
+_is_hole: Final = attrgetter("is_hole")
 
 
 class Zeros(NamedTuple):
@@ -79,7 +80,7 @@ class ExtentPart(NamedTuple):
 PlanPart = Zeros | ExtentPart | bytes
 
 
-class ReadPlan(NamedTuple):
+class ReadPlan(Value, frozen=True):
     """Where the bytes of a range come from, in order."""
 
     parts: list[PlanPart]

@@ -10,7 +10,7 @@ background (``maintenance/spent_messages.py``). Long texts are stored apart, so 
 """
 
 from collections.abc import Awaitable, Sequence
-from typing import NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -19,22 +19,22 @@ from kyanite.model import keys
 from kyanite.model.content import content
 from kyanite.model.queues.queue import QueueKey, count_key, counted, load
 from kyanite.model.queues.records import MessageRecord, decode_message
-from kyanite.model.records import encode
+from kyanite.model.records import Value, encode
 from kyanite.rules import visibility
 from kyanite.rules.refusals import Because, Reason, Refused
 from kyanite.rules.visibility import MessageState
 from kyanite.values import Instant
 
-SHORT_TEXT_BYTES = 2048
+SHORT_TEXT_BYTES: Final = 2048
 """Up to this size a text is part of its row."""
 
-MAX_EXPIRED = 512
+MAX_EXPIRED: Final = 512
 """How many expired messages one transaction deletes."""
 
-_ROWS_AT_A_TIME = 64
+_ROWS_AT_A_TIME: Final = 64
 
 
-class NewMessage(NamedTuple):
+class NewMessage(Value, frozen=True):
     """A message that a client puts."""
 
     id: str
@@ -45,7 +45,7 @@ class NewMessage(NamedTuple):
     secret: bytes
 
 
-class Receipt(NamedTuple):
+class Receipt(Value, frozen=True):
     """A pop receipt: where the row of a message was when it was returned, and a secret."""
 
     visible_at: Instant
@@ -53,7 +53,7 @@ class Receipt(NamedTuple):
     secret: bytes
 
 
-class Message(NamedTuple):
+class Message(Value, frozen=True):
     """A message as it is returned to a client."""
 
     id: str
@@ -69,7 +69,7 @@ class Message(NamedTuple):
 Row = tuple[bytes, MessageRecord]
 
 
-class Head(NamedTuple):
+class Head(Value, frozen=True):
     """The messages at the head of a queue."""
 
     visible: list[Row]
@@ -258,7 +258,7 @@ def _record(tx: Transaction, message_id: str, state: MessageState, text: str) ->
     return MessageRecord(message_id, state, "", content.create(tx, stored))
 
 
-_NOT_THERE = Because(
+_NOT_THERE: Final = Because(
     "No message is stored where the pop receipt leads: it was deleted, or hidden anew since."
 )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -23,7 +24,7 @@ from kyanite.model.queues.records import QueueRecord, decode_queue
 from kyanite.model.records import NamedKey, Policy, encode
 from kyanite.rules.refusals import Reason, Refused
 
-COUNT_SHARDS = 16
+COUNT_SHARDS: Final = 16
 
 
 class QueueKey(NamedKey, frozen=True):
@@ -32,8 +33,10 @@ class QueueKey(NamedKey, frozen=True):
         return keys.queue(self.account, self.name)
 
 
-load: Callable[[Snapshot, QueueKey], QueueRecord] = loader(keys.queue, decode_queue, Reason.QUEUE_NOT_FOUND)
-find: Callable[[Engine, QueueKey], Awaitable[QueueRecord | None]] = finder(keys.queue, decode_queue)
+load: Final[Callable[[Snapshot, QueueKey], QueueRecord]] = loader(
+    keys.queue, decode_queue, Reason.QUEUE_NOT_FOUND
+)
+find: Final[Callable[[Engine, QueueKey], Awaitable[QueueRecord | None]]] = finder(keys.queue, decode_queue)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ Changes are merged into long entities before the transaction (``merging.py``).
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
+from typing import Final
 
 from kyanite.engine.api import Engine, EngineBusy, Snapshot, Transaction
 from kyanite.model import keys
+from kyanite.model.records import Value
 from kyanite.model.tables import merging, stored_entity, table
 from kyanite.model.tables.change import Change
 from kyanite.model.tables.merging import Merged, Unprepared
@@ -20,7 +20,7 @@ from kyanite.rules import entities
 from kyanite.rules.entities import MERGING, Act
 from kyanite.rules.refusals import Reason, Refused
 
-_ATTEMPTS = 8
+_ATTEMPTS: Final = 8
 
 
 class ChangeRefused(Refused):
@@ -31,7 +31,7 @@ class ChangeRefused(Refused):
         self.index = index
 
 
-class Written(NamedTuple):
+class Written(Value, frozen=True):
     table_name: str
     """As the table was created."""
     etag: str
@@ -40,7 +40,7 @@ class Written(NamedTuple):
     """The text of each entity that was inserted; empty for other changes."""
 
 
-class Found(NamedTuple):
+class Found(Value, frozen=True):
     table_name: str
     text: bytes
 
@@ -48,14 +48,18 @@ class Found(NamedTuple):
 async def apply(engine: Engine, key: TableKey, changes: Sequence[Change]) -> Written:
     """Make all the changes, which are of one partition, or none of them."""
     scope = keys.table_scope(key.account, key.name, changes[0].partition_key)
-    outcome = await engine.run(partial(_apply, key=key, changes=changes, prepared={}), scope)
+    prepared: dict[int, Merged] = {}
+
+    def body(tx: Transaction) -> Written | Unprepared:
+        return _apply(tx, key, changes, prepared)
+
+    outcome = await engine.run(body, scope)
     if isinstance(outcome, Written):
         return outcome
-    prepared: dict[int, Merged] = {}
     async with merging.room_for(outcome):
         for _ in range(_ATTEMPTS):
             prepared |= await merging.prepare(engine, outcome, changes)
-            outcome = await engine.run(partial(_apply, key=key, changes=changes, prepared=prepared), scope)
+            outcome = await engine.run(body, scope)
             if isinstance(outcome, Written):
                 return outcome
     raise EngineBusy("other clients keep changing the entities while changes are merged into them")

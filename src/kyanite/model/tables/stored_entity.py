@@ -12,7 +12,7 @@ divided only texts that were too long for one row, and put as much as possible i
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -21,22 +21,22 @@ from kyanite.model import keys
 from kyanite.rules.entities import Properties
 from kyanite.values import Instant, iso_text
 
-_BEGINNING = b'{"odata.etag":"W/\\"'
-_ETAG_CHARACTERS = len("datetime'2024-05-01T12%3A34%3A56.1234567Z'")
-_ETAG_END = len(_BEGINNING) + _ETAG_CHARACTERS
-AFTER_ETAG = _ETAG_END + len('\\"",')
+_BEGINNING: Final = b'{"odata.etag":"W/\\"'
+_ETAG_CHARACTERS: Final = len("datetime'2024-05-01T12%3A34%3A56.1234567Z'")
+_ETAG_END: Final = len(_BEGINNING) + _ETAG_CHARACTERS
+AFTER_ETAG: Final = _ETAG_END + len('\\"",')
 """Where the keys begin, after the ETag and its comma."""
-_OWN = ("odata.etag", "PartitionKey", "RowKey", "Timestamp")
+_OWN: Final = ("odata.etag", "PartitionKey", "RowKey", "Timestamp")
 """The names that every text has, before the properties."""
 
-_BRACE = b"{"[0]
-_DIVIDED = 1
-_DIVIDED_HEAD_BYTES = 11
+_BRACE: Final = b"{"[0]
+_DIVIDED: Final = 1
+_DIVIDED_HEAD_BYTES: Final = 11
 """In a divided row: the mark, the id of its parts (8), 0, and the number of parts in further rows."""
-_LONG_BYTES = 16 * 1024
+_LONG_BYTES: Final = 16 * 1024
 
-_encode_json: Callable[[Any], bytes] = msgspec.json.Encoder().encode
-_decode_json: Callable[[bytes], dict[str, Any]] = msgspec.json.Decoder(dict[str, Any]).decode
+_encode_json: Final[Callable[[Any], bytes]] = msgspec.json.Encoder().encode
+_decode_json: Final[Callable[[bytes], dict[str, Any]]] = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Stamp:

@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
 from kyanite import eager
 from kyanite.server.http.direct_reception import DirectReceiver
@@ -24,13 +24,13 @@ from kyanite.server.http.response_writer import ResponseWriter
 from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError, Handler, Piece, Request, Response, Unfinished
 
-CLIENT_WENT_AWAY = 499
+CLIENT_WENT_AWAY: Final = 499
 """The status, in logs and metrics, of a request whose client left before the response began."""
 
-_COALESCED_BYTES = 64 * 1024
+_COALESCED_BYTES: Final = 64 * 1024
 """A body up to this size is copied behind its head, so that both leave in one write."""
 
-_REQUESTS_AT_ONCE = 2
+_REQUESTS_AT_ONCE: Final = 2
 """How many requests of a pipeline are answered before other connections are served."""
 
 OnError = Callable[[Request, Exception], Response]

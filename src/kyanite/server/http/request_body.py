@@ -7,13 +7,13 @@ bodies buffer together is bounded as well.
 
 import asyncio
 from collections import deque
-from typing import Protocol
+from typing import Final, Protocol
 
 from kyanite.server.http.limits import Limits, Progress
 from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError
 
-_TIGHT_BYTES = 64 * 1024
+_TIGHT_BYTES: Final = 64 * 1024
 """What a body may buffer while all bodies together take much memory."""
 
 
@@ -48,7 +48,7 @@ class NoBody:
         return b""
 
 
-NO_BODY = NoBody()
+NO_BODY: Final = NoBody()
 
 
 class IncomingBody:

@@ -7,31 +7,36 @@ needlessly.
 
 It cannot be stopped in the middle of its input, so it is fed in slices, and with no more of them once a request
 waits: of ten thousand requests that a client pipelines, a few hundred are parsed at any moment.
+
+A client that sends the same headers with every request has them parsed once (``known_headers.py``).
 """
 
 from collections import deque
+from collections.abc import Sequence
+from typing import Final
 
 import httptools
 
+from kyanite.server.http import known_headers
 from kyanite.server.http.limits import Limits
 from kyanite.server.http.request_body import NO_BODY, DirectBody, Flow, IncomingBody
 from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import Body, BodyError, Request
 
-SLICE_BYTES = 8 * 1024
-_BODY_SLICE_BYTES = 64 * 1024
+SLICE_BYTES: Final = 8 * 1024
+_BODY_SLICE_BYTES: Final = 64 * 1024
 """Chunks are parsed in larger slices: there, little else than the body comes out of one."""
 
-_DIRECT_BYTES = 1024 * 1024
+_DIRECT_BYTES: Final = 1024 * 1024
 """Longer bodies of known length can be received into buffers of their reader."""
 
-_KNOWN_NAMES_MAX = 4096
-_known_names: dict[bytes, str] = {}
+_KNOWN_NAMES_MAX: Final = 4096
+_known_names: Final[dict[bytes, str]] = {}
 """Header names seen so far and their lower-case form. It stops growing when full, because clients choose
 the names.
 """
 
-_NOT_IN_HOSTS = frozenset(",@\\")
+_NOT_IN_HOSTS: Final = frozenset(",@\\")
 """A list of hosts, a user's name before the host, and what some programs take for a slash."""
 
 
@@ -72,8 +77,10 @@ class RequestReader:
         "_limits",
         "_local_port",
         "_parser",
+        "_parser_is_behind",
         "_raw_headers",
         "_raw_left",
+        "_repeats",
         "_request",
         "_secure",
         "_slice_bytes",
@@ -111,6 +118,8 @@ class RequestReader:
         self._secure = secure
         self._local_port = local_port
         self._parser = httptools.HttpRequestParser(self)
+        self._parser_is_behind = False
+        """Whether the parser has seen a head whose body it has not seen."""
         self._url = b""
         self._raw_headers: list[tuple[bytes, bytes]] = []
         self._fed_bytes = 0
@@ -118,6 +127,8 @@ class RequestReader:
         self._between_chunks_bytes = 0
         self._request: IncomingRequest | None = None
         self._raw_left = 0
+        self._repeats = False
+        """Whether the headers of the last request are remembered, so that those of the next may be known."""
         self.rest = b""
         """What is not parsed yet, from ``_at`` on."""
         self._at = 0
@@ -132,8 +143,14 @@ class RequestReader:
         if self.rest:
             self.keep(data)
         elif self._raw_left == 0 and len(data) <= self._slice_bytes:
+            is_new = self._request is None and not self.in_head
+            if is_new and self._repeats and self._begin_known(data):
+                return
+            heads_begun = self.heads_begun
             unread_bytes = self._parse(data)
             if unread_bytes == 0:
+                if is_new and self.heads_begun == heads_begun + 1 and self.requests and not self.in_head:
+                    self._remember(data, self.requests[-1])
                 return
             self.rest = data[-unread_bytes:]
         else:
@@ -174,6 +191,42 @@ class RequestReader:
         self._raw_left = 0
         self._parser = httptools.HttpRequestParser(None)
 
+    # Heads with known headers.
+
+    def _begin_known(self, data: bytes) -> bool:
+        """Begin a request without the parser, if its headers are known and nothing follows it but its body."""
+        if self.closed or self.error is not None:
+            return False
+        head = known_headers.find(data)
+        if head is None:
+            return False
+        known, body = head.known, head.body
+        if len(body) > known.length or len(known.raw_headers) > self._limits.header_count:
+            return False
+        incoming = self._incoming(known.length) if known.length else None
+        request = self._request_with(
+            head.method, head.path, head.query, known.headers, known.raw_headers, incoming
+        )
+        self.heads_begun += 1
+        self._fed_bytes = 0
+        self._request = request
+        self.requests.append(request)
+        if incoming is None:
+            self._complete(request)
+            return True
+        self._raw_left = known.length
+        if body:
+            self._feed_raw(body)
+        return True
+
+    def _remember(self, data: bytes, request: IncomingRequest) -> None:
+        self._repeats = (
+            self.error is None
+            and request.keep_alive
+            and not request.http_1_0
+            and known_headers.remember(data, request.headers, request.raw_headers, request.body.length or 0)
+        )
+
     # Feeding the parser.
 
     def _parse(self, data: bytes) -> int:
@@ -207,6 +260,7 @@ class RequestReader:
         assert body is not None
         if body.length is not None:
             self._raw_left = body.length - body.received
+            self._parser_is_behind = True
             return
         self._between_chunks_bytes += fed_bytes
         if self._between_chunks_bytes > self._limits.head_bytes + _BODY_SLICE_BYTES:
@@ -230,7 +284,9 @@ class RequestReader:
         self._raw_left -= count
         if self._raw_left == 0:
             self._fed_bytes = 0
-            self._parser = httptools.HttpRequestParser(self)
+            if self._parser_is_behind:
+                self._parser = httptools.HttpRequestParser(self)
+                self._parser_is_behind = False
             self._complete(request)
 
     def _ignore_upgrade(self) -> None:
@@ -247,6 +303,7 @@ class RequestReader:
             self._parser.feed_data(b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
         else:
             self._raw_left = request.incoming.length
+            self._parser_is_behind = True
 
     def _refuse(self, error: RequestError) -> None:
         self.error = error
@@ -324,16 +381,32 @@ class RequestReader:
         if host:
             headers["host"] = host
         incoming = self._body_of(headers)
-        body: Body = NO_BODY if incoming is None else incoming
-        request = IncomingRequest(
-            method, path, query, headers, raw_headers, body, self.peer, self._secure, self._local_port
-        )
-        request.incoming = incoming
+        request = self._request_with(method, path, query, headers, raw_headers, incoming)
         request.http_1_0 = version == "1.0"
         request.keep_alive = self._parser.should_keep_alive()
         if request.http_1_0 and "close" in headers.get("connection", "").lower():
             request.keep_alive = False  # To the parser, keep-alive beside it wins.
         request.expects_continue = incoming is not None and version == "1.1" and "expect" in headers
+        return request
+
+    def _request_with(
+        self,
+        method: str,
+        path: str,
+        query: str,
+        headers: dict[str, str],
+        raw_headers: Sequence[tuple[bytes, bytes]],
+        incoming: IncomingBody | None,
+    ) -> IncomingRequest:
+        """A request of HTTP/1.1 that keeps its connection open and waits for nothing."""
+        body: Body = NO_BODY if incoming is None else incoming
+        request = IncomingRequest(
+            method, path, query, headers, raw_headers, body, self.peer, self._secure, self._local_port
+        )
+        request.incoming = incoming
+        request.http_1_0 = False
+        request.keep_alive = True
+        request.expects_continue = False
         return request
 
     def _body_of(self, headers: dict[str, str]) -> IncomingBody | None:

@@ -3,29 +3,46 @@
 import time
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import Final
 
 from kyanite.values import instant_from_unix_seconds
 from kyanite.wire import http_date
-from kyanite.wire.http import Response, header_lines
+from kyanite.wire.http import Response
 
-_STATUS_LINES = {
+_STATUS_LINES: Final = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n"
     for status in HTTPStatus
     if status.value >= 200
 }
-_UNSAFE = str.maketrans(dict.fromkeys("\r\n\0", " "))
-_NO_CONTENT = 204
-_NOT_MODIFIED = 304
+_UNSAFE: Final = str.maketrans(dict.fromkeys("\r\n\0", " "))
+_NO_CONTENT: Final = 204
+_NOT_MODIFIED: Final = 304
 
-_clock: Callable[[], float] = time.time
-_date_second = -1
-_date_line = ""
+
+class _Dates:
+    """The Date header, made once a second."""
+
+    __slots__ = ("_line", "_second", "clock")
+
+    def __init__(self) -> None:
+        self.clock: Callable[[], float] = time.time
+        self._second = -1
+        self._line = ""
+
+    def line(self) -> str:
+        second = int(self.clock())
+        if second != self._second:
+            self._second = second
+            self._line = f"Date: {http_date.encode(instant_from_unix_seconds(second))}\r\n"
+        return self._line
+
+
+_dates: Final = _Dates()
 
 
 def use_clock(seconds: Callable[[], float]) -> None:
     """Take the Date header from this clock, in seconds since 1970, for all servers of this process."""
-    global _clock  # noqa: PLW0603
-    _clock = seconds
+    _dates.clock = seconds
 
 
 class AnswerError(Exception):
@@ -42,11 +59,6 @@ def is_chunked(response: Response, *, http_1_0: bool) -> bool:
 
 def encode_head(response: Response, *, http_1_0: bool, keep_alive: bool) -> bytes:
     """Everything up to the empty line, that included."""
-    block = response.block
-    if block is None:
-        lines = header_lines(response.headers)
-    else:
-        lines = block.lines + header_lines(response.headers[len(block.headers) :])
     if not keep_alive:
         connection = "Connection: close\r\n"
     else:
@@ -54,7 +66,8 @@ def encode_head(response: Response, *, http_1_0: bool, keep_alive: bool) -> byte
     status_line = _STATUS_LINES.get(response.status) if response.reason is None else None
     if status_line is None:
         status_line = _own_status_line(response.status, response.reason)
-    head = f"{status_line}{lines}{_date()}{_length_line(response, http_1_0)}{connection}\r\n"
+    end = f"{_length_line(response, http_1_0)}{connection}"
+    head = f"{status_line}{response.lines()}{_dates.line()}{end}\r\n"
     try:
         return head.encode("latin-1")
     except UnicodeEncodeError as error:
@@ -77,13 +90,3 @@ def _length_line(response: Response, http_1_0: bool) -> str:
     if length is not None:
         return f"Content-Length: {length}\r\n"
     return "" if http_1_0 else "Transfer-Encoding: chunked\r\n"
-
-
-def _date() -> str:
-    """The Date header, made once a second."""
-    global _date_line, _date_second  # noqa: PLW0603
-    second = int(_clock())
-    if second != _date_second:
-        _date_second = second
-        _date_line = f"Date: {http_date.encode(instant_from_unix_seconds(second))}\r\n"
-    return _date_line

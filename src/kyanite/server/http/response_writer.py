@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Final
 
 from kyanite.server.http.limits import Limits, Progress, Stats
 from kyanite.server.http.sendfile import DirectSender
 from kyanite.server.http.streaming import TransportSender, send_pieces
 from kyanite.wire.http import Piece
 
-_BUFFER_BYTES = 512 * 1024
+_BUFFER_BYTES: Final = 512 * 1024
 
 
 class ResponseWriter:

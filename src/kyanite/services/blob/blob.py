@@ -1,9 +1,10 @@
 """Blobs of any kind over REST: Get Blob, properties, metadata, leases, tiers, snapshots, delete."""
 
-from functools import partial
+from typing import Final
 
 import msgspec
 
+from kyanite.engine.api import Snapshot
 from kyanite.model.blobs import blob, delete, snapshots
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.delete import Snapshots
@@ -42,7 +43,7 @@ from kyanite.wire.malformed import bad_parameter
 
 Headers = list[tuple[str, str]]
 
-_FIELDS = {
+_FIELDS: Final = {
     "content-type": "content_type",
     "content-encoding": "content_encoding",
     "content-language": "content_language",
@@ -50,11 +51,11 @@ _FIELDS = {
     "content-disposition": "content_disposition",
 }
 """The fields of a record for the headers that a shared access signature may replace."""
-_TIER_SINCE = "2026-10-06"
+_TIER_SINCE: Final = "2026-10-06"
 """Get Blob returns the tier since this version."""
-_IS_CURRENT = ("x-ms-is-current-version", "true")
-SEALED = ("x-ms-blob-sealed", "true")
-_TYPE_HEADERS = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.items()}
+_IS_CURRENT: Final = ("x-ms-is-current-version", "true")
+SEALED: Final = ("x-ms-blob-sealed", "true")
+_TYPE_HEADERS: Final = {kind: ("x-ms-blob-type", name) for kind, name in BLOB_TYPES.items()}
 
 
 def blob_key_of(context: RequestContext, *, may_protect: bool = False) -> BlobKey:
@@ -116,11 +117,10 @@ def version_id_header(version_at: Instant) -> tuple[str, str]:
 async def get_blob(context: RequestContext) -> Response:
     """The whole blob or a range."""
     wanted = ranges.from_headers(context.headers)
-    load = partial(
-        blob.load_to_be_read,
-        blob=found_key_of(context),
-        access_conditions=access_conditions_of(context.headers),
-    )
+    key, access_conditions = found_key_of(context), access_conditions_of(context.headers)
+
+    def load(snap: Snapshot) -> BlobRecord:
+        return blob.load_to_be_read(snap, key, access_conditions)
 
     def describe(opened: "Opened[BlobRecord]") -> Response:
         response = _described(context, opened.record, opened.at, _OF_WHOLE if wanted is None else _OF_RANGE)
@@ -128,7 +128,9 @@ async def get_blob(context: RequestContext) -> Response:
             response.headers += tier_headers(opened.record, opened.at)
         return response
 
-    request = Reading(load) if wanted is None else Reading(load, wanted.first, wanted.last, is_whole=False)
+    is_whole = wanted is None
+    first, last = (0, None) if wanted is None else (wanted.first, wanted.last)
+    request = Reading(load, first, last, is_whole=is_whole, needs_time=blob.depends_on_time)
     if is_structured(context):
         response = await download_structured(context, request, describe)
     else:

@@ -1,6 +1,7 @@
 """Writing block blobs over REST."""
 
 from collections.abc import Awaitable, Mapping
+from typing import Final
 
 from kyanite.model.blobs import put
 from kyanite.model.blobs.put import NewBlob
@@ -19,9 +20,9 @@ from kyanite.wire import crc64
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header
 
-_NOTHING: Mapping[str, str] = {}
-MIB = 1024 * 1024
-_PUT_BLOB_MAX_BYTES = (("2019-12-12", 5000 * MIB), ("2016-05-31", 256 * MIB), ("", 64 * MIB))
+_NOTHING: Final[Mapping[str, str]] = {}
+MIB: Final = 1024 * 1024
+_PUT_BLOB_MAX_BYTES: Final = (("2019-12-12", 5000 * MIB), ("2016-05-31", 256 * MIB), ("", 64 * MIB))
 """The largest body of a Put Blob, by the version of the request."""
 
 

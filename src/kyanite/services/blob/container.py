@@ -1,6 +1,7 @@
 """Containers over REST."""
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from kyanite.model.blobs import container, deleted_containers
 from kyanite.model.blobs.container import ContainerKey
@@ -27,8 +28,8 @@ from kyanite.values import ETag, Instant
 from kyanite.wire import http_date
 from kyanite.wire.http import Response
 
-_PUBLIC_LEVELS = ("container", "blob")
-_SOURCE_NAME = "x-ms-source-container-name"
+_PUBLIC_LEVELS: Final = ("container", "blob")
+_SOURCE_NAME: Final = "x-ms-source-container-name"
 
 
 def key_of(context: RequestContext) -> ContainerKey:

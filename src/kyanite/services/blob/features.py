@@ -3,10 +3,12 @@
 If it were ignored, a key would not encrypt, and a policy would not protect.
 """
 
+from typing import Final
+
 from kyanite.services.rest.context import RequestContext
 from kyanite.wire.malformed import Malformed
 
-_HEADERS = frozenset(
+_HEADERS: Final = frozenset(
     {
         "x-ms-encryption-key",
         "x-ms-encryption-scope",
@@ -14,23 +16,23 @@ _HEADERS = frozenset(
         "x-ms-source-encryption-key",
     }
 )
-IMMUTABILITY_HEADERS = (
+IMMUTABILITY_HEADERS: Final = (
     "x-ms-immutability-policy-until-date",
     "x-ms-immutability-policy-mode",
     "x-ms-legal-hold",
 )
 """Only some operations support these. Others refuse them, lest a client takes its data for protected."""
-_CHECKED_HEADERS = _HEADERS | frozenset(IMMUTABILITY_HEADERS)
-_ENCRYPTION_SCOPE = "ses"
+_CHECKED_HEADERS: Final = _HEADERS | frozenset(IMMUTABILITY_HEADERS)
+_ENCRYPTION_SCOPE: Final = "ses"
 """A parameter of tokens."""
-LISTED_PARTS = frozenset(
+LISTED_PARTS: Final = frozenset(
     {
         "permissions",
     }
 )
 """What List Blobs can include on Azure and not here."""
-_CONTAINER_SCOPE = "x-ms-default-encryption-scope"
-_ACCOUNT_KEY = "$account-encryption-key"
+_CONTAINER_SCOPE: Final = "x-ms-default-encryption-scope"
+_ACCOUNT_KEY: Final = "$account-encryption-key"
 
 
 def check(context: RequestContext, *, may_protect: bool = False) -> None:

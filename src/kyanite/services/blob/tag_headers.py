@@ -5,6 +5,7 @@ operation. So each operation checks these headers where it learns which blob it 
 """
 
 from dataclasses import replace
+from typing import Final
 
 from kyanite.rules import tags
 from kyanite.rules.authorization import Access, AccessedResource, authorize
@@ -17,13 +18,13 @@ from kyanite.services.rest.headers import one_of
 from kyanite.wire import tags as wire
 from kyanite.wire.malformed import Malformed, bad_header
 
-TAGS = wire.HEADER
-IF_TAGS = "x-ms-if-tags"
-SOURCE_IF_TAGS = "x-ms-source-if-tags"
-_OPTION = "x-ms-copy-source-tag-option"
+TAGS: Final = wire.HEADER
+IF_TAGS: Final = "x-ms-if-tags"
+SOURCE_IF_TAGS: Final = "x-ms-source-if-tags"
+_OPTION: Final = "x-ms-copy-source-tag-option"
 _COPY, _REPLACE = "COPY", "REPLACE"
 
-_WRITE_TAGS = Access(account="o t", service="t", writes=True, role="blobs/tags/write")
+_WRITE_TAGS: Final = Access(account="o t", service="t", writes=True, role="blobs/tags/write")
 
 
 def check_permissions(context: RequestContext) -> None:

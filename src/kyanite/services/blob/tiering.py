@@ -1,5 +1,7 @@
 """Access tiers over REST: headers of requests, headers of answers, and elements of listings."""
 
+from typing import Final
+
 from kyanite.model.blobs.records import BLOCK_BLOB, BlobRecord
 from kyanite.rules import tiers
 from kyanite.rules.preconditions import NONE, Conditions
@@ -9,7 +11,7 @@ from kyanite.services.rest.headers import conditions_of, one_of
 from kyanite.values import Instant
 from kyanite.wire import http_date
 
-_TIER = "x-ms-access-tier"
+_TIER: Final = "x-ms-access-tier"
 
 
 def tier_of(headers: dict[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from kyanite.model.queues import message, queue
 from kyanite.model.queues.message import Message, NewMessage, Receipt
@@ -14,28 +15,28 @@ from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed, bad_parameter, missing_parameter, parameter_out_of_range
 from kyanite.wire.xml import escape
 
-TEXT_MAX_BYTES = 64 * 1024
-BODY_MAX_BYTES = 128 * 1024 + 512
+TEXT_MAX_BYTES: Final = 64 * 1024
+BODY_MAX_BYTES: Final = 128 * 1024 + 512
 """Azure's limit for a request with a message, markup and escapes included."""
 
-MESSAGES_MAX = 32
-TIMEOUT_MAX_SECONDS = 7 * 24 * 3600
-DEFAULT_TIMEOUT_SECONDS = 30
-TIME_TO_LIVE_MAX_SECONDS = 2**63 - 1
+MESSAGES_MAX: Final = 32
+TIMEOUT_MAX_SECONDS: Final = 7 * 24 * 3600
+DEFAULT_TIMEOUT_SECONDS: Final = 30
+TIME_TO_LIVE_MAX_SECONDS: Final = 2**63 - 1
 """Any positive number is allowed. No message outlives the calendar, though."""
 
-_ANY_TIME_TO_LIVE_SINCE = "2017-07-29"
+_ANY_TIME_TO_LIVE_SINCE: Final = "2017-07-29"
 """Before this version seven days was the maximum, and no message could live forever."""
-_PUT_HAS_BODY_SINCE = "2016-05-31"
+_PUT_HAS_BODY_SINCE: Final = "2016-05-31"
 """Before this version the response to Put Message had no body."""
 
-_BYTES_PER_CHARACTER_MAX = 4
-_INTEGER = re.compile(r"-?[0-9]{1,19}")
-_XML = ("Content-Type", "application/xml")
-_BEGIN = b'<?xml version="1.0" encoding="utf-8"?><QueueMessagesList>'
-_END = b"</QueueMessagesList>"
-_BYTES_PER_SLICE = 128 * 1024
-_FEW_MESSAGES = 4
+_BYTES_PER_CHARACTER_MAX: Final = 4
+_INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
+_XML: Final = ("Content-Type", "application/xml")
+_BEGIN: Final = b'<?xml version="1.0" encoding="utf-8"?><QueueMessagesList>'
+_END: Final = b"</QueueMessagesList>"
+_BYTES_PER_SLICE: Final = 128 * 1024
+_FEW_MESSAGES: Final = 4
 
 
 async def put_message(context: RequestContext) -> Response:
@@ -98,10 +99,12 @@ async def update_message(context: RequestContext) -> Response:
         timeout_seconds=timeout,
         secret=_secret(context.environment.fresh_guid),
     )
+    receipt = updated.receipt
+    text = pop_receipt.encode(receipt.visible_at, receipt.put_at, receipt.secret)
     return Response(
         204,
         [
-            ("x-ms-popreceipt", pop_receipt.encode(*updated.receipt)),
+            ("x-ms-popreceipt", text),
             ("x-ms-time-next-visible", http_date.encode(updated.state.visible_at)),
         ],
     )
@@ -191,7 +194,7 @@ async def _response(
 
 def _item(found: Message, with_receipt: bool, with_text: bool) -> str:
     """In one function, because it is hot: a peek has no receipt, and the response to a put no text."""
-    message_id, put_at, state, text = found
+    put_at, state = found.put_at, found.state
     visible_at = state.visible_at
     receipt = dequeued = ""
     if with_receipt:
@@ -200,11 +203,9 @@ def _item(found: Message, with_receipt: bool, with_text: bool) -> str:
             f"<TimeNextVisible>{http_date.encode(visible_at)}</TimeNextVisible>"
         )
     if with_text:
-        dequeued = (
-            f"<DequeueCount>{state.dequeue_count}</DequeueCount><MessageText>{escape(text)}</MessageText>"
-        )
+        dequeued = f"<DequeueCount>{state.dequeue_count}</DequeueCount><MessageText>{escape(found.text)}</MessageText>"
     return (
-        f"<QueueMessage><MessageId>{message_id}</MessageId>"
+        f"<QueueMessage><MessageId>{found.id}</MessageId>"
         f"<InsertionTime>{http_date.encode(put_at)}</InsertionTime>"
         f"<ExpirationTime>{http_date.encode(state.expires_at)}</ExpirationTime>"
         f"{receipt}{dequeued}</QueueMessage>"

@@ -1,5 +1,7 @@
 """What the paths of the Queue service mean, and the ACL lookup of a queue."""
 
+from typing import Final
+
 from kyanite.model.queues import queue
 from kyanite.rules import names
 from kyanite.rules.refusals import Reason, Refused
@@ -10,8 +12,8 @@ from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.uri import Target
 
-_MESSAGES = "messages"
-_WRITES = frozenset(("PUT", "DELETE"))
+_MESSAGES: Final = "messages"
+_WRITES: Final = frozenset(("PUT", "DELETE"))
 
 
 def locate(request: Request, target: Target, parameters: dict[str, str]) -> Location:

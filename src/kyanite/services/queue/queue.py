@@ -1,5 +1,7 @@
 """Queues over REST. They have no ETags and take no conditions: the last writer wins."""
 
+from typing import Final
+
 from kyanite.model.queues import queue
 from kyanite.model.queues.queue import QueueKey
 from kyanite.services.rest.context import RequestContext
@@ -7,7 +9,7 @@ from kyanite.services.rest.headers import metadata_headers, metadata_of
 from kyanite.services.rest.policies import policies_document, policies_of
 from kyanite.wire.http import Response
 
-_PERMISSIONS = "raup"
+_PERMISSIONS: Final = "raup"
 
 
 def key_of(context: RequestContext) -> QueueKey:

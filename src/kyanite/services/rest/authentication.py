@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from kyanite.model import delegation
 from kyanite.model.accounts import Account, SasPolicy
@@ -40,17 +40,17 @@ from kyanite.wire.uri import Query
 from kyanite.wire.user_delegation import SERVICES as DELEGATED_SERVICES
 from kyanite.wire.user_delegation import DelegationKey
 
-_CLOCK_SKEW = 15 * 60 * TICKS_PER_SECOND
-_MOMENTS = {"bs": "snapshot", "bv": "versionid"}
+_CLOCK_SKEW: Final = 15 * 60 * TICKS_PER_SECOND
+_MOMENTS: Final = {"bs": "snapshot", "bv": "versionid"}
 """The parameter that says for which moment a request is, by the resource that a token is for."""
-_UNVERSIONED = "2009-09-19"
+_UNVERSIONED: Final = "2009-09-19"
 """The version whose rules a Shared Key signature follows when the request names none."""
 
-_NOT_IN_HEADERS = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
+_NOT_IN_HEADERS: Final = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
 """Characters that a header of a response cannot have."""
 
 
-_log = logging.getLogger("kyanite.sas")
+_log: Final = logging.getLogger("kyanite.sas")
 
 
 class NamedPolicy(Policy, Protocol):
@@ -302,7 +302,8 @@ def _check_terms(
 ) -> None:
     if expires_at is None:
         raise _failed("Signature fields not well formed.", Because("The token has no expiry (se)."))
-    sas_terms.check_time(starts_at, expires_at, context.environment.clock())
+    context.now = context.environment.clock()
+    sas_terms.check_time(starts_at, expires_at, context.now)
     if terms.addresses is not None:
         sas_terms.check_address(terms.addresses, context.request.peer)
     if terms.https_only:
@@ -315,8 +316,7 @@ def _check_policy(
     context: RequestContext, policy: SasPolicy, starts_at: Instant | None, expires_at: Instant
 ) -> None:
     """A signature that is valid for longer than the account wants is noted in the log, or refused."""
-    now = context.environment.clock()
-    if not is_valid_for_too_long(policy.seconds, starts_at, expires_at, now):
+    if not is_valid_for_too_long(policy.seconds, starts_at, expires_at, context.now):
         return
     if policy.blocks:
         raise _failed(

@@ -1,5 +1,7 @@
 """What the paths of the Blob service name, and the ACLs of containers: for blobs and for sources of copies."""
 
+from typing import Final
+
 from kyanite.model.blobs import container
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.rows import BlobKey
@@ -12,7 +14,7 @@ from kyanite.wire.http import Request
 from kyanite.wire.malformed import bad_parameter
 from kyanite.wire.uri import Target
 
-ROOT = "$root"
+ROOT: Final = "$root"
 
 
 def locate(request: Request, target: Target, parameters: dict[str, str]) -> Location:

@@ -7,11 +7,12 @@ from typing import Final
 from kyanite.model.accounts import Account
 from kyanite.rules.authorization import AnonymousPrincipal, Principal
 from kyanite.services.rest.environment import Environment
+from kyanite.values import Instant
 from kyanite.wire.http import Request
 from kyanite.wire.uri import Target
 
-_UNAUTHENTICATED = AnonymousPrincipal()
-_NO_OVERRIDES: Mapping[str, str] = {}
+_UNAUTHENTICATED: Final = AnonymousPrincipal()
+_NO_OVERRIDES: Final[Mapping[str, str]] = {}
 
 
 class Resource(StrEnum):
@@ -67,6 +68,7 @@ class RequestContext:
         "environment",
         "headers",
         "keys",
+        "now",
         "object_name",
         "overrides",
         "parameters",
@@ -110,6 +112,8 @@ class RequestContext:
         self.keys: Final = location.keys
         """Partition key and row key, where the path names an entity."""
         self.request_id: Final = request.request_id
+        self.now = Instant(0)
+        """When the terms of a signature were checked; 0 without any."""
         self.principal: Principal = _UNAUTHENTICATED
         self.overrides: Mapping[str, str] = _NO_OVERRIDES
         """Headers of the response to a GET that a shared access signature replaces: lower-case name to value."""

@@ -5,6 +5,7 @@ get ``Vary: Origin`` is cached for a second, because it concerns every read and 
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from kyanite.model import settings
 from kyanite.model.accounts import Account
@@ -16,8 +17,8 @@ from kyanite.wire.http import Request, Response
 from kyanite.wire.malformed import Malformed
 
 Clock = Callable[[], Instant]
-_READS = frozenset(("GET", "HEAD"))
-_UNKNOWN = (Instant(0), False)
+_READS: Final = frozenset(("GET", "HEAD"))
+_UNKNOWN: Final = (Instant(0), False)
 
 
 async def preflight(context: RequestContext, service: str) -> Response:
@@ -60,14 +61,15 @@ class Decorator:
         self._clock = clock
         self._varies: dict[str, tuple[Instant, bool]] = {}
 
-    def is_needed(self, request: Request, account: Account) -> bool:
-        """Whether there may be headers to add. The common case, no origin and no rules, reads nothing."""
+    def is_needed(self, request: Request, account: Account, now: Instant) -> bool:
+        """Whether there may be headers to add. The common case, no origin and no rules, reads nothing. ``now`` is 0
+        where the time was not read yet."""
         if "origin" in request.headers:
             return True
         if request.method not in _READS:
             return False
         until, varies = self._varies.get(account.name, _UNKNOWN)
-        return varies or self._clock() >= until
+        return varies or (now or self._clock()) >= until
 
     async def __call__(self, request: Request, account: Account, response: Response) -> None:
         origin, method = request.headers.get("origin"), request.method

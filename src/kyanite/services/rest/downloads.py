@@ -5,11 +5,10 @@ The bytes of a small one are sent with the head. Those of extents follow in a st
 
 import hashlib
 from collections.abc import Callable
-from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kyanite.model.accounts import Store
-from kyanite.model.content.opening import Opened, Readable, Reading, open_content
+from kyanite.model.content.opening import Opened, Readable, Reading
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import base64_text, flag_of
 from kyanite.services.rest.streams import Stream, begun
@@ -23,9 +22,9 @@ Headers = list[tuple[str, str]]
 Hashes = list[tuple[str, Callable[[bytes], str]]]
 """Names of headers, and functions that compute their values from the bytes that are sent."""
 
-_MD5 = "x-ms-range-get-content-md5"
-_CRC64 = "x-ms-range-get-content-crc64"
-_HASHED_RANGE_MAX = 4 * 1024 * 1024
+_MD5: Final = "x-ms-range-get-content-md5"
+_CRC64: Final = "x-ms-range-get-content-crc64"
+_HASHED_RANGE_MAX: Final = 4 * 1024 * 1024
 
 
 async def download(
@@ -39,7 +38,7 @@ async def download(
     hashes = _hashes_of(headers, request) if _MD5 in headers or _CRC64 in headers else []
     pin = store.extents.pin()
     try:
-        opened = await store.engine.read(partial(open_content, request=request))
+        opened = await store.engine.read(request)
         body = _inline(opened)
         if body is not None:
             response = _answer(opened, request, describe, hashes, body)

@@ -5,10 +5,12 @@ record itself, and not what is in it, says whether its headers are known. They a
 time, since most of what is stored is read once if at all.
 """
 
+from typing import Final
+
 from kyanite.wire.http import HeaderBlock
 
-KNOWN_MAX = 1024
-HEADERS_MAX = 32
+KNOWN_MAX: Final = 1024
+HEADERS_MAX: Final = 32
 """What has more headers, as it has much metadata, is not remembered."""
 
 

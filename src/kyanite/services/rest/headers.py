@@ -4,6 +4,7 @@ import base64
 import binascii
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Final
 
 from kyanite.model.records import CopyState
 from kyanite.rules import metadata as metadata_rules
@@ -14,12 +15,12 @@ from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed, bad_header, missing_header
 from kyanite.wire.ranges import ByteRange
 
-METADATA_PREFIX = b"x-ms-meta-"
-_METADATA_NAME = "x-ms-meta-"
-_OWN_MD5 = frozenset(("content-md5", "x-ms-blob-content-md5"))
+METADATA_PREFIX: Final = b"x-ms-meta-"
+_METADATA_NAME: Final = "x-ms-meta-"
+_OWN_MD5: Final = frozenset(("content-md5", "x-ms-blob-content-md5"))
 """The hashes that have an error code of their own."""
-_GUID_DIGITS = frozenset("0123456789abcdef")
-_GUID_LENGTH_MAX = 128
+_GUID_DIGITS: Final = frozenset("0123456789abcdef")
+_GUID_LENGTH_MAX: Final = 128
 """With blanks, brackets and as many hyphens as anybody writes."""
 
 

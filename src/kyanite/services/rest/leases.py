@@ -1,5 +1,7 @@
 """Lease requests over REST, the same for blobs, containers, shares and files: headers in, headers out."""
 
+from typing import Final
+
 from kyanite.model.lease import Action, LeaseRequest, Outcome
 from kyanite.rules import leases
 from kyanite.rules.leases import INFINITE, Lease
@@ -9,10 +11,10 @@ from kyanite.values import Instant, LeaseId
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import bad_header, missing_header
 
-_STATUS = {Action.ACQUIRE: 201, Action.BREAK: 202}
-_ACTIONS = {action.value: action for action in Action}
-_DURATION = range(15, 61)
-_PERIOD = range(61)
+_STATUS: Final = {Action.ACQUIRE: 201, Action.BREAK: 202}
+_ACTIONS: Final = {action.value: action for action in Action}
+_DURATION: Final = range(15, 61)
+_PERIOD: Final = range(61)
 
 
 def lease_request_of(context: RequestContext, *, infinite_only: bool = False) -> LeaseRequest:

@@ -7,6 +7,7 @@ metrics. Where the reference distinguishes operations by a header, the order of 
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from kyanite.rules.authorization import Access
 from kyanite.services.rest.context import RequestContext, Resource
@@ -16,8 +17,8 @@ from kyanite.wire.malformed import Malformed, bad_parameter
 Handle = Callable[[RequestContext], Awaitable[Response]]
 
 # What the caller needs, and what a row waits for, in the tables of several services.
-ANY_TOKEN = Access(account="* *", service="*", role="*")
-BREAKS = "x-ms-lease-action: break"
+ANY_TOKEN: Final = Access(account="* *", service="*", role="*")
+BREAKS: Final = "x-ms-lease-action: break"
 
 
 def delegation_key(service: str, since: str) -> Access:
@@ -75,7 +76,9 @@ class Router:
     def find(
         self, resource: Resource, method: str, parameters: dict[str, str], headers: dict[str, str]
     ) -> Op:
-        restype, comp = parameters.get("restype", "").lower(), parameters.get("comp", "").lower()
+        restype, comp = parameters.get("restype", ""), parameters.get("comp", "")
+        if restype or comp:
+            restype, comp = restype.lower(), comp.lower()
         for needs, op in self._rows.get((resource, method, restype, comp), ()):
             for name, value, is_parameter in needs:
                 given = parameters.get(name) if is_parameter else headers.get(name)

@@ -7,6 +7,7 @@ tables of the service.
 
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
 from kyanite.engine.api import EngineError
 from kyanite.model.accounts import Account, AccountSettings
@@ -26,11 +27,14 @@ from kyanite.services.rest.operations import Router
 from kyanite.services.rest.refused_requests import refusal_of
 from kyanite.services.rest.timeouts import after_breaks, after_refusal, check_timeout
 from kyanite.services.rest.versions import version_of
+from kyanite.values import Instant
 from kyanite.wire import uri
-from kyanite.wire.http import Request, Response
+from kyanite.wire.http import HeaderBlock, Request, Response
 from kyanite.wire.malformed import Malformed
 
-_CLIENT_REQUEST_ID_MAX = 1024
+_CLIENT_REQUEST_ID_MAX: Final = 1024
+_ENDINGS_MAX: Final = 64
+"""Clients choose the version."""
 
 
 class Service:
@@ -51,6 +55,8 @@ class Service:
         self._acl_lookup = definition.acl_lookup
         self._server_written = definition.server_written
         self._server_header = ("Server", definition.server)
+        self._endings: dict[str, HeaderBlock] = {}
+        """Of responses, by version."""
         self._default_version = default_version
         admitted = environment.principal
         self._authenticate = authenticate if admitted is None else partial(admit_as, admitted)
@@ -105,7 +111,7 @@ class Service:
                     if request.body.length != 0:  # It is received, so the handler itself has tried again.
                         raise refusal
                     response = await after_refusal(context, refusal, partial(op.handle, context))
-                if self._cors.is_needed(request, account):
+                if self._cors.is_needed(request, account, context.now):
                     await self._cors(request, account, response)
         except Exception as error:
             now = environment.clock()
@@ -140,16 +146,14 @@ class Service:
     async def _decorate_error(self, request: Request, account: Account, response: Response) -> None:
         """A browser shows an error to its page only with these headers. If they cannot be read, it goes without."""
         with suppress(EngineError):
-            if self._cors.is_needed(request, account):
+            if self._cors.is_needed(request, account, Instant(0)):
                 await self._cors(request, account, response)
 
     def _finish(self, request: Request, version: str, response: Response) -> None:
         """Add the headers that every response has."""
-        headers = response.headers
-        headers.append(self._server_header)
-        headers.append(("x-ms-request-id", request.request_id))
-        if version:
-            headers.append(("x-ms-version", version))
+        known = self._endings.get(version) or self._ending_of(version)
+        headers = [*known.headers, ("x-ms-request-id", request.request_id)]
+        lines = f"{known.lines}x-ms-request-id: {request.request_id}\r\n"
         client_id = request.headers.get("x-ms-client-request-id")
         if (
             client_id
@@ -158,6 +162,17 @@ class Service:
             and client_id.isprintable()
         ):
             headers.append(("x-ms-client-request-id", client_id))
+            lines = f"{lines}x-ms-client-request-id: {client_id}\r\n"
+        response.end_with(headers, lines)
+
+    def _ending_of(self, version: str) -> HeaderBlock:
+        headers = [self._server_header]
+        if version:
+            headers.append(("x-ms-version", version))
+        ending = HeaderBlock(headers)
+        if len(self._endings) < _ENDINGS_MAX:
+            self._endings[version] = ending
+        return ending
 
 
 def _check_settings(settings: AccountSettings, target: uri.Target, *, secure: bool) -> None:

@@ -17,7 +17,7 @@ from kyanite.engine.api import Damaged, EngineBusy, EngineClosed, Snapshot
 from kyanite.extents.api import Pin
 from kyanite.model.accounts import Store
 from kyanite.model.content.content import ExtentPart, PlanPart, Zeros
-from kyanite.model.content.opening import Opened, Readable, Reading, open_content
+from kyanite.model.content.opening import Opened, Readable, Reading
 from kyanite.model.content.reading import (
     KeptExtent,
     check_pinned,
@@ -116,7 +116,7 @@ class Stream(Generic[R]):
         self._is_released = False
 
     async def open(self, request: Reading[R]) -> Opened[R]:
-        opened = await self._store.engine.read(partial(open_content, request=request))
+        opened = await self._store.engine.read(request)
         return await self.resume(opened, request)
 
     async def resume(self, opened: Opened[R], request: Reading[R]) -> Opened[R]:

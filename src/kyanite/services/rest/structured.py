@@ -1,14 +1,15 @@
 """Bodies with checksums inside: the ``x-ms-structured-body`` of requests and responses."""
 
 from collections.abc import AsyncIterator
+from typing import Final
 
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import content_length_of, number_of, required
 from kyanite.wire import structured_message
 from kyanite.wire.malformed import bad_header
 
-_HEADER = "x-ms-structured-body"
-_LENGTH = "x-ms-structured-content-length"
+_HEADER: Final = "x-ms-structured-body"
+_LENGTH: Final = "x-ms-structured-content-length"
 
 
 def is_structured(context: RequestContext) -> bool:

@@ -11,7 +11,7 @@ commit its extents or discard them, so no error and no cancellation between the 
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kyanite.engine.api import EngineBusy, EngineFull
 from kyanite.extents.api import PACK_MAX, Extent, Extents, Upload
@@ -30,7 +30,7 @@ from kyanite.wire.malformed import Malformed
 
 T = TypeVar("T")
 
-_HASH_INLINE_MAX = 32 * 1024
+_HASH_INLINE_MAX: Final = 32 * 1024
 
 
 class ReceivedBody(Value, frozen=True):
@@ -47,7 +47,7 @@ Transaction = Callable[[ReceivedBody], Awaitable[T]]
 """Starts the transaction that refers to the body. May raise what it likes before it does."""
 
 
-_committing: set[asyncio.Future[Any]] = set()
+_committing: Final[set[asyncio.Future[Any]]] = set()
 
 
 class PiecedBody:
@@ -75,7 +75,7 @@ class Expected(NamedTuple):
     crc64: int | None
 
 
-NO_HASHES = Expected(None, None)
+NO_HASHES: Final = Expected(None, None)
 
 
 def expected_of(headers: dict[str, str], md5_header: str, crc64_header: str) -> Expected:

@@ -6,14 +6,15 @@ are dates and compare as texts.
 
 import re
 from functools import lru_cache
+from typing import Final
 
 from kyanite.wire.malformed import bad_header, bad_parameter
 
-NEWEST = "2026-10-06"
-ANONYMOUS = "2009-09-19"
+NEWEST: Final = "2026-10-06"
+ANONYMOUS: Final = "2009-09-19"
 """The version of a request that names none."""
 
-_FORM = re.compile(r"\d{4}-\d\d-\d\d")
+_FORM: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def version_of(headers: dict[str, str], parameters: dict[str, str]) -> str:

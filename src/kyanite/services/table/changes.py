@@ -5,6 +5,7 @@ update.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 from kyanite.model.tables.change import Change
 from kyanite.rules.authorization import Access, AccessedResource, authorize, shared_keys
@@ -14,13 +15,13 @@ from kyanite.services.table.formats import check_content_type
 from kyanite.wire import edm
 from kyanite.wire.malformed import Malformed, missing_header
 
-MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024
 
-_UPDATE = Access(account="o u", service="u", writes=True, role="entities/update|entities/write")
-_UPSERT = Access(
+_UPDATE: Final = Access(account="o u", service="u", writes=True, role="entities/update|entities/write")
+_UPSERT: Final = Access(
     account="o a&u", service="a&u", writes=True, role="entities/add&entities/update|entities/write"
 )
-ACCESS: Mapping[Act, Access] = {
+ACCESS: Final[Mapping[Act, Access]] = {
     Act.INSERT: Access(account="o a", service="a", writes=True, role="entities/add|entities/write"),
     Act.UPDATE: _UPDATE,
     Act.MERGE: _UPDATE,
@@ -30,7 +31,7 @@ ACCESS: Mapping[Act, Access] = {
 }
 """What the caller needs for each."""
 
-_ACTS = {
+_ACTS: Final = {
     ("PUT", True): Act.UPDATE,
     ("PUT", False): Act.INSERT_OR_REPLACE,
     ("MERGE", True): Act.MERGE,

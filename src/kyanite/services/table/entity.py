@@ -1,6 +1,7 @@
 """Entities over REST: one at a time, and queries."""
 
 from functools import lru_cache
+from typing import Final
 
 from kyanite.model.tables import entity, query, stored_entity, table
 from kyanite.model.tables.change import Change
@@ -21,7 +22,7 @@ from kyanite.services.table.changes import (
 )
 from kyanite.services.table.continuation import encode_key, key_of
 from kyanite.services.table.entity_json import entity_body, page_body
-from kyanite.services.table.formats import NO_CONTENT, json_headers, level_of, preference_of
+from kyanite.services.table.formats import NO_CONTENT, json_response, level_of, preference_of
 from kyanite.services.table.paths import NO_KEYS, entity_path, table_key
 from kyanite.services.table.query_options import check_options, has_options, selected_of, top_of
 from kyanite.slices import in_thread
@@ -29,7 +30,7 @@ from kyanite.wire import odata
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
-_CACHED_FILTER_LENGTH = 1024
+_CACHED_FILTER_LENGTH: Final = 1024
 
 
 async def insert_entity(context: RequestContext) -> Response:
@@ -49,7 +50,7 @@ async def insert_entity(context: RequestContext) -> Response:
     if preference == NO_CONTENT:
         return Response(204, [*headers, ("DataServiceId", address)])
     text = entity_body(context, written.table_name, written.texts[0], level)
-    return Response(201, json_headers(level) + headers, text)
+    return json_response(level, 201, headers, text)
 
 
 async def change_entity(context: RequestContext) -> Response:
@@ -84,10 +85,10 @@ async def get_entity(context: RequestContext) -> Response:
     if shared is not None and not entities.is_within(shared, partition_key, row_key):
         # A shared access signature for some entities does not reveal others.
         raise Refused(Reason.ENTITY_NOT_FOUND)
-    table_name, text = await entity.find(context.store.engine, table_key(context), partition_key, row_key)
-    headers = json_headers(level)
-    headers.append(etag_header(stored_entity.etag_of(text)))
-    return Response(200, headers, entity_body(context, table_name, text, level, selected))
+    found = await entity.find(context.store.engine, table_key(context), partition_key, row_key)
+    headers = [etag_header(stored_entity.etag_of(found.text))]
+    body = entity_body(context, found.table_name, found.text, level, selected)
+    return json_response(level, 200, headers, body)
 
 
 async def query_entities(context: RequestContext) -> Response:
@@ -101,12 +102,13 @@ async def query_entities(context: RequestContext) -> Response:
         limit=top_of(parameters),
     )
     page = await query.query(context.store.engine, table_key(context), request)
-    headers = json_headers(level)
+    headers: list[tuple[str, str]] = []
     if page.next_keys is not None:
         partition_key, row_key = page.next_keys
         headers.append(("x-ms-continuation-NextPartitionKey", encode_key(partition_key)))
         headers.append(("x-ms-continuation-NextRowKey", encode_key(row_key)))
-    return Response(200, headers, await page_body(context, page.table_name, page.texts, level, selected))
+    body = await page_body(context, page.table_name, page.texts, level, selected)
+    return json_response(level, 200, headers, body)
 
 
 async def _body(context: RequestContext) -> bytes:
@@ -137,4 +139,4 @@ def _make_plan(text: str) -> Plan:
     return query.plan(odata.decode_filter(text))
 
 
-_cached_plan = lru_cache(maxsize=256)(_make_plan)
+_cached_plan: Final = lru_cache(maxsize=256)(_make_plan)

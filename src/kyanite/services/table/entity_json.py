@@ -6,7 +6,7 @@ decoding as little as possible; the function for each selection is compiled once
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -21,14 +21,14 @@ from kyanite.slices import mapped
 
 Render = Callable[[bytes], bytes]
 
-_ETAG = "odata.etag"
-_MARK = f'{ANNOTATION}"'.encode()
-_TIME = b'"Timestamp":"'
-_NULL = Raw(b"null")
-_ANNOTATED_TIME = b'"Timestamp@odata.type":"Edm.DateTime","Timestamp":"'
+_ETAG: Final = "odata.etag"
+_MARK: Final = f'{ANNOTATION}"'.encode()
+_TIME: Final = b'"Timestamp":"'
+_NULL: Final = Raw(b"null")
+_ANNOTATED_TIME: Final = b'"Timestamp@odata.type":"Edm.DateTime","Timestamp":"'
 
-_encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
-_decode_raw: Callable[[bytes], dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode: Final[Callable[[Any], bytes]] = msgspec.json.Encoder().encode
+_decode_raw: Final[Callable[[bytes], dict[str, Raw]]] = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class _Keys(Value, frozen=True):
@@ -36,7 +36,7 @@ class _Keys(Value, frozen=True):
     row_key: str = msgspec.field(name="RowKey")
 
 
-_decode_keys = msgspec.json.Decoder(_Keys).decode
+_decode_keys: Final = msgspec.json.Decoder(_Keys).decode
 
 
 def entity_body(

@@ -4,15 +4,16 @@
 Azure has not sent Atom since version 2015-12-11.
 """
 
-from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
+from typing import Final
 
 from kyanite.services.rest.context import RequestContext
+from kyanite.wire.http import HeaderBlock, Response
 from kyanite.wire.malformed import Malformed
 
-NO_CONTENT = "return-no-content"
-_CONTENT = "return-content"
+NO_CONTENT: Final = "return-no-content"
+_CONTENT: Final = "return-content"
 
 
 class Level(StrEnum):
@@ -23,17 +24,19 @@ class Level(StrEnum):
     FULL = "fullmetadata"
 
 
-_LEVELS = {level.value: level for level in Level}
-_ANY_TYPE = frozenset(("*/*", "application/*", "application/json", "json", "text/json"))
-_ATOM_TYPES = frozenset(("application/atom+xml", "application/xml", "text/xml", "atom"))
-_CACHED_LENGTH = 200
+_LEVELS: Final = {level.value: level for level in Level}
+_ANY_TYPE: Final = frozenset(("*/*", "application/*", "application/json", "json", "text/json"))
+_ATOM_TYPES: Final = frozenset(("application/atom+xml", "application/xml", "text/xml", "atom"))
+_CACHED_LENGTH: Final = 200
 
-_HEADERS: Mapping[Level, list[tuple[str, str]]] = {
-    level: [
-        ("Content-Type", f"application/json;odata={level.value};streaming=true;charset=utf-8"),
-        ("Cache-Control", "no-cache"),
-        ("X-Content-Type-Options", "nosniff"),
-    ]
+_HEADERS: Final[dict[Level, HeaderBlock]] = {
+    level: HeaderBlock(
+        [
+            ("Content-Type", f"application/json;odata={level.value};streaming=true;charset=utf-8"),
+            ("Cache-Control", "no-cache"),
+            ("X-Content-Type-Options", "nosniff"),
+        ]
+    )
     for level in Level
 }
 
@@ -48,7 +51,15 @@ def level_in(accept: str) -> Level:
 
 def json_headers(level: Level) -> list[tuple[str, str]]:
     """The headers of a response in JSON, as a new list."""
-    return _HEADERS[level].copy()
+    return _HEADERS[level].headers.copy()
+
+
+def json_response(level: Level, status: int, headers: list[tuple[str, str]], body: bytes) -> Response:
+    """A response with those headers before these."""
+    response = _HEADERS[level].response(status)
+    response.headers += headers
+    response.body = body
+    return response
 
 
 def _read(accept: str) -> Level:
@@ -66,7 +77,7 @@ def _read(accept: str) -> Level:
     raise Malformed("AtomFormatNotSupported" if atom else "MediaTypeNotSupported")
 
 
-_cached = lru_cache(maxsize=256)(_read)
+_cached: Final = lru_cache(maxsize=256)(_read)
 
 
 def check_content_type(headers: dict[str, str]) -> None:

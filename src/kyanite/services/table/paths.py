@@ -14,6 +14,7 @@ reports the error it then finds; clients recognise the mistake by that error.
 
 import re
 from functools import lru_cache
+from typing import Final
 from urllib.parse import quote
 
 from kyanite.model.tables import table
@@ -25,19 +26,21 @@ from kyanite.wire.http import Request
 from kyanite.wire.malformed import Malformed
 from kyanite.wire.uri import Target
 
-_BATCH = "$batch"
-_TABLES = "tables"
-_PATH = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
-_TABLE = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
-_ENTITY = re.compile(
+_BATCH: Final = "$batch"
+_TABLES: Final = "tables"
+_PATH: Final = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
+_TABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
+_ENTITY: Final = re.compile(
     rf"({_TABLE.pattern})\(PartitionKey='((?:[^']|'')*)',RowKey='((?:[^']|'')*)'\)", re.DOTALL
 )
-_KEYS = re.compile(r"\s*PartitionKey='((?:[^']|'')*)'\s*,\s*RowKey='((?:[^']|'')*)'\s*", re.DOTALL)
-_KEYS_REVERSED = re.compile(r"\s*RowKey='((?:[^']|'')*)'\s*,\s*PartitionKey='((?:[^']|'')*)'\s*", re.DOTALL)
-_NAME = re.compile(r"\s*'((?:[^']|'')*)'\s*", re.DOTALL)
-_PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
-_ALLOWED_WITH_REST = frozenset(((Resource.ENTITIES, "POST"), (Resource.ENTITIES, "DELETE")))
-_TUNNELLED = frozenset(("PUT", "MERGE", "PATCH", "DELETE"))
+_KEYS: Final = re.compile(r"\s*PartitionKey='((?:[^']|'')*)'\s*,\s*RowKey='((?:[^']|'')*)'\s*", re.DOTALL)
+_KEYS_REVERSED: Final = re.compile(
+    r"\s*RowKey='((?:[^']|'')*)'\s*,\s*PartitionKey='((?:[^']|'')*)'\s*", re.DOTALL
+)
+_NAME: Final = re.compile(r"\s*'((?:[^']|'')*)'\s*", re.DOTALL)
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.~-]*")
+_ALLOWED_WITH_REST: Final = frozenset(((Resource.ENTITIES, "POST"), (Resource.ENTITIES, "DELETE")))
+_TUNNELLED: Final = frozenset(("PUT", "MERGE", "PATCH", "DELETE"))
 
 
 def locate(request: Request, target: Target, parameters: dict[str, str]) -> Location:
@@ -58,13 +61,16 @@ def locate(request: Request, target: Target, parameters: dict[str, str]) -> Loca
 def read_path(path: str) -> Location:
     """What a path names. The path is decoded and without the account.
 
-    One of an entity whose keys have no quotes needs no regular expression, which would cost ten times as much.
+    That of a table, or of an entity whose keys have no quotes, needs no regular expression: those cost ten times as
+    much.
     """
     name, _, rest = path.partition("(PartitionKey='")
     partition_key, _, rest = rest.partition("',RowKey='")
     row_key = rest[:-2]
     if rest.endswith("')") and "'" not in partition_key and "'" not in row_key and _names_table(name):
         return Location(Resource.OBJECT, name, path, (partition_key, row_key))
+    if _names_table(path):
+        return Location(Resource.ENTITIES, path)
     match = _ENTITY.fullmatch(path)
     if match is not None and match[1].lower() != _TABLES:
         name, partition_key, row_key = match.groups()
@@ -118,7 +124,7 @@ def keys_of(inside: str) -> tuple[str, str]:
     return partition_key, row_key
 
 
-NO_KEYS = (
+NO_KEYS: Final = (
     "The number of keys specified in the URI does not match number of key properties for the resource: it must name "
     "PartitionKey and RowKey, in quotes."
 )
@@ -135,6 +141,8 @@ def entity_paths(table_name: str, partition_key: str) -> str:
 
 
 def quoted_key(key: str) -> str:
+    if key.isascii() and key.isalnum():
+        return key
     return key if _PLAIN.fullmatch(key) else quote(key.replace("'", "''"), safe="'")
 
 

@@ -1,12 +1,14 @@
 """The options of a query: ``$top``, ``$select``, and those that Azure does not support."""
 
+from typing import Final
+
 from kyanite.services.rest.context import RequestContext
 from kyanite.wire.malformed import Malformed, bad_parameter, parameter_out_of_range
 
-MAX_TOP = 1000
-MAX_SELECTED = 255
-_DIGITS_MAX = 9
-_KNOWN = frozenset(("$filter", "$select", "$top", "$format"))
+MAX_TOP: Final = 1000
+MAX_SELECTED: Final = 255
+_DIGITS_MAX: Final = 9
+_KNOWN: Final = frozenset(("$filter", "$select", "$top", "$format"))
 
 
 def has_options(context: RequestContext) -> bool:
