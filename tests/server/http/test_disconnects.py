@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import re
 import socket
 import struct
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -173,6 +175,33 @@ def test_a_client_that_stops_sending_still_gets_an_answer_that_has_begun(everyth
         client.shutdown(socket.SHUT_WR)
         whole = begun + read_to_end(client)
         assert len(whole.partition(b"\r\n\r\n")[2]) == (12 << 20) + 3
+
+
+@pytest.mark.parametrize(
+    ("behind", "statuses"),
+    [
+        pytest.param(b"no request\r\n\r\n", [b"200", b"400"], id="bytes that are no request"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", [b"200", b"200"], id="a request"),
+        pytest.param(b"GET / HTTP/1.1\r\nHo", [b"200"], id="a part of one"),
+    ],
+)
+def test_what_came_before_the_end_is_answered(behind: bytes, statuses: list[bytes]) -> None:
+    """The end is there when the request before is over and the next one has not begun."""
+    is_at_end = threading.Event()
+
+    async def slow(request: Request) -> Response:
+        await request.body.read_all(10)
+        is_at_end.wait(10)
+        return Response(200)
+
+    with LiveHttp(slow) as live, live.nothing_left(), live.connect() as client:
+        client.sendall(b"PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n")
+        until(lambda: live.server.stats.requests_in_flight == 1)
+        client.sendall(b"hello" + behind)
+        client.shutdown(socket.SHUT_WR)
+        is_at_end.set()
+        answers = read_to_end(client)
+    assert re.findall(rb"HTTP/1.1 (\d+)", answers) == statuses
 
 
 def test_a_crowd_leaves_nothing_behind(everything: Everything) -> None:

@@ -151,13 +151,16 @@ class HttpConnection:
             self._pause_reading()
 
     def eof_received(self) -> bool:
-        """The client sends no more. If a response has begun, it is sent to its end, and requests that wait for their
-        turn are answered.
+        """The client sends no more. If a response has begun, it is sent to its end, and what waits for its turn is
+        answered: requests, and bytes that are not parsed yet or cannot be.
 
         Before that, a client that closed only its sending side looks like one that left, and is treated as such.
         """
-        if self._ending or self._request is None:
-            self._is_at_end = not self._ending and bool(self._reader.requests)
+        if self._ending:
+            return False
+        reader = self._reader
+        if self._request is None:
+            self._is_at_end = bool(reader.requests or reader.rest) or reader.error is not None
             return self._is_at_end
         self._ending = True
         self._reader.end(BodyError("the client left in the middle of the body"))
@@ -476,7 +479,7 @@ class HttpConnection:
         if self._host.on_malformed is not None:
             self._host.on_malformed(self._reader.peer, self._local_port, status, why)
         self._writer.write(encode_head(Response(status), http_1_0=False, keep_alive=False))
-        self._end(linger=True)
+        self._end(linger=not self._is_at_end)
 
     # The end.
 
