@@ -1,5 +1,5 @@
 // @azure/storage-blob: uploads and downloads, conditions, leases, snapshots, copies, the three kinds of blob, tiers,
-// batches, tokens.
+// tags, batches, tokens.
 "use strict";
 
 const { createHash, randomBytes } = require("node:crypto");
@@ -238,12 +238,65 @@ check("streams and files go up and come down", async () => {
   rmSync(dirname(file), { recursive: true });
 });
 
-check("what is not there yet says so", async () => {
+check("tags are set, searched for and compared", async () => {
+  const blob = container.getBlockBlobClient("tagged");
+  await blob.upload("x", 1, { tags: { state: "new", "a b": "x y/z" } });
+  assert.deepEqual((await blob.getTags()).tags, { state: "new", "a b": "x y/z" });
+  await blob.setTags({ state: "done", number: "7" }, { conditions: { tagConditions: "state = 'new'" } });
+  await refused(412, "ConditionNotMet", () => blob.upload("y", 1, { conditions: { tagConditions: "state = 'new'" } }));
+  const everywhere = `@container = '${container.containerName}' AND state >= 'd' AND number = '7'`;
+  assert.deepEqual((await all(service.findBlobsByTags(everywhere))).map((item) => item.name), ["tagged"]);
+  assert.deepEqual((await all(container.findBlobsByTags("state = 'new'"))), []);
+  await refused(400, "InvalidTag", () => blob.setTags({ "a!": "1" }));
+  const copy = container.getBlockBlobClient("tagged copy");
+  await copy.syncCopyFromURL(signed(blob, "rt"), { copySourceTags: "COPY" });
+  assert.deepEqual((await copy.getTags()).tags, { state: "done", number: "7" });
+});
+
+check("page ranges and their differences come in pages", async () => {
+  const blob = container.getPageBlobClient("paged");
+  await blob.create(8192);
+  await blob.uploadPages(Buffer.alloc(1024, 1), 0, 1024);
+  const { snapshot } = await blob.createSnapshot();
+  await blob.uploadPages(Buffer.alloc(512, 2), 4096, 512);
+  await blob.clearPages(0, 512);
+  const pages = [];
+  for await (const page of blob.listPageRanges(0, 8192).byPage({ maxPageSize: 1 })) pages.push(page.pageRange);
+  assert.deepEqual(pages, [[{ start: 512, end: 1023 }], [{ start: 4096, end: 4607 }]]);
+  const changes = [];
+  for await (const page of blob.listPageRangesDiff(0, 8192, snapshot).byPage({ maxPageSize: 1 })) {
+    changes.push([page.pageRange, page.clearRange]);
+  }
+  assert.deepEqual(changes, [[[], [{ start: 0, end: 511 }]], [[{ start: 4096, end: 4607 }], []]]);
+  await refused(416, "InvalidRange", () => blob.getPageRanges(8192, 512));
+});
+
+check("any name goes through addresses, tokens and batches", async () => {
+  const names = ["sp ace", "100%", "a+b", "a#b", "a?b", "😀", "dot.", "a/b//c", 'q"q', "q'q", "x&y", "<x>"];
+  const blobs = names.map((name) => container.getBlockBlobClient(`names/${name}`));
+  for (const blob of blobs) {
+    await blob.upload(blob.name, Buffer.byteLength(blob.name));
+    const reader = new BlobClient(signed(blob), undefined, { retryOptions: { maxTries: 1 } });
+    assert.equal((await reader.downloadToBuffer()).toString(), blob.name);
+  }
+  const listed = (await all(container.listBlobsFlat({ prefix: "names/" }))).map((item) => item.name);
+  assert.deepEqual(listed.sort(), blobs.map((blob) => blob.name).sort());
+  assert.equal((await container.getBlobBatchClient().setBlobsAccessTier(blobs, "Cool")).subResponsesFailedCount, 0);
+  assert.equal((await service.getBlobBatchClient().deleteBlobs(blobs)).subResponsesFailedCount, 0);
+});
+
+check("what is not there says so", async () => {
   const blob = container.getBlockBlobClient("described");
-  await refused(501, "NotImplemented", () => blob.setTags({ a: "1" }));
-  await refused(501, "NotImplemented", () => blob.upload("x", 1, { conditions: { tagConditions: "a = '1'" } }));
-  await refused(501, "NotImplemented", () => blob.setLegalHold(true));
-  await refused(501, "NotImplemented", () => all(service.findBlobsByTags("a = '1'")));
+  const sha = createHash("sha256").update(Buffer.alloc(32)).digest("base64");
+  const customerProvidedKey = { encryptionKey: Buffer.alloc(32).toString("base64"), encryptionKeySha256: sha };
+  await refused(501, "NotImplemented", () => blob.query("select * from BlobStorage"));
+  await refused(501, "NotImplemented", () => container.getPageBlobClient("copy").startCopyIncremental(`${blob.url}?snapshot=x`));
+  await refused(501, "NotImplemented", () => blob.upload("x", 1, { encryptionScope: "scope" }));
+  if (service.url.startsWith("https:")) {
+    await refused(501, "NotImplemented", () => blob.upload("x", 1, { customerProvidedKey }));
+  }
+  const immutable = "ContainerImmutableStorageWithVersioningNotEnabled";
+  await refused(409, immutable, () => blob.setLegalHold(true));
 });
 
 check("tokens allow exactly what they say", async () => {

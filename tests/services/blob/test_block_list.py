@@ -120,6 +120,13 @@ async def test_staging_again_replaces_the_block(blobs: Harness) -> None:
     assert (await blobs("GET", "/box/b")).body == b"second"
 
 
+async def test_the_hash_of_a_block_is_returned_to_clients_that_send_it(blobs: Harness) -> None:
+    sent = {"Content-MD5": md5_text(b"x")}
+    assert (await stage(blobs, 0, b"x", sent)).headers["content-md5"] == md5_text(b"x")
+    for headers in ({}, {"Content-MD5": ""}):
+        assert "content-md5" not in (await stage(blobs, 0, b"x", headers)).headers
+
+
 @pytest.mark.parametrize(
     ("target", "body", "headers", "status", "code"),
     [

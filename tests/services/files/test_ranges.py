@@ -166,6 +166,20 @@ async def test_pages_that_cannot_be(files: Harness, query: str, code: str) -> No
     assert (refused.status, refused.code) == (400, code)
 
 
+async def test_a_range_behind_the_end(files: Harness) -> None:
+    """It is refused; a marker there, in the last block or later, finds nothing."""
+    await make(files, data=b"x" * 10)
+    at = await snapshot(files)
+    await write(files, "f", b"y")
+    for first in (10, 100, 1000):
+        for query in ("", f"&prevsharesnapshot={at}"):
+            target = f"/box/f?comp=rangelist{query}"
+            refused = await files("GET", target, {"x-ms-range": f"bytes={first}-{first + 50}"})
+            assert (refused.status, refused.code) == (416, "InvalidRange")
+            assert listed(await files("GET", f"{target}&marker={first}")) == []
+    assert listed(await files("GET", "/box/f?comp=rangelist", {"x-ms-range": "bytes=9-50"})) == ["9..9"]
+
+
 async def test_renames_matter_only_to_a_comparison(files: Harness) -> None:
     await make(files, data=b"x")
     refused = await files("GET", "/box/f?comp=rangelist", RENAMES)

@@ -105,8 +105,9 @@ def _blocks(part: _Compared, block: int) -> Iterator[_Compared]:
 
 def _clipped(parts: Iterable[_Compared], start: int, end: int) -> Iterator[_Compared]:
     for each in parts:
-        if each.start < end and each.end > start:
-            yield each._replace(start=max(each.start, start), end=min(each.end, end))
+        first, last = max(each.start, start), min(each.end, end)
+        if first < last:
+            yield each._replace(start=first, end=last)
 
 
 def _page(parts: Iterable[_Compared], limit: int, *, cost: int) -> Steps[RangePage]:

@@ -14,7 +14,7 @@ from kyanite.model.files.entry import FILE, Entry
 from kyanite.model.files.file import BLOCK, load_for_read
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import FilePath, Location
-from kyanite.rules.refusals import Reason, Refused
+from kyanite.rules.refusals import Reason, Refused, TotalLength
 from kyanite.values import Instant, LeaseId
 
 
@@ -30,23 +30,30 @@ def list_ranges(
     *,
     first: int,
     last: int | None,
+    marker: int = 0,
     limit: int,
     since: Instant | None = None,
     through_renames: bool = False,
 ) -> Awaitable[FileRanges]:
-    """The ranges with data, or those that have changed since an earlier snapshot of the share, in blocks."""
+    """The ranges with data, or those that have changed since an earlier snapshot of the share, in blocks.
+
+    A range that begins behind the end is refused. A marker there is not: the file may have become shorter meanwhile.
+    """
+    start = max(first, marker)
 
     def body(snap: Snapshot) -> Steps[FileRanges]:
-        location, entry = load_for_read(snap, path, lease_id, start=first, length=0)
+        location, entry = load_for_read(snap, path, lease_id, start=start, length=0)
+        if first and first >= entry.length:
+            raise Refused(Reason.INVALID_RANGE, TotalLength(entry.length))
         end = entry.length if last is None else min(last + 1, entry.length)
         if since is None:
-            page = yield from ranges.data_ranges(snap, entry.content, first, end, limit=limit, block=BLOCK)
+            page = yield from ranges.data_ranges(snap, entry.content, start, end, limit=limit, block=BLOCK)
             return FileRanges(entry, page)
         if not through_renames:
             _check_same(snap, path, entry, since)
         rows = yield from _versions(snap, path, location, entry, since)
         contents = [row.content for row in rows]
-        page = yield from ranges.changed_ranges(snap, contents, first, end, limit=limit, block=BLOCK)
+        page = yield from ranges.changed_ranges(snap, contents, start, end, limit=limit, block=BLOCK)
         return FileRanges(entry, page)
 
     return engine.read_in_steps(body)

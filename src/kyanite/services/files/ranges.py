@@ -122,16 +122,17 @@ async def list_ranges(context: RequestContext) -> Response:
         context.store.engine,
         readable_path_of(context),
         lease_id_of(context.headers),
+        first=wanted.first,
         last=wanted.last,
         limit=min(_number_of(context.parameters, "maxresults", _RANGES_MAX, least=1), _RANGES_MAX),
         since=since,
         through_renames=through_renames,
     )
-    found = await list_page(first=max(wanted.first, _number_of(context.parameters, "marker", 0)))
+    found = await list_page(marker=_number_of(context.parameters, "marker", 0))
     listed, next_start = list(found.page.ranges), found.page.next_start
     is_paged = context.version >= _PAGED_SINCE or "maxresults" in context.parameters
     while next_start is not None and not is_paged and len(listed) < _UNPAGED_MAX:
-        page = (await list_page(first=next_start)).page
+        page = (await list_page(marker=next_start)).page
         listed += page.ranges
         next_start = page.next_start
     items = await encoded(listed, _item)

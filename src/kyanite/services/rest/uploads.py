@@ -92,7 +92,7 @@ def hash_headers(
 ) -> list[tuple[str, str]]:
     """The hashes in a response: the CRC64 always, the MD5 if the request had one."""
     hashes = [("x-ms-content-crc64", crc64.encode(received.crc64))]
-    if md5_header in headers:
+    if headers.get(md5_header):
         hashes.append(("Content-MD5", base64_text(received.md5)))
     return hashes
 
