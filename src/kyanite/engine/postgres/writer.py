@@ -587,7 +587,7 @@ class Writer:
         except ConnectionLost as error:
             if await self._was_committed(number, error):
                 return None
-            raise
+            raise error  # Compiled, a plain "raise" has nothing to raise after an await.
         self._clock.observe(last, clock)
         if status == _COMMITTED:
             self._committed.append((number, batch.last_instant))
