@@ -52,7 +52,7 @@ def test_hosts_are_remembered_up_to_a_bound() -> None:
     dispatcher = Dispatcher({"blob": service("blob")}, {1: "blob"})
     for number in range(5000):
         assert dispatcher.find(request(f"host{number}", 1))[0] == "blob"
-    assert len(dispatcher._known) == 1024
+    assert len(dispatcher._known[1]) == 1024
 
 
 async def _answer(dispatcher: Dispatcher, request_: Request) -> Response:
