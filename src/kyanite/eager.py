@@ -6,50 +6,64 @@ it (``timeout``, ``TaskGroup``) work from then on.
 """
 
 import asyncio
-from collections.abc import Coroutine, Generator
-from types import coroutine
-from typing import Any
+from collections.abc import Coroutine, Iterator
+from typing import Any, Final, cast
+
+_ENDED: Final = object()
 
 
 def start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
     """Run up to the first wait. None when that was all; errors of this part are raised here."""
+    steps: Iterator[Any] = work.__await__()
     try:
-        awaited = work.send(None)
-    except (StopIteration, asyncio.CancelledError):
+        # Not by send: that says by an exception that the work has ended, which costs more than all else here.
+        awaited = next(steps, _ENDED)
+    except asyncio.CancelledError:
         return None
-    rest = _rest_of(work, awaited)
-    # A task that is cancelled before its first step throws into a coroutine that has not begun, and the work
-    # inside would not get the exception. So the coroutine is advanced to its first line here.
-    rest.send(None)
-    return loop.create_task(rest)
+    if awaited is _ENDED:
+        return None
+    return loop.create_task(cast(Coroutine[Any, Any, None], _Rest(work, steps, awaited)))
 
 
-async def _rest_of(work: Coroutine[Any, Any, None], awaited: Any) -> None:
-    await _begun(work, awaited)
+class _Rest:
+    """The coroutine of the task: work that has begun. Its first step is the wait at which the work is already.
 
+    It is a coroutine by its methods. One that awaits the work would have to be begun itself, since what is thrown into
+    a coroutine that has not begun, as by a cancellation before the first step of the task, never reaches the work.
+    """
 
-@coroutine
-def _begun(work: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, Any, None]:
-    try:
-        yield
-        yield awaited
-    except BaseException as error:
-        yield from _thrown(work, error)
-    else:
-        yield from work.__await__()
+    __slots__ = ("_awaited", "_is_at_first_wait", "_steps", "_work")
 
+    def __init__(self, work: Coroutine[Any, Any, None], steps: Iterator[Any], awaited: Any) -> None:
+        self._work = work
+        self._steps = steps
+        self._awaited = awaited
+        self._is_at_first_wait = True
 
-def _thrown(work: Coroutine[Any, Any, None], error: BaseException) -> Generator[Any, Any, None]:
-    """Throw the error into the first wait of the work, and run what it does next."""
-    try:
-        awaited = work.throw(error)
-    except StopIteration:
-        return
-    finally:
-        del error  # A frame that holds the error that passes through it is garbage for the collector.
-    try:
-        yield awaited
-    except BaseException as next_error:
-        yield from _thrown(work, next_error)
-    else:
-        yield from work.__await__()
+    def __await__(self) -> "_Rest":
+        return self
+
+    def __iter__(self) -> "_Rest":
+        return self
+
+    def __next__(self) -> Any:
+        if self._is_at_first_wait:
+            self._is_at_first_wait = False
+            awaited, self._awaited = self._awaited, None
+            return awaited
+        return next(self._steps)
+
+    def send(self, value: None) -> Any:
+        """Tasks send nothing but None."""
+        return next(self)
+
+    def throw(self, error: BaseException) -> Any:
+        self._is_at_first_wait = False
+        self._awaited = None
+        try:
+            return self._work.throw(error)
+        finally:
+            del error  # A frame that holds the error that passes through it is garbage for the collector.
+
+    def close(self) -> None:
+        self._work.close()
