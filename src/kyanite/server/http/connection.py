@@ -369,7 +369,7 @@ class HttpConnection:
             self.abort()  # Nothing was answered, so nothing can follow.
         elif not self._keep_alive or self._ending or host.stopping:
             self._end(linger=self._more_is_coming(request))
-        elif task is not None:
+        elif task is not None and self._has_more_to_do():
             # Not now: the first step of the next handler must not run inside the task of the one before.
             self._loop.call_soon(self._after_task)
 
@@ -377,6 +377,13 @@ class HttpConnection:
         body, reader = request.incoming, self._reader
         unread = body is not None and not body.complete
         return unread or not self._reading or bool(reader.rest) or bool(reader.requests)
+
+    def _has_more_to_do(self) -> bool:
+        """Whether ``_advance`` would do anything. Otherwise what arrives next calls it."""
+        reader = self._reader
+        if reader.requests or reader.rest or reader.error is not None:
+            return True
+        return self._is_at_end or not self._reading
 
     def _after_task(self) -> None:
         if self._request is None and not self._ending:
