@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from documentation.markdown import table
 from kyanite.rules import leases, oplocks, preconditions, share_modes, visibility
-from kyanite.rules.leases import INFINITE, NO_LEASE, Lease, State, state_of
+from kyanite.rules.lease_records import NO_LEASE, Lease
+from kyanite.rules.leases import INFINITE, State, state_of
 from kyanite.rules.oplocks import ALL, Caching, Event, Grant
 from kyanite.rules.preconditions import Conditions
 from kyanite.rules.refusals import Refused

@@ -6,7 +6,7 @@ from types import FrameType
 import pytest
 
 from kyanite.model.requests.refusals import Refusals
-from kyanite.rules.leases import NO_LEASE, LeaseFacts
+from kyanite.rules.lease_records import NO_LEASE, LeaseFacts
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.services.rest.refused_requests import refusal_of
 from kyanite.values import Instant

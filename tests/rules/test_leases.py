@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from kyanite.rules import leases
-from kyanite.rules.leases import INFINITE, NO_LEASE, Lease, LeaseProperties, State
+from kyanite.rules.lease_records import NO_LEASE, Lease
+from kyanite.rules.leases import INFINITE, LeaseProperties, State
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import TICKS_PER_SECOND, Instant, LeaseId
 

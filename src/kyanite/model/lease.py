@@ -8,7 +8,7 @@ from typing import Final, assert_never
 
 from kyanite.model.records import Value
 from kyanite.rules import leases
-from kyanite.rules.leases import Lease
+from kyanite.rules.lease_records import Lease
 from kyanite.values import Instant, LeaseId
 
 NO_LEASE_ID: Final = LeaseId("")

@@ -18,7 +18,7 @@ from kyanite.model.files.share import decode_share
 from kyanite.model.queues.records import decode_queue
 from kyanite.model.tables.table import decode_table
 from kyanite.rules import leases
-from kyanite.rules.leases import Lease
+from kyanite.rules.lease_records import Lease
 from kyanite.values import Instant
 
 Counts = Counter[str]

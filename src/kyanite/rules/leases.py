@@ -17,36 +17,14 @@ that of ``breaks_at`` it is broken.
 """
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from kyanite.rules.lease_records import NO_LEASE, Lease, LeaseFacts
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import TICKS_PER_SECOND, Instant, LeaseId, later
 
-INFINITE = -1
+INFINITE: Final = -1
 """The duration, in seconds, of a lease that never expires."""
-
-
-class Lease(NamedTuple):
-    """A lease as it is stored in the record of the leased resource."""
-
-    id: LeaseId | None = None
-    """Kept when the lease expires or is broken: its holder may still release it, or renew an expired one."""
-    seconds: int = 0
-    ends_at: Instant | None = None
-    """None when it never expires."""
-    breaks_at: Instant | None = None
-    """Set when a client has broken it."""
-
-
-NO_LEASE = Lease()
-
-
-class LeaseFacts(NamedTuple):
-    """What a refusal compared."""
-
-    lease: Lease
-    given_id: LeaseId | None
-    at: Instant
 
 
 class State(Enum):
@@ -57,7 +35,7 @@ class State(Enum):
     EXPIRED = "expired"
 
 
-LOCKED = (State.LEASED, State.BREAKING)
+LOCKED: Final = (State.LEASED, State.BREAKING)
 
 
 def state_of(lease: Lease, now: Instant) -> State:
@@ -107,7 +85,7 @@ def renew(lease: Lease, given_id: LeaseId, now: Instant) -> Lease:
         raise _refused(Reason.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION, lease, given_id, now)
     if lease.breaks_at is not None:
         raise _refused(Reason.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED, lease, given_id, now)
-    return lease._replace(ends_at=_end(lease.seconds, now))
+    return Lease(lease.id, lease.seconds, _end(lease.seconds, now))
 
 
 def change(lease: Lease, given_id: LeaseId, proposed_id: LeaseId, now: Instant) -> Lease:
@@ -215,7 +193,7 @@ class LeaseProperties(NamedTuple):
     duration: str | None
 
 
-UNLEASED = LeaseProperties("unlocked", "available", None)
+UNLEASED: Final = LeaseProperties("unlocked", "available", None)
 
 
 def properties_of(lease: Lease, now: Instant) -> LeaseProperties:

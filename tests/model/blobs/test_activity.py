@@ -10,7 +10,8 @@ from kyanite.model.blobs.activity import BlobPosition
 from kyanite.model.blobs.container import ContainerKey
 from kyanite.model.blobs.records import decode_blob
 from kyanite.model.records import encode
-from kyanite.rules.leases import INFINITE, Lease, State, acquire
+from kyanite.rules.lease_records import Lease
+from kyanite.rules.leases import INFINITE, State, acquire
 from kyanite.values import LeaseId
 from tests.model.blobs.store import CONTAINER, BlobStore
 from tests.model.content.world import outcome

@@ -6,7 +6,7 @@ from kyanite.model.blobs import blob as blobs
 from kyanite.model.blobs.blob import UNCONDITIONAL, AccessConditions
 from kyanite.model.blobs.records import APPEND_BLOB, PAGE_BLOB
 from kyanite.model.lease import Action, LeaseRequest
-from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.lease_records import NO_LEASE
 from kyanite.rules.preconditions import NONE, Conditions
 from kyanite.rules.refusals import Reason
 from kyanite.rules.tiers import ARCHIVE

@@ -13,7 +13,7 @@ from kyanite.model.blobs.listed_rows import ListedParts
 from kyanite.model.blobs.records import APPEND_BLOB, PAGE_BLOB, BlobRecord
 from kyanite.model.lease import Action, LeaseRequest
 from kyanite.model.records import HttpHeaders
-from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.lease_records import NO_LEASE
 from kyanite.rules.preconditions import NONE, Conditions
 from kyanite.rules.refusals import Reason
 from kyanite.rules.tiers import ARCHIVE

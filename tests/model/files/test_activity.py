@@ -9,7 +9,8 @@ from kyanite.model.files import activity
 from kyanite.model.files.activity import FilePosition
 from kyanite.model.files.entry import FILE, decode_entry
 from kyanite.model.records import encode
-from kyanite.rules.leases import INFINITE, Lease, acquire
+from kyanite.rules.lease_records import Lease
+from kyanite.rules.leases import INFINITE, acquire
 from kyanite.values import LeaseId
 from tests.model.content.world import outcome
 from tests.model.counted import CountingEngine, unlimited

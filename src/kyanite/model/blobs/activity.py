@@ -18,7 +18,7 @@ from kyanite.model.blobs.records import (
     decode_staging,
 )
 from kyanite.rules import leases
-from kyanite.rules.leases import Lease
+from kyanite.rules.lease_records import Lease
 from kyanite.values import Instant
 
 ROWS_MAX = 20_000

@@ -25,7 +25,7 @@ from kyanite.model.page import Decoded
 from kyanite.model.records import HttpHeaders
 from kyanite.rules import leases, preconditions
 from kyanite.rules.immutability import BlobProtection
-from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.lease_records import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.versions import KEPT

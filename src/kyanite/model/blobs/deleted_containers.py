@@ -14,7 +14,7 @@ from kyanite.model.blobs.records import ContainerRecord
 from kyanite.model.records import NamedKey, encode
 from kyanite.model.retired import Kind, Retired, decoder, take_back
 from kyanite.model.retired import retire as retire_named
-from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.lease_records import NO_LEASE
 from kyanite.rules.refusals import Reason
 from kyanite.values import Instant
 

@@ -28,7 +28,7 @@ from kyanite.model.blobs.records import (
 from kyanite.model.content import content
 from kyanite.model.records import encode
 from kyanite.rules import soft_delete
-from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.lease_records import NO_LEASE
 from kyanite.rules.soft_delete import MAX_CHANGES, Change, Deletion, Effect
 from kyanite.values import Instant
 

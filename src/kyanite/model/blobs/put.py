@@ -17,7 +17,7 @@ from kyanite.model.content import content
 from kyanite.model.records import HttpHeaders, Value
 from kyanite.rules import immutability, leases, preconditions
 from kyanite.rules.immutability import BlobProtection, Change
-from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.lease_records import NO_LEASE, Lease
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.versions import Former

@@ -8,7 +8,7 @@ import msgspec
 from kyanite.model.content.content import Content
 from kyanite.model.records import CopyState, HttpHeaders, Policy, Record
 from kyanite.rules.immutability import BlobProtection, BlobTimes, ContainerProtection
-from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.lease_records import NO_LEASE, Lease
 from kyanite.rules.soft_delete import Change, Deletion
 from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.tiers import Rehydration, Tiering

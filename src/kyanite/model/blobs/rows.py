@@ -30,7 +30,7 @@ from kyanite.model.content import content
 from kyanite.model.records import Value, encode
 from kyanite.rules import immutability, soft_delete, tiers, versions
 from kyanite.rules.immutability import BlobProtection, Change, ContainerProtection
-from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.lease_records import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.rules.versions import NO_HISTORY, Base, Former, History

@@ -13,7 +13,7 @@ from kyanite.model.blobs.rows import BlobKey
 from kyanite.model.content import content
 from kyanite.rules import leases, preconditions
 from kyanite.rules.immutability import Change
-from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.lease_records import NO_LEASE
 from kyanite.values import Instant
 
 

@@ -22,7 +22,7 @@ from kyanite.model.content.content import Content
 from kyanite.model.page import collected
 from kyanite.model.records import encode
 from kyanite.rules import leases
-from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.lease_records import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import LeaseId
 

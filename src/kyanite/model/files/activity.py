@@ -14,7 +14,7 @@ from kyanite.model.files.opens.open_files import Handle, OpenFile, decode_handle
 from kyanite.model.files.share import decode_share
 from kyanite.model.files.tree import ROOT_ID
 from kyanite.rules import leases
-from kyanite.rules.leases import Lease
+from kyanite.rules.lease_records import Lease
 from kyanite.rules.oplocks import Caching
 from kyanite.values import Instant
 

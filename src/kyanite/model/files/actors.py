@@ -13,7 +13,7 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model.files.opens import caching, handles, open_files
 from kyanite.model.files.opens.open_files import OpenHandles
 from kyanite.rules import byte_locks, leases, share_modes
-from kyanite.rules.leases import Lease
+from kyanite.rules.lease_records import Lease
 from kyanite.rules.oplocks import Event
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import EVERYTHING, Open, Rights

@@ -12,7 +12,7 @@ from kyanite.model.records import encode
 from kyanite.model.retired import Kind, Retired, decoder, take_back
 from kyanite.model.retired import retire as retire_named
 from kyanite.rules import retention
-from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.lease_records import NO_LEASE
 from kyanite.rules.refusals import Reason
 from kyanite.values import Instant
 

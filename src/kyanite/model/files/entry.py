@@ -6,7 +6,7 @@ import msgspec
 
 from kyanite.model.content.content import NO_CONTENT, Content
 from kyanite.model.records import CopyState, HttpHeaders
-from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.lease_records import NO_LEASE, Lease
 from kyanite.values import ETag, Instant, etag_of
 
 DIRECTORY = 0

@@ -26,7 +26,7 @@ from kyanite.model.lease import Action, LeaseRequest, Outcome, act
 from kyanite.model.records import CopyState, HttpHeaders
 from kyanite.rules import leases
 from kyanite.rules.file_attributes import is_read_only
-from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.lease_records import NO_LEASE
 from kyanite.rules.oplocks import Event
 from kyanite.rules.refusals import Reason, Refused, TotalLength
 from kyanite.rules.share_modes import EVERYTHING, Rights

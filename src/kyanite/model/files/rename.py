@@ -19,6 +19,7 @@ from kyanite.model.files.properties import SmbProperties, changed
 from kyanite.model.files.tree import ROOT_ID, FilePath, Found, Location
 from kyanite.rules import leases
 from kyanite.rules.file_attributes import is_read_only
+from kyanite.rules.lease_records import NO_LEASE
 from kyanite.rules.oplocks import Event
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Rights
@@ -94,7 +95,7 @@ def _remove_target(tx: Transaction, target: Location, request: Rename) -> None:
     open file cannot be deleted."""
     target, old = tree.look_up(tx, target)
     if old is None:
-        leases.check_write(leases.NO_LEASE, request.target_lease_id, tx.now)
+        leases.check_write(NO_LEASE, request.target_lease_id, tx.now)
         return
     handles.check_not_pending(tx, target.tree.id, old.id)
     if not request.replaces:

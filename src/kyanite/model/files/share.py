@@ -15,7 +15,7 @@ from kyanite.model.lease import LeaseRequest, Outcome, act
 from kyanite.model.named import finder, loader, remembering
 from kyanite.model.records import AtInstant, NamedKey, Policy, encode
 from kyanite.rules import leases
-from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.lease_records import NO_LEASE, Lease
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import ETag, Instant, LeaseId, etag_of
 

@@ -11,7 +11,7 @@ from kyanite.model.files.deleted_shares import retire
 from kyanite.model.files.share import NEVER, ShareKey, ShareRecord, decode_share, load, load_any
 from kyanite.model.records import encode
 from kyanite.rules import leases
-from kyanite.rules.leases import NO_LEASE
+from kyanite.rules.lease_records import NO_LEASE
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.values import Instant, LeaseId, later
 

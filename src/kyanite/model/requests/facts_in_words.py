@@ -10,7 +10,8 @@ from kyanite.rules.authorization import AccessFacts, PublicFacts, RoleFacts, Sig
 from kyanite.rules.byte_locks import LockFacts
 from kyanite.rules.entities import EntityFacts, KeyRangeFacts
 from kyanite.rules.immutability import ProtectionFacts
-from kyanite.rules.leases import LeaseFacts, State, state_of
+from kyanite.rules.lease_records import LeaseFacts
+from kyanite.rules.leases import State, state_of
 from kyanite.rules.preconditions import AppendFacts, ConditionFacts, SequenceNumberFacts
 from kyanite.rules.refusals import (
     AuthenticationProblem,

@@ -25,7 +25,7 @@ from kyanite.model.blobs.records import APPEND_BLOB, BLOCK_BLOB, PAGE_BLOB
 from kyanite.model.records import CopyState
 from kyanite.rules import leases, system_containers, tiers
 from kyanite.rules.authorization import Access, AccessedResource, authorize
-from kyanite.rules.leases import NO_LEASE, Lease
+from kyanite.rules.lease_records import NO_LEASE, Lease
 from kyanite.rules.retention import whole_days_left
 from kyanite.services.blob import accesses, features
 from kyanite.services.blob.container import key_of

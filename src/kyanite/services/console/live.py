@@ -9,7 +9,8 @@ from kyanite.model.blobs import activity as blob_activity
 from kyanite.model.blobs.activity import BlobPosition
 from kyanite.model.files import activity as file_activity
 from kyanite.model.files.activity import FilePosition, OpenHandle
-from kyanite.rules.leases import Lease, State
+from kyanite.rules.lease_records import Lease
+from kyanite.rules.leases import State
 from kyanite.rules.oplocks import Caching
 from kyanite.rules.share_modes import Rights
 from kyanite.services.console import rendering

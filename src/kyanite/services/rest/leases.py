@@ -4,7 +4,8 @@ from typing import Final
 
 from kyanite.model.lease import Action, LeaseRequest, Outcome
 from kyanite.rules import leases
-from kyanite.rules.leases import INFINITE, Lease
+from kyanite.rules.lease_records import Lease
+from kyanite.rules.leases import INFINITE
 from kyanite.services.rest.context import RequestContext
 from kyanite.services.rest.headers import lease_id_of, required
 from kyanite.values import Instant, LeaseId

@@ -35,7 +35,7 @@ from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
 from kyanite.model.records import encode
 from kyanite.rules import leases, share_modes
-from kyanite.rules.leases import LeaseFacts
+from kyanite.rules.lease_records import LeaseFacts
 from kyanite.rules.refusals import Reason, Refused
 from kyanite.rules.share_modes import Open, OpenFileFacts, Rights
 from kyanite.values import Instant
