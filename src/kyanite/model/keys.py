@@ -161,7 +161,7 @@ def blob(container_id: int, name: str) -> bytes:
 
 
 def blob_scope(account: str, container_name: str, name: str) -> Scope:
-    return Scope(b"%b/%b/%b" % (account.encode(), container_name.encode(), name.encode()))
+    return Scope(f"{account}/{container_name}/{name}".encode())
 
 
 # The history of a blob. Keys of one name are made of the key of its base blob, whether that exists or not.
@@ -500,7 +500,7 @@ def queue(account: str, name: str) -> bytes:
 
 
 def queue_scope(account: str, name: str) -> Scope:
-    return Scope(b"q%b/%b" % (account.encode(), name.encode()))
+    return Scope(f"q{account}/{name}".encode())
 
 
 MESSAGES: Final = b"m"
@@ -561,7 +561,7 @@ def entity(partition_key: str, row_key: str) -> bytes:
 
 
 def table_scope(account: str, name: str, partition_key: str) -> Scope:
-    return Scope(b"t%b/%b/%b" % (account.encode(), name.lower().encode(), partition_key.encode()))
+    return Scope(f"t{account}/{name.lower()}/{partition_key}".encode())
 
 
 def entity_parts(table_id: int) -> bytes:

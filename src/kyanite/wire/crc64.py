@@ -3,7 +3,8 @@
 The header contains base64 of the eight bytes in little-endian order.
 """
 
-from base64 import b64decode, b64encode
+from base64 import b64decode
+from binascii import b2a_base64
 from typing import Final, cast
 
 import anycrc
@@ -28,7 +29,7 @@ def combine(left: int, right: int, right_length_bytes: int) -> int:
 
 
 def encode(crc: int) -> str:
-    return b64encode(crc.to_bytes(_BYTES, "little")).decode("ascii")
+    return b2a_base64(crc.to_bytes(_BYTES, "little"), newline=False).decode("ascii")
 
 
 def decode(text: str, header: str = "x-ms-content-crc64") -> int:

@@ -46,6 +46,8 @@ _WHOLE: Final = re.compile(r"[-+]?[0-9]{1,20}")
 _NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _PLAIN_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,7})?Z?")
 _HEX: Final = frozenset("0123456789abcdef")
+_BACKSLASH: Final = ord("\\")
+"""A number, because looking for bytes in bytes makes and drops an error first."""
 _BOOLEANS: Final = {"true": True, "false": False}
 _UNUSUAL_DOUBLES: Final = {"NaN": "NaN", "Infinity": "Infinity", "-Infinity": "-Infinity"}
 
@@ -95,7 +97,7 @@ def _read(body: bytes) -> tuple[dict[str, Any], Properties]:
             properties[name] = value
         elif value is not None:
             _add_unusual(properties, name, value)
-    if b"\\" in body or body.count(b'"') != 2 * (len(names) + texts):
+    if _BACKSLASH in body or body.count(b'"') != 2 * (len(names) + texts):
         _check_no_duplicates(body)
     return given, properties
 
