@@ -8,6 +8,7 @@ from email.utils import format_datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import msgspec
 import pytest
 
 from kyanite.model import delegation
@@ -452,7 +453,7 @@ async def test_a_directory_on_the_way_that_does_not_exist(files: Harness) -> Non
 
 
 async def test_a_wrong_key_is_explained_by_the_string_to_sign(blobs: Harness) -> None:
-    wrong = replace(ACCOUNT, keys=(b"not the key",))
+    wrong = msgspec.structs.replace(ACCOUNT, keys=(b"not the key",))
     answer = await blobs("GET", "/box/b?sig=SECRET", {"x-ms-meta-a": "b"}, account=wrong)
     found = explanation(blobs, answer)
     assert "(Shared Key)" in text_of(found)

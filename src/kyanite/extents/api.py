@@ -18,7 +18,6 @@ cannot know the readers of other machines keeps segments that are no longer need
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, NewType, Protocol
 
 import msgspec
@@ -97,8 +96,7 @@ class Stretch(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class OpenExtent:
+class OpenExtent(msgspec.Struct, frozen=True):
     """Bytes of an extent in an open file, for the kernel to send. The descriptor stays open until ``release`` is
     called, once."""
 

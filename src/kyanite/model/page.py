@@ -5,9 +5,10 @@ used, so that a service can decode and write some of them at a time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, TypeVar, overload
+
+import msgspec
 
 from kyanite.engine.api import STEP_ROWS, Snapshot, Steps
 from kyanite.model import keys
@@ -60,8 +61,7 @@ def collected(rows: Iterator[T]) -> Steps[list[T]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[R]):
+class Page(msgspec.Struct, Generic[R], frozen=True):
     """A page of containers or queues, in the order of their names."""
 
     items: Sequence[tuple[str, R]]

@@ -6,7 +6,6 @@ deleting and restoring are small transactions, however much is inside.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from heapq import merge
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -32,8 +31,7 @@ class Retired(Record, Generic[R], frozen=True):
     expires_at: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[R]):
+class Kind(msgspec.Struct, Generic[R], frozen=True):
     """What containers and shares differ in."""
 
     row: Callable[[str, str], bytes]

@@ -7,7 +7,8 @@ but not the domain itself. A preflight concerns the service; the resource need n
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from kyanite.service_properties import CorsRule
 
@@ -16,8 +17,7 @@ _ANY_SUBDOMAIN = "*."
 _NAME = re.compile(r"(?:[A-Za-z0-9_-]+\.)+")
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
+class Consent(msgspec.Struct, frozen=True):
     """What a rule allows, for the headers of the response."""
 
     allow_origin: str

@@ -9,8 +9,9 @@ They are kept for those who ask later why a request was refused (``model/request
 the rule that decides.
 """
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from kyanite.values import ETag
 
@@ -177,65 +178,56 @@ class Reason(Enum):
     WRITE_ON_SECONDARY = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class TotalLength:
+class TotalLength(msgspec.Struct, frozen=True):
     """How many bytes the blob or file has whose range was requested."""
 
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentETag:
+class CurrentETag(msgspec.Struct, frozen=True):
     """The ETag of what was not modified."""
 
     etag: ETag
 
 
-@dataclass(frozen=True, slots=True)
-class AuthenticationProblem:
+class AuthenticationProblem(msgspec.Struct, frozen=True):
     """A sentence on why the caller's signature was not accepted."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallerAddress:
+class CallerAddress(msgspec.Struct, frozen=True):
     """The address that a token does not allow."""
 
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
+class Explained(msgspec.Struct, frozen=True):
     """A sentence that is more exact than the reason alone."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Because:
+class Because(msgspec.Struct, frozen=True):
     """Facts that are a sentence: what was wrong, more exactly than clients are told."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class NameFacts:
+class NameFacts(msgspec.Struct, frozen=True):
     """The name that is not allowed or not there, and of what."""
 
     name: str
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class HiddenUntilExpiry:
+class HiddenUntilExpiry(msgspec.Struct, frozen=True):
     """For how many seconds a new message would be hidden: until it expires or longer."""
 
     seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class HiddenTooLong:
+class HiddenTooLong(msgspec.Struct, frozen=True):
     """For how many seconds a message would be hidden, and the most that it may be."""
 
     seconds: int

@@ -10,9 +10,10 @@ Management roles give management actions only, and so no access to data. Conditi
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
+
+import msgspec
 
 ANYONE = "*"
 """The principal of an assignment to every caller with a valid token."""
@@ -118,8 +119,7 @@ class Assignment(NamedTuple):
     """The name of the issuer of whose principals this is one; empty for any."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True):
     """Whom a token that was checked speaks for."""
 
     issuer: str
@@ -132,7 +132,7 @@ class Caller:
     """A GUID."""
     application_id: str = ""
     groups: frozenset[str] = frozenset()
-    claims: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    claims: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
     """Every claim with a text, or a list of texts."""
 
 

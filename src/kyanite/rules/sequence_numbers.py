@@ -1,7 +1,8 @@
 """The sequence number of a page blob: how a client may change it."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from kyanite.rules.refusals import Reason, Refused
 
@@ -17,8 +18,7 @@ class Action(Enum):
     """Count up by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     action: Action
     number: int = 0
     """The given number; ``increment`` has none."""

@@ -18,9 +18,10 @@ the two; ``@container`` has one equality. ``Search`` is what is left to find the
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+import msgspec
 
 from kyanite.rules.tags import KEY_MAX_CHARACTERS, VALUE_MAX_CHARACTERS, Tags, is_legal
 
@@ -80,8 +81,7 @@ class Comparison(NamedTuple):
                 return actual <= self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True):
     """What a request requires of the tags of a blob: any of these conjunctions."""
 
     alternatives: tuple[tuple[Comparison, ...], ...]
@@ -96,8 +96,7 @@ class Bound(NamedTuple):
     is_included: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ValueRange:
+class ValueRange(msgspec.Struct, frozen=True):
     """The values of one key that a search wants: one, or those between two bounds, of which one may be missing."""
 
     key: str
@@ -117,8 +116,7 @@ class ValueRange:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(msgspec.Struct, frozen=True):
     """What Find Blobs by Tags looks for: blobs that have a value of every range."""
 
     ranges: tuple[ValueRange, ...]

@@ -7,8 +7,9 @@ sentences are those of the service: issuer, audience, lifetime.
 import math
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from kyanite.rules.refusals import AuthenticationProblem, Reason, Refused
 from kyanite.rules.roles import Caller, is_guid
@@ -31,8 +32,7 @@ ENTRA_ISSUERS = (
 """What the issuers of Microsoft's clouds begin with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
+class Trust(msgspec.Struct, frozen=True, kw_only=True):
     """What is believed of the tokens of one issuer."""
 
     name: str

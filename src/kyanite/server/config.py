@@ -10,8 +10,9 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import msgspec
 
 from kyanite.server.accounts.settings import NO_CHANGE, SettingsChange
 from kyanite.server.failures import BadUsage
@@ -32,8 +33,7 @@ _ACCOUNT_NAME = re.compile(r"[a-z0-9]{3,24}")
 _HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True)
-class AccountKeys:
+class AccountKeys(msgspec.Struct, frozen=True):
     """An account as it is configured: its name and its keys (decoded)."""
 
     name: str
@@ -44,28 +44,25 @@ KEYS = "keys"
 """What the keys are called among the names of what is stated."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatedAccount:
+class StatedAccount(msgspec.Struct, frozen=True):
     """What the operator states about an account when the server is started. It is in force whatever is stored."""
 
     name: str
     keys: tuple[bytes, ...] = ()
     """Empty if they are in the store."""
     settings: SettingsChange = NO_CHANGE
-    stated_by: Mapping[str, str] = field(default_factory=dict)
+    stated_by: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Where the keys and each setting were stated: "--account", "KYANITE_ACCOUNTS", "the file x.toml"."""
     stamp: str = MAIN
     """Where the account lives."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
+class Tls(msgspec.Struct, frozen=True):
     cert: Path
     key: Path
 
 
-@dataclass(frozen=True, slots=True)
-class ConsoleConfig:
+class ConsoleConfig(msgspec.Struct, frozen=True):
     """Where the console is, and by which names browsers may reach it."""
 
     host: str
@@ -80,8 +77,7 @@ class ConsoleConfig:
         return not is_loopback(self.host)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(msgspec.Struct, frozen=True, kw_only=True):
     location: Path | None
     """The store's folder; None for a temporary one."""
     host: str
@@ -177,7 +173,7 @@ def choose_accounts(
     for each in given:
         known = accounts.pop(each.name, StatedAccount(each.name))
         by = {**known.stated_by, KEYS: stated_by}
-        accounts[each.name] = replace(known, keys=each.keys, stated_by=by)
+        accounts[each.name] = msgspec.structs.replace(known, keys=each.keys, stated_by=by)
     ordered = sorted(accounts.values(), key=lambda account: account.name not in names)
     well_known = [account.name for account in ordered if DEVELOPMENT_KEY in account.keys]
     if well_known and not allow_development_key and not is_loopback(host):

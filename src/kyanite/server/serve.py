@@ -13,7 +13,6 @@ import socket
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -96,7 +95,7 @@ def serve(config: Config) -> None:
 
             assert tls is not None
             issuer = open_issuer(config, folder, tls, clock, at_end)
-            config = replace(config, identity=issuer.identity)
+            config = msgspec.structs.replace(config, identity=issuer.identity)
         more = {} if issuer is None else issuer.endpoints
         if made is not None:
             more["identity_ca"] = str(made.authority.resolve())
@@ -105,7 +104,7 @@ def serve(config: Config) -> None:
         if console is not None:
             host, port = address_of(console)
             more["console"] = f"{scheme}://{host}:{port}/"
-        site = replace(
+        site = msgspec.structs.replace(
             _site(config, scheme, listeners, admin, more, folder),
             certificate=None if used is None else used.cert,
         )
@@ -218,7 +217,7 @@ def _roles(
         if worker.testing is not None:
             from kyanite.server.testing.opening import testing_api
 
-            process = replace(process, testing=testing_api(worker.testing, worker.site))
+            process = msgspec.structs.replace(process, testing=testing_api(worker.testing, worker.site))
         roles.append(Role(_ADMIN, process, (admin,), uses_store=False))
     if issuer is not None:
         listeners = (issuer.process.listener, issuer.process.managed_identity)

@@ -1,19 +1,17 @@
 """Where a running server is reached, and where its data is: what it says when it is ready, and to commands that ask."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(msgspec.Struct, frozen=True):
     folder: Path
     """Of the store, with the management socket in it."""
     services: Mapping[str, str]
     """The URL of each service that is offered, without an account: ``http://127.0.0.1:10000``."""
-    others: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What else is there: the admin port, the issuer, …"""
     is_in_memory: bool = False
     certificate: Path | None = None

@@ -5,7 +5,8 @@ as its id alone, as in Azure. Times are read in any ISO 8601 form and written wi
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from kyanite.values import Instant
 from kyanite.wire import iso_time, xml
@@ -18,8 +19,7 @@ EVERY_LETTER = "racwdxyltfmeopiu"
 """All permissions of all services."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignedIdentifier:
+class SignedIdentifier(msgspec.Struct, frozen=True):
     id: str
     starts_at: Instant | None = None
     expires_at: Instant | None = None

@@ -6,7 +6,8 @@ it again from a token that repeats these fields. A new secret revokes all keys t
 
 import hmac
 from base64 import b64encode
-from dataclasses import dataclass
+
+import msgspec
 
 from kyanite.values import TICKS_PER_SECOND, Instant
 from kyanite.wire import iso_time, xml
@@ -15,8 +16,7 @@ SERVICES = {"blob": "b", "dfs": "b", "queue": "q", "file": "f", "table": "t"}
 """The letter of each service in a key."""
 
 
-@dataclass(frozen=True, slots=True)
-class DelegationKey:
+class DelegationKey(msgspec.Struct, frozen=True):
     """What a user delegation key states. Its times have whole seconds."""
 
     object_id: str
@@ -38,8 +38,7 @@ class DelegationKey:
         return hmac.digest(secret, "\n".join(("user delegation key", *stated)).encode("utf-8"), "sha256")
 
 
-@dataclass(frozen=True, slots=True)
-class KeyInfo:
+class KeyInfo(msgspec.Struct, frozen=True):
     """What a key is requested for."""
 
     starts_at: Instant | None

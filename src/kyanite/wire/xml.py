@@ -7,10 +7,11 @@ external files. The module of each document writes it from templates; here are o
 
 import re
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import quote
 from xml.parsers import expat
+
+import msgspec
 
 from kyanite.wire.malformed import Malformed
 
@@ -42,13 +43,12 @@ _ESCAPES = {
 }
 
 
-@dataclass(slots=True)
-class Element:
+class Element(msgspec.Struct):
     """A name, the text directly inside, and the elements inside. Attributes and name spaces are ignored."""
 
     name: str
     text: str = ""
-    children: list["Element"] = field(default_factory=list)
+    children: list["Element"] = msgspec.field(default_factory=list)
 
     def __iter__(self) -> Iterator["Element"]:
         return iter(self.children)

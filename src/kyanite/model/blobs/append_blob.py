@@ -1,8 +1,8 @@
 """Append blobs: each block is added at the end, and its writer learns the offset."""
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Transaction
@@ -19,8 +19,7 @@ from kyanite.rules.refusals import Reason, Refused
 MAX_BLOCKS = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class NewAppendBlock:
+class NewAppendBlock(msgspec.Struct, frozen=True):
     payload: bytes | tuple[Extent, ...]
     length: int
     position: int | None = None

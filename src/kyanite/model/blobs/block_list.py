@@ -7,10 +7,11 @@ A short list is one transaction. A long one would keep the write lock and the lo
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from typing import NamedTuple
+
+import msgspec
 
 from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
 from kyanite.model.blobs import rows, staged_blocks
@@ -46,8 +47,7 @@ class From(Enum):
     LATEST = "Latest"
 
 
-@dataclass(frozen=True, slots=True)
-class NewBlockList:
+class NewBlockList(msgspec.Struct, frozen=True):
     entries: list[tuple[From, bytes]]
     http: HttpHeaders
     metadata: dict[str, str]
@@ -62,8 +62,7 @@ class ListedBlock(NamedTuple):
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class BlockLists:
+class BlockLists(msgspec.Struct, frozen=True):
     """The blocks of a blob. The record is None while nothing is committed."""
 
     record: BlobRecord | None

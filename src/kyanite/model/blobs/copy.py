@@ -5,8 +5,8 @@ its bytes are stored here (``Streamed``).
 """
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import astuple, replace
 
 from kyanite.engine.api import Engine, Snapshot, Transaction
@@ -30,8 +30,7 @@ from kyanite.rules.tags import NO_TAGS, Tags
 from kyanite.values import LeaseId
 
 
-@dataclass(frozen=True, slots=True)
-class CopyRequest:
+class CopyRequest(msgspec.Struct, frozen=True):
     source: SourceKey
     source_url: str
     """As the properties of the copy return it."""
@@ -56,8 +55,7 @@ class CopyRequest:
     """The immutability policy and legal hold in the request. Those of the source are not copied."""
 
 
-@dataclass(frozen=True, slots=True)
-class PutFromRequest:
+class PutFromRequest(msgspec.Struct, frozen=True):
     """Put Blob From URL: a new block blob with the bytes of another blob or file."""
 
     source: SourceKey
@@ -73,8 +71,7 @@ class PutFromRequest:
     """The tags of the new blob; None for those of the source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Streamed:
+class Streamed(msgspec.Struct, frozen=True):
     """A source in another store: its record, and its bytes, which are in this one now."""
 
     record: BlobRecord

@@ -7,7 +7,6 @@ created nor deleted between two pages is listed exactly once. A folder is skippe
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
@@ -68,8 +67,7 @@ class BlobPageStart(NamedTuple):
 BEGINNING = BlobPageStart("")
 
 
-@dataclass(frozen=True, slots=True)
-class BlobPage:
+class BlobPage(msgspec.Struct, frozen=True):
     items: Decoded[BlobItem]
     """If nothing but base blobs and folders was wanted, its rows are keys and values, which ``item_of`` decodes."""
     next_start: BlobPageStart | None
@@ -77,8 +75,7 @@ class BlobPage:
     at: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class BlobListing:
+class BlobListing(msgspec.Struct, frozen=True):
     """What to list: names that begin with ``prefix``, from ``first`` on and before ``before`` (empty: no bound)."""
 
     prefix: str = ""

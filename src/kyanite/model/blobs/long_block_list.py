@@ -11,8 +11,9 @@ again, which counts as if this request had come after that one. So does a failov
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from kyanite.engine.api import Engine, EngineBusy, Snapshot, Steps, Transaction
 from kyanite.model.blobs import block_list, rows, staged_blocks
@@ -41,16 +42,14 @@ class _Changed(Exception):
     """Another client changed the blob or its staging area meanwhile, or a part of the layer was lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(msgspec.Struct, frozen=True):
     """The pinned read under which a layer is prepared: a process, and a number that it uses for no other."""
 
     owner: bytes
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(msgspec.Struct, frozen=True):
     """The blocks of the list, laid out, and what was stored when they were found."""
 
     old: StoredName

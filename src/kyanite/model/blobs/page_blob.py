@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Engine, Snapshot, Steps, Transaction
@@ -26,15 +26,13 @@ _HISTORY_MAX = 100
 """At most this many snapshots are read in a comparison. Those in between only show pages that were cleared since."""
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceCondition:
+class SequenceCondition(msgspec.Struct, frozen=True):
     le: int | None = None
     lt: int | None = None
     eq: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PageWrite:
+class PageWrite(msgspec.Struct, frozen=True):
     offset: int
     length: int
     payload: bytes | tuple[Extent, ...] | None
@@ -42,8 +40,7 @@ class PageWrite:
     sequence: SequenceCondition = SequenceCondition()
 
 
-@dataclass(frozen=True, slots=True)
-class PageBlobChange:
+class PageBlobChange(msgspec.Struct, frozen=True):
     """What Set Blob Properties changes of a page blob. A field that is None stays as it is."""
 
     http: HttpHeaders | None = None
@@ -51,8 +48,7 @@ class PageBlobChange:
     sequence: SequenceChange | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PageRanges:
+class PageRanges(msgspec.Struct, frozen=True):
     record: BlobRecord
     page: ranges.RangePage
 

@@ -5,7 +5,6 @@ small write however many blocks it has, and maintenance purges the blocks. An ar
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
@@ -42,8 +41,7 @@ class StagedBlock(msgspec.Struct, array_like=True, frozen=True, gc=False):
 decode_block: Callable[[bytes], StagedBlock] = msgspec.msgpack.Decoder(StagedBlock).decode
 
 
-@dataclass(frozen=True, slots=True)
-class NewBlock:
+class NewBlock(msgspec.Struct, frozen=True):
     id: bytes
     payload: bytes | tuple[Extent, ...]
     length: int

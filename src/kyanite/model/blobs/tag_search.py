@@ -17,8 +17,9 @@ nothing. The marker of the next page has the positions on the ways.
 
 from bisect import bisect_left
 from collections.abc import Awaitable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from kyanite.engine.api import STEP_ROWS, Engine, Snapshot, Steps
 from kyanite.model import keys
@@ -73,15 +74,13 @@ class FoundBlob(NamedTuple):
     """Those that the search names."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundPage:
+class FoundPage(msgspec.Struct, frozen=True):
     blobs: list[FoundBlob]
     next_start: SearchPosition | None
     """Where the next page begins, or None when this was the last."""
 
 
-@dataclass(frozen=True, slots=True)
-class TagSearch:
+class TagSearch(msgspec.Struct, frozen=True):
     account: str
     search: Search
     container: str = ""
@@ -166,8 +165,7 @@ class _Containers:
 # Ways to the result
 
 
-@dataclass(slots=True)
-class _Work:
+class _Work(msgspec.Struct):
     """The rows that were read."""
 
     rows: int = 0

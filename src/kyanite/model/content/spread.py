@@ -7,8 +7,9 @@ and the layer goes with all it has.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import msgspec
 
 from kyanite.engine.api import EngineBusy, Transaction
 from kyanite.extents.api import Extent
@@ -33,16 +34,14 @@ class Run(NamedTuple):
     """The id of the block."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedRuns:
+class ReceivedRuns(msgspec.Struct, frozen=True):
     """The bytes of all runs, one after the other, which are stored and not referred to yet."""
 
     payload: bytes | Sequence[Extent]
     runs: Sequence[Run]
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedLayer:
+class PreparedLayer(msgspec.Struct, frozen=True):
     """The runs up to an offset, in a layer of a pinned read; at last all of them."""
 
     layer: int
@@ -110,7 +109,7 @@ def extend(tx: Transaction, prepared: PreparedLayer, portion: ReceivedRuns) -> P
     _check_kept(tx, prepared)
     intervals = _stored(tx, portion)
     layers.extend(tx, prepared.layer, intervals)
-    return replace(prepared, end=intervals[-1].end)
+    return msgspec.structs.replace(prepared, end=intervals[-1].end)
 
 
 def _check_kept(tx: Transaction, prepared: PreparedLayer) -> None:

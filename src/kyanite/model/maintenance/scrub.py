@@ -9,7 +9,6 @@ once more.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -57,8 +56,7 @@ class FoundDamage(NamedTuple):
     hurt_count: int
 
 
-@dataclass(slots=True)
-class ScrubFigures:
+class ScrubFigures(msgspec.Struct):
     """What the scrub of this process has done, and how much damage the store has as far as is known."""
 
     bytes: int = 0

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Awaitable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from kyanite.edm import And, Filter, Not, Or, SasKeyRange, text_of_ordinal
 from kyanite.engine.api import Engine, Snapshot, Steps
@@ -44,8 +45,7 @@ _COST_OF_BYTES = 10
 """As a power of two: a KiB costs as much as a row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     key_ranges: tuple[KeyRange, ...]
     matches: Predicate | None
     """The test for each entity in the key ranges; None when all of them match."""
@@ -53,8 +53,7 @@ class Plan:
     """What one entity costs. Long filters cost more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(msgspec.Struct, frozen=True):
     """A page of entities: by which plan, from where, within which bounds, and how many."""
 
     plan: Plan
@@ -65,8 +64,7 @@ class Query:
     """With 0 the page is empty and the last: there would be no progress."""
 
 
-@dataclass(frozen=True, slots=True)
-class EntityPage:
+class EntityPage(msgspec.Struct, frozen=True):
     table_name: str
     texts: list[bytes]
     next_keys: tuple[str, str] | None

@@ -8,7 +8,6 @@ small transaction. Tables have no ETags; the last writer of a policy wins.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
@@ -46,8 +45,7 @@ load: Callable[[Snapshot, TableKey], TableRecord] = loader(keys.table, decode_ta
 find: Callable[[Engine, TableKey], Awaitable[TableRecord | None]] = finder(keys.table, decode_table)
 
 
-@dataclass(frozen=True, slots=True)
-class TablePage:
+class TablePage(msgspec.Struct, frozen=True):
     names: list[str]
     next_name: str | None
     """Where the next page begins, or None when this was the last."""

@@ -28,11 +28,12 @@ Anything unknown, of the wrong type or contradictory is one ``BadUsage`` with th
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
+
+import msgspec
 
 from kyanite.rules.roles import ANYONE, Assignment, role_of
 from kyanite.rules.token_claims import STORAGE_AUDIENCE, Trust
@@ -63,29 +64,25 @@ class Development(Enum):
     """The tokens of its own issuer."""
 
 
-@dataclass(frozen=True, slots=True)
-class JwksFile:
+class JwksFile(msgspec.Struct, frozen=True):
     """The public keys of an issuer in a file, a JSON Web Key Set. It is read again when a key is not found."""
 
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class JwksUrl:
+class JwksUrl(msgspec.Struct, frozen=True):
     """The address of an issuer's JSON Web Key Set."""
 
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class DiscoveryUrl:
+class DiscoveryUrl(msgspec.Struct, frozen=True):
     """The address of an issuer's OpenID configuration, which names that of its keys."""
 
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class FixedJwks:
+class FixedJwks(msgspec.Struct, frozen=True):
     """Keys that the server knows already: those of its own issuer. The text of a JSON Web Key Set."""
 
     document: str
@@ -94,8 +91,7 @@ class FixedJwks:
 KeySource = JwksFile | JwksUrl | DiscoveryUrl | FixedJwks
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedIssuer:
+class TrustedIssuer(msgspec.Struct, frozen=True):
     trust: Trust
     keys: KeySource
     authorization_uri: str = ""
@@ -108,8 +104,7 @@ class TrustedIssuer:
         return _CHALLENGE.format(self.authorization_uri or _authority_of(self.trust.issuer), resource)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentityConfig:
+class IdentityConfig(msgspec.Struct, frozen=True, kw_only=True):
     development: Development = Development.OFF
     issuers: tuple[TrustedIssuer, ...] = ()
     assignments: tuple[Assignment, ...] = ()
@@ -129,7 +124,9 @@ class IdentityConfig:
 
     def with_issuer(self, issuer: TrustedIssuer, assignments: Sequence[Assignment] = ()) -> Self:
         """The same, trusting the server's own issuer first."""
-        return replace(self, issuers=(issuer, *self.issuers), assignments=(*self.assignments, *assignments))
+        return msgspec.structs.replace(
+            self, issuers=(issuer, *self.issuers), assignments=(*self.assignments, *assignments)
+        )
 
 
 OFF = IdentityConfig()

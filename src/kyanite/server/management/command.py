@@ -7,7 +7,6 @@ line through a socket in the store's folder (``command_server.py``), or over HTT
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -28,8 +27,7 @@ from kyanite.values import Instant
 _log = logging.getLogger("kyanite.management")
 
 
-@dataclass(frozen=True, slots=True)
-class Management:
+class Management(msgspec.Struct, frozen=True):
     """What commands work on."""
 
     stamps: ServedStamps
@@ -82,8 +80,7 @@ class CommandRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """The base of the requests: the arguments of a command by name, as JSON has them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(msgspec.Struct, frozen=True):
     name: str
     """Words with spaces, as they are typed: ``account list``."""
     request: type[CommandRequest]

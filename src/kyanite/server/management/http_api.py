@@ -9,7 +9,6 @@ import asyncio
 import hmac
 import json
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -34,8 +33,7 @@ _UNUSABLE = 2
 _decode_arguments = msgspec.json.Decoder(dict[str, object]).decode
 
 
-@dataclass(frozen=True, slots=True)
-class HttpApi:
+class HttpApi(msgspec.Struct, frozen=True):
     folder: Path
     """Where the management socket is."""
     token: bytes

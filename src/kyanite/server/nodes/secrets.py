@@ -1,6 +1,6 @@
 """What all nodes of a store derive from the secret that they share, each thing for one purpose."""
 
-from dataclasses import dataclass
+import msgspec
 
 from kyanite.server.derived_keys import derive_key
 
@@ -9,8 +9,7 @@ _SMB_SESSIONS = b"kyanite SMB sessions"
 _DELEGATION = b"kyanite user delegation keys of nodes"
 
 
-@dataclass(frozen=True, slots=True)
-class Secrets:
+class Secrets(msgspec.Struct, frozen=True):
     server_guid: bytes
     """What SMB clients know the server by."""
     sessions: bytes

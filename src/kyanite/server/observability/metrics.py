@@ -6,7 +6,6 @@ back only by what was counted since. Without an admin port nothing is counted.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -16,8 +15,7 @@ Samples = dict[str, dict[str, float]]
 BUCKETS_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(msgspec.Struct, frozen=True):
     name: str
     kind: str
     help: str

@@ -3,8 +3,8 @@
 import asyncio
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import uvloop
 
 from kyanite.server.http.limits import Limits
@@ -19,8 +19,7 @@ _LIMITS = Limits(connections=64)
 _STOP_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class AdminProcess:
+class AdminProcess(msgspec.Struct, frozen=True):
     """What the process needs to begin; calling it runs the process."""
 
     listener: socket.socket

@@ -4,8 +4,8 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Awaitable
-from dataclasses import dataclass
 
+import msgspec
 import uvloop
 
 from kyanite.server.guids import FreshGuids
@@ -21,8 +21,7 @@ _LIMITS = Limits(connections=256, memory_bytes=16 * 1024 * 1024)
 _STOP_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class IssuerProcess:
+class IssuerProcess(msgspec.Struct, frozen=True):
     """What the process needs to begin; calling it runs the process."""
 
     issuer: Issuer

@@ -10,9 +10,9 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import uvloop
 
 from kyanite.engine.api import EngineError
@@ -34,8 +34,7 @@ _STAMP_SECONDS = 3.0
 _log = logging.getLogger("kyanite.stamps")
 
 
-@dataclass(frozen=True, slots=True)
-class Preparation:
+class Preparation(msgspec.Struct, frozen=True):
     """What the process needs; calling it runs the process."""
 
     factory: StoreFactory

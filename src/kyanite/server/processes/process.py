@@ -16,8 +16,9 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NoReturn
+
+import msgspec
 
 from kyanite.server.failures import Failure
 from kyanite.server.observability import logs
@@ -63,8 +64,7 @@ class ProcessContext:
             await asyncio.sleep(BEAT_SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(msgspec.Struct, frozen=True):
     """One process that the supervisor keeps alive. ``work`` returns when the process has stopped."""
 
     name: str

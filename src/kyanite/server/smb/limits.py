@@ -1,10 +1,9 @@
 """What one client may take of the SMB front end, how progress is judged, and what the front end counts."""
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Bounds on space and time. They hold for a single connection, except ``connections`` and ``memory_bytes``."""
 
     connections: int = 10_000

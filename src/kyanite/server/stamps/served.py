@@ -12,9 +12,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from kyanite.engine.api import EngineError
 from kyanite.model import accounts
@@ -33,8 +34,7 @@ OPEN_SECONDS = 5.0
 _log = logging.getLogger("kyanite.stamps")
 
 
-@dataclass(frozen=True, slots=True)
-class ServedStamp:
+class ServedStamp(msgspec.Struct, frozen=True):
     """A stamp that this process has open."""
 
     name: str
@@ -43,8 +43,7 @@ class ServedStamp:
     directory: AccountDirectory
 
 
-@dataclass(frozen=True, slots=True)
-class StampSettings:
+class StampSettings(msgspec.Struct, frozen=True):
     """What opening stamps needs to know of the server."""
 
     location: Path

@@ -8,7 +8,6 @@ owner only. What this machine keeps of a stamp is in ``stamps/<name>`` of that f
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -21,8 +20,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 FILE = "stamps.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(msgspec.Struct, frozen=True):
     name: str
     kind: StoreKind
 

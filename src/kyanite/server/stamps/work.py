@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+
+import msgspec
 
 from kyanite.model.maintenance.scrub import ScrubFigures
 from kyanite.model.maintenance.tasks import Step
@@ -16,14 +17,15 @@ from kyanite.server.store import maintenance
 from kyanite.server.store.maintenance import MaintenanceFigures
 
 
-@dataclass(slots=True)
-class StampWork:
+class StampWork(msgspec.Struct):
     management: Management
     maintains: bool
     scrub_mib_per_second: float
     requests_in_flight: Callable[[], int]
-    tasks: list[asyncio.Task[None]] = field(default_factory=list)
-    _maintained: dict[str, tuple[MaintenanceFigures, ScrubFigures | None]] = field(default_factory=dict)
+    tasks: list[asyncio.Task[None]] = msgspec.field(default_factory=list)
+    _maintained: dict[str, tuple[MaintenanceFigures, ScrubFigures | None]] = msgspec.field(
+        default_factory=dict
+    )
     """What was counted for each stamp, by its name."""
 
     def begin(self, stamp: ServedStamp) -> None:

@@ -5,8 +5,9 @@ opens it after the fork. The supervisor never opens it; it looks at a ``StoreWat
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from kyanite.engine.api import Engine
 from kyanite.extents.api import Extents, Inspectable, Reclaimable
@@ -35,8 +36,7 @@ EXTENTS_SCHEMES = (LOCAL, S3)
 """The same for ``--extents``."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreKind:
+class StoreKind(msgspec.Struct, frozen=True):
     """Which engine and which extents a store has. Any engine goes with any extents.
 
     Each is a word of the above or a URL. The factory of its scheme knows what the rest of a URL means.
@@ -83,8 +83,7 @@ class StoreExtents(Extents, Inspectable, Reclaimable, Protocol):
         """All segments that are there, and the bytes that each occupies, in no order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(msgspec.Struct, frozen=True):
     """A store that this process has opened."""
 
     engine: Engine

@@ -8,7 +8,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from kyanite.engine.api import EngineClosed, EngineError
 from kyanite.model.maintenance.pace import Pace
@@ -48,8 +49,7 @@ def _report_damage(found: FoundDamage) -> None:
     _scrub_log.error("damaged", extra=extra)
 
 
-@dataclass(slots=True)
-class MaintenanceFigures:
+class MaintenanceFigures(msgspec.Struct):
     """What this process has done for a store."""
 
     steps: int = 0

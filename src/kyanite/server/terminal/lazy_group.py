@@ -5,15 +5,14 @@ the others nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import click
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRow:
+class CommandRow(msgspec.Struct, frozen=True):
     name: str
     target: str
     """Where it is: ``module:attribute``."""

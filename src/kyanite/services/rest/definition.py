@@ -1,7 +1,8 @@
 """What distinguishes one service from another, as tables."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from kyanite.rules.refusals import Reason
 from kyanite.services.rest.authentication import AclLookup
@@ -19,8 +20,7 @@ def xml_error_body(_: Request, code: str, message: str, detail: Mapping[str, str
     return "application/xml", xml.error_body(code, message, detail)
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceDefinition:
+class ServiceDefinition(msgspec.Struct, frozen=True):
     word: str
     """Its word in host names and signatures: blob, queue, table, file."""
     server: str

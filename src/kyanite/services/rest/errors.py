@@ -5,13 +5,13 @@ that could not read the request.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from kyanite.rules.refusals import Reason
 
 
-@dataclass(frozen=True, slots=True)
-class WireError:
+class WireError(msgspec.Struct, frozen=True):
     status: int
     code: str
     message: str
