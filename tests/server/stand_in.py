@@ -11,9 +11,10 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs
+
+import msgspec
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.engine.sqlite.shared_state import SharedState
@@ -115,5 +116,5 @@ if __name__ == "__main__":
         child.STOPPED_TICKS_MAX = 100
     if "STAND_IN_SLOW_UPGRADE" in os.environ:
         upgrades.UPGRADES = (upgrades.Upgrade(2, "a slow step", _slow_step),)
-    SERVICES["blob"] = replace(SERVICES["blob"], load=_load)
+    SERVICES["blob"] = msgspec.structs.replace(SERVICES["blob"], load=_load)
     main()

@@ -5,6 +5,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import kyanite
+from kyanite import values
 
 
 def form() -> str:
@@ -13,3 +14,8 @@ def form() -> str:
     folder = Path(kyanite.__file__).parent
     count = sum(name.endswith(suffix) for _, _, files in os.walk(folder) for name in files)
     return f"compiled, {count} modules" if count else "interpreted"
+
+
+def short_form() -> str:
+    """``interpreted`` or ``compiled``, told by one module instead of all folders: a start need not wait for these."""
+    return "compiled" if values.__file__.endswith(EXTENSION_SUFFIXES[0]) else "interpreted"

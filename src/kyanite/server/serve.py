@@ -26,7 +26,7 @@ from kyanite.server.accounts.sealed_keys import KeyFile
 from kyanite.server.config import Config, cores
 from kyanite.server.console.listening import open_console
 from kyanite.server.failures import Failure
-from kyanite.server.form import form
+from kyanite.server.form import short_form
 from kyanite.server.identity.config import Development
 from kyanite.server.management import token, unix_socket
 from kyanite.server.management.client import call_within
@@ -243,10 +243,10 @@ def _prepare(config: Config, preparation: Preparation, roles: list[Role], lock: 
 
 
 def _import_services(config: Config) -> None:
+    """But for SMB, which a worker imports when a client comes."""
     for name in config.ports:
-        for load in (SERVICES[name].load, SERVICES[name].load_smb):
-            if load is not None:
-                load()
+        if (load := SERVICES[name].load) is not None:
+            load()
     # What was imported stays. Next to nothing of it is garbage, so nothing is collected before.
     gc.freeze()
     gc.enable()
@@ -281,7 +281,7 @@ def _announce(site: Site, first: Slot, log_format: str) -> None:
     management = str(site.folder / unix_socket.NAME)
     is_watched = log_format != "json" and _is_terminal(sys.stdout)
     details = {} if is_watched else {"endpoints": endpoints, "management": management}
-    _log.info("serving", extra={"form": form(), **details})
+    _log.info("serving", extra={"form": short_form(), **details})
     # Standard output may be closed; that is no reason not to serve.
     with suppress(OSError):
         if is_watched:

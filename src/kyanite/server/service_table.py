@@ -1,24 +1,28 @@
 """The services of this server, one row each: name, default port, and the function that builds it.
 
 ``load`` imports a service and returns what builds its handler. It is a function so that ``kyanite --help`` need not
-import everything, and so that the supervisor can import everything once before it starts its workers. A row without
-one is a service that the options know already and that this version does not have.
+import everything, and so that the supervisor can import everything once before it starts its workers. SMB is not among
+that: a worker imports it when its first client connects. A row without either is a service that the options know
+already and that this version does not have.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from kyanite.services.rest.environment import Environment
-from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.wire.http import Handler
-from kyanite.wire.smb2.transport import Connect
+
+if TYPE_CHECKING:
+    from kyanite.services.smb.environment import SmbEnvironment
+    from kyanite.wire.smb2.transport import Connect
 
 Factory = Callable[[Environment], Handler]
-SmbFactory = Callable[[SmbEnvironment], Connect]
+SmbFactory = Callable[["SmbEnvironment"], "Connect"]
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceRow:
+class ServiceRow(msgspec.Struct, frozen=True):
     name: str
     default_port: int
     load: Callable[[], Factory] | None = None

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+import msgspec
 
 from kyanite.engine.api import Engine
 from kyanite.model import members
@@ -14,14 +15,14 @@ from kyanite.server.dispatch import Dispatcher
 from kyanite.server.http.connection import OnMalformed
 from kyanite.server.http.server import HttpServer
 from kyanite.server.observability.observer import all_of, collecting
-from kyanite.server.observability.smb_observer import smb_collecting
 from kyanite.server.processes.process_table import Slot, State
 from kyanite.server.store.api import Clock, Store
-from kyanite.services.smb.environment import SmbEnvironment
+
+if TYPE_CHECKING:
+    from kyanite.services.smb.environment import SmbEnvironment
 
 
-@dataclass(frozen=True, slots=True)
-class RequestsOfWorker:
+class RequestsOfWorker(msgspec.Struct, frozen=True):
     refusals: Refusals
     questions: Questions
     collector: Collector
@@ -62,8 +63,11 @@ class RequestsOfWorker:
 
         self.collector.on_watched.append(switch)
 
-    def show_smb(self, environment: SmbEnvironment) -> None:
-        """The same for those of SMB."""
+    def show_smb(self, environment: "SmbEnvironment") -> None:
+        """The same for those of SMB, which begins later than the rest: somebody may watch already."""
+        # Imported here, since most servers have no client of SMB.
+        from kyanite.server.observability.smb_observer import smb_collecting
+
         always = environment.on_completed
 
         def switch(is_watched: bool) -> None:
@@ -71,6 +75,7 @@ class RequestsOfWorker:
             environment.on_completed = watching or always
 
         self.collector.on_watched.append(switch)
+        switch(self.collector.is_watched)
 
     def tasks(self) -> list[asyncio.Task[None]]:
         return [asyncio.create_task(self.questions.follow()), asyncio.create_task(self.collector.follow())]

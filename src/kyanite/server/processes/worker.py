@@ -11,10 +11,10 @@ import ssl
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 import uvloop
 
 from kyanite.engine.api import Engine, EngineError
@@ -44,7 +44,6 @@ from kyanite.server.observability.metrics import RequestMeter
 from kyanite.server.observability.observer import log_malformed, observer
 from kyanite.server.observability.published_metrics import PublishedMetrics
 from kyanite.server.observability.requests_of_worker import RequestsOfWorker
-from kyanite.server.observability.smb_observer import smb_observer
 from kyanite.server.processes.descriptor_limit import connections_max
 from kyanite.server.processes.process import ProcessContext, until_stopped
 from kyanite.server.processes.process_table import Slot
@@ -58,19 +57,18 @@ from kyanite.server.stamps.work import StampWork
 from kyanite.server.store.api import Clock, Store
 from kyanite.server.store.factory import StoreFactory
 from kyanite.services.rest.environment import Environment, Identity
-from kyanite.services.smb.environment import SmbEnvironment
 from kyanite.values import unix_seconds
 from kyanite.wire.http import Handler
 
 if TYPE_CHECKING:
     from kyanite.server.testing.handler import Testing
+    from kyanite.wire.smb2.transport import Connect
 
 _COLLECTED_EVERY_OBJECTS = 20_000
 _ANSWER_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Worker:
+class Worker(msgspec.Struct, frozen=True):
     """What one worker needs to begin; calling it runs the worker."""
 
     config: Config
@@ -262,26 +260,31 @@ class Worker:
         budget: MemoryBudget,
         requests: RequestsOfWorker,
     ) -> FairSmbServer | None:
-        for name in self.listeners:
-            if (load := SERVICES[name].load_smb) is not None:
-                environment = SmbEnvironment(
-                    served,
-                    self.clock,
-                    secrets.server_guid,
-                    secret=secrets.sessions,
-                    requires_encryption=self.config.smb_requires_encryption,
-                    is_durable=self.config.smb_is_durable,
-                    on_completed=smb_observer(meter, log_requests=self.config.log_requests),
-                    memory=budget,
-                    on_accounts_removed=directory.on_removed,
-                    refusals=requests.refusals,
-                )
-                requests.show_smb(environment)
-                limits = SmbLimits(connections=connections_max())
-                return FairSmbServer(
-                    load()(environment), limits=limits, budget=budget, own=context.slot, others=others
-                )
-        return None
+        load = next((row.load_smb for name in self.listeners if (row := SERVICES[name]).load_smb), None)
+        if load is None:
+            return None
+
+        def build() -> "Connect":
+            from kyanite.server.observability.smb_observer import smb_observer
+            from kyanite.services.smb.environment import SmbEnvironment
+
+            environment = SmbEnvironment(
+                served,
+                self.clock,
+                secrets.server_guid,
+                secret=secrets.sessions,
+                requires_encryption=self.config.smb_requires_encryption,
+                is_durable=self.config.smb_is_durable,
+                on_completed=smb_observer(meter, log_requests=self.config.log_requests),
+                memory=budget,
+                on_accounts_removed=directory.on_removed,
+                refusals=requests.refusals,
+            )
+            requests.show_smb(environment)
+            return load()(environment)
+
+        limits = SmbLimits(connections=connections_max())
+        return FairSmbServer(load, build, limits=limits, budget=budget, own=context.slot, others=others)
 
     def _identity(self, names: Collection[str], ports: Collection[int], secrets: Secrets) -> Identity | None:
         if not self.config.identity.is_on:

@@ -56,11 +56,21 @@ class SmbServer:
         """Serve a client whose connection was accepted."""
         if connected.family in (socket.AF_INET, socket.AF_INET6):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        opening = self._loop.connect_accepted_socket(lambda: SmbConnection(self), connected)
-        task: asyncio.Task[object] = self._loop.create_task(opening)
+        task: asyncio.Task[object] = self._loop.create_task(self._open(connected))
         self._arriving.add(task)
         task.add_done_callback(self._arrived)
         self._on_count()
+
+    async def prepare(self) -> None:
+        """Called before each connection is opened: ``connect`` may have to be made first."""
+
+    async def _open(self, connected: socket.socket) -> None:
+        try:
+            await self.prepare()
+        except BaseException:
+            connected.close()
+            raise
+        await self._loop.connect_accepted_socket(lambda: SmbConnection(self), connected)
 
     def _arrived(self, task: asyncio.Task[object]) -> None:
         self._arriving.discard(task)
