@@ -10,9 +10,7 @@ Whatever is unknown, of the wrong type or contradictory is one ``BadUsage`` with
 to the folder of the file. Keys are secrets: no message ever holds one.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +32,7 @@ _LISTS = ("services", "console_names")
 """Options whose values, separated by commas, may be a list."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
+class ConfigFile(msgspec.Struct, frozen=True):
     server: Mapping[str, Any]
     """Values of options, by the names that they have in the code."""
     accounts: tuple[StatedAccount, ...]
@@ -51,6 +48,9 @@ NO_FILE = ConfigFile({}, (), {}, Path())
 
 def read_config_file(path: Path, options: Sequence[click.Option], context: click.Context) -> ConfigFile:
     """``options`` are those that the table ``[server]`` may have."""
+    # Imported here, since most servers have no such file.
+    import tomllib
+
     try:
         with path.open("rb") as file:
             document = tomllib.load(file)

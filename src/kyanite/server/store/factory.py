@@ -4,6 +4,7 @@ The engine and the extents are chosen independently, by the scheme of what ``Sto
 factory and a row in ``_ENGINES`` or ``_EXTENTS``, and its scheme in ``api.py``.
 
 A store is opened in a worker, after the fork: neither a database nor a file of the store may be carried across it.
+What an embedded store does not need is imported by the functions that do.
 """
 
 import importlib.util
@@ -12,25 +13,21 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from kyanite.engine.api import Damaged, Engine, EngineError, Snapshot
 from kyanite.engine.clock import OwnBase, SteadyClock, ticks_since_boot, wall_clock
-from kyanite.engine.memory.engine import MemoryEngine
-from kyanite.engine.postgres.address import Address, BadAddress
-from kyanite.engine.postgres.address import parse as parse_address
 from kyanite.engine.sqlite import integrity
 from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.extents.local.store import LocalExtents
-from kyanite.extents.s3.location import S3Location, parse
 from kyanite.membership.api import Membership
 from kyanite.membership.local import LocalMembership
 from kyanite.server.failures import BadUsage, Failure
-from kyanite.server.nodes.fenced_engine import FencedEngine
 from kyanite.server.nodes.membership import DEAD_AFTER_SECONDS, EngineMembership
 from kyanite.server.nodes.node import Node
 from kyanite.server.store.api import (
@@ -50,6 +47,9 @@ from kyanite.server.store.api import (
 )
 
 if TYPE_CHECKING:
+    from kyanite.engine.memory.engine import MemoryEngine
+    from kyanite.engine.postgres.address import Address
+    from kyanite.extents.s3.location import S3Location
     from kyanite.extents.s3.store import S3Extents
 
 _ENGINE = "engine"
@@ -57,8 +57,7 @@ _LOCAL_EXTENTS = "extents"
 _MEMBERSHIP = "extents/owners"
 
 
-@dataclass(frozen=True, slots=True)
-class StoreFactory:
+class StoreFactory(msgspec.Struct, frozen=True):
     """An engine, extents, and the folder in which this machine keeps what belongs to the store."""
 
     engine: EngineFactory
@@ -81,6 +80,8 @@ class StoreFactory:
             local = LocalMembership(self.folder / _MEMBERSHIP)
             if not self.engine.is_shared:
                 return Store(engine, self.extents.open(local), local, counters)
+            from kyanite.server.nodes.fenced_engine import FencedEngine
+
             membership = EngineMembership(
                 engine,
                 local,
@@ -140,8 +141,7 @@ class StoreFactory:
         return self.engine.watch()
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedFactory:
+class EmbeddedFactory(msgspec.Struct, frozen=True):
     """An embedded engine in a folder."""
 
     folder: Path
@@ -165,8 +165,7 @@ class EmbeddedFactory:
         return EmbeddedWatch(SharedState(self.folder))
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedWatch:
+class EmbeddedWatch(msgspec.Struct, frozen=True):
     """Reads the page of memory that the processes of an embedded engine share. It opens no database."""
 
     shared_state: SharedState
@@ -179,13 +178,14 @@ class EmbeddedWatch:
         return self.shared_state.failed
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFactory:
+class MemoryFactory(msgspec.Struct, frozen=True):
     """An engine in the memory of the process that opens it."""
 
     is_shared = False
 
-    def open(self, clock: Clock) -> MemoryEngine:
+    def open(self, clock: Clock) -> "MemoryEngine":
+        from kyanite.engine.memory.engine import MemoryEngine
+
         return MemoryEngine(clock=SteadyClock(clock, ticks_since_boot, OwnBase()))
 
     def counters(self, engine: Engine) -> Mapping[str, int]:
@@ -201,11 +201,10 @@ class MemoryFactory:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class PostgresFactory:
+class PostgresFactory(msgspec.Struct, frozen=True):
     """A database that several nodes may share."""
 
-    address: Address
+    address: "Address"
     is_shared = True
 
     def open(self, clock: Clock) -> Engine:
@@ -236,14 +235,15 @@ class PostgresFactory:
 
 
 def _postgres(url: str, _folder: Path) -> PostgresFactory:
+    from kyanite.engine.postgres.address import BadAddress, parse
+
     try:
-        return PostgresFactory(parse_address(url))
+        return PostgresFactory(parse(url))
     except BadAddress as error:
         raise BadUsage(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
-class LocalFactory:
+class LocalFactory(msgspec.Struct, frozen=True):
     """Extents in files of a folder."""
 
     folder: Path
@@ -259,11 +259,10 @@ class LocalFactory:
         return not any(True for _ in self.folder.glob("segments/*/*"))
 
 
-@dataclass(frozen=True, slots=True)
-class S3Factory:
+class S3Factory(msgspec.Struct, frozen=True):
     """Extents in a bucket. What needs the client library is imported when it is used, after the fork."""
 
-    location: S3Location
+    location: "S3Location"
     is_shared = True
 
     def open(self, membership: Membership) -> "S3Extents":
@@ -285,6 +284,8 @@ class S3Factory:
 def _s3_factory(url: str) -> S3Factory:
     if importlib.util.find_spec("obstore") is None:
         raise Failure("Extents in an object store need the extra s3: pip install 'kyanite[s3]'.")
+    from kyanite.extents.s3.location import parse
+
     try:
         return S3Factory(parse(url, os.environ))
     except ValueError as error:
