@@ -6,8 +6,7 @@ batch as a whole is refused as a whole.
 """
 
 from collections.abc import Sequence
-
-import msgspec
+from typing import Final
 
 from kyanite.model.tables import entity
 from kyanite.model.tables.change import Change
@@ -41,7 +40,7 @@ from kyanite.services.table.changes import (
 )
 from kyanite.services.table.entity import get_entity, query_entities
 from kyanite.services.table.entity_json import entity_body
-from kyanite.services.table.formats import NO_CONTENT, json_headers, level_in, preference_of
+from kyanite.services.table.formats import NO_CONTENT, Level, json_headers, level_in, preference_of
 from kyanite.services.table.paths import check_tunnel, entity_paths, quoted_key, read_path
 from kyanite.slices import Sliced, in_slices
 from kyanite.values import iso_text
@@ -61,19 +60,24 @@ from kyanite.wire.batch import (
 from kyanite.wire.http import Response
 from kyanite.wire.malformed import Malformed
 
-_BYTES_PER_SLICE = 32 * 1024
-_QUERY_MAX_BYTES = 256 * 1024
-READ = Access(account="o r", service="r", role="entities/read")
-_ANY_TOKEN = Access(account="* *", service="*", writes=True, role="*")
-_PART_HEAD = b"X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nDataServiceVersion: 3.0;\r\n"
+_BYTES_PER_SLICE: Final = 32 * 1024
+_QUERY_MAX_BYTES: Final = 256 * 1024
+READ: Final = Access(account="o r", service="r", role="entities/read")
+_ANY_TOKEN: Final = Access(account="* *", service="*", writes=True, role="*")
+_PART_HEAD: Final = (
+    b"X-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nDataServiceVersion: 3.0;\r\n"
+)
 
 
-class _Step(msgspec.Struct, frozen=True, gc=False):
+class _Step:
     """One request of a change set, decoded."""
 
-    request: EmbeddedRequest
-    table: str
-    change: Change
+    __slots__ = ("change", "request", "table")
+
+    def __init__(self, request: EmbeddedRequest, table: str, change: Change) -> None:
+        self.request = request
+        self.table = table
+        self.change = change
 
 
 class _Failure(Exception):
@@ -214,27 +218,43 @@ def _responses(context: RequestContext, steps: Sequence[_Step], written: Written
     # All changes are of one partition.
     folder = context.endpoint + entity_paths(written.table_name, steps[0].change.partition_key)
     parts: list[bytes] = []
+    wish: _Wish | None = None
     for step, text in zip(steps, written.texts, strict=True):
-        if step.change.act is Act.INSERT:
-            address = f"{folder}{quoted_key(step.change.row_key)}')"
-            parts.append(_inserted(context, step.request, written.table_name, text, changed, address))
+        request, change = step.request, step.change
+        if change.act is Act.INSERT:
+            if wish is None or wish.headers is not request.headers:
+                wish = _Wish(request.headers, changed)
+            address = f"{folder}{quoted_key(change.row_key)}')".encode("latin-1")
+            parts.append(_inserted(context, wish, written.table_name, text, address, request.content_id))
         else:
-            head = _PART_HEAD if step.change.act is Act.DELETE else changed
-            parts.append(encode_response(204, head, content_id=step.request.content_id))
+            head = _PART_HEAD if change.act is Act.DELETE else changed
+            parts.append(encode_response(204, head, content_id=request.content_id))
     return parts
 
 
+class _Wish:
+    """What the headers of an insertion say about its response. The requests of a batch mostly share them."""
+
+    __slots__ = ("applied", "has_content", "head", "headers", "level")
+
+    def __init__(self, headers: dict[str, str], changed: bytes) -> None:
+        """``changed`` is what the heads of all changes have."""
+        self.headers = headers
+        preference = preference_of(headers)
+        self.has_content = preference != NO_CONTENT
+        self.applied = f"Preference-Applied: {preference}\r\n".encode("latin-1") if preference else b""
+        self.level = level_in(headers.get("accept", "")) if self.has_content else Level.MINIMAL
+        self.head = changed + (header_lines(json_headers(self.level)[:1]) if self.has_content else b"")
+
+
 def _inserted(
-    context: RequestContext, request: EmbeddedRequest, table_name: str, text: bytes, head: bytes, address: str
+    context: RequestContext, wish: _Wish, table_name: str, text: bytes, address: bytes, content_id: str | None
 ) -> bytes:
-    preference = preference_of(request.headers)
-    if preference == NO_CONTENT:
-        more = f"Location: {address}\r\nDataServiceId: {address}\r\nPreference-Applied: {preference}\r\n"
-        return encode_response(204, head + more.encode("latin-1"), content_id=request.content_id)
-    more = f"Location: {address}\r\n" + (f"Preference-Applied: {preference}\r\n" if preference else "")
-    level = level_in(request.headers.get("accept", ""))
-    head += header_lines(json_headers(level)[:1]) + more.encode("latin-1")
-    return encode_response(201, head, entity_body(context, table_name, text, level), request.content_id)
+    if wish.has_content:
+        head = b"%bLocation: %b\r\n%b" % (wish.head, address, wish.applied)
+        return encode_response(201, head, entity_body(context, table_name, text, wish.level), content_id)
+    head = b"%bLocation: %b\r\nDataServiceId: %b\r\n%b" % (wish.head, address, address, wish.applied)
+    return encode_response(204, head, content_id=content_id)
 
 
 def _failed(context: RequestContext, failure: _Failure) -> bytes:
