@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
+from urllib.parse import quote
 
 import uvloop
 
@@ -179,6 +180,30 @@ async def _deep_files(measured: Costs, number: int) -> None:
     headers = {"x-ms-write": "update", "x-ms-range": "bytes=0-1023"}
     await measured.measure("Put Range, depth 4", "file", "PUT", f"{path}?comp=range", headers, costs.SMALL)
     await measured.measure("Get File, depth 4", "file", "GET", path)
+    await measured.measure("List Files, depth 4", "file", "GET", f"{DEEP}?restype=directory&comp=list")
+
+
+async def _snapshots(measured: Costs, number: int) -> None:
+    """Of a path that has changed since: what the snapshot has are rows that were preserved for it."""
+    path = f"{DEEP}/kept-{number}"
+    create = {**_DEEP_FILE, "x-ms-type": "file", "x-ms-content-length": "1024"}
+    headers = {"x-ms-write": "update", "x-ms-range": "bytes=0-1023"}
+    await measured.send("file", "PUT", path, create)
+    await measured.send("file", "PUT", f"{path}?comp=range", headers, costs.SMALL)
+    _, snapshot, _ = await measured.send("file", "PUT", "/share?restype=share&comp=snapshot")
+    at = f"sharesnapshot={quote(snapshot['x-ms-snapshot'])}"
+    parts = DEEP.split("/")
+    for depth in range(3, len(parts) + 1):
+        above = "/".join(parts[:depth])
+        await measured.send(
+            "file", "PUT", f"{above}?restype=directory&comp=metadata", {"x-ms-meta-a": f"{number}"}
+        )
+    await measured.send("file", "PUT", f"{path}?comp=range", headers, costs.SMALL)
+    await measured.send("file", "HEAD", f"{path}?{at}")
+    await measured.measure("Get File, snapshot, depth 4", "file", "GET", f"{path}?{at}")
+    await measured.measure("Get File Properties, snapshot", "file", "HEAD", f"{path}?{at}")
+    target = f"{DEEP}?restype=directory&comp=list&{at}"
+    await measured.measure("List Files, snapshot, depth 4", "file", "GET", target)
 
 
 async def measure(folder: Path) -> RoundCosts:
@@ -198,7 +223,7 @@ async def run(measured: Costs, services: Services) -> None:
         for depth in range(3, len(parts) + 1):
             target = "/".join(parts[:depth]) + "?restype=directory"
             await measured.send("file", "PUT", target, directory)
-        for script in (*costs.SCRIPTS, _deep_files):
+        for script in (*costs.SCRIPTS, _deep_files, _snapshots):
             await measured.repeat(script, warm_up=1, rounds=2)
         for script in costs.LONG_SCRIPTS:
             await measured.repeat(script, warm_up=0, rounds=1)
@@ -215,7 +240,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         measured = uvloop.run(measure(Path(folder)))
     for name, total in measured.totals.items():
-        print(f"{name:26}{total:4}")
+        print(f"{name:30}{total:4}")
         for call in measured.calls[name]:
             print(f"        {call}")
 

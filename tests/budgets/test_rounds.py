@@ -47,6 +47,13 @@ ROUNDS = {
     "Create File, depth 4": 3,
     "Put Range, depth 4": 3,
     "Get File, depth 4": 3,
+    # The rows of the path, the entries, and which of them are marked for deletion.
+    "List Files, depth 4": 3,
+    # Every name of the path has changed since. The rows that were preserved are guessed as well.
+    "Get File, snapshot, depth 4": 2,
+    "Get File Properties, snapshot": 1,
+    # What was preserved is merged with what has not changed.
+    "List Files, snapshot, depth 4": 3,
     # The embedded engine begins a long read anew after its first step.
     "List Blobs, 5,000": 4,
     "List Blobs, 100 by prefix": 2,
@@ -89,6 +96,11 @@ ROUND_TRIPS = {
     "Create File, depth 4": 3,
     "Put Range, depth 4": 2,
     "Get File, depth 4": 2,
+    "List Files, depth 4": 2,
+    "Get File, snapshot, depth 4": 2,
+    "Get File Properties, snapshot": 1,
+    # The first of this snapshot.
+    "List Files, snapshot, depth 4": 4,
     # One finds that there are more rows than a step has; one fetches all, in a snapshot of its own.
     "List Blobs, 5,000": 2,
     "List Blobs, 100 by prefix": 1,

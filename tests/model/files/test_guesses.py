@@ -171,17 +171,86 @@ def test_a_name_of_several_leads_to_its_file() -> None:
     assert length_of(files, FILE_PATH) == length_of(files, "one/second") == 21
 
 
+def snapshot_of(files: FileShare) -> share.ShareKey:
+    instant, _ = outcome(share_snapshots.take(files.engine, SHARE, {}))
+    return share.ShareKey(SHARE.account, SHARE.name, instant)
+
+
+def length_at(files: FileShare, at: share.ShareKey, path: str = FILE_PATH) -> int:
+    return outcome(file.get_properties(files.engine, path_of(path, at), None)).entry.length
+
+
 def test_a_snapshot_shows_what_was_there() -> None:
     files, _ = deep_share()
     length_of(files, FILE_PATH)
-    instant, _ = outcome(share_snapshots.take(files.engine, SHARE, {}))
+    at = snapshot_of(files)
     with another_process():
         renamed(files)
-    at = share.ShareKey(SHARE.account, SHARE.name, instant)
     for _ in range(2):
         assert length_of(files, FILE_PATH) == 11
-        found = outcome(file.get_properties(files.engine, path_of(FILE_PATH, at), None))
-        assert found.entry.length == 7
+        assert length_at(files, at) == 7
+
+
+def untouched(files: FileShare) -> None:
+    """The snapshot has the live rows."""
+
+
+def every_directory_changed(files: FileShare) -> None:
+    names = DEEP.split("/")
+    for depth in range(len(names)):
+        path = path_of("/".join(names[: depth + 1]))
+        outcome(directory.set_metadata(files.engine, path, {"a": "b"}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [untouched, every_directory_changed, renamed, made_again, overwritten],
+    ids=lambda it: it.__name__,
+)
+def test_a_known_path_of_a_snapshot_is_one_round(change: Callable[[FileShare], None]) -> None:
+    files, rounds = deep_share()
+    at = snapshot_of(files)
+    with another_process():
+        change(files)
+    assert length_at(files, at) == 7
+    assert reads_of(rounds, lambda: length_at(files, at)) == 1
+
+
+def test_a_path_of_a_snapshot_is_guessed_by_where_it_leads_now() -> None:
+    files, rounds = deep_share()
+    length_of(files, FILE_PATH)
+    at = snapshot_of(files)
+    assert reads_of(rounds, lambda: length_at(files, at)) == 1
+
+
+def test_what_is_remembered_of_one_snapshot_is_not_used_for_another() -> None:
+    files, _ = deep_share()
+    kept = []
+    for length in (21, 22, 23):
+        files.make_file(FILE_PATH, length=length)
+        kept.append((snapshot_of(files), length))
+        made_again(files)
+    for _ in range(2):
+        for at, length in kept:
+            assert length_at(files, at) == length
+    with another_process():
+        outcome(share_snapshots.delete(files.engine, kept[1][0], None))
+    for at, length in (kept[0], kept[2]):
+        assert length_at(files, at) == length
+    with pytest.raises(Refused) as refusal:
+        length_at(files, kept[1][0])
+    assert refusal.value.reason is Reason.SHARE_SNAPSHOT_NOT_FOUND
+
+
+def test_what_was_made_since_is_not_in_a_snapshot() -> None:
+    files, _ = deep_share()
+    at = snapshot_of(files)
+    files.make_file(f"{DEEP}/later", length=3)
+    for _ in range(2):
+        assert length_of(files, f"{DEEP}/later") == 3
+        with pytest.raises(Refused) as refusal:
+            length_at(files, at, f"{DEEP}/later")
+        assert refusal.value.reason is Reason.PATH_NOT_FOUND
 
 
 def test_no_more_is_remembered_than_has_room() -> None:

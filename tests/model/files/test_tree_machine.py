@@ -129,6 +129,9 @@ class Trees(RuleBasedStateMachine):
         ]
         row = keys.entry(found.id, ids[0], self.fold(names[-1]))
         guesses.known.directories.remember(row, ids[1])
+        for at in self.snapshots:
+            as_of = keys.preserved_entry(found.id, ids[0], self.fold(names[-1]), at)
+            guesses.known.directories.remember(as_of, ids[1])
         if folds:
             protocol = "SMB" if self.protocol == "NFS" else "NFS"
             guess = replace(found, settings=ShareSettings(protocol=protocol))

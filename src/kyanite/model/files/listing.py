@@ -16,7 +16,6 @@ from kyanite.engine.api import Engine, Snapshot, Steps
 from kyanite.model import keys
 from kyanite.model.files import tree as file_tree
 from kyanite.model.files.entry import DIRECTORY, NAME, Entry, decode_entry
-from kyanite.model.files.opens import delete_marks
 from kyanite.model.files.tree import FilePath, Tree
 from kyanite.values import Instant
 
@@ -63,20 +62,35 @@ def _bounds(base: bytes, tree: Tree, request: DirectoryListing) -> tuple[bytes, 
 def _live(snap: Snapshot, tree: Tree, directory: Entry, request: DirectoryListing) -> Steps[DirectoryPage]:
     base = keys.entries(tree.id, directory.id)
     scan = snap.scan(*_bounds(base, tree, request), limit=request.limit + 1)
+    pending = _pending_names(snap, tree, directory, request)
+    marked: bytes | None = b""
     entries: list[Entry] = []
     left = request.limit
     while rows := list(islice(scan, min(left, _ROWS_PER_STEP))):
         left -= len(rows)
-        first, last = rows[0][0][len(base) :], rows[-1][0][len(base) :]
-        pending = delete_marks.pending_names(snap, tree.id, directory.id, first, last + b"\0")
-        if pending:
-            rows = [row for row in rows if row[0][len(base) :] not in pending]
+        is_last = len(rows) < _ROWS_PER_STEP
+        last, omitted = rows[-1][0][len(base) :], set()
+        while marked is not None and marked <= last:
+            omitted.add(marked)
+            marked = next(pending, None)
+        if omitted:
+            rows = [row for row in rows if row[0][len(base) :] not in omitted]
         entries += _followed(snap, tree, [decode_entry(value) for _, value in rows])
-        if left:
-            yield
+        if is_last:
+            break
+        yield
     following = next(scan, None)
     next_name = None if following is None else following[0][len(base) :].decode()
     return DirectoryPage(directory, entries, next_name)
+
+
+def _pending_names(
+    snap: Snapshot, tree: Tree, directory: Entry, request: DirectoryListing
+) -> Iterator[bytes]:
+    """The folded names of entries that are marked for deletion, which are omitted, in their order."""
+    base = keys.pending_deletes(tree.id, directory.id)
+    for key, _ in snap.scan(*_bounds(base, tree, request)):
+        yield key[len(base) :]
 
 
 def _followed(snap: Snapshot, tree: Tree, rows: Sequence[Entry]) -> list[Entry]:

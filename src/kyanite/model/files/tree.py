@@ -115,7 +115,8 @@ def open_path(snap: Snapshot, path: FilePath, *, with_root: bool = False) -> tup
     with the share's. They are for ``find``, before the body writes anything."""
     key = path.share
     if key.snapshot is not None:
-        return open_tree(snap, key), NO_ROWS
+        record, rows = guesses.open_snapshot(snap, key.key, path.names, key.snapshot)
+        return Tree(record, key.snapshot), rows
     record, rows = guesses.open_share(snap, key.key, path.names, with_root)
     return Tree(record, None), rows
 
@@ -143,7 +144,7 @@ def location_of(
     if len(names) < 2:
         return Location(tree, ROOT_ID, names[0] if names else "")
     if rows is None:
-        rows = NO_ROWS if tree.at is not None else guesses.read_path(snap, tree.share, names)
+        rows = guesses.read_path(snap, tree.share, names, tree.at)
     directory_id, above = ROOT_ID, []
     for name in names[:-1]:
         location = Location(tree, directory_id, name)
@@ -153,8 +154,8 @@ def location_of(
         if outside is not None and outside.of_name.row == location.row:
             raise Refused(Reason.SHARING_VIOLATION)
         directory_id = entry.id
-        if tree.at is None:
-            guesses.known.directories.remember(location.key, directory_id)
+        guess_key = location.key if tree.at is None else _guess_key(location, tree.at)
+        guesses.known.directories.remember(guess_key, directory_id)
         above.append(entry)
     return Location(tree, directory_id, names[-1], tuple(above))
 
@@ -186,7 +187,7 @@ def follow(snap: Snapshot, tree: Tree, name: Entry) -> Entry:
 
 def _row_at(snap: Snapshot, location: Location, rows: Rows = NO_ROWS) -> Entry | None:
     if location.tree.at is not None:
-        return _row_at_snapshot(snap, location, location.tree.at)
+        return _row_at_snapshot(snap, location, location.tree.at, rows)
     key = location.key
     stored = rows[key] if key in rows else snap.get(key)
     return None if stored is None else decode_entry(stored)
@@ -223,13 +224,30 @@ def is_empty(snap: Snapshot, share_id: int, directory_id: int) -> bool:
     return next(snap.scan(base, keys.after(base), limit=1), None) is None
 
 
-def _row_at_snapshot(snap: Snapshot, location: Location, at: Instant) -> Entry | None:
-    """The first row preserved at or after the snapshot, or else the live one; if it had been written by then."""
+def _row_at_snapshot(snap: Snapshot, location: Location, at: Instant, rows: Rows) -> Entry | None:
+    """The first row preserved at or after the snapshot, or else the live one; if it had been written by then.
+
+    No other row of the location had been written by then and was preserved later, so one of ``rows`` that was needs no
+    search.
+    """
+    guess_key = _guess_key(location, at)
+    guessed = rows.get(guesses.known.preserved.get(guess_key) or location.key)
+    if guessed is not None and (entry := decode_entry(guessed)).written_at <= at:
+        return entry
     base = keys.preserved_entries_of(location.tree.share.id, *location.row)
     preserved = next(snap.scan(base + keys.number(at), keys.after(base), limit=1), None)
     stored = snap.get(location.key) if preserved is None else preserved[1]
-    entry = None if stored is None else decode_entry(stored)
-    return entry if entry is not None and entry.written_at <= at else None
+    found = None if stored is None else decode_entry(stored)
+    if found is None or found.written_at > at:
+        return None
+    if preserved is not None:
+        guesses.known.preserved.remember(guess_key, preserved[0])
+    return found
+
+
+def _guess_key(location: Location, at: Instant) -> bytes:
+    """What is remembered of a location at a snapshot is found by this key."""
+    return keys.preserved_entry(location.tree.share.id, *location.row, at)
 
 
 def is_in_snapshot(location: Location, entry: Entry) -> bool:

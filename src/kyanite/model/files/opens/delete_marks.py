@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from kyanite.engine.api import Snapshot, Transaction
+from kyanite.engine.api import Transaction
 from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.opens import open_files, watches
@@ -42,9 +42,3 @@ def clear(tx: Transaction, share_id: int, file_id: int) -> None:
     if opened is not None and opened.is_delete_pending:
         tx.put(keys.handles(share_id, file_id), encode(replace(opened, is_delete_pending=False)))
         tx.delete(keys.pending_delete(share_id, opened.directory_id, opened.folded_name))
-
-
-def pending_names(snap: Snapshot, share_id: int, directory_id: int, first: bytes, end: bytes) -> set[bytes]:
-    """The folded names of entries that are marked for deletion, which REST listings omit; those of one page only."""
-    base = keys.pending_deletes(share_id, directory_id)
-    return {key[len(base) :] for key, _ in snap.scan(base + first, base + end)}
