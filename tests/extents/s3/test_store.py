@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from kyanite.engine.api import Damaged, EngineBusy, EngineError
+from kyanite.engine.api import Damaged, EngineBusy
 from kyanite.engine.memory.engine import MemoryEngine
 from kyanite.extents.api import BLOCK_BYTES, Extent, WrittenExtent
 from kyanite.extents.s3 import bucket as bucket_module
@@ -330,10 +330,22 @@ async def test_what_is_wrong_with_a_bucket(
     assert found is None if sentence is None else sentence in str(found)
 
 
-async def test_a_bucket_that_refuses_is_an_error(site: PrivateBucket) -> None:
+async def test_a_bucket_that_refuses_is_busy(site: PrivateBucket) -> None:
     site.location = replace(site.location, access_key_id="reader", secret_access_key="reads")
     async with site.opened() as (extents, _):
-        with pytest.raises(EngineError, match="refuses"):
+        with pytest.raises(EngineBusy, match="refuses"):
+            await extents.put(noise(5000))
+
+
+async def test_what_is_in_a_bucket_that_is_gone_is_not_damaged(site: PrivateBucket) -> None:
+    async with site.opened() as (extents, _):
+        stored = await extents.put(noise(5000))
+        extents.commit([stored])
+    site.location = replace(site.location, bucket="not-there")
+    async with site.opened() as (extents, _):
+        with pytest.raises(EngineBusy, match="bucket is not there"):
+            await extents.read(stored, 0, 5000)
+        with pytest.raises(EngineBusy, match="bucket is not there"):
             await extents.put(noise(5000))
 
 

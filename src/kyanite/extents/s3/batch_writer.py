@@ -13,6 +13,7 @@ from typing import NamedTuple
 from kyanite.engine.api import EngineError
 from kyanite.extents.api import WrittenExtent
 from kyanite.extents.crc64 import checksums_of
+from kyanite.extents.s3.bucket import StoreRefuses
 from kyanite.extents.s3.open_segments import OpenSegments
 
 GATHER_SECONDS = 0.002
@@ -87,7 +88,10 @@ class BatchWriter:
             whole = batch[0].data if len(batch) == 1 else b"".join(pending.data for pending in batch)
             await self._put(segment, whole)
         except Exception as error:
-            self._segments.failed(segment)
+            if isinstance(error, StoreRefuses):
+                self._segments.not_sent(segment)
+            else:
+                self._segments.failed(segment)
             for pending in batch:
                 pending.done.set_exception(error)
         else:

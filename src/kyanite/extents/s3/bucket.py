@@ -2,8 +2,13 @@
 
 Names are those of objects below the prefix of the store. An object is written once, under a name that was never used
 before, so a request that is repeated does no harm.
+
+What a store refuses now it may allow later: permissions of a bucket are changed while servers run. So a refusal is a
+busy store for the clients, who try again, and a line in the log for the operator.
 """
 
+import logging
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -30,11 +35,20 @@ _RETRY_SECONDS = 15
 """Retries end when so many seconds have passed since the first request."""
 
 _LISTED_AT_ONCE = 1000
+_LOG_SECONDS = 60.0
+"""Refusals are logged so often at most."""
+
+_log = logging.getLogger("kyanite.extents")
+
 _FULL = ("507 Insufficient Storage", "QuotaExceeded", "InsufficientCapacity", "StorageFull")
 
 
 class ObjectMissing(EngineError):
     """There is no such object."""
+
+
+class StoreRefuses(EngineBusy):
+    """Until an operator has changed something."""
 
 
 class ObjectInfo(NamedTuple):
@@ -51,6 +65,7 @@ class Bucket:
         self.requests = 0
         """How many requests were made, retries and parts not counted."""
         self._store = client_of(location)
+        self._logged_at = -_LOG_SECONDS
 
     async def put(self, name: str, data: bytes | memoryview) -> None:
         """Returns when the store has confirmed the object."""
@@ -110,7 +125,16 @@ class Bucket:
         try:
             yield
         except (BaseError, OSError) as error:
-            raise failure(error) from error
+            reason = failure(error)
+            if isinstance(reason, StoreRefuses):
+                self._log(reason)
+            raise reason from error
+
+    def _log(self, reason: EngineError) -> None:
+        now = time.monotonic()
+        if now - self._logged_at >= _LOG_SECONDS:
+            self._logged_at = now
+            _log.warning("the object store refuses requests", extra={"why": str(reason)})
 
 
 def client_of(location: S3Location) -> S3Store:
@@ -149,10 +173,12 @@ def _config(location: S3Location) -> "S3Config":
 def failure(error: Exception) -> EngineError:
     """What a failed request means. The texts name no credentials."""
     text = str(error)
+    if "NoSuchBucket" in text:
+        return StoreRefuses("The bucket is not there.")
     if isinstance(error, FileNotFoundError):
-        return ObjectMissing("The object, or the bucket, is not there.")
+        return ObjectMissing("The object is not there.")
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-        return EngineError("The object store refuses the credentials, or what they are used for.")
+        return StoreRefuses("The object store refuses the credentials, or what they are used for.")
     if any(each in text for each in _FULL):
         return EngineFull("The object store is full.")
     return EngineBusy("The object store does not answer, or not in time.")

@@ -39,6 +39,7 @@ class Seals:
         self._published = NOTHING_SEALED
         self._timer: asyncio.TimerHandle | None = None
         self._publishing: asyncio.Future[None] | None = None
+        self._is_closing = False
 
     def changed(self) -> None:
         """Publish soon, together with what changes until then."""
@@ -56,6 +57,7 @@ class Seals:
         await self._bucket.delete(_name(owner))
 
     async def close(self) -> None:
+        self._is_closing = True
         if self._timer is not None:
             self._timer.cancel()
         if self._publishing is not None:
@@ -67,13 +69,15 @@ class Seals:
         self._publishing = asyncio.ensure_future(self._publish())
 
     async def _publish(self) -> None:
-        """If it fails, the next change tries again; others wait longer for what is sealed."""
+        """If it fails, it is tried again; others wait longer for what is sealed."""
         state = self._state()
         if state == self._published or state == SealState(1, []):  # Nothing new, or never a segment.
             return
         try:
             await self._bucket.put(_name(self._owner), _encode(state))
         except EngineError:
+            if not self._is_closing:
+                self.changed()
             return
         self._published = state
 

@@ -59,7 +59,7 @@ class S3Extents:
         self._bucket = bucket or Bucket(location)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="extents")
         self._seals = Seals(self._bucket, membership.id, lambda: self._open_segments.state)
-        self._open_segments = OpenSegments(membership.id, self.remove, self._seals.changed)
+        self._open_segments = OpenSegments(membership.id, self._remove_unneeded, self._seals.changed)
         self._batch_writer = BatchWriter(self._open_segments, self._put)
         self._upload_memory = UploadMemory()
         self.commit = self._open_segments.commit
@@ -167,6 +167,11 @@ class S3Extents:
 
     async def remove(self, segment: bytes) -> None:
         await self._bucket.delete(name_of(segment))
+
+    async def _remove_unneeded(self, segment: bytes, in_parts: bool) -> None:
+        await self.remove(segment)
+        if in_parts:
+            await self._in_thread(lambda: abort_unfinished(self._location, name_of(segment)))
 
     async def segments_of(self, owner: bytes) -> AsyncIterator[bytes]:
         """Those that the owner has not published as sealed: what is freed in the others has rows that say so."""

@@ -19,7 +19,7 @@ from kyanite.engine.api import EngineBusy, EngineError
 from kyanite.extents.api import PACK_MAX, Observer, WrittenExtent
 from kyanite.extents.cutter import Cutter
 from kyanite.extents.s3.batch_writer import BatchWriter
-from kyanite.extents.s3.bucket import PART_BYTES, PARTS_AT_ONCE, Bucket
+from kyanite.extents.s3.bucket import PART_BYTES, PARTS_AT_ONCE, Bucket, StoreRefuses
 from kyanite.extents.s3.names import name_of
 from kyanite.extents.s3.open_segments import OpenSegments
 
@@ -79,6 +79,9 @@ class _Object:
 
     def __init__(self, segment: bytes, bucket: Bucket, *, in_parts: bool) -> None:
         self.segment = segment
+        self.in_parts = in_parts
+        self.may_exist = in_parts
+        """Whether the object, or a part of it, may be in the store."""
         self.cutter = Cutter(segment, 0)
         self._bucket = bucket
         self._pieces: deque[bytes] = deque()
@@ -103,7 +106,12 @@ class _Object:
 
     async def finish(self) -> None:
         if self._sending is None:
-            await self._bucket.put(name_of(self.segment), b"".join(self._pieces))
+            self.may_exist = True
+            try:
+                await self._bucket.put(name_of(self.segment), b"".join(self._pieces))
+            except StoreRefuses:
+                self.may_exist = False
+                raise
             return
         self._is_complete = True
         self._changed.set()
@@ -274,7 +282,10 @@ class S3Upload:
         if self._object is not None:
             opened, self._object = self._object, None
             await opened.abort()
-            await self._segments.failed(opened.segment)
+            if opened.may_exist:
+                await self._segments.failed(opened.segment, in_parts=opened.in_parts)
+            else:
+                self._segments.not_sent(opened.segment)
         self._count(-self._counted_bytes)
         extents, self._extents = self._extents, []
         if removals := self._segments.discard(extents):

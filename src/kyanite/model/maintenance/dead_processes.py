@@ -78,8 +78,12 @@ class DeadProcesses:
     async def _read(self) -> _Part:
         kept: dict[bytes, list[Stretch]] = {}
         assert self._segments is not None, "An owner was found."
-        while len(kept) < SEGMENTS_AT_ONCE and (segment := await anext(self._segments, None)) is not None:
-            kept[segment] = await self._referred_to(segment)
+        try:
+            while len(kept) < SEGMENTS_AT_ONCE and (segment := await anext(self._segments, None)) is not None:
+                kept[segment] = await self._referred_to(segment)
+        except BaseException:
+            self._owner = b""  # The listing has ended before all were found: it begins again.
+            raise
         return _Part(kept, self._extents.mark())
 
     async def _referred_to(self, segment: bytes) -> list[Stretch]:
