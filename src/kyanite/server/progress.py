@@ -10,10 +10,16 @@ class Progress(Protocol):
     def begin(self, what: str, total: int | None = None) -> Callable[[int], None]:
         """The next part of the work, of so many bytes if that is known. Calling the result adds bytes that are done."""
 
+    def end(self) -> None:
+        """All parts are done, whatever was expected of them."""
+
 
 class NoProgress:
     def begin(self, what: str, total: int | None = None) -> Callable[[int], None]:
         return lambda count: None
+
+    def end(self) -> None:
+        return None
 
 
 @contextmanager
@@ -40,5 +46,11 @@ def progress_on_terminal() -> Iterator[Progress]:
             task = bars.add_task(what, total=total)
             return lambda count: bars.advance(task, count)
 
-    with Bars(*columns, console=Console(stderr=True)) as bars:
+        def end(self) -> None:
+            for task in bars.tasks:
+                bars.update(task.id, total=task.completed)
+
+    # What a command prints goes above the bar, but not if it goes to a file.
+    above = sys.stdout.isatty()
+    with Bars(*columns, console=Console(stderr=True), redirect_stdout=above) as bars:
         yield OnTerminal()

@@ -89,12 +89,15 @@ class AccountMove:
         source: Side,
         target: Side,
         account: str,
-        on_bytes: Callable[[int], object] = lambda _count: None,
+        on_copied: Callable[[int], object] = lambda _count: None,
+        on_checked: Callable[[int], object] = lambda _count: None,
     ) -> None:
+        """The last two are told how many bytes of extents were copied and read back."""
         self._source = source
         self._target = target
         self._account = account
-        self._on_bytes = on_bytes
+        self._on_copied = on_copied
+        self._on_checked = on_checked
         self._uploads = asyncio.Semaphore(UPLOADS)
         self._compared: set[int] = set()
         self.done = Moving()
@@ -286,7 +289,7 @@ class AccountMove:
             raise Damaged(f"The CRC of {extent} is wrong.")
         self.done.extents += 1
         self.done.bytes += extent.length
-        self._on_bytes(extent.length)
+        self._on_copied(extent.length)
         return written
 
     async def _stream(self, extent: Extent) -> WrittenExtent:
@@ -323,7 +326,9 @@ class AccountMove:
             raise Damaged(f"The row of {extent} is missing in the target.")
         check = ExtentCheck(self._target.extents, key, decode_extent(stored))
         while not check.is_done:
-            self.done.checked_bytes += await check.read_piece()
+            count = await check.read_piece()
+            self.done.checked_bytes += count
+            self._on_checked(count)
         if check.damaged:
             raise Damaged(f"In the target: {check.problem}")
 

@@ -6,7 +6,7 @@ the target it appears when everything is there and was compared; until then a ro
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -104,13 +104,16 @@ async def _migrate(
                 await _give_up(source, target, name)
             return
         total = None if names else await source.engine.read_in_steps(_content_bytes)
-        on_bytes = progress.begin(", ".join(names) or "all accounts", total)
+        on_copied = progress.begin(", ".join(names) or "all accounts", total)
+        on_checked = progress.begin("read back", total)
         for name in names or present:
-            done = await _move(source, target, name, on_bytes)
+            move = AccountMove(source.side, target.side, name, on_copied, on_checked)
+            done = await _move(source, target, name, move)
             print(
                 f"{name}: {done.rows} rows and {done.extents} extents with {done.bytes} bytes were moved,"
                 f" {done.checked_bytes} bytes were read back, all as they were."
             )
+        progress.end()
 
 
 def _content_bytes(snap: Snapshot) -> Steps[int]:
@@ -176,10 +179,7 @@ async def _prepare(address: StoreAddress, store: Store, source: MigratedStore | 
     await prepare(store.engine, address.folder, is_testing=is_testing)
 
 
-async def _move(
-    source: MigratedStore, target: MigratedStore, name: str, on_bytes: Callable[[int], object]
-) -> Moving:
-    move = AccountMove(source.side, target.side, name, on_bytes)
+async def _move(source: MigratedStore, target: MigratedStore, name: str, move: AccountMove) -> Moving:
     found = await move.found()
     if found is None:
         await _reserve(source, target, move, name)
