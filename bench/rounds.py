@@ -206,6 +206,34 @@ async def _snapshots(measured: Costs, number: int) -> None:
     await measured.measure("List Files, snapshot, depth 4", "file", "GET", target)
 
 
+async def _more_leases(measured: Costs, number: int) -> None:
+    """What ``bench.costs`` does not do: the other actions, and those of a container."""
+    first, second = (f"{number:08x}-0000-0000-0000-00000000000{each}" for each in (1, 2))
+    await measured.send("blob", "PUT", f"/leased-{number}?restype=container")
+    await measured.send("blob", "PUT", f"/leased-{number}/blob", {"x-ms-blob-type": "BlockBlob"}, costs.SMALL)
+    for name, target in (
+        ("Blob", f"/leased-{number}/blob?comp=lease"),
+        ("Container", f"/leased-{number}?restype=container&comp=lease"),
+    ):
+        acquire = {"x-ms-lease-duration": "-1", "x-ms-proposed-lease-id": first}
+        change = {"x-ms-lease-id": first, "x-ms-proposed-lease-id": second}
+        for action, headers in (("acquire", acquire), ("change", change), ("break", {})):
+            await measured.measure(
+                f"Lease {name}, {action}", "blob", "PUT", target, {"x-ms-lease-action": action, **headers}
+            )
+
+
+async def _lists(measured: Costs, number: int) -> None:
+    for name, service, target in (
+        ("List Containers", "blob", "/?comp=list"),
+        ("List Blobs, 1", "blob", f"/leased-{number}?restype=container&comp=list"),
+        ("List Queues", "queue", "/?comp=list"),
+        ("Query Tables", "table", "/Tables"),
+        ("List Shares", "file", "/?comp=list"),
+    ):
+        await measured.measure(name, service, "GET", target)
+
+
 async def measure(folder: Path) -> RoundCosts:
     rounds = Rounds()
     services = InProcess(folder, Clock(), observed=partial(CountedEngine, rounds=rounds))
@@ -223,7 +251,7 @@ async def run(measured: Costs, services: Services) -> None:
         for depth in range(3, len(parts) + 1):
             target = "/".join(parts[:depth]) + "?restype=directory"
             await measured.send("file", "PUT", target, directory)
-        for script in (*costs.SCRIPTS, _deep_files, _snapshots):
+        for script in (*costs.SCRIPTS, _deep_files, _snapshots, _more_leases, _lists):
             await measured.repeat(script, warm_up=1, rounds=2)
         for script in costs.LONG_SCRIPTS:
             await measured.repeat(script, warm_up=0, rounds=1)

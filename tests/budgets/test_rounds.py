@@ -54,6 +54,16 @@ ROUNDS = {
     "Get File Properties, snapshot": 1,
     # What was preserved is merged with what has not changed.
     "List Files, snapshot, depth 4": 3,
+    "Lease Blob, change": 3,
+    "Lease Blob, break": 3,
+    "Lease Container, acquire": 2,
+    "Lease Container, change": 2,
+    "Lease Container, break": 2,
+    "List Containers": 1,
+    "List Blobs, 1": 2,
+    "List Queues": 1,
+    "Query Tables": 1,
+    "List Shares": 1,
     # The embedded engine begins a long read anew after its first step.
     "List Blobs, 5,000": 4,
     "List Blobs, 100 by prefix": 2,
@@ -101,6 +111,16 @@ ROUND_TRIPS = {
     "Get File Properties, snapshot": 1,
     # The first of this snapshot.
     "List Files, snapshot, depth 4": 4,
+    "Lease Blob, change": 1,
+    "Lease Blob, break": 1,
+    "Lease Container, acquire": 1,
+    "Lease Container, change": 1,
+    "Lease Container, break": 1,
+    "List Containers": 1,
+    "List Blobs, 1": 1,
+    "List Queues": 1,
+    "Query Tables": 1,
+    "List Shares": 1,
     # One finds that there are more rows than a step has; one fetches all, in a snapshot of its own.
     "List Blobs, 5,000": 2,
     "List Blobs, 100 by prefix": 1,
