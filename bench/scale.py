@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from time import monotonic
@@ -25,7 +25,7 @@ from tests.seaweed_server import shared_server
 
 from bench.load.clients import load
 from bench.rows import ROWS
-from bench.rows.row import Row
+from bench.rows.row import Dataset, Row
 from bench.run import say
 from bench.servers import installs, processes
 from bench.servers.peers import Kyanite
@@ -53,13 +53,16 @@ class Setting:
     nodes: Sequence[Node]
     databases: Sequence[PostgresServer]
     stores: int = 1
+    filled: set[Dataset] = field(default_factory=set)
 
     def prepare(self, row: Row) -> None:
         for node in self.nodes[: self.stores]:
             if row.container is not None:
                 node.create_container(row.container)
-            if row.dataset is not None:
+            if row.dataset is not None and row.dataset not in self.filled:
                 row.dataset.fill(node)
+        if row.dataset is not None:
+            self.filled.add(row.dataset)
 
     def spent(self) -> tuple[processes.Spent, processes.Spent]:
         node_pids = [pid for node in self.nodes for pid in node.pids]
@@ -89,8 +92,11 @@ def main() -> None:
     names = options.rows.split(",")
     rows = [row for row in ROWS if row.name in names]
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, _settings(Path(folder)) as settings:
+        if options.markdown:
+            print(_MARKDOWN_HEAD, flush=True)
         for row in rows:
-            _print(row, _measured(row, settings, options))
+            found = _medians(_measured(row, settings, options))
+            print(_markdown(row, found) if options.markdown else _text(row, found), flush=True)
 
 
 def _options() -> argparse.Namespace:
@@ -99,6 +105,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--folder", type=Path, help="where the stores go (default: temporary files)")
+    parser.add_argument("--markdown", action="store_true", help="print one table of Markdown")
     parser.add_argument("--installed", action="store_true", help="measure what pip install . makes")
     return parser.parse_args()
 
@@ -181,17 +188,42 @@ def _seconds(spent: processes.Spent) -> float:
     return spent.user_seconds + spent.system_seconds
 
 
-def _print(row: Row, found: dict[str, list[Figures]]) -> None:
+def _medians(found: dict[str, list[Figures]]) -> dict[str, Figures]:
+    return {
+        name: Figures(*(median(column) for column in zip(*figures, strict=True)))
+        for name, figures in found.items()
+    }
+
+
+def _text(row: Row, found: dict[str, Figures]) -> str:
     heads = f"{row.unit:>9}{'p99 ms':>9}{'node us':>10}{'database us':>13}{'rest us':>10}{'transactions':>14}"
-    print(f"\n{row.title:34}{heads}")
+    lines = [f"\n{row.title:34}{heads}"]
+    for name, (rate, p99, node, database, rest, transactions) in found.items():
+        lines.append(
+            f"  {name:32}{rate:9,.0f}{p99:9.1f}{node:10.0f}{database:13.0f}{rest:10.0f}{transactions:14.2f}"
+        )
+    return "\n".join(lines)
+
+
+_MARKDOWN_HEAD = """\
+| | | | p99 ms | nodes µs | databases µs | transactions |
+| --- | --- | ---: | ---: | ---: | ---: | ---: |"""
+
+
+def _markdown(row: Row, found: dict[str, Figures]) -> str:
+    """The row has one line for each setting, and its title and clients in the first."""
+    lines, title = [], f"{row.title}, {row.lanes}"
     for name, figures in found.items():
-        rate, p99, node, database, rest, transactions = (
-            median(column) for column in zip(*figures, strict=True)
+        cells = [title, name, f"{figures.rate:,.0f} {row.unit.strip()}", f"{figures.p99_ms:,.0f}"]
+        cells += [f"{figures.node_us:,.0f}"]
+        cells += (
+            [f"{figures.database_us:,.0f}", f"{figures.transactions:.2f}"]
+            if figures.transactions
+            else ["", ""]
         )
-        print(
-            f"  {name:32}{rate:9,.0f}{p99:9.1f}{node:10.0f}{database:13.0f}{rest:10.0f}{transactions:14.2f}",
-            flush=True,
-        )
+        lines.append(f"| {' | '.join(cells)} |")
+        title = ""
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
