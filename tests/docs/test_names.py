@@ -20,6 +20,7 @@ OTHER_PROGRAMS = {
     "--silent --skipApiVersionCheck --disableTelemetry": "Azurite",
     "--quick --installed --rows --rounds --peers --profile --growth": "make bench",
     "--publish --chart --note --folder --functions": "make bench",
+    "--markdown": "python -m bench.scale",
     "--data-checksums": "initdb",
     "--offline": "systemd-analyze",
     "--store": "our tests",

@@ -32,6 +32,8 @@ T = TypeVar("T")
 LONG_READS = 3
 _NO_GUESSES = Guesses(0)
 _FIRST_ROWS = 64
+_SEEKS_ALONE = 16
+"""So many scans of few rows fetch no more than they want, when the rows behind them turned out not to be wanted."""
 _PART_ROWS_MAX = 5_001
 _PART_BYTES = 4 * 1024 * 1024
 _ROW_BYTES = 100
@@ -94,6 +96,9 @@ class SnapshotRows:
         self._rows_ahead: dict[bytes, Stored] = {}
         self._fetched = Known(_NO_GUESSES)
         """The last range, and all rows of it."""
+        self._scans_of_fetched = 0
+        """How many scans have begun in it."""
+        self._seeks_alone = 0
         self.is_closed = False
         self.statements = 0
 
@@ -132,19 +137,24 @@ class SnapshotRows:
         )
 
     def _scan_up(self, start: bytes, end: bytes, limit: int | None) -> Iterator[Row]:
-        """A body that skips parts of a range makes many scans of few rows, so somewhat more are fetched at a time."""
         self._fetch_ahead()
         at_a_time = _FIRST_ROWS if limit is None else min(max(limit, _FIRST_ROWS), STEP_ROWS)
         count = 0
+        is_begun = False
         while start < end:
             fetched = self._fetched.forwards(start)
             if fetched is None:
+                if not is_begun and limit is not None and limit < _FIRST_ROWS:
+                    at_a_time = self._rows_of_seek(limit)
                 self._fetched = Known(_NO_GUESSES)
                 found = self._fetch_range(Wanted(start, end, False, at_a_time))
                 self._fetched.add_range(*found)
                 fetched = self._fetched.forwards(start)
                 assert fetched is not None
                 at_a_time = self._next_rows(found[1], limit, count + len(found[1]))
+            if not is_begun:
+                is_begun = True
+                self._scans_of_fetched += 1
             rows = self._fetched.rows
             for key in fetched.keys[bisect_left(fetched.keys, start) : bisect_left(fetched.keys, end)]:
                 value = rows[key][1]
@@ -152,6 +162,19 @@ class SnapshotRows:
                 count += 1
                 yield key, value
             start = fetched.high
+
+    def _rows_of_seek(self, limit: int) -> int:
+        """How many rows to fetch for a scan of few.
+
+        A body that skips parts of a range makes many of them, so somewhat more are fetched at a time. If the parts are
+        long, the next scan begins behind all of that.
+        """
+        if self._seeks_alone:
+            self._seeks_alone -= 1
+        elif self._scans_of_fetched == 1:
+            self._seeks_alone = _SEEKS_ALONE
+        self._scans_of_fetched = 0
+        return limit if self._seeks_alone else _FIRST_ROWS
 
     @staticmethod
     def _next_rows(rows: Sequence[tuple[bytes, Stored]], limit: int | None, count: int) -> int:
