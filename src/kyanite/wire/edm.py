@@ -56,8 +56,6 @@ _decode_json: Final[Callable[[bytes], dict[str, Any]]] = msgspec.json.Decoder(
 ).decode
 """Ends at the first value that no property can have, however long it is."""
 
-_BACKSLASH: Final = 92
-"""As a number: Python looks for a byte in bytes by a number at a tenth of what it takes by a text."""
 _SHORT_BYTES: Final = 8 * 1024
 _QUOTES_MAX: Final = 4_000
 """More than 255 properties with their annotations have. Every name has two, of which the count may miss one."""
