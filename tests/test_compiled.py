@@ -143,6 +143,24 @@ def test_no_compiled_handler_of_an_error_waits_and_raises_it_again() -> None:
                 assert not again, f"{module}:{node.lineno}"
 
 
+def test_no_compiled_function_has_one_name_for_errors_of_two_classes() -> None:
+    """mypyc gives the name the first class, and an error of the second one becomes a TypeError if that is compiled."""
+    trees = {module: ast.parse((SOURCE / f"{module}.py").read_text()) for module in COMPILED}
+    compiled = {
+        node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    }
+    for module, tree in trees.items():
+        for function in ast.walk(tree):
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            classes: dict[str, set[str]] = {}
+            for node in ast.walk(function):
+                if isinstance(node, ast.ExceptHandler) and node.name and node.type:
+                    classes.setdefault(node.name, set()).add(ast.unparse(node.type))
+            for name, of_name in classes.items():
+                assert len(of_name) == 1 or not of_name & compiled, f"{module}: {function.name}: {name}"
+
+
 def test_no_compiled_protocol_is_checked_at_run_time() -> None:
     """mypyc makes a class of a protocol, which ``runtime_checkable`` refuses when the module is imported."""
     for module in COMPILED:

@@ -209,8 +209,8 @@ async def _apply(context: RequestContext, steps: Sequence[_Step]) -> Written:
         return await entity.apply(context.store.engine, key, [step.change for step in steps])
     except ChangeRefused as refusal:
         raise _Failure(refusal.index, refusal) from None
-    except Refused as refusal:
-        raise _Failure(0, refusal) from None
+    except Refused as refusal_of_all:
+        raise _Failure(0, refusal_of_all) from None
 
 
 def _responses(context: RequestContext, steps: Sequence[_Step], written: Written) -> list[bytes]:
