@@ -88,7 +88,7 @@ class Figures(NamedTuple):
 def main() -> None:
     options = _options()
     if options.installed:
-        Kyanite.program = (installs.kyanite(),)
+        Kyanite.program = (installs.kyanite("postgres", "s3"),)
     names = options.rows.split(",")
     rows = [row for row in ROWS if row.name in names]
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, _settings(Path(folder)) as settings:

@@ -93,15 +93,15 @@ def py_spy() -> Path:
     return folder / "bin" / "py-spy"
 
 
-def kyanite() -> Path:
-    """The program of a fresh ``pip install .`` in an environment of its own: what users run."""
+def kyanite(*extras: str) -> Path:
+    """The program of a fresh ``pip install .`` in an environment of its own: what users run, with these extras."""
     folder = HOME / "kyanite"
     if not (folder / "bin" / "python").exists():
         _run([sys.executable, "-m", "venv", str(folder)])
-    python = str(folder / "bin" / "python")
-    _run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(ROOT)])
-    reinstall = ["--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-deps", str(ROOT)]
-    _run([python, "-m", "pip", "install", *reinstall])
+    pip = [str(folder / "bin" / "python"), "-m", "pip"]
+    install = [*pip, "install", "--quiet", "--disable-pip-version-check"]
+    _run([*install, f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)])
+    _run([*install, "--force-reinstall", "--no-deps", str(ROOT)])
     return folder / "bin" / "kyanite"
 
 
