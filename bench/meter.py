@@ -68,7 +68,7 @@ class Meter:
         return Cost(
             len(self._codes),
             len(self._c_functions),
-            events[apsw.SQLITE_TRACE_STMT],
+            len(self.sql()),
             events[apsw.SQLITE_TRACE_ROW],
             self._changes() - self._changes_before,
             sum(isinstance(getattr(called, "__self__", None), SimpleQueue) for called in self._put_calls()),
@@ -82,7 +82,12 @@ class Meter:
         return Counter(f"{code.co_filename.rpartition('src/')[2]}:{code.co_qualname}" for code in self._codes)
 
     def sql(self) -> list[str]:
-        return [event["sql"] for event in self._events if event["code"] == apsw.SQLITE_TRACE_STMT]
+        """The statements. A trigger that one of them fires is a part of it."""
+        return [
+            event["sql"]
+            for event in self._events
+            if event["code"] == apsw.SQLITE_TRACE_STMT and not event["trigger"]
+        ]
 
     def _changes(self) -> int:
         changes = 0

@@ -20,14 +20,16 @@ from pathlib import Path
 import apsw
 
 from kyanite.engine.api import Damaged, EngineError
+from kyanite.engine.sqlite.long_values import ADD_LONG_VALUES
 from kyanite.engine.sqlite.rows import ADD_CHECKSUMS, SCHEMA
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.values import Instant
 
-FORMAT = 2
+FORMAT = 3
 """The version of the SQL schema. The format of what the rows contain has a number of its own.
 
 1: rows without checksums.
+2: no table for long values.
 """
 
 PAGE_BYTES = 8192
@@ -163,6 +165,8 @@ def _upgrade_schema(connection: apsw.Connection) -> None:
             raise Damaged(f"The store is damaged: no version of Kyanite ever wrote format {found}.")
         if found == 1:
             connection.execute(ADD_CHECKSUMS)
+        if found < FORMAT:
+            connection.execute(ADD_LONG_VALUES)
             connection.execute(_SET_META, ("format", FORMAT))
 
 

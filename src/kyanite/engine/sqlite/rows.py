@@ -1,7 +1,8 @@
 """Keys and values as rows of SQLite: two tables that together are one ordered map.
 
 Inline bodies (``BODY_PREFIX`` and eight bytes) are in ``body``, a rowid table, which stores large values well; all
-other keys are in ``kv``, clustered by key. The caller gathers writes in one dictionary, so that they become a few
+other keys are in ``kv``, clustered by key. Long values of these are in ``long`` (``long_values.py``), and ``kv`` has an
+integer in their place. The caller gathers writes in one dictionary, so that they become a few
 statements of many rows each.
 
 Each row has a checksum of its key and its value, XXH3, which is checked whenever the row is read. Without one (NULL) it
@@ -18,11 +19,13 @@ import apsw
 from xxhash import xxh3_64_intdigest
 
 from kyanite.engine.api import BODY_PREFIX, STEP_ROWS, Damaged
+from kyanite.engine.sqlite.long_values import ADD_LONG_VALUES, CHUNKS, IN_PLACE_MAX, LongValues, in_chunks
 from kyanite.engine.transaction import Row
 
-SCHEMA: Final = """
+SCHEMA: Final = f"""
 CREATE TABLE kv (key BLOB PRIMARY KEY, value BLOB, checksum INTEGER) WITHOUT ROWID;
 CREATE TABLE body (id INTEGER PRIMARY KEY, value BLOB, checksum INTEGER);
+{ADD_LONG_VALUES}
 """
 ADD_CHECKSUMS: Final = """
 ALTER TABLE kv ADD COLUMN checksum INTEGER;
@@ -48,21 +51,20 @@ _BODY_SCANS: Final = {False: _SCAN_BODIES.format(order="ASC"), True: _SCAN_BODIE
 
 # OR ROLLBACK never happens, because nothing here can violate a constraint. The default is to undo the statement alone;
 # for that SQLite copies every page that a statement of many rows changes (5 times the cost).
-_CHUNKS: Final = (64, 16, 4, 2, 1)
 _PUT: Final = {
     n: "INSERT OR ROLLBACK INTO kv VALUES "
     + ",".join(["(?,?,?)"] * n)
     + " ON CONFLICT (key) DO UPDATE SET value = excluded.value, checksum = excluded.checksum"
-    for n in _CHUNKS
+    for n in CHUNKS
 }
 _PUT_BODY: Final = {
     n: "INSERT OR ROLLBACK INTO body VALUES "
     + ",".join(["(?,?,?)"] * n)
     + " ON CONFLICT (id) DO UPDATE SET value = excluded.value, checksum = excluded.checksum"
-    for n in _CHUNKS
+    for n in CHUNKS
 }
 _GET_MANY: Final = {
-    n: f"SELECT key, value, checksum FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS
+    n: f"SELECT key, value, checksum FROM kv WHERE key IN ({','.join('?' * n)})" for n in CHUNKS
 }
 _FEW_KEYS: Final = 16
 _GET_FEW: Final = {
@@ -70,8 +72,8 @@ _GET_FEW: Final = {
     for n in range(2, 9)
 }
 """Two thirds of the cost of a statement for each key. ``IN`` would build a table of its own for the keys."""
-_DELETE: Final = {n: f"DELETE FROM kv WHERE key IN ({','.join('?' * n)})" for n in _CHUNKS}
-_DELETE_BODY: Final = {n: f"DELETE FROM body WHERE id IN ({','.join('?' * n)})" for n in _CHUNKS}
+_DELETE: Final = {n: f"DELETE FROM kv WHERE key IN ({','.join('?' * n)})" for n in CHUNKS}
+_DELETE_BODY: Final = {n: f"DELETE FROM body WHERE id IN ({','.join('?' * n)})" for n in CHUNKS}
 
 _WITHOUT_CHECKSUM: Final = "SELECT key FROM kv WHERE key >= ? AND key < ? AND checksum IS NULL"
 _BODIES_WITHOUT_CHECKSUM: Final = "SELECT id FROM body WHERE id BETWEEN ? AND ? AND checksum IS NULL"
@@ -90,6 +92,7 @@ class Rows:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._cursor = connection.cursor()
+        self._long = LongValues(connection)
         self.open_scans: list[apsw.Cursor] = []
 
     def take_snapshot(self) -> None:
@@ -110,7 +113,8 @@ class Rows:
                 row = self._cursor.execute(_GET, (key,)).get
                 if row is None:
                     return None
-                value, checksum = row
+                stored, checksum = row
+                value = self._long.get(stored) if isinstance(stored, int) else stored
                 expected = xxh3_64_intdigest(key + value) - _SIGN
         except (TypeError, UnicodeDecodeError) as error:
             self._renew_cursor()
@@ -131,9 +135,9 @@ class Rows:
         found: dict[bytes, bytes] = {}
         bodies = {key for key in keys if len(key) == _BODY_KEY_BYTES and _is_body(key)}
         plain = [key for key in keys if key not in bodies] if bodies else keys
-        for statement, some in _in_chunks(_GET_MANY, plain, 1):
+        for statement, some in in_chunks(_GET_MANY, plain, 1):
             try:
-                found.update(_checked(self._cursor.execute(statement, some)))
+                found.update(self._checked(self._cursor.execute(statement, some)))
             except Damaged:
                 self._renew_cursor()
                 raise
@@ -150,6 +154,8 @@ class Rows:
             rows: list[Any] = self._cursor.execute(statement, keys).fetchall()
             for index, value, checksum in rows:
                 key = keys[index]
+                if isinstance(value, int):
+                    value = self._long.get(value)
                 if checksum != xxh3_64_intdigest(key + value) - _SIGN:
                     _check_has_none(key, checksum)
                 found[index] = value
@@ -171,16 +177,16 @@ class Rows:
 
     def _scan_kv(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         if limit is None:
-            return _each_checked(self._cursor_over(_SCANS[reverse], (start, end, -1)))
+            return self._each_checked(self._cursor_over(_SCANS[reverse], (start, end, -1)))
         bounds = (start, end, limit)
         if limit <= _PAGE_ROWS:
             # Read on the present cursor, because a seek should not cost a cursor of its own.
             try:
-                return iter(_checked(self._cursor.execute(_SCANS[reverse], bounds)))
+                return iter(self._checked(self._cursor.execute(_SCANS[reverse], bounds)))
             except Damaged:
                 self._renew_cursor()
                 raise
-        return chain.from_iterable(_checked_in_parts(self._cursor_over(_SCANS[reverse], bounds)))
+        return chain.from_iterable(self._checked_in_parts(self._cursor_over(_SCANS[reverse], bounds)))
 
     def _scan_bodies(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         first = _first_id_from(start)
@@ -227,7 +233,11 @@ class Rows:
             elif value is None:
                 deletes.append(key)
             else:
-                puts += (key, value, xxh3_64_intdigest(key + value) - _SIGN)
+                is_short = len(key) + len(value) <= IN_PLACE_MAX
+                stored = value if is_short else self._long.add(key, value)
+                puts += (key, stored, xxh3_64_intdigest(key + value) - _SIGN)
+        if deletes:
+            self._long.delete_of(deletes)
         for statements, values, width in (
             (_PUT, puts, 3),
             (_DELETE, deletes, 1),
@@ -237,35 +247,51 @@ class Rows:
             if len(values) == width:
                 self._cursor.execute(statements[1], values)
             elif values:
-                for statement, some in _in_chunks(statements, values, width):
+                for statement, some in in_chunks(statements, values, width):
                     self._cursor.execute(statement, some)
 
+    # Keys and values of rows, checked. These raise Damaged for the first row that is not as it was written.
 
-def _checked(rows: Iterable[Any]) -> list[Row]:
-    """Keys and values of the rows. Raises Damaged for the first that is not as it was written."""
-    try:
-        return [
-            (key, value)
-            for key, value, checksum in rows
-            if checksum == xxh3_64_intdigest(key + value) - _SIGN or _check_has_none(key, checksum)
-        ]
-    except (TypeError, UnicodeDecodeError) as error:
-        raise _unreadable(error) from error
+    def _checked(self, rows: Iterable[Any]) -> list[Row]:
+        found: list[Row] = []
+        elsewhere: list[tuple[int, int, object]] = []
+        try:
+            for key, value, checksum in rows:
+                if isinstance(value, int):
+                    elsewhere.append((len(found), value, checksum))
+                elif checksum != xxh3_64_intdigest(key + value) - _SIGN:
+                    _check_has_none(key, checksum)
+                found.append((key, value))
+            if elsewhere:
+                self._fetch(found, elsewhere)
+        except (TypeError, UnicodeDecodeError) as error:
+            raise _unreadable(error) from error
+        return found
 
-
-def _checked_in_parts(cursor: apsw.Cursor) -> Iterator[list[Row]]:
-    while part := _checked(islice(cursor, STEP_ROWS)):
-        yield part
-
-
-def _each_checked(cursor: apsw.Cursor) -> Iterator[Row]:
-    try:
-        for key, value, checksum in cursor:
+    def _fetch(self, found: list[Row], elsewhere: Sequence[tuple[int, int, object]]) -> None:
+        """Put long values in the places of their numbers."""
+        values = self._long.get_many([number for _, number, _ in elsewhere])
+        for index, number, checksum in elsewhere:
+            key = found[index][0]
+            value: Any = values.get(number)
             if checksum != xxh3_64_intdigest(key + value) - _SIGN:
                 _check_has_none(key, checksum)
-            yield key, value
-    except (TypeError, UnicodeDecodeError) as error:
-        raise _unreadable(error) from error
+            found[index] = (key, value)
+
+    def _checked_in_parts(self, cursor: apsw.Cursor) -> Iterator[list[Row]]:
+        while part := self._checked(islice(cursor, STEP_ROWS)):
+            yield part
+
+    def _each_checked(self, cursor: apsw.Cursor) -> Iterator[Row]:
+        try:
+            for key, value, checksum in cursor:
+                if isinstance(value, int):
+                    value = self._long.get(value)
+                if checksum != xxh3_64_intdigest(key + value) - _SIGN:
+                    _check_has_none(key, checksum)
+                yield key, value
+        except (TypeError, UnicodeDecodeError) as error:
+            raise _unreadable(error) from error
 
 
 def _bodies_checked(rows: Iterable[Any]) -> Iterator[Row]:
@@ -299,18 +325,6 @@ def _body_key(number: int) -> bytes:
 
 def _is_body(key: bytes) -> bool:
     return len(key) == _BODY_KEY_BYTES and key[0] == _BODY_PREFIX_BYTE and key[1] < 128
-
-
-def _in_chunks(
-    statements: Mapping[int, str], values: Sequence[Any], width: int
-) -> Iterator[tuple[str, Sequence[Any]]]:
-    """The values, ``width`` to a row, divided among statements of as many rows as possible."""
-    position = 0
-    for rows in _CHUNKS:
-        size = rows * width
-        while len(values) - position >= size:
-            yield statements[rows], values[position : position + size]
-            position += size
 
 
 def _first_id_from(bound: bytes) -> int:
