@@ -16,7 +16,7 @@ from kyanite.engine.api import Damaged, Transaction
 from kyanite.engine.sqlite import database
 from kyanite.engine.sqlite.database import DATABASE_FILE
 from kyanite.engine.sqlite.engine import SqliteEngine
-from kyanite.engine.sqlite.long_values import IN_PLACE_MAX
+from kyanite.engine.sqlite.long_values import SHORT_MAX
 from kyanite.engine.sqlite.rows import SCHEMA, Rows
 
 LONG = b"l" * 5_000
@@ -61,7 +61,7 @@ def check(folder: Path, expected: Mapping[bytes, bytes]) -> None:
     assert rows.keys() == expected.keys()
     for key, value in expected.items():
         number = rows[key]
-        if len(key) + len(value) > IN_PLACE_MAX:
+        if len(key) + len(value) > SHORT_MAX:
             assert isinstance(number, int)
             assert long.pop(number) == (key, value)
         else:

@@ -23,7 +23,7 @@ WHEN typeof(old.value) = 'integer' AND old.value IS NOT new.value BEGIN
 END;
 """
 
-IN_PLACE_MAX: Final = 2_000
+SHORT_MAX: Final = 2_000
 """Bytes of a key and a value that stay together; a quarter of a page is 2,030, with the head of the row."""
 
 CHUNKS: Final = (64, 16, 4, 2, 1)

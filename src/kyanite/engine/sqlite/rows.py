@@ -19,7 +19,7 @@ import apsw
 from xxhash import xxh3_64_intdigest
 
 from kyanite.engine.api import BODY_PREFIX, STEP_ROWS, Damaged
-from kyanite.engine.sqlite.long_values import ADD_LONG_VALUES, CHUNKS, IN_PLACE_MAX, LongValues, in_chunks
+from kyanite.engine.sqlite.long_values import ADD_LONG_VALUES, CHUNKS, SHORT_MAX, LongValues, in_chunks
 from kyanite.engine.transaction import Row
 
 SCHEMA: Final = f"""
@@ -233,7 +233,7 @@ class Rows:
             elif value is None:
                 deletes.append(key)
             else:
-                is_short = len(key) + len(value) <= IN_PLACE_MAX
+                is_short = len(key) + len(value) <= SHORT_MAX
                 stored = value if is_short else self._long.add(key, value)
                 puts += (key, stored, xxh3_64_intdigest(key + value) - _SIGN)
         if deletes:
