@@ -22,6 +22,7 @@ from kyanite.engine.sqlite import database
 from kyanite.engine.sqlite.checkpoint import LOG_BYTES, Checkpointer
 from kyanite.engine.sqlite.errors import engine_error
 from kyanite.engine.sqlite.group_commit import DEFAULT_LIMITS, GroupCommit, Limits
+from kyanite.engine.sqlite.lone_client import LoneClient
 from kyanite.engine.sqlite.long_reads import LongReads
 from kyanite.engine.sqlite.notifications import PipeNotifications
 from kyanite.engine.sqlite.reader import Reader
@@ -63,6 +64,7 @@ class SqliteEngine:
         )
         files.callback(checkpointer.stop)
         self._body_runner = BodyRunner()
+        self._lone_client = LoneClient()
         self._reader = Reader(reading, self._shared_state, self._body_runner, self._now)
         self._long_reads = LongReads(
             partial(self._connect, folder, vfs, read_only=True, cache_kib=database.LONG_READ_CACHE_KIB),
@@ -77,6 +79,7 @@ class SqliteEngine:
             self._body_runner,
             clock=clock,
             notify=self._notifications.notify,
+            lone_client=self._lone_client,
             limits=limits,
         )
         self.commits = self._writer.commits
@@ -144,6 +147,7 @@ class SqliteEngine:
         if self._closing is not None:
             return Failed(EngineClosed("the engine was closed"))
         self._body_runner.check_outside_bodies()
+        self._lone_client.has_company = True
         try:
             return Done(self._reader.read(body))
         except apsw.Error as error:

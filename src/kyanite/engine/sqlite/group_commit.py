@@ -3,7 +3,8 @@
 A cycle has three steps. *Begin* acquires Kyanite's write lock and SQLite's: on the loop if both are free, else in the
 thread. *Bodies* run on the loop, one after another; each sees the rows and the writes of the bodies before it in the
 batch. *Commit* waits for the disk, in the thread, while the loop serves other requests and the next batch gathers. Only
-then are the outcomes of all bodies of the batch returned. A short batch that needs no sync is committed on the loop.
+then are the outcomes of all bodies of the batch returned. A short batch that needs no sync is committed on the loop,
+and so is the single write of a lone client (``lone_client.py``).
 
 Bodies run on the loop because a thread would compete with it for the interpreter lock at every row; the commit runs in
 a thread because the loop must not wait for a disk. There is one thread, and at most one batch in flight.
@@ -37,6 +38,7 @@ from kyanite.engine.outcome import Failed
 from kyanite.engine.sqlite.batch import Batch, PendingBody
 from kyanite.engine.sqlite.database import save_last_instant
 from kyanite.engine.sqlite.errors import engine_error
+from kyanite.engine.sqlite.lone_client import LoneClient
 from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.engine.sqlite.write_lock import WriteLock
@@ -92,6 +94,7 @@ class GroupCommit:
         *,
         clock: Clock,
         notify: Callable[[Sequence[bytes]], None],
+        lone_client: LoneClient,
         limits: Limits,
     ) -> None:
         self._connection = connection
@@ -102,6 +105,7 @@ class GroupCommit:
         self._body_runner = body_runner
         self.clock = clock
         self._notify = notify
+        self._lone_client = lone_client
         self._limits = limits
         self.commits = Commits()
         self._loop = asyncio.get_running_loop()
@@ -118,6 +122,7 @@ class GroupCommit:
         self._body_runner.check_outside_bodies()
         if self._closed:
             return Failed(EngineClosed("the engine was closed"))
+        self._lone_client.has_company = True
         queue = self._queues[durable]
         if len(queue) >= self._limits.waiting:
             return Failed(EngineBusy("too many transactions are waiting"))
@@ -155,17 +160,24 @@ class GroupCommit:
             return
         self._run_bodies(batch)
         is_small = batch.size_bytes < _SMALL_BATCH_BYTES
-        if batch.wrote and (self._durable or not is_small):
+        if not batch.wrote or (is_small and not self._durable):
+            # A commit without a sync is shorter than waking the thread.
+            self._end(batch)
+            self._committed(batch, _Next.NOTHING)
+        elif is_small and len(batch.members) == 1 and self._lone_client.may_commit_on_loop():
+            began_at = perf_counter()
+            self._end(batch)
+            self._lone_client.committed_on_loop(perf_counter() - began_at)
+            self._committed(batch, _Next.NOTHING)
+        else:
             if is_small:
                 # The thread would compete with the loop for the interpreter at every statement, with the lock held.
                 try:  # noqa: SIM105 (a context manager would be three calls)
                     batch.flush()
                 except apsw.Error:
                     pass  # It fails again in the thread, which handles it.
+            self._lone_client.has_company, self._lone_client.is_in_thread = False, True
             self._jobs.put(partial(self._commit_in_thread, batch))
-        else:  # A commit without a sync is shorter than waking the thread.
-            self._end(batch)
-            self._committed(batch, _Next.NOTHING)
 
     def _new_batch(self) -> Batch:
         return Batch(self._rows, self._body_runner, self.clock, self._shared_state.last_instant)
@@ -197,6 +209,8 @@ class GroupCommit:
         self._committed(batch, _Next.NOTHING)
 
     def _committed(self, batch: Batch, following: _Next) -> None:
+        if self._lone_client.is_in_thread:
+            self._lone_client.committed_in_thread()
         for pending in batch.members:
             pending.resolve()
         if batch.notifications:

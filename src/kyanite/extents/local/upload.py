@@ -193,9 +193,9 @@ class LocalUpload:
         self._gathered, self._gathered_bytes = [], 0
         self._counted_bytes, self._buffer = 0, None
         self._jobs.add(job)
-        self._writing.add(lambda: self._store(segment, job, offset, is_last=is_last))
-        if self._observers:
+        if self._observers:  # First, because hashes take longer than the disk.
             self._observing.add(lambda: self._observe(job))
+        self._writing.add(lambda: self._store(segment, job, offset, is_last=is_last))
         return segment
 
     def _open(self) -> Segment:
