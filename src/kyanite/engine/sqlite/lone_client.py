@@ -14,8 +14,8 @@ _ALONE_MIN: Final = 8
 _ON_LOOP_MAX: Final = 15
 """How many are made on the loop before one is made in the thread again."""
 
-_SLOW_SECONDS: Final = 0.001
-_LEFT_TO_THREAD: Final = 200
+_SLOW_SECONDS: Final = 0.002
+_LEFT_TO_THREAD: Final = 50
 """How many commits are made in the thread after one on the loop that took longer than that."""
 
 
