@@ -4,6 +4,7 @@ Interleaving is what makes the ratios worth something: a machine that is slower 
 of them. Odd rounds go through the servers in the opposite order.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -46,6 +47,8 @@ class Run:
         say(f"{row.name}: {', '.join(server.name for server in servers)}")
         try:
             for server in servers:
+                if server.has_ended:
+                    self._start_again(server, result)
                 self._prepare(row, server)
             for number in range(self.rounds):
                 for server in servers if number % 2 == 0 else reversed(servers):
@@ -61,6 +64,12 @@ class Run:
         for error in result.errors[:3]:
             say(f"  FAILED: {error}")
         return result
+
+    def _start_again(self, server: Server, result: Result) -> None:
+        """It ended in an earlier row, which says so. This row has it with an empty store."""
+        server.start_anew()
+        self._filled = {filled for filled in self._filled if filled[0] != server.name}
+        result.notes.append(f"{server.name} had ended, and was started again with an empty store.")
 
     def _prepare(self, row: Row, server: Server) -> None:
         if row.container is not None:
@@ -93,6 +102,7 @@ class Run:
             result.notes.append(f"{path}:\n" + "\n".join(profile.hottest(path)))
 
     def _load(self, row: Row, server: Server, number: int) -> tuple[Tally, processes.Spent]:
+        os.sync()  # What another server left unwritten must not be written in the time of this one.
         pids = server.pids
         before = processes.spent(pids)
         tally = load(

@@ -64,6 +64,18 @@ class Server(ABC):
         self._wait_for_answer(self.site)
         return perf_counter() - began_at
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
+    def start_anew(self) -> None:
+        """Start one that has ended, on an empty folder."""
+        self._forget()
+        shutil.rmtree(self.folder)
+        self.folder.mkdir()
+        self.start()
+
     def stop(self) -> None:
         """Ask it to end, and end all its processes if it does not. Stopping twice is no harm."""
         if self._process is None:
