@@ -79,6 +79,12 @@ class CountedSnapshot:
             if limit is None and count % STEP_ROWS == 0:
                 self._rounds.read(b"scan", row[0], end)
 
+    def scan_groups(
+        self, start: bytes, end: bytes, *, inside: int, delimiter: bytes, limit: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        self._rounds.read(b"scan_groups", start, end)
+        return self._inner.scan_groups(start, end, inside=inside, delimiter=delimiter, limit=limit)
+
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
         return self._inner.without_checksum(start, end)
 

@@ -19,6 +19,7 @@ import apsw
 from xxhash import xxh3_64_intdigest
 
 from kyanite.engine.api import BODY_PREFIX, STEP_ROWS, Damaged
+from kyanite.engine.groups import Groups, seek_groups
 from kyanite.engine.sqlite.long_values import ADD_LONG_VALUES, CHUNKS, SHORT_MAX, LongValues, in_chunks
 from kyanite.engine.transaction import Row
 
@@ -80,6 +81,9 @@ _BODIES_WITHOUT_CHECKSUM: Final = "SELECT id FROM body WHERE id BETWEEN ? AND ? 
 
 _PAGE_ROWS: Final = 2_001
 """Scans with a limit up to this are read when they begin."""
+
+_GROUPED_ROWS: Final = 64
+"""Rows of a scan by groups are checked so many at a time."""
 
 _KEY_TEXT_BYTES: Final = 64
 _SIGN: Final = 2**63
@@ -174,6 +178,35 @@ class Rows:
             reverse=reverse,
         )
         return islice(rows, limit)
+
+    def scan_groups(self, groups: Groups, limit: int) -> Iterator[list[Row]]:
+        """Behind a group the same cursor begins again, so that it reads no row that is not returned."""
+        start, end, inside, delimiter = groups
+        if start < _BODIES_END and end > _BODIES_START:
+            yield from seek_groups(self.scan, groups, limit)
+            return
+        behind = groups.behind_delimiter
+        found: list[Any] = []
+        cursor = self._cursor_over(_SCANS[False], (start, end, limit))
+        while limit > 0:
+            try:
+                for row in cursor:
+                    found.append(row)
+                    limit -= 1
+                    cut = row[0].find(delimiter, inside)
+                    if cut >= 0:
+                        cursor.execute(_SCANS[False], (row[0][:cut] + behind, end, limit))
+                        break
+                    if len(found) == _GROUPED_ROWS:
+                        break
+                else:
+                    limit = 0
+            except (AttributeError, TypeError, UnicodeDecodeError) as error:
+                raise _unreadable(error) from error
+            if len(found) == _GROUPED_ROWS or limit <= 0:
+                if found:
+                    yield self._checked(found)
+                found = []
 
     def _scan_kv(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         if limit is None:
@@ -311,7 +344,7 @@ def _check_has_none(key: bytes, checksum: object) -> bool:
     return True
 
 
-def _unreadable(error: TypeError | UnicodeDecodeError, key: bytes | None = None) -> Damaged:
+def _unreadable(error: Exception, key: bytes | None = None) -> Damaged:
     return Damaged(f"A row cannot be read: {error}.", key)
 
 

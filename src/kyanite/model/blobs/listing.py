@@ -125,35 +125,27 @@ def _base_items(found: Sequence[tuple[bytes, bytes]]) -> list[BlobItem]:
 
 
 def _by_delimiter(snap: Snapshot, container_id: int, request: BlobListing) -> Steps[BlobPage]:
-    """Folders and the blobs beside them. After a folder only one row is read: the next may be in a folder too."""
+    """Folders and the blobs beside them. Of a folder one row is read."""
     names = _names(request, request.first.name.encode())
     start, end = listed_rows.bounds(keys.blobs(container_id), names)
     inside, delimiter = NAME_AT + len(request.prefix.encode()), request.delimiter.encode()
-    delimiter_bytes, behind_delimiter = len(delimiter), keys.after(delimiter)
+    delimiter_bytes = len(delimiter)
     listed: list[tuple[bytes, bytes]] = []
-    wanted, cost = 1, 0
-    while start < end:
-        found = list(snap.scan(start, end, limit=wanted))
-        cost += _SEEK_COST + len(found)
+    cost = 0
+    for row in snap.scan_groups(start, end, inside=inside, delimiter=delimiter, limit=request.limit + 1):
+        key = row[0]
+        if len(listed) == request.limit:
+            return BlobPage(Decoded(listed, _base_items), BlobPageStart(key[NAME_AT:].decode()), snap.now)
+        cut = key.find(delimiter, inside)
+        if cut >= 0:
+            folder = key[: cut + delimiter_bytes]
+            row = (folder, folder)
+            cost += _SEEK_COST
+        listed.append(row)
+        cost += 1
         if cost >= STEP_ROWS:
             cost = 0
             yield
-        for row in found:
-            key = row[0]
-            if len(listed) == request.limit:
-                next_start = BlobPageStart(key[NAME_AT:].decode())
-                return BlobPage(Decoded(listed, _base_items), next_start, snap.now)
-            cut = key.find(delimiter, inside)
-            if cut >= 0:
-                folder = key[: cut + delimiter_bytes]
-                listed.append((folder, folder))
-                start, wanted = key[:cut] + behind_delimiter, 1
-                break
-            listed.append(row)
-        else:
-            if len(found) < wanted:
-                break
-            start, wanted = found[-1][0] + b"\0", min(wanted * 8, STEP_ROWS)
     return BlobPage(Decoded(listed, _base_items), None, snap.now)
 
 
