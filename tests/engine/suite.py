@@ -769,6 +769,35 @@ class Isolation:
         assert reads
 
     @on_engine
+    async def test_groups_and_rows_are_of_one_state(self, engine: Engine) -> None:
+        """Also if the engine knows one of them from before: each commit makes a group and counts it."""
+        rounds, finished = 40, False
+
+        async def write() -> None:
+            nonlocal finished
+            for count in range(1, rounds + 1):
+                rows = [(b"%03d/%d" % (count, each), b"") for each in range(3)]
+                await put(engine, (b"count", b"%d" % count), *rows)
+                await asyncio.sleep(0)
+            finished = True
+
+        def look_up(state: Snapshot, first: bool) -> int:
+            before = state.get(b"count") if first else None
+            groups = list(state.scan_groups(b"0", b"1", inside=0, delimiter=b"/", limit=rounds))
+            count = state.get(b"count") if before is None else before
+            assert len(groups) == int(count or b"0")
+            return len(groups)
+
+        async def client(first: bool) -> None:
+            while not finished:
+                seen.add(await engine.read(partial(look_up, first=first)))
+                await asyncio.sleep(0)
+
+        seen: set[int] = set()
+        await asyncio.gather(write(), *(client(number % 2 == 0) for number in range(8)))
+        assert len(seen) > 3
+
+    @on_engine
     async def test_counters_lose_no_step(self, engine: Engine) -> None:
         async def client() -> None:
             for _ in range(10):
