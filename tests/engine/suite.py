@@ -431,7 +431,7 @@ class Rows:
         assert len(steps) > 3
 
     @on_engine
-    async def test_a_scan_by_groups_that_nobody_can_answer_is_refused(self, engine: Engine) -> None:
+    async def test_a_scan_by_groups_with_an_impossible_delimiter_is_refused(self, engine: Engine) -> None:
         def scan(snap: Snapshot, delimiter: bytes) -> None:
             snap.scan_groups(b"", b"z", inside=0, delimiter=delimiter, limit=1)
 
@@ -790,12 +790,12 @@ class Isolation:
 
         async def client(first: bool) -> None:
             while not finished:
-                seen.add(await engine.read(partial(look_up, first=first)))
+                counts.add(await engine.read(partial(look_up, first=first)))
                 await asyncio.sleep(0)
 
-        seen: set[int] = set()
+        counts: set[int] = set()
         await asyncio.gather(write(), *(client(number % 2 == 0) for number in range(8)))
-        assert len(seen) > 3
+        assert len(counts) > 3
 
     @on_engine
     async def test_counters_lose_no_step(self, engine: Engine) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
-from azure.storage.blob import BlobServiceClient
+from azure.storage.blob import BlobServiceClient, ExponentialRetry
 from azure.storage.queue import QueueServiceClient
 
 from kyanite.server.service_table import SERVICES
@@ -107,7 +107,11 @@ def test_its_nodes_serve_behind_its_load_balancer(
         ports = stack.enter_context(load_balancer(haproxy, nodes, tmp_path))
         credential = {"account_name": account, "account_key": key}
         blobs = stack.enter_context(
-            BlobServiceClient(f"http://127.0.0.1:{ports[10000]}/{account}", credential=credential)
+            BlobServiceClient(
+                f"http://127.0.0.1:{ports[10000]}/{account}",
+                credential=credential,
+                retry_policy=ExponentialRetry(0.1, 1.5, retry_total=20),
+            )
         )
         blobs.create_container("scaled")
         blobs.get_blob_client("scaled", "blob").upload_blob(bytes(100_000))

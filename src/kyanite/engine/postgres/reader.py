@@ -178,7 +178,9 @@ class Reader:
         request = Request()
         sent = _add_rows(request, group)
         hashes = _add_ranges(request, group)
-        request.groups = list(dict.fromkeys(each for pending in group for each in _groups_of(pending.reads)))
+        request.groups = list(
+            dict.fromkeys([each for pending in group for each in _groups_of(pending.reads)])
+        )
         answer = await self._fetch(request)
         known = Known(self._guesses)
         known.groups = answer.groups
