@@ -83,7 +83,7 @@ _PAGE_ROWS: Final = 2_001
 """Scans with a limit up to this are read when they begin."""
 
 _GROUPED_ROWS: Final = 64
-"""Rows of a scan by groups are checked so many at a time."""
+"""Rows of a scan by groups are read so many at a time."""
 
 _KEY_TEXT_BYTES: Final = 64
 _SIGN: Final = 2**63
@@ -186,27 +186,41 @@ class Rows:
             yield from seek_groups(self.scan, groups, limit)
             return
         behind = groups.behind_delimiter
-        found: list[Any] = []
-        cursor = self._cursor_over(_SCANS[False], (start, end, limit))
+        cursor = self._cursor_over(_SCANS[False], (start, end, -1))
         while limit > 0:
-            try:
-                for row in cursor:
-                    found.append(row)
-                    limit -= 1
-                    cut = row[0].find(delimiter, inside)
+            wanted = min(limit, _GROUPED_ROWS)
+            found = self._grouped(cursor, wanted, end, inside, delimiter, behind)
+            if found:
+                yield found
+            limit = limit - wanted if len(found) == wanted else 0
+
+    def _grouped(
+        self, cursor: apsw.Cursor, wanted: int, end: bytes, inside: int, delimiter: bytes, behind: bytes
+    ) -> list[Row]:
+        """So many rows, checked: of each group the first. Less, if the range has come to its end."""
+        found: list[Row] = []
+        elsewhere: list[tuple[int, int, object]] = []
+        missing = wanted
+        try:
+            while missing:
+                for key, value, checksum in islice(cursor, missing):
+                    if isinstance(value, int):
+                        elsewhere.append((len(found), value, checksum))
+                    elif checksum != xxh3_64_intdigest(key + value) - _SIGN:
+                        _check_has_none(key, checksum)
+                    found.append((key, value))
+                    cut = key.find(delimiter, inside)
                     if cut >= 0:
-                        cursor.execute(_SCANS[False], (row[0][:cut] + behind, end, limit))
-                        break
-                    if len(found) == _GROUPED_ROWS:
+                        cursor.execute(_SCANS[False], (key[:cut] + behind, end, -1))
                         break
                 else:
-                    limit = 0
-            except (AttributeError, TypeError, UnicodeDecodeError) as error:
-                raise _unreadable(error) from error
-            if len(found) == _GROUPED_ROWS or limit <= 0:
-                if found:
-                    yield self._checked(found)
-                found = []
+                    break
+                missing = wanted - len(found)
+            if elsewhere:
+                self._fetch(found, elsewhere)
+        except (AttributeError, TypeError, UnicodeDecodeError) as error:
+            raise _unreadable(error) from error
+        return found
 
     def _scan_kv(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         if limit is None:
