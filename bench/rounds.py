@@ -5,6 +5,7 @@ without the answer, and the engine cannot ask earlier. Keys that are read togeth
 a limit; one without is another round for every further part of it. A commit is one more.
 """
 
+import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -78,6 +79,12 @@ class CountedSnapshot:
             yield row
             if limit is None and count % STEP_ROWS == 0:
                 self._rounds.read(b"scan", row[0], end)
+
+    def scan_groups(
+        self, start: bytes, end: bytes, *, inside: int, delimiter: bytes, limit: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        self._rounds.read(b"scan_groups", start, end)
+        return self._inner.scan_groups(start, end, inside=inside, delimiter=delimiter, limit=limit)
 
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
         return self._inner.without_checksum(start, end)
@@ -234,6 +241,23 @@ async def _lists(measured: Costs, number: int) -> None:
         await measured.measure(name, service, "GET", target)
 
 
+async def _fill_folders(measured: Costs) -> None:
+    await measured.send("blob", "PUT", "/tree?restype=container")
+    for folders in (200, 600):
+        for first in range(0, folders, 50):
+            numbers = range(first, first + 50)
+            names = [f"/tree/{folders}/{number:03}/{name}" for number in numbers for name in "ab"]
+            header = {"x-ms-blob-type": "BlockBlob"}
+            await asyncio.gather(*(measured.send("blob", "PUT", name, header, b"x") for name in names))
+
+
+async def _folders(measured: Costs, number: int) -> None:
+    for folders in (200, 600):
+        target = f"/tree?restype=container&comp=list&delimiter=/&prefix={folders}/"
+        _, _, listed = await measured.measure(f"List Blobs, {folders} folders", "blob", "GET", target)
+        assert listed.count(b"<BlobPrefix>") == folders
+
+
 async def measure(folder: Path) -> RoundCosts:
     rounds = Rounds()
     services = InProcess(folder, Clock(), observed=partial(CountedEngine, rounds=rounds))
@@ -246,12 +270,13 @@ async def run(measured: Costs, services: Services) -> None:
     """All operations, so that ``measured`` counts their rounds; then close the services."""
     try:
         await costs.fill(measured)
+        await _fill_folders(measured)
         parts = DEEP.split("/")
         directory = {**_DEEP_FILE, "x-ms-file-attributes": "Directory"}
         for depth in range(3, len(parts) + 1):
             target = "/".join(parts[:depth]) + "?restype=directory"
             await measured.send("file", "PUT", target, directory)
-        for script in (*costs.SCRIPTS, _deep_files, _snapshots, _more_leases, _lists):
+        for script in (*costs.SCRIPTS, _deep_files, _snapshots, _more_leases, _lists, _folders):
             await measured.repeat(script, warm_up=1, rounds=2)
         for script in costs.LONG_SCRIPTS:
             await measured.repeat(script, warm_up=0, rounds=1)

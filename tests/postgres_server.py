@@ -4,7 +4,8 @@
 (``new_database``) or a schema of their own (``new_schema_url``). ``add_standby`` starts a synchronous standby, for
 tests of a failover; these start a cluster of their own (``running_postgres``).
 
-PostgreSQL refuses to run as root, so there it runs as the user ``postgres``.
+PostgreSQL refuses to run as root, so there it runs as the user ``postgres``. ``KYANITE_TEST_POSTGRES_BIN`` is the
+folder of the programs of another version than the newest that is installed; that user has to be able to read it.
 """
 
 import ctypes
@@ -26,7 +27,9 @@ import pytest
 _USER = "postgres"
 _START_SECONDS = 30.0
 _PR_SET_PDEATHSIG = 1
-_PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+_GIVEN = os.environ.get("KYANITE_TEST_POSTGRES_BIN")
+_INSTALLED = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+_PROGRAMS = Path(_GIVEN) if _GIVEN else _INSTALLED[-1] if _INSTALLED else None
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "200",
@@ -49,7 +52,7 @@ _numbers = count(1)
 
 def require_postgres() -> None:
     """Skip the test where PostgreSQL is not installed; in CI that is a failure."""
-    if _PROGRAMS or shutil.which("initdb"):
+    if _PROGRAMS is not None or shutil.which("initdb"):
         return
     if os.environ.get("CI"):
         pytest.fail("PostgreSQL is not installed: scripts/postgres does that")
@@ -201,7 +204,7 @@ def _as_user() -> dict[str, Any]:
 
 
 def _program(name: str) -> str:
-    return str(_PROGRAMS[-1] / name) if _PROGRAMS else name
+    return name if _PROGRAMS is None else str(_PROGRAMS / name)
 
 
 def _run(command: list[str]) -> str:

@@ -67,8 +67,11 @@ ROUNDS = {
     # The embedded engine begins a long read anew after its first step.
     "List Blobs, 5,000": 4,
     "List Blobs, 100 by prefix": 2,
-    # A folder is skipped by a scan that begins behind it.
-    "List Blobs, 20 folders": 22,
+    # Folders are skipped by one scan, however many there are.
+    "List Blobs, 20 folders": 2,
+    "List Blobs, 200 folders": 2,
+    # The embedded engine begins a long read anew after its first step.
+    "List Blobs, 600 folders": 4,
     "Query Entities, 1,000": 2,
 }
 
@@ -124,7 +127,10 @@ ROUND_TRIPS = {
     # One finds that there are more rows than a step has; one fetches all, in a snapshot of its own.
     "List Blobs, 5,000": 2,
     "List Blobs, 100 by prefix": 1,
-    "List Blobs, 20 folders": 3,
+    "List Blobs, 20 folders": 1,
+    "List Blobs, 200 folders": 1,
+    # As of 5,000 blobs.
+    "List Blobs, 600 folders": 2,
     "Query Entities, 1,000": 1,
 }
 

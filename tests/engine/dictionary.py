@@ -88,12 +88,53 @@ class Scan:
         return [(key, rows[key]) for key in keys[: self.limit]]
 
 
-Step = Put | Delete | Get | Scan
+@dataclass(frozen=True, slots=True)
+class ScanGroups:
+    start: bytes
+    end: bytes
+    inside: int
+    delimiter: bytes
+    limit: int
+
+    def on_engine(self, tx: Snapshot) -> Found:
+        return list(
+            tx.scan_groups(
+                self.start, self.end, inside=self.inside, delimiter=self.delimiter, limit=self.limit
+            )
+        )
+
+    def on_dictionary(self, rows: Rows) -> Found:
+        within = {key: value for key, value in rows.items() if self.start <= key < self.end}
+        return first_of_groups(within, self.inside, self.delimiter)[: self.limit]
+
+
+def first_of_groups(rows: Rows, inside: int, delimiter: bytes) -> list[tuple[bytes, bytes]]:
+    """All rows but those of which another one before has the same bytes up to the delimiter."""
+    found: list[tuple[bytes, bytes]] = []
+    groups: set[bytes] = set()
+    for key, value in sorted(rows.items()):
+        head, cut, _ = key[inside:].partition(delimiter)
+        if not cut or (group := key[:inside] + head + cut) not in groups:
+            found.append((key, value))
+            if cut:
+                groups.add(group)
+    return found
+
+
+Step = Put | Delete | Get | Scan | ScanGroups
 
 keys = st.sampled_from(KEYS)
 reads = st.one_of(
     st.builds(Get, st.lists(keys, max_size=4)),
     st.builds(Scan, keys, st.just(b"\xff\xff\xff") | keys, st.booleans(), st.none() | st.integers(0, 4)),
+    st.builds(
+        ScanGroups,
+        keys,
+        st.just(b"\xff\xff\xff") | keys,
+        st.integers(0, 2),
+        st.sampled_from([b"\0", b"\0\0", b"a", BODY_PREFIX]),
+        st.integers(0, 9),
+    ),
 )
 steps = st.one_of(st.builds(Put, keys, st.binary(max_size=3)), st.builds(Delete, keys), reads)
 
@@ -156,7 +197,7 @@ class Machine(RuleBasedStateMachine):
         return body
 
     @rule(steps=st.lists(reads, min_size=1, max_size=4))
-    def look_up(self, steps: list[Get | Scan]) -> None:
+    def look_up(self, steps: list[Get | Scan | ScanGroups]) -> None:
         found = self.runner.run(self._read(lambda state: [step.on_engine(state) for step in steps]))
         assert found == [step.on_dictionary(self.rows) for step in steps]
 

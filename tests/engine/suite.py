@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from typing import Any, Protocol
 
 import pytest
@@ -29,7 +29,7 @@ from kyanite.engine.api import (
     Transaction,
 )
 from kyanite.values import Instant
-from tests.engine.dictionary import check_against_a_dictionary
+from tests.engine.dictionary import check_against_a_dictionary, first_of_groups
 
 START = Instant(638_000_000_000_000_000)
 PATIENCE_SECONDS = 20
@@ -335,6 +335,113 @@ class Rows:
             await put(engine, *((name[:-1] + b"9", b"new") for name in some))
         assert await reading == [(name, b"old") for name in names]
         assert len(steps) > 3
+
+    @on_engine
+    async def test_of_each_group_the_first_row_is_returned(self, engine: Engine) -> None:
+        """Wherever the range begins and ends, and with keys as long as they can be."""
+        long = b"a/" + b"l" * (MAX_KEY_BYTES - 10)
+        names = [
+            b"",
+            b"/",
+            b"a",
+            b"a/",
+            b"a/1",
+            b"a/2",
+            b"a//",
+            b"a0",
+            b"b/1/x",
+            b"b/1/y",
+            b"b/2",
+            b"c",
+            b"c/d",
+        ]
+        names += [long, long + b"1", long + b"/1", long + b"/2", b"bb" * 2000, b"bb" * 2000 + b"/1"]
+        names += [body_key(0x2F << 48), body_key((0x2F << 48) + 1), body_key(1), b"z"]
+        rows = {name: b"v" + name[:9] for name in names}
+        await put(engine, *rows.items())
+
+        bounds = [b"", b"a", b"a/", b"a/1", b"a/1\0", long[:-1], long + b"/", b"b", b"b/1/y", b"c0", b"\xff"]
+
+        def body(snap: Snapshot, start: bytes, end: bytes) -> None:
+            within = {key: value for key, value in rows.items() if start <= key < end}
+            for inside, delimiter, limit in ((0, b"/", 99), (2, b"/", 99), (0, b"/1", 99), (0, b"/", 3)):
+                groups = snap.scan_groups(start, end, inside=inside, delimiter=delimiter, limit=limit)
+                assert list(groups) == first_of_groups(within, inside, delimiter)[:limit]
+
+        def in_steps(snap: Snapshot) -> Steps[int]:
+            checked = 0
+            for start, end in product(bounds, bounds):
+                yield
+                body(snap, start, end)
+                checked += 1
+            return checked
+
+        for start in bounds:
+            await engine.read(partial(body, start=start, end=b"\xff"))
+            await engine.run(partial(body, start=start, end=b"bb"))
+        assert await engine.read_in_steps(in_steps) == len(bounds) ** 2
+
+    @on_engine
+    async def test_groups_of_what_the_body_has_written(self, engine: Engine) -> None:
+        await put(engine, (b"a/2", b"2"), (b"b", b""), (b"c/1", b"1"), (b"c/2", b"2"), (b"d/1", b""))
+
+        def body(tx: Transaction) -> list[tuple[bytes, bytes]]:
+            tx.put(b"a/1", b"own")
+            tx.delete(b"c/1")
+            tx.delete(b"d/1")
+            tx.put(b"e", b"own")
+            return list(tx.scan_groups(b"a", b"z", inside=0, delimiter=b"/", limit=9))
+
+        assert await engine.run(body) == [(b"a/1", b"own"), (b"b", b""), (b"c/2", b"2"), (b"e", b"own")]
+
+    @on_engine
+    async def test_more_groups_than_a_body_may_have_rows(self, engine: Engine) -> None:
+        """Between those that are in none, in several steps, and of one state."""
+        rows = {
+            b"%04d%s" % (n, b"/%d" % each if n % 3 else b""): b"old" for n in range(3000) for each in range(2)
+        }
+        for some in in_parts(list(rows)):
+            await put(engine, *((name, b"old") for name in some))
+        expected = first_of_groups(rows, 0, b"/")
+        assert len(expected) > MAX_BODY_ROWS
+
+        def body(snap: Snapshot) -> Steps[list[tuple[bytes, bytes]]]:
+            groups = snap.scan_groups(b"", b"z", inside=0, delimiter=b"/", limit=5000)
+            found = list(islice(groups, STEP_ROWS))
+            while part := list(islice(groups, STEP_ROWS)):
+                found += part
+                steps.append(len(part))
+                yield
+            return found
+
+        def in_one_step(snap: Snapshot) -> list[tuple[bytes, bytes]]:
+            return list(snap.scan_groups(b"", b"z", inside=0, delimiter=b"/", limit=5000))
+
+        for read in (engine.read, engine.run):
+            with pytest.raises(TooLarge):
+                await read(in_one_step)
+        steps: list[int] = []
+        reading = asyncio.ensure_future(engine.read_in_steps(body))
+        while len(steps) < 2:
+            await asyncio.sleep(0)
+        for some in in_parts(list(rows)):
+            await engine.run(partial(delete_all, some))
+            await put(engine, *((b"%s/0" % name, b"new") for name in some))
+        assert await reading == expected
+        assert len(steps) > 3
+
+    @on_engine
+    async def test_a_scan_by_groups_with_an_impossible_delimiter_is_refused(self, engine: Engine) -> None:
+        def scan(snap: Snapshot, delimiter: bytes) -> None:
+            snap.scan_groups(b"", b"z", inside=0, delimiter=delimiter, limit=1)
+
+        for delimiter in (b"", b"\xff", b"/\xff"):
+            with pytest.raises(ValueError, match="delimiter"):
+                await engine.read(partial(scan, delimiter=delimiter))
+        kept: list[Snapshot] = []
+        await engine.read(kept.append)
+        with pytest.raises(RuntimeError):
+            scan(kept[0], b"/")
 
     @on_engine
     async def test_each_step_has_the_limit_of_a_body(self, engine: Engine) -> None:
@@ -660,6 +767,35 @@ class Isolation:
             await asyncio.sleep(0)
         await writer
         assert reads
+
+    @on_engine
+    async def test_groups_and_rows_are_of_one_state(self, engine: Engine) -> None:
+        """Also if the engine knows one of them from before: each commit makes a group and counts it."""
+        rounds, finished = 40, False
+
+        async def write() -> None:
+            nonlocal finished
+            for count in range(1, rounds + 1):
+                rows = [(b"%03d/%d" % (count, each), b"") for each in range(3)]
+                await put(engine, (b"count", b"%d" % count), *rows)
+                await asyncio.sleep(0)
+            finished = True
+
+        def look_up(state: Snapshot, first: bool) -> int:
+            before = state.get(b"count") if first else None
+            groups = list(state.scan_groups(b"0", b"1", inside=0, delimiter=b"/", limit=rounds))
+            count = state.get(b"count") if before is None else before
+            assert len(groups) == int(count or b"0")
+            return len(groups)
+
+        async def client(first: bool) -> None:
+            while not finished:
+                counts.add(await engine.read(partial(look_up, first=first)))
+                await asyncio.sleep(0)
+
+        counts: set[int] = set()
+        await asyncio.gather(write(), *(client(number % 2 == 0) for number in range(8)))
+        assert len(counts) > 3
 
     @on_engine
     async def test_counters_lose_no_step(self, engine: Engine) -> None:

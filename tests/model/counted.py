@@ -52,6 +52,14 @@ class Counted:
             self.rows += 1
             yield row
 
+    def scan_groups(
+        self, start: bytes, end: bytes, *, inside: int, delimiter: bytes, limit: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        self.rows += 1
+        for row in self._tx.scan_groups(start, end, inside=inside, delimiter=delimiter, limit=limit):
+            self.rows += 1
+            yield row
+
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
         return self._tx.without_checksum(start, end)
 

@@ -74,6 +74,17 @@ class Snapshot(Protocol):
         appear in it.
         """
 
+    def scan_groups(
+        self, start: bytes, end: bytes, *, inside: int, delimiter: bytes, limit: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Rows with start <= key < end, in key order: of each group only the first, and all that are in none.
+
+        A group are the keys with the same bytes up to and including the first ``delimiter`` that begins at the byte
+        ``inside`` or behind it. What is left out of a group is skipped, however many rows it has, and on a remote
+        engine without a round trip for each group. Lazy as ``scan``, with at most ``limit`` rows; rows that are left
+        out do not count. The delimiter is not empty and does not end in 0xff, as no text does.
+        """
+
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
         """Keys of rows with start <= key < end that an older version wrote without a checksum, in no order.
 

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import Final, NoReturn, Protocol, TypeVar
 
 from kyanite.engine.api import MAX_BODY_ROWS, MAX_KEY_BYTES, MAX_VALUE_BYTES, STEP_ROWS, Steps, TooLarge
+from kyanite.engine.groups import Groups, seek_groups
 from kyanite.values import Instant
 
 Row = tuple[bytes, bytes]
@@ -28,6 +29,9 @@ class Source(Protocol):
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
 
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]: ...
+
+    def scan_groups(self, groups: Groups, limit: int) -> Iterator[list[Row]]:
+        """In parts, lazily."""
 
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]: ...
 
@@ -89,13 +93,21 @@ class BodySnapshot:
         if limit is None:
             return self._counted(rows)
         if limit > _PAGE_ROWS:
-            return chain.from_iterable(self._in_parts(rows))
+            return chain.from_iterable(self._counted_parts(iter(lambda: list(islice(rows, STEP_ROWS)), [])))
         # Counting the rows of a page together is a third of the cost of counting each.
         page = list(rows)
         self._rows_left -= len(page)
         if self._rows_left < 0:
             self._refuse()
         return iter(page)
+
+    def scan_groups(
+        self, start: bytes, end: bytes, *, inside: int, delimiter: bytes, limit: int
+    ) -> Iterator[Row]:
+        if self._ended:
+            self._refuse()
+        groups = _checked_groups(start, end, inside, delimiter)
+        return chain.from_iterable(self._counted_parts(self._source.scan_groups(groups, limit)))
 
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
         if self._ended:
@@ -111,8 +123,8 @@ class BodySnapshot:
             if self._ended:
                 self._refuse()
 
-    def _in_parts(self, rows: Iterator[Row]) -> Iterator[list[Row]]:
-        while part := list(islice(rows, STEP_ROWS)):
+    def _counted_parts(self, parts: Iterator[list[Row]]) -> Iterator[list[Row]]:
+        for part in parts:
             self._rows_left -= len(part)
             if self._rows_left < 0:
                 self._refuse()
@@ -176,6 +188,17 @@ class BufferedTransaction(BodySnapshot):
         rows = merged(self._source.scan(start, end, reverse, enough), self.writes, own, reverse)
         return self._counted(islice(rows, limit))
 
+    def scan_groups(
+        self, start: bytes, end: bytes, *, inside: int, delimiter: bytes, limit: int
+    ) -> Iterator[Row]:
+        if not any(start <= key < end for key in self.writes):
+            return super().scan_groups(start, end, inside=inside, delimiter=delimiter, limit=limit)
+        groups = _checked_groups(start, end, inside, delimiter)
+        return chain.from_iterable(seek_groups(self._scan, groups, limit))
+
+    def _scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
+        return self.scan(start, end, reverse=reverse, limit=limit)
+
     def put(self, key: bytes, value: bytes) -> None:
         if len(key) > MAX_KEY_BYTES:
             raise TooLarge(f"a key of {len(key)} bytes; at most {MAX_KEY_BYTES}")
@@ -206,6 +229,12 @@ class BufferedTransaction(BodySnapshot):
 
     def notify(self, topic: bytes) -> None:
         self.notifications.append(topic)
+
+
+def _checked_groups(start: bytes, end: bytes, inside: int, delimiter: bytes) -> Groups:
+    if not delimiter or delimiter[-1] == 0xFF:
+        raise ValueError("a delimiter is not empty and does not end in 0xff")
+    return Groups(start, end, inside, delimiter)
 
 
 def merged(

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -19,6 +20,7 @@ from kyanite.engine.api import (
     Snapshot,
     Transaction,
 )
+from kyanite.engine.clock import wall_clock
 from kyanite.engine.postgres import connections
 from kyanite.engine.postgres.address import BadAddress, parse
 from kyanite.engine.postgres.engine import PostgresEngine
@@ -452,3 +454,28 @@ async def test_a_damaged_row(postgres_server: PostgresServer) -> None:
 
 def _get(key: bytes, snap: Snapshot) -> bytes | None:
     return snap.get(key)
+
+
+async def test_a_wall_clock_that_jumps_on_one_node(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time is the database's: an hour forward or back on a node changes nothing, and instants ascend."""
+    url = postgres_server.new_schema_url()
+    wall = time.time_ns
+    instants: list[int] = []
+
+    def body(tx: Transaction) -> int:
+        add_one(b"count")(tx)
+        return tx.now
+
+    async with opened(url) as jumping, opened(url) as other:
+        for hours in (0, 1, -1, 24, 0):
+            instants.append(await other.run(body))
+            monkeypatch.setattr(time, "time_ns", lambda by=hours * 3600: wall() + by * 10**9)
+            instants.append(await jumping.run(body))
+            monkeypatch.undo()
+            now = await jumping.read(lambda snap: snap.now)
+            assert abs(now - wall_clock()) < 10 * 10**7
+        assert await count_of(other, b"count") == len(instants)
+    assert instants == sorted(set(instants))
+    assert instants[-1] - instants[0] < 60 * 10**7

@@ -172,6 +172,11 @@ class _WatchedSnapshot:
             self._watched.rows += 1
             yield row
 
+    def scan_groups(
+        self, start: bytes, end: bytes, *, inside: int, delimiter: bytes, limit: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        return self._snap.scan_groups(start, end, inside=inside, delimiter=delimiter, limit=limit)
+
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
         return self._snap.without_checksum(start, end)
 

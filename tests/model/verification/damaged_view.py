@@ -63,6 +63,14 @@ class _DamagedSnapshot:
             self._checked(key, value)
             yield key, value
 
+    def scan_groups(
+        self, start: bytes, end: bytes, *, inside: int, delimiter: bytes, limit: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        rows = self._snap.scan_groups(start, end, inside=inside, delimiter=delimiter, limit=limit)
+        for key, value in rows:
+            self._checked(key, value)
+            yield key, value
+
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
         return self._snap.without_checksum(start, end)
 

@@ -4,6 +4,7 @@ import os
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -22,6 +23,7 @@ from azure.storage.queue import QueueServiceClient
 from kyanite.server.accounts import sealed_keys
 from kyanite.server.stamps.stamp import Stamp, load_added, save_added
 from kyanite.server.store.api import StoreKind
+from tests.server.store.test_damaged_store import database_of
 from tests.server.store.test_verify import copy_of, verify
 from tests.server_process import ServerFailed, ServerProcess, eventually
 
@@ -213,6 +215,35 @@ def test_everything_is_restored_and_goes_on(tmp_path: Path) -> None:
         server.stop()
     assert (restored / sealed_keys.NAME).read_bytes() == (location / sealed_keys.NAME).read_bytes()
     assert (restored / sealed_keys.NAME).stat().st_mode & 0o077 == 0
+
+
+def test_long_values_are_restored(tmp_path: Path) -> None:
+    """They have a table of their own. Also those that a second backup finds changed, and those that are gone since."""
+    location, destination = tmp_path / "store", tmp_path / "backup"
+    kept: list[dict[str, dict[str, str]]] = []
+    changes = (
+        {"one": "a" * 3000, "two": "b" * 5000, "three": "c" * 7000},
+        {"one": "d" * 4000, "two": "short"},
+    )
+    for number, changed in enumerate(changes):
+        with serving(location) as server, container_of(server) as container:
+            for name, text in changed.items():
+                container.upload_blob(name, b"content", metadata={"text": text}, overwrite=True)
+            if number:
+                container.delete_blob("three")
+            kept.append({name: {"text": text} for name, text in changed.items()})
+            succeed("backup", destination, "--location", location)
+    for name, expected in zip(points_of(destination), kept, strict=True):
+        restored = tmp_path / name
+        succeed("restore", destination, "--location", restored, "--point", name)
+        code, out, err = verify(restored)
+        assert (code, err) == (0, ""), out
+        with sqlite3.connect(database_of(restored)) as database:
+            (count,) = database.execute("SELECT count(*) FROM long").fetchone()
+        assert count == sum(len(each["text"]) > 2000 for each in expected.values())
+        with serving(restored) as server, container_of(server) as container:
+            found = {blob.name: blob.metadata for blob in container.list_blobs(include=["metadata"])}
+        assert found == expected
 
 
 def test_only_new_extents_are_copied_and_old_points_dropped(store: Path, tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 import uvloop
-from azure.storage.blob import BlobServiceClient
+from azure.storage.blob import BlobServiceClient, ContainerClient
 from msgspec.structs import replace
 
 from kyanite.engine.api import Transaction
@@ -125,6 +127,37 @@ def test_rows_that_are_damaged(store: Path) -> None:
     assert lines[3] == "container devstoreaccount1/verified: its record is damaged."
     assert lines[2].endswith("5 references by its own count, but 1 in fact.")
     assert err == f"kyanite: Findings in the store {store}: 3.\n"
+
+
+def test_a_long_value_that_belongs_to_no_row(store: Path) -> None:
+    """Nobody reads it, and nothing would ever remove it."""
+    with closing(sqlite3.connect(database_of(store))) as database, database:
+        database.execute("INSERT INTO long (key, value) VALUES (?, ?)", (b"n", bytes(3000)))
+        assert database.execute("SELECT count(*) FROM kv WHERE typeof(value) = 'integer'").fetchone() == (0,)
+    code, out, err = verify(store)
+    assert code == 1
+    assert "1 long values with 3000 bytes belong to no row" in out
+    assert err == f"kyanite: Findings in the store {store}: 1.\n"
+
+
+def test_a_long_value_that_is_not_there(store: Path) -> None:
+    """The row that it belongs to is damaged, and named."""
+    with serving(store) as container:
+        container.get_blob_client("of 100").set_blob_metadata({"long": "x" * 4000})
+    assert verify(store)[0] == 0
+    with closing(sqlite3.connect(database_of(store))) as database, database:
+        assert database.execute("DELETE FROM long").rowcount == 1
+    code, out, _ = verify(store)
+    assert code == 1
+    assert "blob devstoreaccount1/verified/of 100" in out
+
+
+@contextmanager
+def serving(store: Path) -> Iterator[ContainerClient]:
+    with ServerProcess("--workers", "1", location=store) as server:
+        with BlobServiceClient.from_connection_string(server.connection_string) as client:
+            yield client.get_container_client("verified")
+        assert server.stop() == 0
 
 
 async def damage(store: Path) -> None:

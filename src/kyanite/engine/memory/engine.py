@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from kyanite.engine.api import STEP_ROWS, EngineClosed, Scope, Snapshot, Steps, Subscription, Transaction
 from kyanite.engine.clock import wall_clock
+from kyanite.engine.groups import Groups, seek_groups
 from kyanite.engine.memory.sorted_keys import SortedKeys
 from kyanite.engine.notifications import Notifications
 from kyanite.engine.outcome import Done, Failed
@@ -118,6 +119,9 @@ class _Rows:
         keys = self._keys.between(start, end, reverse)
         return ((key, self._values[key]) for key in islice(keys, limit))
 
+    def scan_groups(self, groups: Groups, limit: int) -> Iterator[list[Row]]:
+        return seek_groups(self.scan, groups, limit)
+
     def without_checksum(self, _start: bytes, _end: bytes) -> list[bytes]:
         return []  # No version before this one has written to this memory.
 
@@ -153,6 +157,9 @@ class _KeptState:
     def scan(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         at_a_time = STEP_ROWS if limit is None else max(1, min(limit, STEP_ROWS))
         return islice(self._scan(start, end, reverse, at_a_time), limit)
+
+    def scan_groups(self, groups: Groups, limit: int) -> Iterator[list[Row]]:
+        return seek_groups(self.scan, groups, limit)
 
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
         return self._rows.without_checksum(start, end)

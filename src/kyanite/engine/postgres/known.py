@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kyanite.engine.api import MAX_KEY_BYTES
+from kyanite.engine.groups import Groups
 from kyanite.engine.postgres.order import PART_BYTES
 
 Version = int | None
@@ -109,6 +110,20 @@ class Wanted(NamedTuple):
     rows: int
 
 
+class WantedGroups(NamedTuple):
+    """Rows of a scan by groups that a body misses: so many from the start."""
+
+    groups: Groups
+    rows: int
+
+
+class FoundGroups(NamedTuple):
+    """Those rows, and the key from which on there may be more."""
+
+    rows: list[tuple[bytes, Stored]]
+    more_from: bytes | None
+
+
 class Interval:
     """All keys with low <= key < high, in order."""
 
@@ -123,7 +138,7 @@ class Interval:
 class Known:
     """Rows and ranges that were fetched for one group of bodies, and guesses beside them."""
 
-    __slots__ = ("_absences", "_assumed", "_guesses", "_intervals", "_lows", "rows")
+    __slots__ = ("_absences", "_assumed", "_guesses", "_intervals", "_lows", "groups", "rows")
 
     def __init__(self, guesses: Guesses, absences: Absences | None = None) -> None:
         """With ``absences``, keys are assumed not to be there where that is likely."""
@@ -131,6 +146,7 @@ class Known:
         self._absences = absences
         self._assumed: set[bytes] = set()
         self.rows: dict[bytes, Stored] = {}
+        self.groups: dict[WantedGroups, FoundGroups] = {}
         self._lows: list[bytes] = []
         self._intervals: list[Interval] = []
 

@@ -17,11 +17,12 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from kyanite.engine.api import STEP_ROWS, EngineBusy, EngineClosed, EngineError, Snapshot, Steps, Transaction
+from kyanite.engine.groups import Groups, seek_groups
 from kyanite.engine.postgres.clock import DatabaseClock
 from kyanite.engine.postgres.connections import PATIENCE_SECONDS, Connection, Connections
 from kyanite.engine.postgres.errors import ConnectionLost
-from kyanite.engine.postgres.known import Guesses, Known, Stored, Wanted
-from kyanite.engine.postgres.source import Reads
+from kyanite.engine.postgres.known import FoundGroups, Guesses, Known, Stored, Wanted, WantedGroups
+from kyanite.engine.postgres.source import Reads, values_of
 from kyanite.engine.postgres.statements import UNKNOWN, Answer, Request, decode, times
 from kyanite.engine.transaction import BodyRunner, BodySnapshot, BufferedTransaction, Row
 from kyanite.slices import next_read
@@ -46,11 +47,12 @@ _BEGIN = (
 class Ahead:
     """What a body is going to read, to judge by what its first step has read before."""
 
-    __slots__ = ("keys", "scan")
+    __slots__ = ("groups", "keys", "scan")
 
     def __init__(self) -> None:
         self.keys: list[bytes] = []
         self.scan: Wanted | None = None
+        self.groups: WantedGroups | None = None
 
     def observe(self, reads: Reads) -> None:
         self.keys = list(reads.rows)
@@ -59,9 +61,16 @@ class Ahead:
             rows = _rows_of_a_part(longest.rows)
             rows = rows if longest.wanted is None else min(rows, longest.wanted)
             self.scan = Wanted(longest.low, longest.high, False, rows)
+        if reads.groups:
+            first = reads.groups[0]
+            self.groups = WantedGroups(first.wanted.groups, min(first.limit, _PART_ROWS_MAX))
 
     def request(self) -> Request:
-        return Request(dict.fromkeys(self.keys, UNKNOWN), [] if self.scan is None else [self.scan])
+        return Request(
+            dict.fromkeys(self.keys, UNKNOWN),
+            [] if self.scan is None else [self.scan],
+            groups=[] if self.groups is None else [self.groups],
+        )
 
 
 def _rows_of_a_part(rows: Sequence[tuple[bytes, Stored]]) -> int:
@@ -94,6 +103,7 @@ class SnapshotRows:
         self.ranges: list[tuple[Wanted, list[tuple[bytes, Stored]], bytes | None]] = []
         self.keeps_rows = False
         self._rows_ahead: dict[bytes, Stored] = {}
+        self._groups_ahead: dict[WantedGroups, FoundGroups] = {}
         self._fetched = Known(_NO_GUESSES)
         """The last range, and all rows of it."""
         self._scans_of_fetched = 0
@@ -116,6 +126,7 @@ class SnapshotRows:
             request, self._ahead = self._ahead.request(), None
             answer = self._fetch(request)
             self._rows_ahead = answer.rows
+            self._groups_ahead = answer.groups
             for found in answer.ranges:
                 self._fetched.add_range(*found)
 
@@ -195,6 +206,23 @@ class SnapshotRows:
                 return
             count += len(rows)
             end, at_a_time = rows[0][0], self._next_rows(rows, limit, count)
+
+    def scan_groups(self, groups: Groups, limit: int) -> Iterator[list[Row]]:
+        if self.keeps_rows:  # For a transaction, which does not read so (source.py).
+            yield from seek_groups(self.scan, groups, limit)
+            return
+        self._fetch_ahead()
+        position: bytes | None = groups.start
+        while position is not None and position < groups.end and limit > 0:
+            wanted = WantedGroups(groups._replace(start=position), min(limit, _PART_ROWS_MAX))
+            found = self._groups_ahead.pop(wanted, None)
+            if found is None:
+                found = self._fetch(Request(groups=[wanted])).groups[wanted]
+            rows = values_of(found)
+            for first in range(0, len(rows), STEP_ROWS):
+                yield rows[first : first + STEP_ROWS]
+            limit -= len(found.rows)
+            position = found.more_from
 
     def _fetch_range(self, wanted: Wanted) -> tuple[Wanted, list[tuple[bytes, Stored]], bytes | None]:
         (found,) = self._fetch(Request(ranges=[wanted])).ranges

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from kyanite.engine.api import Damaged, EngineBusy, EngineClosed, Snapshot
 from kyanite.engine.postgres.clock import DatabaseClock
 from kyanite.engine.postgres.connections import Connection, Connections
-from kyanite.engine.postgres.known import Guesses, Interval, Known, Stored
+from kyanite.engine.postgres.known import Guesses, Interval, Known, Stored, WantedGroups
 from kyanite.engine.postgres.source import KnownRows, Miss, Reads
 from kyanite.engine.postgres.statements import UNKNOWN, Answer, Request, decode
 from kyanite.engine.transaction import BodyRunner, BodySnapshot
@@ -126,6 +126,7 @@ class Reader:
         for pending in self._waiting[:_BODIES_MAX]:
             wanted = pending.reads.missing_range
             rows += 0 if wanted is None else wanted.rows
+            rows += sum(each.rows for each in _groups_of(pending.reads))
             if rows > _ROWS_MAX and group:
                 break
             count += 1
@@ -177,8 +178,12 @@ class Reader:
         request = Request()
         sent = _add_rows(request, group)
         hashes = _add_ranges(request, group)
+        request.groups = list(
+            dict.fromkeys([each for pending in group for each in _groups_of(pending.reads)])
+        )
         answer = await self._fetch(request)
         known = Known(self._guesses)
+        known.groups = answer.groups
         for key in request.rows:
             known.rows[key] = answer.rows[key] if key in answer.rows else sent[key]
         changed = set(answer.changed)
@@ -227,7 +232,11 @@ class Reader:
             pending.finish()
         else:
             self._add(pending)
-        return len(pending.reads.rows) + sum(len(read.rows) for read in pending.reads.ranges)
+        reads = pending.reads
+        rows = sum(len(read.rows) for read in reads.ranges) + sum(
+            len(read.found.rows) for read in reads.groups
+        )
+        return len(reads.rows) + rows
 
     @staticmethod
     def _is_confirmed(
@@ -246,7 +255,7 @@ class Reader:
             bounds = read.bounds()
             if bounds is not None and (bounds in changed or hashes[bounds] != read.hash()):
                 return False
-        return True
+        return all(known.groups[read.wanted] == read.found for read in pending.reads.groups)
 
     async def _finish_alone(self, pending: PendingRead) -> None:
         try:
@@ -301,6 +310,12 @@ def _add_ranges(request: Request, group: Sequence[PendingRead]) -> dict[tuple[by
     return hashes
 
 
+def _groups_of(reads: Reads) -> list[WantedGroups]:
+    """Those that are missing, and those that were read: these are fetched once more, which confirms them."""
+    found = [read.wanted for read in reads.groups]
+    return found if reads.missing_groups is None else [*found, reads.missing_groups]
+
+
 class _Fresh(Known):
     """What the last statement has returned or confirmed. Says whether a body has read anything else."""
 
@@ -311,6 +326,7 @@ class _Fresh(Known):
         self._absences = None
         self._assumed = set()
         self.rows = known.rows
+        self.groups = known.groups
         self._lows = known._lows
         self._intervals = known._intervals
         self.is_fresh = True

@@ -17,7 +17,7 @@ import asyncpg
 from kyanite.engine.api import EngineError
 from kyanite.values import UNIX_EPOCH
 
-VERSION = 3
+VERSION = 4
 MAX_SHORT_KEY_BYTES = 2_000
 _LOCK = 0x6B79616E  # Any number, the same for all.
 LATE_TICKS_MAX = 10_000_000
@@ -170,6 +170,73 @@ BEGIN
 END $body$;
 """
 
+_SCAN_GROUPS = f"""
+CREATE FUNCTION scan_groups(
+    low bytea, high bytea, inside int, delimiter bytea, behind bytea, rows_max bigint, bytes_max bigint)
+RETURNS TABLE (found_key bytea, found_version bigint, found_value bytea)
+LANGUAGE plpgsql STABLE AS $body$
+DECLARE
+    -- STABLE: all statements have the snapshot of the one that calls.
+    stored refcursor;
+    first bytea := low;
+    cut int;
+    at_a_time bigint := 1;
+    taken bigint;
+    has_long boolean := EXISTS (
+        SELECT FROM kv_long WHERE head >= substring(low for {MAX_SHORT_KEY_BYTES})
+            AND head <= substring(high for {MAX_SHORT_KEY_BYTES}));
+BEGIN
+    WHILE first < high AND rows_max > 0 LOOP
+        IF has_long THEN
+            OPEN stored FOR SELECT r.key, r.version, r.value FROM (
+                (SELECT key, version, value FROM kv WHERE key >= first AND key < high ORDER BY key LIMIT at_a_time)
+                UNION ALL (
+                    SELECT key, version, value FROM kv_long
+                    WHERE head >= substring(first for {MAX_SHORT_KEY_BYTES})
+                        AND head <= substring(high for {MAX_SHORT_KEY_BYTES}) AND key >= first AND key < high
+                    ORDER BY head, key LIMIT at_a_time)
+            ) r ORDER BY r.key LIMIT at_a_time;
+        ELSE
+            OPEN stored FOR SELECT key, version, value FROM kv WHERE key >= first AND key < high
+                ORDER BY key LIMIT at_a_time;
+        END IF;
+        taken := 0;
+        cut := 0;
+        LOOP
+            FETCH stored INTO found_key, found_version, found_value;
+            EXIT WHEN NOT FOUND;
+            RETURN NEXT;
+            taken := taken + 1;
+            rows_max := rows_max - 1;
+            bytes_max := bytes_max - length(found_key) - length(found_value);
+            cut := position(delimiter IN substring(found_key FROM inside + 1));
+            IF cut > 0 THEN
+                first := substring(found_key FOR inside + cut - 1) || behind;
+            ELSE
+                first := found_key || '\\x00'::bytea;
+            END IF;
+            EXIT WHEN cut > 0 OR rows_max <= 0 OR bytes_max <= 0;
+        END LOOP;
+        CLOSE stored;
+        IF rows_max <= 0 OR bytes_max <= 0 THEN
+            -- There may be more, from this key on.
+            found_key := first;
+            found_version := NULL;
+            found_value := NULL;
+            RETURN NEXT;
+            RETURN;
+        END IF;
+        IF cut > 0 THEN
+            at_a_time := 1;
+        ELSE
+            EXIT WHEN taken < at_a_time;
+            at_a_time := least(at_a_time * 8, 512);
+        END IF;
+    END LOOP;
+END $body$;
+"""
+"""Skips groups of keys by seeks (``groups.py``), as many in one statement as the caller has room for."""
+
 _OLD_BATCHES = "batch WHERE at < now() - interval '1 day'"
 """Of processes that have ended."""
 
@@ -196,19 +263,22 @@ async def prepare(connection: asyncpg.Connection, schema: str) -> None:
             await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
             await connection.execute(f"SET LOCAL search_path = {schema}")
             await connection.execute("CREATE TABLE schema_version (version int NOT NULL)")
-            await connection.execute(_TABLES + _FOOTPRINTS + _CLOCK + _HAVE_COMMON + _COMMIT)
+            await connection.execute(_TABLES + _FOOTPRINTS + _CLOCK + _HAVE_COMMON + _COMMIT + _SCAN_GROUPS)
             await connection.execute(f"INSERT INTO schema_version VALUES ({VERSION})")
         elif found > VERSION:
             raise EngineError(
                 f"The schema {schema} of the database has version {found}, and this version of Kyanite knows "
                 f"version {VERSION} at most."
             )
-        elif found in (1, 2):
+        elif found in (1, 2, 3):
             # Processes of version 1 cannot commit any more: their batches would not be known to the others. Those of
-            # version 2 can: they take no notice of what the function returns beside.
+            # version 2 can: they take no notice of what the function returns beside. To those of version 3 nothing
+            # changes.
             await connection.execute(f"SET LOCAL search_path = {schema}")
-            await connection.execute("DROP FUNCTION commit_batch")
-            await connection.execute((_FOOTPRINTS if found == 1 else "") + _HAVE_COMMON + _COMMIT)
+            if found < 3:
+                await connection.execute("DROP FUNCTION commit_batch")
+                await connection.execute((_FOOTPRINTS if found == 1 else "") + _HAVE_COMMON + _COMMIT)
+            await connection.execute(_SCAN_GROUPS)
             await connection.execute(f"UPDATE schema_version SET version = {VERSION}")
         elif found < VERSION:
             raise EngineError(f"The schema {schema} of the database has the unknown version {found}.")

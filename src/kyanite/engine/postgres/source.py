@@ -8,16 +8,19 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from kyanite.engine.api import STEP_ROWS
-from kyanite.engine.postgres.known import ABSENT, Known, Stored, Wanted
+from kyanite.engine.groups import Groups, seek_groups
+from kyanite.engine.postgres.known import ABSENT, FoundGroups, Known, Stored, Wanted, WantedGroups
 from kyanite.engine.transaction import Row, merged
 
 _FIRST_ROWS: Final = 64
 _FEW_RANGES: Final = 2
 """Of a body that does not skip parts of a range."""
 _MAX_ROWS: Final = 2_501
+_GROUPED_ROWS: Final = STEP_ROWS + 1
+"""Of a scan by groups so many are fetched together: those of a step, and whether there is another one."""
 
 
 class Miss(BaseException):
@@ -62,16 +65,28 @@ class RangeRead:
         return sha256(b"".join(parts)).digest()
 
 
+class GroupsRead(NamedTuple):
+    """What a body has read of a scan by groups."""
+
+    wanted: WantedGroups
+    found: FoundGroups
+    limit: int
+    """How many rows the scan may return from there on."""
+
+
 class Reads:
     """What one run of a body has read, and what it misses."""
 
-    __slots__ = ("missing_keys", "missing_range", "ranges", "rows")
+    __slots__ = ("groups", "missing_groups", "missing_keys", "missing_range", "ranges", "rows")
 
     def __init__(self) -> None:
         self.rows: dict[bytes, Stored] = {}
         self.ranges: list[RangeRead] = []
         self.missing_keys: list[bytes] = []
         self.missing_range: Wanted | None = None
+        self.groups: list[GroupsRead] = []
+        """Of reads only."""
+        self.missing_groups: WantedGroups | None = None
 
 
 def ranges_to_confirm(all_reads: Iterable[Reads]) -> list[tuple[bytes, bytes, bytes]]:
@@ -171,6 +186,23 @@ class KnownRows:
             stored = merged(stored, self._written.writes, own, reverse)
         return islice(stored, limit)
 
+    def scan_groups(self, groups: Groups, limit: int) -> Iterator[list[Row]]:
+        """A batch is validated by rows and ranges, so a transaction skips groups by scans of its own."""
+        if self._written is not None:
+            yield from seek_groups(self.scan, groups, limit)
+            return
+        position: bytes | None = groups.start
+        while position is not None and position < groups.end and limit > 0:
+            wanted = WantedGroups(groups._replace(start=position), min(limit, _GROUPED_ROWS))
+            found = self._known.groups.get(wanted)
+            if found is None:
+                self.reads.missing_groups = wanted
+                raise Miss
+            self.reads.groups.append(GroupsRead(wanted, found, limit))
+            yield values_of(found)
+            limit -= len(found.rows)
+            position = found.more_from
+
     def without_checksum(self, _start: bytes, _end: bytes) -> list[bytes]:
         return []  # Every row of this engine has one.
 
@@ -218,3 +250,7 @@ class KnownRows:
         low, high = (read.low, position) if read.reverse else (position, read.high)
         self.reads.missing_range = Wanted(low, high, read.reverse, min(rows, _MAX_ROWS))
         raise Miss
+
+
+def values_of(found: FoundGroups) -> list[Row]:
+    return [(key, value) for key, (_, value) in found.rows if value is not None]

@@ -14,7 +14,7 @@ from typing import Any, Final
 from xxhash import xxh3_64_digest
 
 from kyanite.engine.api import Damaged
-from kyanite.engine.postgres.known import ABSENT, Stored, Version, Wanted
+from kyanite.engine.postgres.known import ABSENT, FoundGroups, Stored, Version, Wanted, WantedGroups
 from kyanite.engine.postgres.order import footprint
 from kyanite.engine.postgres.schema import MAX_SHORT_KEY_BYTES, RANGE_HASH
 from kyanite.values import Instant
@@ -23,7 +23,9 @@ UNKNOWN: Final = -1
 """The version to ask with if none is known."""
 
 _CHECKSUM_BYTES: Final = 8
-_TIME, _ROW, _LONG_ROW, _UP, _DOWN, _AFTER, _BEFORE, _CHANGED = range(8)
+_TIME, _ROW, _LONG_ROW, _UP, _DOWN, _AFTER, _BEFORE, _CHANGED, _GROUP = range(9)
+_GROUPS_BYTES: Final = 4 * 1024 * 1024
+"""A scan by groups ends, to be gone on with, when what it returns is as long."""
 
 _TIME_PART: Final = (
     f"SELECT {_TIME} AS kind, last_value AS i, NULL::bytea AS key, clock_ticks() AS version, NULL::bytea AS value"
@@ -54,6 +56,12 @@ _CONFIRM_PART: Final = (
     " FROM unnest(${a}::bytea[], ${b}::bytea[], ${c}::bytea[]) WITH ORDINALITY q(low, high, hash, i)"
     f" WHERE q.hash IS DISTINCT FROM ({RANGE_HASH})"
 )
+_GROUPS_PART: Final = (
+    f"SELECT {_GROUP}, q.i, r.found_key, r.found_version, r.found_value"
+    " FROM unnest(${a}::bytea[], ${b}::bytea[], ${c}::int[], ${d}::bytea[], ${e}::bytea[], ${f}::bigint[])"
+    " WITH ORDINALITY q(low, high, inside, delimiter, behind, rows, i),"
+    f" LATERAL scan_groups(q.low, q.high, q.inside, q.delimiter, q.behind, q.rows, {_GROUPS_BYTES}) r"
+)
 COMMIT: Final = (
     "SELECT status, last, clock, changed, changed_versions, changed_values FROM commit_batch($1,$2,$3,$4,"
     "$5::bytea[],$6::bigint[],$7::bytea[],$8::bytea[],$9::bytea[],$10,$11,$12::bytea[],$13::bytea[],$14::bytea[],$15,"
@@ -66,14 +74,14 @@ RESOLVE: Final = (
 
 
 @lru_cache(maxsize=64)
-def _fetch_text(rows: bool, long_rows: bool, up: bool, down: bool, confirm: bool) -> str:
+def _fetch_text(rows: bool, long_rows: bool, up: bool, down: bool, confirm: bool, groups: bool) -> str:
     parts = [_TIME_PART]
     given = 0
 
     def numbers(count: int) -> dict[str, int]:
         nonlocal given
         given += count
-        return dict(zip("abc", range(given - count + 1, given + 1), strict=False))
+        return dict(zip("abcdef", range(given - count + 1, given + 1), strict=False))
 
     if rows:
         parts.append(_ROWS_PART.format(kind=_ROW, table="kv", join="s.key = q.key", **numbers(2)))
@@ -97,25 +105,29 @@ def _fetch_text(rows: bool, long_rows: bool, up: bool, down: bool, confirm: bool
         )
     if confirm:
         parts.append(_CONFIRM_PART.format(**numbers(3)))
+    if groups:
+        parts.append(_GROUPS_PART.format(**numbers(6)))
     return " UNION ALL ".join(parts)
 
 
 class Request:
     """What to fetch and to confirm."""
 
-    __slots__ = ("confirmed", "ranges", "rows")
+    __slots__ = ("confirmed", "groups", "ranges", "rows")
 
     def __init__(
         self,
         rows: dict[bytes, Version] | None = None,
         ranges: list[Wanted] | None = None,
         confirmed: list[tuple[bytes, bytes, bytes]] | None = None,
+        groups: list[WantedGroups] | None = None,
     ) -> None:
         self.rows = {} if rows is None else rows
         """Keys, and the versions that are known of them."""
         self.ranges = [] if ranges is None else ranges
         self.confirmed = [] if confirmed is None else confirmed
         """Ranges and their hashes."""
+        self.groups = [] if groups is None else groups
 
     def statement(self) -> tuple[str, list[object]]:
         short = {key: version for key, version in self.rows.items() if len(key) <= MAX_SHORT_KEY_BYTES}
@@ -131,13 +143,19 @@ class Request:
                 values += [[r.low for r in ranges], [r.high for r in ranges], [r.rows for r in ranges]]
         if self.confirmed:
             values += [list(column) for column in zip(*self.confirmed, strict=True)]
-        return _fetch_text(bool(short), bool(long), bool(up), bool(down), bool(self.confirmed)), values
+        if self.groups:
+            columns = zip(*((*g, g.behind_delimiter, rows) for g, rows in self.groups), strict=True)
+            values += [list(column) for column in columns]
+        text = _fetch_text(
+            bool(short), bool(long), bool(up), bool(down), bool(self.confirmed), bool(self.groups)
+        )
+        return text, values
 
 
 class Answer:
     """What was found, all of one committed state."""
 
-    __slots__ = ("changed", "clock", "last", "ranges", "rows")
+    __slots__ = ("changed", "clock", "groups", "last", "ranges", "rows")
 
     def __init__(self) -> None:
         self.last = Instant(0)
@@ -148,6 +166,7 @@ class Answer:
         self.ranges: list[tuple[Wanted, list[tuple[bytes, Stored]], bytes | None]] = []
         self.changed: list[tuple[bytes, bytes]] = []
         """The ranges that are not as they were."""
+        self.groups: dict[WantedGroups, FoundGroups] = {}
 
     def latest_version(self) -> Instant:
         """Of the rows that were found."""
@@ -174,6 +193,7 @@ def decode(request: Request, records: Sequence[Any]) -> Answer:
     down = [each for each in request.ranges if each.reverse]
     found: dict[tuple[int, int], list[tuple[bytes, Stored]]] = {}
     beyond: dict[tuple[int, int], list[bytes]] = {}
+    more_from: dict[int, bytes] = {}
     answer = Answer()
     for kind, i, key, version, value in records:
         if kind == _TIME:
@@ -186,6 +206,10 @@ def decode(request: Request, records: Sequence[Any]) -> Answer:
             answer.rows[key] = ABSENT if version is None else (version, checked(key, value))
         elif kind in (_UP, _DOWN):
             found.setdefault((kind, i), []).append((key, (version, checked(key, value))))
+        elif kind == _GROUP and version is None:
+            more_from[i] = key
+        elif kind == _GROUP:
+            found.setdefault((_GROUP, i), []).append((key, (version, checked(key, value))))
         elif kind == _CHANGED:
             answer.changed.append(request.confirmed[i - 1][:2])
         else:
@@ -196,6 +220,9 @@ def decode(request: Request, records: Sequence[Any]) -> Answer:
     for i, wanted in enumerate(down, 1):
         rows = sorted(found.get((_DOWN, i), ()))[-wanted.rows :]
         answer.ranges.append((wanted, rows, max(beyond.get((_BEFORE, i), ()), default=None)))
+    for i, wanted_groups in enumerate(request.groups, 1):
+        rows = sorted(found.get((_GROUP, i), ()))
+        answer.groups[wanted_groups] = FoundGroups(rows, more_from.get(i))
     return answer
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import apsw
 
 from kyanite.engine.api import EngineError, Transaction
+from kyanite.engine.groups import Groups, seek_groups
 from kyanite.engine.sqlite.errors import engine_error
 from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.transaction import BodyRunner, BufferedTransaction, Clock, Row, merged
@@ -165,6 +166,9 @@ class Batch:
                 return islice(merged(rows, pending, keys, reverse), limit)
             self.flush()
         return self._rows.scan(start, end, reverse, limit)
+
+    def scan_groups(self, groups: Groups, limit: int) -> Iterator[list[Row]]:
+        return seek_groups(self.scan, groups, limit)
 
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
         self.flush()

@@ -1,4 +1,7 @@
-"""Letting SQLite check its own file: the pages of the database and the order of its rows, not what the rows contain."""
+"""Letting SQLite check its own file: its pages, the order of its rows, and that each long value belongs to a row.
+
+What the rows contain is not checked here: whoever reads them does that.
+"""
 
 from contextlib import closing
 from pathlib import Path
@@ -6,6 +9,14 @@ from pathlib import Path
 import apsw
 
 from kyanite.engine.sqlite.database import DATABASE_FILE, connect
+
+_HAS_LONG = "SELECT 1 FROM sqlite_schema WHERE name = 'long'"
+"""Not before schema 3."""
+_UNUSED_LONG = """
+SELECT count(*), coalesce(sum(length(value)), 0) FROM long
+WHERE NOT EXISTS (SELECT 1 FROM kv WHERE kv.key = long.key AND kv.value = long.id)
+"""
+"""A row whose value is not there is damaged for all who read it. A value without a row nobody would notice."""
 
 
 def exists(folder: Path) -> bool:
@@ -23,7 +34,16 @@ def problems(folder: Path, *, limit: int) -> list[str]:
             # A file that is damaged is left as it is.
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             rows = connection.execute(f"PRAGMA integrity_check({limit})").fetchall()
+            found = [" ".join(str(text).split()) for (text,) in rows]
+            if found != ["ok"]:
+                return found[:limit]
+            return _unused_long_values(connection)
     except apsw.Error as error:
         return [str(error)]
-    found = [" ".join(str(text).split()) for (text,) in rows]
-    return [] if found == ["ok"] else found[:limit]
+
+
+def _unused_long_values(connection: apsw.Connection) -> list[str]:
+    if connection.execute(_HAS_LONG).get is None:
+        return []
+    count, size = connection.execute(_UNUSED_LONG).fetchall()[0]
+    return [f"{count} long values with {size} bytes belong to no row"] if count else []

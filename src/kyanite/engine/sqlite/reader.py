@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import apsw
 
 from kyanite.engine.api import Snapshot
+from kyanite.engine.groups import Groups
 from kyanite.engine.sqlite.rows import Rows
 from kyanite.engine.sqlite.shared_state import SharedState
 from kyanite.engine.transaction import BodyRunner, BodySnapshot, Clock, Row
@@ -116,6 +117,11 @@ class Reader:
         if not self._has_snapshot:
             self._begin()
         return self._rows.scan(start, end, reverse, limit)
+
+    def scan_groups(self, groups: Groups, limit: int) -> Iterator[list[Row]]:
+        if not self._has_snapshot:
+            self._begin()
+        return self._rows.scan_groups(groups, limit)
 
     def without_checksum(self, start: bytes, end: bytes) -> list[bytes]:
         if not self._has_snapshot:

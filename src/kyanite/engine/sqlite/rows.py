@@ -19,6 +19,7 @@ import apsw
 from xxhash import xxh3_64_intdigest
 
 from kyanite.engine.api import BODY_PREFIX, STEP_ROWS, Damaged
+from kyanite.engine.groups import Groups, seek_groups
 from kyanite.engine.sqlite.long_values import ADD_LONG_VALUES, CHUNKS, SHORT_MAX, LongValues, in_chunks
 from kyanite.engine.transaction import Row
 
@@ -80,6 +81,9 @@ _BODIES_WITHOUT_CHECKSUM: Final = "SELECT id FROM body WHERE id BETWEEN ? AND ? 
 
 _PAGE_ROWS: Final = 2_001
 """Scans with a limit up to this are read when they begin."""
+
+_GROUPED_ROWS: Final = 64
+"""Rows of a scan by groups are read so many at a time."""
 
 _KEY_TEXT_BYTES: Final = 64
 _SIGN: Final = 2**63
@@ -174,6 +178,49 @@ class Rows:
             reverse=reverse,
         )
         return islice(rows, limit)
+
+    def scan_groups(self, groups: Groups, limit: int) -> Iterator[list[Row]]:
+        """Behind a group the same cursor begins again, so that it reads no row that is not returned."""
+        start, end, inside, delimiter = groups
+        if start < _BODIES_END and end > _BODIES_START:
+            yield from seek_groups(self.scan, groups, limit)
+            return
+        behind = groups.behind_delimiter
+        cursor = self._cursor_over(_SCANS[False], (start, end, -1))
+        while limit > 0:
+            wanted = min(limit, _GROUPED_ROWS)
+            found = self._grouped(cursor, wanted, end, inside, delimiter, behind)
+            if found:
+                yield found
+            limit = limit - wanted if len(found) == wanted else 0
+
+    def _grouped(
+        self, cursor: apsw.Cursor, wanted: int, end: bytes, inside: int, delimiter: bytes, behind: bytes
+    ) -> list[Row]:
+        """So many rows, checked: of each group the first. Less, if the range has come to its end."""
+        found: list[Row] = []
+        elsewhere: list[tuple[int, int, object]] = []
+        missing = wanted
+        try:
+            while missing:
+                for key, value, checksum in islice(cursor, missing):
+                    if isinstance(value, int):
+                        elsewhere.append((len(found), value, checksum))
+                    elif checksum != xxh3_64_intdigest(key + value) - _SIGN:
+                        _check_has_none(key, checksum)
+                    found.append((key, value))
+                    cut = key.find(delimiter, inside)
+                    if cut >= 0:
+                        cursor.execute(_SCANS[False], (key[:cut] + behind, end, -1))
+                        break
+                else:
+                    break
+                missing = wanted - len(found)
+            if elsewhere:
+                self._fetch(found, elsewhere)
+        except (AttributeError, TypeError, UnicodeDecodeError) as error:
+            raise _unreadable(error) from error
+        return found
 
     def _scan_kv(self, start: bytes, end: bytes, reverse: bool, limit: int | None) -> Iterator[Row]:
         if limit is None:
@@ -312,7 +359,7 @@ def _check_has_none(key: bytes, checksum: object) -> bool:
     return True
 
 
-def _unreadable(error: TypeError | UnicodeDecodeError, key: bytes | None = None) -> Damaged:
+def _unreadable(error: Exception, key: bytes | None = None) -> Damaged:
     return Damaged(f"A row cannot be read: {error}.", key)
 
 
