@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
-from kyanite.engine.api import Damaged, Transaction
+from kyanite.engine.api import Damaged, Snapshot, Transaction
 from kyanite.engine.sqlite import database
 from kyanite.engine.sqlite.database import DATABASE_FILE
 from kyanite.engine.sqlite.engine import SqliteEngine
@@ -82,6 +82,10 @@ async def put(engine: SqliteEngine, writes: Mapping[bytes, bytes | None], *, rea
     await engine.run(body)
 
 
+def by_groups(snap: Snapshot, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+    return snap.scan_groups(start, end, inside=0, delimiter=b"/", limit=5)
+
+
 @pytest.mark.parametrize("reading", [False, True])
 async def test_values_become_long_and_short_and_go(tmp_path: Path, reading: bool) -> None:
     keys = [b"a", b"b", b"c"]
@@ -98,6 +102,7 @@ async def test_values_become_long_and_short_and_go(tmp_path: Path, reading: bool
             await put(engine, writes, reading=reading)
             expected = {key: value for key, value in writes.items() if value is not None}
             assert await engine.read(lambda snap: dict(snap.scan(b"a", b"d"))) == expected
+            assert await engine.read(lambda snap: dict(by_groups(snap, b"a", b"d"))) == expected
             assert await engine.read(lambda snap: snap.get_many(keys)) == list(values)
             assert await engine.read(lambda snap: [snap.get(key) for key in keys]) == list(values)
             check(tmp_path, expected)
@@ -162,6 +167,7 @@ async def test_a_row_whose_long_value_is_lost_or_changed_is_damaged(tmp_path: Pa
                 lambda snap: snap.get_many([b"a", b"b"]),
                 lambda snap: list(snap.scan(b"a", b"c")),
                 lambda snap: list(snap.scan(b"a", b"c", limit=5)),
+                lambda snap: list(by_groups(snap, b"a", b"c")),
             ):
                 with pytest.raises(Damaged):
                     await engine.read(read)

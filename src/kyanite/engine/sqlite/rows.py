@@ -206,6 +206,7 @@ class Rows:
                 for key, value, checksum in islice(cursor, missing):
                     if isinstance(value, int):
                         elsewhere.append((len(found), value, checksum))
+                        value = b""
                     elif checksum != xxh3_64_intdigest(key + value) - _SIGN:
                         _check_has_none(key, checksum)
                     found.append((key, value))
