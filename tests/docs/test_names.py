@@ -26,7 +26,7 @@ OTHER_PROGRAMS = {
     "--store": "our tests",
 }
 FOREIGN = {name for names in OTHER_PROGRAMS for name in names.split()}
-BUILD_VARIABLES = {"KYANITE_COMPILE", "KYANITE_TEST_FAILOVERS"}
+BUILD_VARIABLES = {"KYANITE_COMPILE", "KYANITE_TEST_FAILOVERS", "KYANITE_TEST_POSTGRES_BIN"}
 
 
 def spans(text: str) -> list[str]:
