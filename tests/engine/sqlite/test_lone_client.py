@@ -48,7 +48,7 @@ def test_only_after_commits_with_nothing_beside_them(
     assert commits_until_thread(lone) == on_loop
 
 
-def test_others_are_looked_for_now_and_then() -> None:
+def test_one_commit_in_sixteen_is_left_to_the_thread() -> None:
     lone = LoneClient()
     in_thread(lone, ALONE_MIN)
     for _ in range(3):
@@ -110,7 +110,7 @@ async def test_the_writes_of_a_lone_client_are_committed_on_the_loop(tmp_path: P
 
 
 @pytest.mark.parametrize("beside", ["read", "write"])
-async def test_whoever_comes_during_a_commit_ends_that(tmp_path: Path, beside: str) -> None:
+async def test_another_request_during_a_commit_ends_that(tmp_path: Path, beside: str) -> None:
     engine = await warmed_up(tmp_path)
     try:
         for _ in range(
