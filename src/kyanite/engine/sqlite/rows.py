@@ -198,7 +198,7 @@ class Rows:
         self, cursor: apsw.Cursor, wanted: int, end: bytes, inside: int, delimiter: bytes, behind: bytes
     ) -> list[Row]:
         """So many rows, checked: of each group the first. Less, if the range has come to its end."""
-        found: list[Row] = []
+        found: list[Any] = []  # Until they are fetched, long values are numbers.
         elsewhere: list[tuple[int, int, object]] = []
         missing = wanted
         try:
@@ -301,7 +301,7 @@ class Rows:
     # Keys and values of rows, checked. These raise Damaged for the first row that is not as it was written.
 
     def _checked(self, rows: Iterable[Any]) -> list[Row]:
-        found: list[Row] = []
+        found: list[Any] = []  # Until they are fetched, long values are numbers.
         elsewhere: list[tuple[int, int, object]] = []
         try:
             for key, value, checksum in rows:
@@ -317,7 +317,7 @@ class Rows:
             raise _unreadable(error) from error
         return found
 
-    def _fetch(self, found: list[Row], elsewhere: Sequence[tuple[int, int, object]]) -> None:
+    def _fetch(self, found: list[Any], elsewhere: Sequence[tuple[int, int, object]]) -> None:
         """Put long values in the places of their numbers."""
         values = self._long.get_many([number for _, number, _ in elsewhere])
         for index, number, checksum in elsewhere:
