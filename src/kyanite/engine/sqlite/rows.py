@@ -206,7 +206,6 @@ class Rows:
                 for key, value, checksum in islice(cursor, missing):
                     if isinstance(value, int):
                         elsewhere.append((len(found), value, checksum))
-                        value = b""
                     elif checksum != xxh3_64_intdigest(key + value) - _SIGN:
                         _check_has_none(key, checksum)
                     found.append((key, value))
@@ -307,7 +306,6 @@ class Rows:
             for key, value, checksum in rows:
                 if isinstance(value, int):
                     elsewhere.append((len(found), value, checksum))
-                    value = b""  # Compiled, a row must not have the number even for a moment.
                 elif checksum != xxh3_64_intdigest(key + value) - _SIGN:
                     _check_has_none(key, checksum)
                 found.append((key, value))
