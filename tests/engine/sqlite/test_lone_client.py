@@ -9,13 +9,13 @@ from kyanite.engine.api import Snapshot, Transaction
 from kyanite.engine.sqlite.engine import SqliteEngine
 from kyanite.engine.sqlite.lone_client import LoneClient
 
-ALONE_MIN, ON_LOOP_MAX, LEFT_TO_THREAD = 8, 15, 50
+ALONE_MIN, ON_LOOP_MAX = 8, 15
 QUICK, SLOW = 0.0002, 0.003
 
 
-def in_thread(lone: LoneClient, times: int = 1, *, company: bool = False) -> None:
+def in_thread(lone: LoneClient, times: int = 1, *, company: bool = False, seconds: float = QUICK) -> None:
     for _ in range(times):
-        lone.is_in_thread, lone.has_company = True, company
+        lone.is_in_thread, lone.has_company, lone.seconds_in_thread = True, company, seconds
         lone.committed_in_thread()
 
 
@@ -30,21 +30,24 @@ def commits_until_thread(lone: LoneClient, seconds: float = QUICK) -> int:
 
 
 @pytest.mark.parametrize(
-    ("alone", "then_with_company", "on_loop"),
+    ("alone", "then_with_company", "then_slow", "on_loop"),
     [
-        (0, 0, 0),
-        (ALONE_MIN - 1, 0, 0),
-        (ALONE_MIN, 0, ON_LOOP_MAX),
-        (ALONE_MIN, 1, 0),
-        (1000, 1, 0),
+        (0, 0, 0, 0),
+        (ALONE_MIN - 1, 0, 0, 0),
+        (ALONE_MIN, 0, 0, ON_LOOP_MAX),
+        (ALONE_MIN, 1, 0, 0),
+        (1000, 1, 0, 0),
+        (1000, 0, 1, 0),
+        (0, 0, 1000, 0),
     ],
 )
-def test_only_after_commits_with_nothing_beside_them(
-    alone: int, then_with_company: int, on_loop: int
+def test_only_after_quick_commits_with_nothing_beside_them(
+    alone: int, then_with_company: int, then_slow: int, on_loop: int
 ) -> None:
     lone = LoneClient()
     in_thread(lone, alone)
     in_thread(lone, then_with_company, company=True)
+    in_thread(lone, then_slow, seconds=SLOW)
     assert commits_until_thread(lone) == on_loop
 
 
@@ -64,11 +67,10 @@ def test_a_slow_disk_is_left_to_the_thread() -> None:
     lone = LoneClient()
     in_thread(lone, 1000)
     assert commits_until_thread(lone, SLOW) == 1
-    in_thread(lone, LEFT_TO_THREAD)
-    in_thread(lone, 1, company=True)
-    assert not lone.may_commit_on_loop()
-    in_thread(lone, ALONE_MIN)
-    assert lone.may_commit_on_loop()
+    in_thread(lone, ALONE_MIN - 1)
+    assert commits_until_thread(lone) == 0
+    in_thread(lone)
+    assert commits_until_thread(lone) == ON_LOOP_MAX
 
 
 def put(tx: Transaction) -> None:
@@ -99,7 +101,7 @@ async def warmed_up(folder: Path) -> SqliteEngine:
 async def test_the_writes_of_a_lone_client_are_committed_on_the_loop(tmp_path: Path) -> None:
     engine = await warmed_up(tmp_path)
     try:
-        found = [await is_made_on_loop(engine) for _ in range(20 * LEFT_TO_THREAD)]
+        found = [await is_made_on_loop(engine) for _ in range(1000)]
         assert any(found), "at least where the disk is quick for once"
         assert not all(found)
     finally:

@@ -234,7 +234,9 @@ class GroupCommit:
         self._loop.call_soon_threadsafe(self._begun, self._open())
 
     def _commit_in_thread(self, batch: Batch) -> None:
+        began_at = perf_counter()
         self._end(batch)
+        self._lone_client.seconds_in_thread = perf_counter() - began_at
         following = self._begin_next()
         self._loop.call_soon_threadsafe(self._committed, batch, following)
         if following is _Next.COMING:
