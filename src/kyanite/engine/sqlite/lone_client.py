@@ -1,9 +1,9 @@
 """Whether one client at a time uses a process, so that it can wait for the disk on its event loop.
 
 A commit in the thread costs two changes of threads, as long as a good part of the sync. On the loop it costs none, but
-then no other client is served meanwhile. So a commit is made on the loop only after several in the thread that were quick
-and had no read and no write beside them. Now and then one is made in the thread all the same, to find other clients. So
-a second client waits for a few short syncs at most, and a slow disk is left to the thread.
+then no other client is served meanwhile. So a commit is made on the loop only after several in the thread that were
+quick and had no read and no write beside them. Now and then one is made in the thread all the same, to find other
+clients. So a second client waits for a few short syncs at most, and a slow disk is left to the thread.
 """
 
 from typing import Final
