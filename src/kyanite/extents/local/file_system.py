@@ -21,6 +21,7 @@ _OPEN_MODE = 0o600
 _SEALED_MODE = 0o640
 """The mode of a segment's file says to other processes whether its owner has sealed it."""
 
+_ADVISE = getattr(os, "posix_fadvise", None)
 _WRITE_OUT = 2
 _KEEP_SIZE = 1
 _PUNCH_HOLE = 2
@@ -57,6 +58,17 @@ class FileSystem:
     def begin_writing_out(self, fd: int, start: int, length: int) -> None:
         """Have the disk write these bytes now, so that a later sync takes less time. Promises nothing by itself."""
         _sync_file_range(fd, start, length, _WRITE_OUT)
+
+    def drop_cached(self, path: Path, start: int, length: int) -> None:
+        """Keep these bytes in memory no longer, as far as they are on the disk and the system takes advice."""
+        if _ADVISE is None:
+            return
+        with contextlib.suppress(OSError):
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                _ADVISE(fd, start, length, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(fd)
 
     def sync(self, fd: int) -> None:
         if sys.platform == "darwin":

@@ -28,7 +28,6 @@ class Segment:
         "_has_committed",
         "_listed",
         "_opening",
-        "_path",
         "_synced_writes",
         "_syncing",
         "_uncommitted",
@@ -38,15 +37,16 @@ class Segment:
         "end",
         "full",
         "id",
+        "path",
     )
 
     def __init__(self, segment_id: bytes, path: Path, file_system: FileSystem) -> None:
         self.id = segment_id
+        self.path = path
         self.end = 0
         """Where the next stretch begins."""
         self.full = False
         """No more stretches are reserved."""
-        self._path = path
         self._file_system = file_system
         self._fd = -1
         self._allocated = 0
@@ -93,8 +93,8 @@ class Segment:
         """Create the file if needed, with space up to this offset."""
         with self._opening:
             if self._fd < 0:
-                self._file_system.make_folder(self._path.parent)
-                self._fd = self._file_system.create(self._path)
+                self._file_system.make_folder(self.path.parent)
+                self._fd = self._file_system.create(self.path)
             if end > self._allocated:
                 self._file_system.allocate(self._fd, self._allocated, end - self._allocated)
                 self._allocated = end
@@ -124,7 +124,7 @@ class Segment:
             try:
                 self._file_system.sync(self._fd)
                 if not self._listed:
-                    self._file_system.sync_folder(self._path.parent)
+                    self._file_system.sync_folder(self.path.parent)
                     self._listed = True
             except OSError:
                 self._broken = True
@@ -132,7 +132,7 @@ class Segment:
             self._synced_writes = covered
 
     def punch(self, start: int, length: int) -> None:
-        self._file_system.punch(self._path, [(start, aligned(length))])
+        self._file_system.punch(self.path, [(start, aligned(length))])
 
     def seal(self) -> None:
         """Mark the file as sealed, or remove it if no extent of it was committed."""
@@ -141,8 +141,8 @@ class Segment:
         os.close(self._fd)
         self._fd = -1
         if not self._has_committed:
-            self._file_system.unlink(self._path)
+            self._file_system.unlink(self.path)
             return
         if self._allocated > self.end:
-            self._file_system.truncate(self._path, self.end)
-        self._file_system.seal(self._path)
+            self._file_system.truncate(self.path, self.end)
+        self._file_system.seal(self.path)
