@@ -39,6 +39,7 @@ def main() -> int:
     if sys.platform != "linux":
         sys.exit("The benchmark needs Linux.")
     options = _options()
+    options.commit = history.this_commit()  # Of what is measured, whatever is committed meanwhile.
     if options.chart or options.publish:
         return _redraw(publish=options.publish)
     signal.signal(signal.SIGTERM, _stop)
@@ -216,7 +217,7 @@ def _record(
 ) -> RunRecord:
     return RunRecord(
         at=history.now(),
-        commit=history.this_commit(),
+        commit=options.commit,
         form=_form(),
         machine=history.this_machine(platform.python_version()),
         versions=_versions(peers),
