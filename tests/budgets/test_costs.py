@@ -38,7 +38,7 @@ BUDGETS = {
     "Put Blob, 1 MiB": Budget(265, 5, 1, 2, 2),
     "Get Blob, 1 MiB": Budget(173, 5, 3, 0, 0),
     "Put Block": Budget(157, 6, 1, 3, 1),
-    "Put Block, 4 MiB": Budget(466, 6, 1, 3, 5),
+    "Put Block, 4 MiB": Budget(472, 6, 1, 3, 5),
     "Put Block List": Budget(200, 8, 3, 4, 1),
     "Put Message": Budget(119, 5, 2, 2, 1),
     "Get Messages": Budget(125, 7, 2, 2, 1),
