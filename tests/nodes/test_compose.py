@@ -85,6 +85,7 @@ def load_balancer(text: str, nodes: Mapping[str, ServerProcess], folder: Path) -
         process.wait(10)
 
 
+@pytest.mark.embedded("it names its database and its bucket itself")
 @pytest.mark.skipif(_HAPROXY is None, reason="haproxy is not installed: scripts/debian haproxy does that")
 def test_its_nodes_serve_behind_its_load_balancer(
     compose: Any, postgres_server: PostgresServer, seaweed: SeaweedServer, tmp_path: Path
