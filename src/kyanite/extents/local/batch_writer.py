@@ -16,6 +16,7 @@ from kyanite.engine.api import EngineError
 from kyanite.extents.api import Extent, Observer, WrittenExtent
 from kyanite.extents.crc64 import checksums_of
 from kyanite.extents.local.file_system import Buffer, failure
+from kyanite.extents.local.recent_writes import RecentWrites
 from kyanite.extents.local.segment import BLOCK, Segment, aligned
 
 SEGMENT_FULL_BYTES = 256 * 1024 * 1024
@@ -50,11 +51,12 @@ class _PendingWrite(NamedTuple):
 class _Batch:
     """Bodies that are written and synced together. The event loop makes it, then it belongs to a thread."""
 
-    __slots__ = ("errors", "extents", "is_awaited", "is_written", "segment", "start", "writes")
+    __slots__ = ("end", "errors", "extents", "is_awaited", "is_written", "segment", "start", "writes")
 
     def __init__(self, segment: Segment, start: int, writes: list[_PendingWrite]) -> None:
         self.segment = segment
         self.start = start
+        self.end = start
         self.writes = writes
         self.extents: list[WrittenExtent] = []
         self.errors: list[Exception | None] = []
@@ -79,6 +81,7 @@ class _Batch:
             if padding := aligned(length) - length:
                 buffers.append(_PADDING[:padding])
             at += aligned(length)
+        self.end = at
         self.segment.allocate(aligned(at, _ALLOCATE_BYTES))
         self.segment.write(buffers, self.start)
         if any(pending.observers for pending in self.writes):
@@ -120,8 +123,9 @@ class _Threads:
 class BatchWriter:
     """Has the segment that small bodies go to. Everything but a batch's own work happens on the event loop."""
 
-    def __init__(self, segments: Segments) -> None:
+    def __init__(self, segments: Segments, recent_writes: RecentWrites) -> None:
         self._segments = segments
+        self._recent_writes = recent_writes
         self._current: Segment | None = None
         self._waiting: deque[_PendingWrite] = deque()
         self._is_scheduled = False
@@ -216,6 +220,7 @@ class BatchWriter:
         except Exception as raised:
             error = raised
         loop.call_soon_threadsafe(self._finish, batch, error, loop)
+        self._recent_writes.add(batch.segment.path, batch.start, batch.end - batch.start)
 
     def _announce(self, batch: _Batch, loop: asyncio.AbstractEventLoop) -> None:
         for pending in batch.writes:

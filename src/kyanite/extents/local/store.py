@@ -45,7 +45,7 @@ from kyanite.extents.local.file_reads import (
 from kyanite.extents.local.file_system import FileSystem
 from kyanite.extents.local.open_segments import OpenSegments
 from kyanite.extents.local.reader_table import ReaderTable
-from kyanite.extents.local.recent_uploads import RecentUploads
+from kyanite.extents.local.recent_writes import RecentWrites
 from kyanite.extents.local.segment import aligned
 from kyanite.extents.local.upload import LocalUpload
 from kyanite.extents.local.upload_memory import UploadMemory
@@ -80,9 +80,9 @@ class LocalExtents:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="extents")
         self._descriptors = DescriptorCache(self._path_of)
         self._open_segments = OpenSegments(membership.id, self._path_of, self._file_system, self._threads)
-        self._batch_writer = BatchWriter(self._open_segments)
+        self._recent_writes = RecentWrites(self._file_system)
+        self._batch_writer = BatchWriter(self._open_segments, self._recent_writes)
         self._upload_memory = UploadMemory()
-        self._recent_uploads = RecentUploads(self._file_system)
         self.pin = self._readers.pin
         self.mark = self._readers.mark
         self.passed = self._readers.passed
@@ -96,7 +96,7 @@ class LocalExtents:
             self._batch_writer,
             self._threads,
             self._upload_memory,
-            self._recent_uploads,
+            self._recent_writes,
             size_hint=size_hint,
             observers=observers,
         )

@@ -23,7 +23,7 @@ from kyanite.extents.cutter import Cutter
 from kyanite.extents.local.batch_writer import BatchWriter, Segments
 from kyanite.extents.local.file_system import Buffer
 from kyanite.extents.local.job_line import JobLine
-from kyanite.extents.local.recent_uploads import RecentUploads
+from kyanite.extents.local.recent_writes import RecentWrites
 from kyanite.extents.local.segment import Segment, aligned
 from kyanite.extents.local.upload_memory import BUFFER_BYTES, UploadMemory
 
@@ -72,7 +72,7 @@ class LocalUpload:
         batch_writer: BatchWriter,
         threads: ThreadPoolExecutor,
         memory: UploadMemory,
-        recent_uploads: RecentUploads,
+        recent_writes: RecentWrites,
         *,
         size_hint: int | None,
         observers: Sequence[Observer],
@@ -81,7 +81,7 @@ class LocalUpload:
         self._batch_writer = batch_writer
         self._threads = threads
         self._memory = memory
-        self._recent_uploads = recent_uploads
+        self._recent_writes = recent_writes
         self._counted_bytes = 0
         """What this upload adds to the memory in use, but for its jobs."""
         self._jobs: set[_Job] = set()
@@ -228,7 +228,7 @@ class LocalUpload:
             segment.sync()
         else:
             segment.begin_writing_out(offset, job.length)
-        self._recent_uploads.add(segment.path, offset, job.length)
+        self._recent_writes.add(segment.path, offset, job.length)
         self._used(job)
 
     def _observe(self, job: _Job) -> None:

@@ -1,4 +1,4 @@
-"""The last bytes of long uploads stay in the page cache, those before are dropped from it."""
+"""The last written bytes stay in the page cache, those before are dropped from it."""
 
 import os
 import sys
@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kyanite.extents.local import store
 from kyanite.extents.local.file_system import FileSystem
-from kyanite.extents.local.recent_uploads import KEPT_BYTES, RecentUploads
+from kyanite.extents.local.recent_writes import JOINED_BYTES, KEPT_BYTES, RecentWrites
+from kyanite.extents.local.segment import aligned
 from kyanite.extents.local.store import LocalExtents
 from tests.extents.local.test_cold_reads import LENGTH, cached, uncached_files
 from tests.extents.local.test_store import noise, run
@@ -27,7 +29,7 @@ class Noted(FileSystem):
 
 def test_the_oldest_bytes_are_dropped_when_there_are_too_many() -> None:
     disk = Noted()
-    recent = RecentUploads(disk)
+    recent = RecentWrites(disk)
     added = [(Path(str(number % 3)), number * 64 * MIB, 64 * MIB) for number in range(PIECES + 3)]
     for number, each in enumerate(added, 1):
         recent.add(*each)
@@ -36,13 +38,31 @@ def test_the_oldest_bytes_are_dropped_when_there_are_too_many() -> None:
 
 def test_what_is_longer_than_all_that_is_kept_is_dropped_itself() -> None:
     disk = Noted()
-    recent = RecentUploads(disk)
+    recent = RecentWrites(disk)
     recent.add(Path("a"), 0, MIB)
     recent.add(Path("b"), 0, KEPT_BYTES + 1)
     assert disk.dropped == [(Path("a"), 0, MIB), (Path("b"), 0, KEPT_BYTES + 1)]
 
 
-class Remembering(RecentUploads):
+def test_neighbours_are_dropped_together_up_to_a_limit() -> None:
+    disk = Noted()
+    recent = RecentWrites(disk)
+    path, piece = Path("a"), JOINED_BYTES // 4
+    for number in range(9):
+        recent.add(path, number * piece, piece)
+    recent.add(path, 20 * piece, piece)  # Behind a gap.
+    recent.add(Path("b"), 21 * piece, piece)
+    recent.add(Path("b"), 0, KEPT_BYTES - 1)
+    assert disk.dropped == [
+        (path, 0, JOINED_BYTES),
+        (path, JOINED_BYTES, JOINED_BYTES),
+        (path, 8 * piece, piece),
+        (path, 20 * piece, piece),
+        (Path("b"), 21 * piece, piece),
+    ]
+
+
+class Remembering(RecentWrites):
     def __init__(self, file_system: FileSystem) -> None:
         super().__init__(file_system)
         self.added: list[tuple[Path, int, int]] = []
@@ -51,12 +71,12 @@ class Remembering(RecentUploads):
         self.added.append((path, start, length))
 
 
-@pytest.mark.parametrize(("length", "is_long"), [(MIB, False), (3 * MIB + 5, True), (20 * MIB, True)])
-def test_all_bytes_of_long_uploads_are_counted(tmp_path: Path, length: int, is_long: bool) -> None:
+@pytest.mark.parametrize("length", [100_000, MIB, 3 * MIB + 5, 20 * MIB])
+def test_all_written_bytes_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, length: int) -> None:
     recent = Remembering(FileSystem())
+    monkeypatch.setattr(store, "RecentWrites", lambda _: recent)
 
     async def body(extents: LocalExtents) -> None:
-        extents._recent_uploads = recent
         upload = extents.upload(size_hint=length)
         data = noise(length)
         for first in range(0, length, 100_000):
@@ -66,7 +86,7 @@ def test_all_bytes_of_long_uploads_are_counted(tmp_path: Path, length: int, is_l
         assert await extents.read(written[0], 0, 1000) == data[:1000]
 
     run(tmp_path, body)
-    assert sum(size for _, _, size in recent.added) == (length if is_long else 0)
+    assert aligned(sum(size for _, _, size in recent.added)) == aligned(length)
     ends = [start + size for _, start, size in recent.added]
     assert [start for _, start, _ in recent.added][1:] == ends[:-1]
 
