@@ -229,7 +229,10 @@ class Rows:
         if limit <= _PAGE_ROWS:
             # Read on the present cursor, because a seek should not cost a cursor of its own.
             try:
-                return iter(self._checked(self._cursor.execute(_SCANS[reverse], bounds)))
+                return iter(self._checked(self._cursor.execute(_SCANS[reverse], bounds).fetchall()))
+            except UnicodeDecodeError as error:
+                self._renew_cursor()
+                raise _unreadable(error) from error
             except Damaged:
                 self._renew_cursor()
                 raise
