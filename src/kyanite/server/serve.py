@@ -35,6 +35,7 @@ from kyanite.server.nodes.secrets import Secrets
 from kyanite.server.observability import logs
 from kyanite.server.processes.admin_process import AdminProcess
 from kyanite.server.processes.descriptor_limit import raise_files_limit
+from kyanite.server.processes.freed_memory import give_back_what_the_start_needed
 from kyanite.server.processes.preparation import Preparation, preparing
 from kyanite.server.processes.process import Role
 from kyanite.server.processes.process_table import ProcessTable, Slot
@@ -273,7 +274,7 @@ def _site(
 
 
 def _announce(site: Site, first: Slot, log_format: str) -> None:
-    """Say that the server is ready: a greeting to people, and one line to programs."""
+    """Say that the server is ready: a greeting to people, and one line to programs. The supervisor now waits."""
     description = _describe(site, first)
     names = [account.name for account in description.accounts]
     of_first = {name: description.endpoint(name, first.first_account) for name in site.services}
@@ -291,6 +292,7 @@ def _announce(site: Site, first: Slot, log_format: str) -> None:
             greet(description)
         else:
             print("ready", json.dumps({**endpoints, "accounts": names}), flush=True)
+    give_back_what_the_start_needed()
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

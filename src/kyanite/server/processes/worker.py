@@ -45,6 +45,7 @@ from kyanite.server.observability.observer import log_malformed, observer
 from kyanite.server.observability.published_metrics import PublishedMetrics
 from kyanite.server.observability.requests_of_worker import RequestsOfWorker
 from kyanite.server.processes.descriptor_limit import connections_max
+from kyanite.server.processes.freed_memory import FreedMemory
 from kyanite.server.processes.process import ProcessContext, until_stopped
 from kyanite.server.processes.process_table import Slot
 from kyanite.server.service_table import SERVICES
@@ -138,7 +139,10 @@ class Worker(msgspec.Struct, frozen=True):
             smb_stats = None if smb is None else smb.stats
             published = PublishedMetrics(context.slot, meter, server.stats, work.figures, smb_stats)
 
+        freed_memory = FreedMemory()
+
         def each_beat() -> None:
+            freed_memory.beat(server.stats.requests_total)
             if context.slot.is_draining:
                 server.drain()
             if published is not None:
