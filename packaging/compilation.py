@@ -78,6 +78,8 @@ def _build(files: Sequence[str]) -> None:
         multi_file=True,
         group_name="kyanite",
     )
+    for extension in extensions:
+        extension.extra_compile_args += ["-fvisibility=hidden"]
     setup(
         name="kyanite",
         package_dir={"": "src"},

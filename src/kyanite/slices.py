@@ -30,12 +30,14 @@ _SLICES_PER_READ: Final = 16
 the rows of all their requests in memory at the same time."""
 
 
-class _Waiting:
+class LoopSlices:
     """The work of one loop that waits for its next slice."""
 
-    __slots__ = ("_futures", "_has_begun", "_is_scheduled", "_reads", "_since_read")
+    __slots__ = ("_futures", "_has_begun", "_is_scheduled", "_reads", "_since_read", "long_count")
 
     def __init__(self) -> None:
+        self.long_count = 0
+        """How often work has waited for a slice that is not its first."""
         self._futures: deque[asyncio.Future[None]] = deque()
         self._reads: deque[asyncio.Future[None]] = deque()
         self._since_read = 0
@@ -82,35 +84,39 @@ class _Waiting:
         return self._futures.popleft() if self._futures else None
 
 
-_waiting: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Waiting]] = WeakKeyDictionary()
+_slices: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, LoopSlices]] = WeakKeyDictionary()
 
 
 def next_slice() -> "asyncio.Future[None]":
     """Await this before every slice but the first."""
     loop = asyncio.get_running_loop()
-    return _of(loop).add(loop)
+    slices = slices_of(loop)
+    slices.long_count += 1
+    return slices.add(loop)
 
 
 def next_read() -> "asyncio.Future[None]":
     """The same for slices that read what other slices then work on. They wait for those, but not for ever."""
     loop = asyncio.get_running_loop()
-    return _of(loop).add(loop, reads=True)
+    slices = slices_of(loop)
+    slices.long_count += 1
+    return slices.add(loop, reads=True)
 
 
 async def first_slice() -> None:
     """Await this before a slice that clients can request very often. It waits only if another slice has begun in the
     same iteration of the loop."""
     loop = asyncio.get_running_loop()
-    waiting = _of(loop)
-    if not waiting.take(loop):
-        await waiting.add(loop)
+    slices = slices_of(loop)
+    if not slices.take(loop):
+        await slices.add(loop)
 
 
-def _of(loop: asyncio.AbstractEventLoop) -> _Waiting:
-    waiting = _waiting.get(loop)
-    if waiting is None:
-        waiting = _waiting[loop] = _Waiting()
-    return waiting
+def slices_of(loop: asyncio.AbstractEventLoop) -> LoopSlices:
+    slices = _slices.get(loop)
+    if slices is None:
+        slices = _slices[loop] = LoopSlices()
+    return slices
 
 
 async def in_slices(work: Sliced[T]) -> T:

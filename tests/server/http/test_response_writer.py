@@ -46,7 +46,7 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 def writer_over(transport: SlowTransport, stats: Stats | None = None) -> ResponseWriter:
     loop = asyncio.get_running_loop()
-    writer = ResponseWriter(cast(asyncio.Transport, transport), loop, stats or Stats(), secure=False)
+    writer = ResponseWriter(cast(asyncio.Transport, transport), loop, stats or Stats(), None, secure=False)
     transport.writer = writer
     return writer
 

@@ -16,6 +16,7 @@ from typing import Final, Protocol, cast
 
 from kyanite import eager
 from kyanite.server.http.direct_reception import DirectReceiver
+from kyanite.server.http.gathered_responses import GatheredResponses
 from kyanite.server.http.limits import Limits, Stats
 from kyanite.server.http.request_body import DirectBody, IncomingBody
 from kyanite.server.http.request_parser import IncomingRequest, RequestReader
@@ -51,6 +52,7 @@ class Host(Protocol):
     on_completed: OnCompleted | None
     on_malformed: OnMalformed | None
     stopping: bool
+    gathered: GatheredResponses | None
     now_seconds: float
     """A coarse clock that is updated with each tick."""
 
@@ -131,7 +133,7 @@ class HttpConnection:
         self._reader = RequestReader(
             host.limits, self, host.budget, peer=peer, secure=secure, local_port=self._local_port
         )
-        self._writer = ResponseWriter(self._transport, self._loop, self._stats, secure=secure)
+        self._writer = ResponseWriter(self._transport, self._loop, self._stats, host.gathered, secure=secure)
         if not host.opened(self):
             self._refuse(503, "there are too many connections")
 
@@ -158,6 +160,7 @@ class HttpConnection:
         """
         if self._ending:
             return False
+        self._writer.flush()
         reader = self._reader
         if self._request is None:
             self._is_at_end = bool(reader.requests or reader.rest) or reader.error is not None
@@ -495,6 +498,7 @@ class HttpConnection:
         meet a closed socket cause a reset, which could reach the client before the response does.
         """
         self._ending = True
+        self._writer.flush()
         if not linger:
             self._transport.close()
             return

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
+from kyanite.server.http.gathered_responses import GatheredResponses
 from kyanite.server.http.limits import Limits, Progress, Stats
 from kyanite.server.http.sendfile import DirectSender
 from kyanite.server.http.streaming import TransportSender, send_pieces
@@ -21,6 +22,7 @@ class ResponseWriter:
         "_progress",
         "_secure",
         "_sender",
+        "_short",
         "_stats",
         "_transport",
         "bytes_out",
@@ -28,12 +30,19 @@ class ResponseWriter:
     )
 
     def __init__(
-        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, stats: Stats, *, secure: bool
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        stats: Stats,
+        gathered: GatheredResponses | None,
+        *,
+        secure: bool,
     ) -> None:
         self._transport = transport
         self._loop = loop
         self._stats = stats
         self._secure = secure
+        self._short = None if gathered is None else gathered.of(transport)
         self._drained: asyncio.Future[None] | None = None
         self._sender: DirectSender | None = None
         self._progress = Progress()
@@ -46,11 +55,21 @@ class ResponseWriter:
         size = len(data)
         self.bytes_out += size
         self._stats.bytes_out += size
-        self._transport.write(data)
+        short = self._short
+        if short is None or not isinstance(data, bytes):
+            self._transport.write(data)
+        else:
+            short.send(data)
+
+    def flush(self) -> None:
+        """To be called before the connection may be closed: what was written is the transport's to send."""
+        if self._short is not None:
+            self._short.flush()
 
     def write_both(self, head: bytes, body: bytes) -> None:
         """Two pieces in one call to the kernel, without copying them together."""
         self.count(len(head) + len(body))
+        self.flush()
         self._transport.writelines((head, body))
 
     def count(self, size: int) -> None:
@@ -82,6 +101,7 @@ class ResponseWriter:
             self._sender = None
 
     async def _transport_empty(self) -> None:
+        self.flush()
         if self._transport.get_write_buffer_size():
             self._transport.set_write_buffer_limits(0)
             await self.writable()

@@ -2,7 +2,8 @@
 
 It knows nothing of storage. A handler gets a ``Request`` and returns a ``Response``. What lies between them and the
 socket is in the modules beside this one: ``request_parser`` and ``request_body`` (bytes to requests), ``connection``
-(one client), ``response_head``, ``response_writer``, ``streaming`` and ``sendfile`` (responses to bytes).
+(one client), ``response_head``, ``response_writer``, ``gathered_responses``, ``socket_writes``, ``streaming`` and
+``sendfile`` (responses to bytes).
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from kyanite.server.http.connection import (
     OnMalformed,
     new_connection,
 )
+from kyanite.server.http.gathered_responses import gathered_responses
 from kyanite.server.http.limits import Limits, Stats
 from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError, Handler, Request, Response
@@ -57,6 +59,7 @@ class HttpServer:
         self.budget = MemoryBudget(limits.memory_bytes)
         self.stopping = False
         self._loop = asyncio.get_running_loop()
+        self.gathered = gathered_responses(self._loop)
         self.now_seconds = self._loop.time()
         self._listeners: list[asyncio.Server] = []
         self._connections: set[HttpConnection] = set()
@@ -96,6 +99,8 @@ class HttpServer:
         if tasks:
             await asyncio.wait(tasks, timeout=_CLEAN_UP_SECONDS)
         self._ticking.cancel()
+        if self.gathered is not None:
+            self.gathered.close()
 
     async def abort_requests_of(self, accounts: Collection[str]) -> None:
         """End the connections that have requests of these accounts in progress, and wait for their handlers to end."""
