@@ -17,7 +17,7 @@ from bench.servers.peers import Kyanite
 from bench import polite
 from tests.profiles import examples
 
-POLITE_REQUESTS = 30
+POLITE_REQUESTS = 100
 BODY_MEMORY_MIB = 48
 SLACK_MIB = 100
 """What a worker may need besides, most of it for lists that are being written."""
