@@ -779,7 +779,9 @@ class Isolation:
                 rows = [(b"%03d/%d" % (count, each), b"") for each in range(3)]
                 await put(engine, (b"count", b"%d" % count), *rows)
                 await asyncio.sleep(0)
-                if count >= rounds_min and len(counts) > 3:  # On a busy machine commits may be faster than reads.
+                if (
+                    count >= rounds_min and len(counts) > 3
+                ):  # On a busy machine commits may be faster than reads.
                     break
             finished = True
 

@@ -6,7 +6,7 @@ from kyanite.model.files.file import NewFile
 from kyanite.model.files.opens import delete_marks, handles, locks, open_files
 from kyanite.model.files.opens.handles import HandleRequest
 from kyanite.model.files.opens.locks import LockedFile
-from kyanite.model.files.opens.open_files import Handle, OpenFile
+from kyanite.model.files.opens.records import Handle, OpenFile
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.share import ShareKey, ShareSettings
 from kyanite.model.files.tree import FilePath, Found

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from kyanite.model.files.opens import grants
-from kyanite.model.files.opens.grants import Grant
+from kyanite.model.files.opens.records import Grant, key_of_lease
 from kyanite.rules.oplocks import Break, Caching
 from kyanite.services.smb import breaks
 from kyanite.wire.smb2 import create_contexts
@@ -232,7 +232,7 @@ async def test_a_lost_notification_delays_a_break_only(
         def notify(self, topic: bytes) -> None:
             pass
 
-    grant = Grant(grants.key_of_lease(bytes(16), KEY), R, 2, epoch=9)
+    grant = Grant(key_of_lease(bytes(16), KEY), R, 2, epoch=9)
     message = Break(Caching.READ, Caching.NONE, is_acknowledged=False)
     grants.send(Recorder(), owner, handle_id, grant, message)  # type: ignore[arg-type]
     ((key, value),) = stored.items()

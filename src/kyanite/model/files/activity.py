@@ -10,7 +10,7 @@ from typing import NamedTuple
 from kyanite.engine.api import STEP_ROWS, Engine, Snapshot, Steps
 from kyanite.model import keys
 from kyanite.model.files.entry import NAME, Entry, decode_entry
-from kyanite.model.files.opens.open_files import Handle, OpenFile, decode_handle, decode_open_file
+from kyanite.model.files.opens.records import Handle, OpenFile, decode_handle, decode_open_file
 from kyanite.model.files.share import decode_share
 from kyanite.model.files.tree import ROOT_ID
 from kyanite.rules import leases

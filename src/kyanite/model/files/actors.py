@@ -11,7 +11,7 @@ import msgspec
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model.files.opens import caching, handles, open_files
-from kyanite.model.files.opens.open_files import OpenHandles
+from kyanite.model.files.opens.records import OpenHandles
 from kyanite.rules import byte_locks, leases, share_modes
 from kyanite.rules.lease_records import Lease
 from kyanite.rules.oplocks import Event

@@ -13,7 +13,7 @@ from kyanite.engine.api import Transaction
 from kyanite.model import keys
 from kyanite.model.files.entry import Entry, decode_entry
 from kyanite.model.files.opens import handles, open_files
-from kyanite.model.files.opens.open_files import Handle, OpenFile
+from kyanite.model.files.opens.records import Handle, OpenFile
 from kyanite.model.files.tree import ROOT_ID
 from kyanite.rules.byte_locks import Lock
 from kyanite.rules.file_names import fold

@@ -53,9 +53,14 @@ from kyanite.model.content.references import ExtentRow
 from kyanite.model.delegation import DelegationSecret, Delegator
 from kyanite.model.files.deleted_shares import RetiredShare
 from kyanite.model.files.entry import Entry
-from kyanite.model.files.opens.grants import KEY_BYTES as GRANT_KEY_BYTES
-from kyanite.model.files.opens.grants import BreakMessage, LeasedFile
-from kyanite.model.files.opens.open_files import NamedHandle, decode_handle, decode_open_file
+from kyanite.model.files.opens.records import KEY_BYTES as GRANT_KEY_BYTES
+from kyanite.model.files.opens.records import (
+    BreakMessage,
+    LeasedFile,
+    NamedHandle,
+    decode_handle,
+    decode_open_file,
+)
 from kyanite.model.files.opens.sessions import SessionRecord
 from kyanite.model.files.opens.watches import decode_change, decode_feed
 from kyanite.model.files.security_descriptors import KEY_BYTES

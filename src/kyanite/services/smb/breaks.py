@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from kyanite.engine.api import EngineError, Snapshot, Subscription, Transaction
 from kyanite.model.accounts import Store
 from kyanite.model.files.opens import grants
-from kyanite.model.files.opens.grants import BreakMessage
+from kyanite.model.files.opens.records import BreakMessage
 from kyanite.rules.oplocks import Caching
 from kyanite.wire.smb2 import oplock_break
 from kyanite.wire.smb2.body import FileId

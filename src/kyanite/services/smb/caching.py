@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from kyanite.model.files.opens import grants
 from kyanite.model.files.opens.caching import NO_CACHING, CachingRequest, Granted
+from kyanite.model.files.opens.records import key_of_lease
 from kyanite.rules.oplocks import ALL, Caching
 from kyanite.wire.smb2.create import CreateRequest, OplockLevel
 from kyanite.wire.smb2.create_contexts import LEASE_BREAK_IN_PROGRESS, LEASE_PARENT_KEY_SET, LeaseContext
@@ -31,7 +31,7 @@ def requested(wanted: CreateRequest, client_guid: bytes) -> CachingRequest:
 
 
 def requested_lease(lease: LeaseContext, client_guid: bytes) -> CachingRequest:
-    key = grants.key_of_lease(client_guid, lease.key)
+    key = key_of_lease(client_guid, lease.key)
     return CachingRequest(Caching(lease.state & ALL.value), key, lease.version, lease.epoch)
 
 

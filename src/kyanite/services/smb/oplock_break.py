@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from functools import partial
 
-from kyanite.model.files.opens import caching, grants
+from kyanite.model.files.opens import caching
+from kyanite.model.files.opens.records import key_of_lease
 from kyanite.rules.oplocks import ALL, AcknowledgementError, Caching
 from kyanite.services.smb.request import Answer, Failed, Request
 from kyanite.wire.smb2 import oplock_break as codec
@@ -32,7 +33,7 @@ async def acknowledge(request: Request) -> Answer:
 async def _of_lease(request: Request, acknowledgement: LeaseAcknowledgement) -> Answer:
     if acknowledgement.state & ~ALL.value:
         raise Failed(Status.INVALID_PARAMETER)
-    key = grants.key_of_lease(request.client.client_guid, acknowledgement.key)
+    key = key_of_lease(request.client.client_guid, acknowledgement.key)
     body = partial(caching.acknowledge_lease, key=key, kept=Caching(acknowledgement.state))
     outcome = await request.tree.account.store.engine.run(body, durable=False)
     if isinstance(outcome, AcknowledgementError):

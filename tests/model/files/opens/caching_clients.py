@@ -8,8 +8,8 @@ from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.opens import caching, grants, opening
 from kyanite.model.files.opens.caching import NO_CACHING, CachingRequest, Granted
-from kyanite.model.files.opens.open_files import Handle
 from kyanite.model.files.opens.opening import Opened, OpenRequest
+from kyanite.model.files.opens.records import Handle, key_of_lease
 from kyanite.model.files.opens.waits import Wait
 from kyanite.rules.create_options import CreateTerms, Disposition
 from kyanite.rules.oplocks import ALL, AcknowledgementError, Caching
@@ -141,7 +141,7 @@ class CachingClients:
 
 
 def lease(state: str, client: int = 1, key: int = 1, *, version: int = 2, epoch: int = 0) -> CachingRequest:
-    identity = grants.key_of_lease(bytes([client]) * 16, bytes([key]) * 16)
+    identity = key_of_lease(bytes([client]) * 16, bytes([key]) * 16)
     return CachingRequest(STATES[state], identity, version, epoch)
 
 

@@ -13,8 +13,8 @@ from kyanite.model.files.opens import caching, durable, grants, open_files
 from kyanite.model.files.opens.caching import NO_CACHING, BreakNeeded, CachingRequest
 from kyanite.model.files.opens.data import HandleWrite, write_all
 from kyanite.model.files.opens.durable import Reconnection
-from kyanite.model.files.opens.open_files import Handle
 from kyanite.model.files.opens.opening import Opened
+from kyanite.model.files.opens.records import Handle, OpenFile
 from kyanite.model.verification.rows import check_page
 from kyanite.rules.create_options import Disposition
 from kyanite.rules.oplocks import BREAK_SECONDS, Caching, is_stat_open
@@ -49,7 +49,7 @@ class Clients(RuleBasedStateMachine):
         self.clients = CachingClients()
         self.engine = self.clients.engine
 
-    def present(self) -> tuple[open_files.OpenFile, list[Handle]] | None:
+    def present(self) -> tuple[OpenFile, list[Handle]] | None:
         return outcome(
             self.engine.read(lambda snap: open_files.load(snap, self.clients.share.id, self.clients.file_id))
         )

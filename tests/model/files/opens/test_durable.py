@@ -7,8 +7,8 @@ from kyanite.model.files import file, tree
 from kyanite.model.files.opens import caching, durable, handles
 from kyanite.model.files.opens.caching import NO_CACHING, BreakNeeded, CachingRequest
 from kyanite.model.files.opens.durable import Reconnection
-from kyanite.model.files.opens.open_files import Handle
 from kyanite.model.files.opens.opening import Opened
+from kyanite.model.files.opens.records import Handle
 from kyanite.model.verification.rows import check_page
 from kyanite.rules.create_options import Action, Disposition
 from kyanite.rules.refusals import Reason, Refused

@@ -12,7 +12,7 @@ from kyanite.model.files.actors import SmbActor
 from kyanite.model.files.entry import DIRECTORY, FILE
 from kyanite.model.files.file import FileChange, RangeWrite
 from kyanite.model.files.opens import handle_lists, handles, open_files, watches
-from kyanite.model.files.opens.open_files import Handle
+from kyanite.model.files.opens.records import Handle
 from kyanite.model.files.opens.watches import POSITIONS, Change
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.rename import Rename

@@ -13,7 +13,7 @@ from kyanite.model.files.opens import caching, data, description, handles, locks
 from kyanite.model.files.opens.caching import BreakNeeded
 from kyanite.model.files.opens.data import HandleWrite
 from kyanite.model.files.opens.locks import LockedFile, LockSequence
-from kyanite.model.files.opens.open_files import OpenFile
+from kyanite.model.files.opens.records import OpenFile
 from kyanite.model.files.opens.waits import Wait
 from kyanite.model.files.tree import FilePath
 from kyanite.rules.byte_locks import Lock, LockRequest

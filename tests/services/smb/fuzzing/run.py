@@ -19,8 +19,9 @@ from kyanite.model.accounts import Account, Store
 from kyanite.model.files import directory, file, rename, share, share_snapshots
 from kyanite.model.files.entry import FILE
 from kyanite.model.files.file import NewFile, RangeWrite
-from kyanite.model.files.opens import handle_lists, handles, open_files
+from kyanite.model.files.opens import handle_lists, handles
 from kyanite.model.files.opens.caching import BreakNeeded
+from kyanite.model.files.opens.records import DISCONNECTED
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.rename import Rename
 from kyanite.model.files.share import ShareKey, ShareSettings
@@ -203,7 +204,7 @@ async def _check_nothing_left(world: World, failures: Failures, name: str) -> No
     assert not failures.found, f"{name}: {failures.found[0]}"
     tasks = asyncio.all_tasks()
     assert len(tasks) <= PERMANENT_TASKS, f"{name}: tasks that do not end: {tasks}"
-    while await world.engine.run(lambda tx: handles.close_handles_of_owner(tx, open_files.DISCONNECTED)):
+    while await world.engine.run(lambda tx: handles.close_handles_of_owner(tx, DISCONNECTED)):
         continue  # Durable handles, which wait for their clients.
     rows = await world.rows_of_opens()
     assert not rows, f"{name}: rows that no client has left: {rows}"

@@ -17,8 +17,15 @@ from msgspec.structs import replace
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.files.opens import grants, handles, open_files
-from kyanite.model.files.opens.grants import Grant
-from kyanite.model.files.opens.open_files import Handle, OpenFile, OpenHandles
+from kyanite.model.files.opens.records import (
+    CLIENT_BYTES,
+    Grant,
+    Handle,
+    OpenFile,
+    OpenHandles,
+    decode_open_file,
+    key_of_oplock,
+)
 from kyanite.model.records import encode
 from kyanite.rules import oplocks
 from kyanite.rules.oplocks import AcknowledgementError, Caching, Event, OtherOpen
@@ -116,7 +123,7 @@ def check_none_open_below(snap: Snapshot, share_id: int, directory_id: int) -> N
     if not file_ids:
         return
     found = snap.get_many([keys.handles(share_id, file_id) for file_id in file_ids])
-    all_opened = [open_files.decode_open_file(each) for each in found if each is not None]
+    all_opened = [decode_open_file(each) for each in found if each is not None]
     event = Event.RENAME_OR_DELETE
     cached = [each for each in all_opened if grants.must_wait(each.grants, event, b"", snap.now)]
     if len(cached) < len(all_opened):  # Another one is open in any case.
@@ -172,7 +179,7 @@ def _receiver(present: Sequence[Handle], grant: Grant) -> Handle | None:
         return None
     if not grant.version:
         return next(each for each in present if each.caching_key == grant.key)
-    client = grant.key[: grants.CLIENT_BYTES]
+    client = grant.key[:CLIENT_BYTES]
     return next(
         each for each in present if each.lease_key and each.client_guid == client and each.is_connected
     )
@@ -297,7 +304,7 @@ def acknowledge_lease(tx: Transaction, key: bytes, kept: Caching) -> Caching | A
 def acknowledge_oplock(
     tx: Transaction, share_id: int, file_id: int, handle_id: int, kept: Caching
 ) -> Caching | AcknowledgementError:
-    return _acknowledge(tx, share_id, file_id, grants.key_of_oplock(handle_id), kept)
+    return _acknowledge(tx, share_id, file_id, key_of_oplock(handle_id), kept)
 
 
 def _acknowledge(

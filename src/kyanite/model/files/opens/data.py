@@ -18,7 +18,7 @@ from kyanite.model.files import tree, usage
 from kyanite.model.files.actors import SmbActor
 from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens import caching, open_files
-from kyanite.model.files.opens.open_files import OpenHandles
+from kyanite.model.files.opens.records import OpenHandles
 from kyanite.model.files.tree import Found, Tree
 from kyanite.rules import byte_locks
 from kyanite.rules.byte_locks import Lock

@@ -6,7 +6,7 @@ from kyanite.engine.api import Transaction
 from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.opens import open_files, watches
-from kyanite.model.files.opens.open_files import OpenFile
+from kyanite.model.files.opens.records import OpenFile
 from kyanite.model.files.tree import ROOT_ID, Found, Tree
 from kyanite.model.records import encode
 from kyanite.rules.file_attributes import is_read_only

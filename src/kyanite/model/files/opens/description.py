@@ -6,7 +6,7 @@ from kyanite.engine.api import Snapshot
 from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.opens import caching
-from kyanite.model.files.opens.open_files import decode_open_file
+from kyanite.model.files.opens.records import decode_open_file
 from kyanite.model.files.tree import FilePath, Found, Location, Tree
 from kyanite.rules.refusals import Reason, Refused
 

@@ -17,8 +17,8 @@ from kyanite.model import keys
 from kyanite.model.files import tree
 from kyanite.model.files.opens import grants, handles, open_files
 from kyanite.model.files.opens.caching import NOTHING_GRANTED, CachingRequest, Granted
-from kyanite.model.files.opens.open_files import DISCONNECTED, Handle, OpenFile
 from kyanite.model.files.opens.opening import Opened
+from kyanite.model.files.opens.records import DISCONNECTED, Handle, OpenFile
 from kyanite.model.files.tree import Tree
 from kyanite.model.records import encode
 from kyanite.rules.create_options import Action

@@ -9,76 +9,26 @@ A grant is an oplock of one handle, or a lease that all handles with the same le
 The functions here change grants in memory or inside a transaction. ``caching.py`` has what requests do.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from kyanite.engine.api import Snapshot, Transaction
 from kyanite.model import keys
+from kyanite.model.files.opens.records import (
+    BreakMessage,
+    Grant,
+    LeasedFile,
+    decode_break,
+    decode_leased_file,
+)
 from kyanite.model.records import encode
 from kyanite.rules import oplocks
 from kyanite.rules.oplocks import Break, Caching, Event
 from kyanite.values import Instant
 
-CLIENT_BYTES = 16
-KEY_BYTES = 32
-"""Of a lease: the guid of the client, and the lease key that it has chosen."""
-
 BREAKS = b"breaks "
 """The topic, followed by the id of a process, of breaks that it has to send."""
-
-
-class Grant(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Stored: fields are only ever added at the end."""
-
-    key: bytes
-    """Of a lease KEY_BYTES; of an oplock the id of its handle."""
-    state: int
-    version: int = 0
-    """1 or 2 of a lease; 0 of an oplock."""
-    handle_count: int = 1
-    epoch: int = 0
-    requested: int | None = None
-    """What the last break asks for, until it is acknowledged."""
-    required: int = 0
-    ends_at: Instant | None = None
-
-
-class LeasedFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What a lease key is for."""
-
-    share_id: int
-    file_id: int
-
-
-class BreakMessage(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A break, for the process that serves the handle."""
-
-    handle_id: int
-    key: bytes
-    version: int
-    current: int
-    to: int
-    epoch: int
-    is_acknowledged: bool
-    """Whether the client must answer."""
-
-    @property
-    def lease_key(self) -> bytes:
-        return self.key[CLIENT_BYTES:]
-
-
-decode_leased_file: Callable[[bytes], LeasedFile] = msgspec.msgpack.Decoder(LeasedFile).decode
-decode_break: Callable[[bytes], BreakMessage] = msgspec.msgpack.Decoder(BreakMessage).decode
-
-
-def key_of_lease(client_guid: bytes, lease_key: bytes) -> bytes:
-    return client_guid + lease_key
-
-
-def key_of_oplock(handle_id: int) -> bytes:
-    return keys.number(handle_id)
 
 
 def rule_of(grant: Grant, now: Instant) -> oplocks.Grant:

@@ -14,8 +14,8 @@ import msgspec
 from kyanite.engine.api import Engine, Snapshot, Transaction
 from kyanite.model import keys
 from kyanite.model.files import tree
-from kyanite.model.files.opens import handles, open_files
-from kyanite.model.files.opens.open_files import Handle, OpenFile
+from kyanite.model.files.opens import handles
+from kyanite.model.files.opens.records import Handle, OpenFile, decode_handle, decode_open_file
 from kyanite.model.files.tree import FilePath, Found
 from kyanite.rules.refusals import Reason, Refused
 
@@ -110,7 +110,7 @@ def _close_among(
     rows = tx.get_many([keys.handle(share_id, each.file_id, handle_id) for each in files])
     for opened, stored in zip(files, rows, strict=True):
         if stored is not None:
-            handles.force_close(tx, share_id, opened, open_files.decode_handle(stored))
+            handles.force_close(tx, share_id, opened, decode_handle(stored))
             return True, None
     return False, files[-1].first_handle_id + 1 if len(files) == _FILES_PER_TRANSACTION else None
 
@@ -134,7 +134,7 @@ def _items(
         end = keys.after(keys.handles(share_id, opened.file_id))
         begin = keys.handle(share_id, opened.file_id, first_id)
         for _, value in snap.scan(begin, end, limit=limit - len(items)):
-            items.append(HandleItem(opened, open_files.decode_handle(value)))
+            items.append(HandleItem(opened, decode_handle(value)))
         if len(items) >= limit:
             break
     return items
@@ -151,6 +151,6 @@ def _open_files(
         end = keys.after(keys.open_entries(share_id, own_id))
         file_ids += [keys.parts_of_open_entry(key)[1] for key, _ in snap.scan(begin, end, limit=limit)]
     rows = snap.get_many([keys.handles(share_id, file_id) for file_id in file_ids])
-    files = [open_files.decode_open_file(stored) for stored in rows if stored is not None]
+    files = [decode_open_file(stored) for stored in rows if stored is not None]
     files = [each for each in files if each.first_handle_id >= first_handle_id]
     return sorted(files, key=lambda each: each.first_handle_id)[:limit]

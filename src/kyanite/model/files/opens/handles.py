@@ -16,13 +16,7 @@ from kyanite.model.files.entry import Entry
 from kyanite.model.files.opens import delete_marks, grants, watches
 from kyanite.model.files.opens.open_files import (
     HANDLES_MAX,
-    Handle,
-    NamedHandle,
-    OpenFile,
-    OpenHandles,
     changed_topic,
-    decode_handle,
-    decode_open_file,
     delete_pending,
     find,
     find_by_guid,
@@ -30,6 +24,14 @@ from kyanite.model.files.opens.open_files import (
     load_handle,
     load_open_file,
     sharing_violation,
+)
+from kyanite.model.files.opens.records import (
+    Handle,
+    NamedHandle,
+    OpenFile,
+    OpenHandles,
+    decode_handle,
+    decode_open_file,
 )
 from kyanite.model.files.share import ShareKey
 from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree

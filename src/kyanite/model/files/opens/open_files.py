@@ -10,127 +10,34 @@
 ``docs/decisions/0031-open-handles.md`` has the reasons.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
-
-import msgspec
+from collections.abc import Sequence
 
 from kyanite.engine.api import Snapshot
-from kyanite.membership.api import OWNER_BYTES
 from kyanite.model import keys
 from kyanite.model.files import tree
-from kyanite.model.files.opens import grants
-from kyanite.model.files.opens.grants import Grant
-from kyanite.model.files.tree import ROOT_ID, Found, Location, Tree
+from kyanite.model.files.opens.records import (
+    Handle,
+    NamedHandle,
+    OpenFile,
+    OpenHandles,
+    decode_handle,
+    decode_named_handle,
+    decode_open_file,
+)
+from kyanite.model.files.tree import Found, Location, Tree
 from kyanite.rules import share_modes
 from kyanite.rules.byte_locks import Lock, LockFacts
 from kyanite.rules.refusals import Reason, Refused
-from kyanite.rules.share_modes import HandleFacts, Open, OpenFileFacts, Rights
-from kyanite.values import Instant
+from kyanite.rules.share_modes import HandleFacts, Open, OpenFileFacts
 
 HANDLES_MAX = 2000
 """Of one file or directory: Azure's limit, which also bounds the rows that a check of share modes reads."""
-
-DISCONNECTED = bytes(OWNER_BYTES - 8)
-"""What the owner of a durable handle begins with whose client has lost its connection; its own id follows. No process
-has such an id, since those begin with the time."""
 
 
 def changed_topic(share_id: int, file_id: int) -> bytes:
     """Notified when a request that waits for other handles of the file may go on: one was closed or has unlocked a
     range, or a client has answered the break of an oplock."""
     return b"open file %d %d" % (share_id, file_id)
-
-
-class Handle(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Stored: fields are only ever added at the end."""
-
-    id: int
-    owner: bytes
-    """The process that serves the client, by its id in the membership."""
-    access: int
-    share: int
-    session_id: int
-    client_ip: str
-    opened_at: Instant
-    deletes_on_close: bool = False
-    """Closing this handle marks the file for deletion."""
-    locks: tuple[Lock, ...] = ()
-    granted: int = 0
-    """The access mask that its client was granted."""
-    options: int = 0
-    """The options that its client opened it with."""
-    client_guid: bytes = b""
-    client_name: str = ""
-    lease_key: bytes = b""
-    """The lease key that its client opened it with, if it did."""
-    is_watching: bool = False
-    """Whether it watches the directory that it has open."""
-    lock_sequences: bytes = b""
-    """Which LOCK requests were carried out: see ``rules/lock_sequences.py``."""
-    durable_seconds: int = 0
-    """How long it stays when its client has lost its connection; 0 if it is not durable."""
-    create_guid: bytes = b""
-    """By which its client tells a repeated CREATE from a new one."""
-    action: int = 1
-    """What the CREATE did."""
-    disconnected_at: Instant | None = None
-    reconnected_at: Instant | None = None
-
-    @property
-    def open(self) -> Open:
-        return Open(Rights(self.access), Rights(self.share))
-
-    @property
-    def is_connected(self) -> bool:
-        return not self.owner.startswith(DISCONNECTED)
-
-    @property
-    def caching_key(self) -> bytes:
-        """The key of what it may cache."""
-        if self.lease_key:
-            return grants.key_of_lease(self.client_guid, self.lease_key)
-        return grants.key_of_oplock(self.id)
-
-
-class OpenFile(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A file or directory with open handles. Stored: fields are only ever added at the end."""
-
-    file_id: int
-    first_handle_id: int
-    """The handle that opened it first, closed or not: open files are listed in this order."""
-    above: tuple[int, ...]
-    """The ids of the directories above it, from the root to the one that contains it; none for the root itself."""
-    folded_name: str
-    path: str
-    """As List Handles returns it."""
-    handle_count: int
-    is_delete_pending: bool = False
-    grants: tuple[Grant, ...] = ()
-    """What clients may cache of it."""
-    unwritten: int = 0
-    """The handle with WRITEs that were answered and are not committed yet, if there is one: see
-    ``write_behind.py``."""
-    is_flush_wanted: bool = False
-    """Whether others wait for these WRITEs."""
-    flushed_at: Instant = Instant(0)
-    """When others that had waited for such WRITEs could go on."""
-
-    @property
-    def directory_id(self) -> int:
-        return self.above[-1] if self.above else ROOT_ID
-
-
-OpenHandles = tuple[OpenFile, list[Handle]]
-"""A file with all of its handles."""
-
-
-class NamedHandle(NamedTuple):
-    """Where the handle is that a client has given a create guid."""
-
-    share_id: int
-    file_id: int
-    handle_id: int
 
 
 def sharing_violation(handles: Sequence[Handle], wanted: Open) -> Refused:
@@ -148,13 +55,6 @@ def lock_conflict(handles: Sequence[Handle], lock: Lock, start: int, length: int
     """The refusal of a read or write that the lock of one of these handles forbids."""
     client = next((each.client_ip for each in handles if each.id == lock.handle), "")
     return Refused(Reason.FILE_LOCK_CONFLICT, facts=LockFacts(lock, start, length, client))
-
-
-decode_named_handle: Callable[[bytes], NamedHandle] = msgspec.msgpack.Decoder(NamedHandle).decode
-
-decode_handle: Callable[[bytes], Handle] = msgspec.msgpack.Decoder(Handle).decode
-
-decode_open_file: Callable[[bytes], OpenFile] = msgspec.msgpack.Decoder(OpenFile).decode
 
 
 def load_open_file(snap: Snapshot, share_id: int, file_id: int) -> OpenFile | None:

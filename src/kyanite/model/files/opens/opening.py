@@ -16,7 +16,7 @@ from kyanite.model.files.guesses import NO_ROWS, Rows
 from kyanite.model.files.opens import caching, handles, open_files
 from kyanite.model.files.opens.caching import NO_CACHING, NOTHING_GRANTED, CachingRequest, Granted
 from kyanite.model.files.opens.handles import HandleRequest
-from kyanite.model.files.opens.open_files import Handle, OpenHandles
+from kyanite.model.files.opens.records import Handle, OpenHandles
 from kyanite.model.files.opens.waits import Wait
 from kyanite.model.files.properties import SmbProperties
 from kyanite.model.files.security_descriptors import PermissionRequest
