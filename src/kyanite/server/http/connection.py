@@ -15,8 +15,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Final, Protocol, cast
 
 from kyanite import eager
+from kyanite.server.gathered_responses import GatheredResponses
 from kyanite.server.http.direct_reception import DirectReceiver
-from kyanite.server.http.gathered_responses import GatheredResponses
 from kyanite.server.http.limits import Limits, Stats
 from kyanite.server.http.request_body import DirectBody, IncomingBody
 from kyanite.server.http.request_parser import IncomingRequest, RequestReader

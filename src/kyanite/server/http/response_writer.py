@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
-from kyanite.server.http.gathered_responses import GatheredResponses
+from kyanite.server.gathered_responses import GatheredResponses
 from kyanite.server.http.limits import Limits, Progress, Stats
 from kyanite.server.http.sendfile import DirectSender
 from kyanite.server.http.streaming import TransportSender, send_pieces

@@ -2,8 +2,8 @@
 
 It knows nothing of storage. A handler gets a ``Request`` and returns a ``Response``. What lies between them and the
 socket is in the modules beside this one: ``request_parser`` and ``request_body`` (bytes to requests), ``connection``
-(one client), ``response_head``, ``response_writer``, ``gathered_responses``, ``socket_writes``, ``streaming`` and
-``sendfile`` (responses to bytes).
+(one client), ``response_head``, ``response_writer``, ``streaming`` and ``sendfile`` (responses to bytes); short responses
+of several clients leave together (``server/gathered_responses.py``).
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import socket
 from collections.abc import Collection
 from ssl import SSLContext
 
+from kyanite.server.gathered_responses import gathered_responses
 from kyanite.server.http.connection import (
     HttpConnection,
     OnCompleted,
@@ -19,7 +20,6 @@ from kyanite.server.http.connection import (
     OnMalformed,
     new_connection,
 )
-from kyanite.server.http.gathered_responses import gathered_responses
 from kyanite.server.http.limits import Limits, Stats
 from kyanite.server.memory_budget import MemoryBudget
 from kyanite.wire.http import BodyError, Handler, Request, Response

@@ -11,8 +11,8 @@ from typing import cast
 
 import pytest
 
-from kyanite.server.http.gathered_responses import LENGTH_MAX, GatheredResponses, ShortResponses
-from kyanite.server.http.socket_writes import WRITES_MAX, SocketWrites
+from kyanite.server.gathered_responses import LENGTH_MAX, GatheredResponses, ShortResponses
+from kyanite.server.socket_writes import WRITES_MAX, SocketWrites
 from kyanite.slices import next_slice
 from kyanite.wire.http import Request, Response
 from tests.server.http.blocking_client import read_to_end

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kyanite.server.http.socket_writes import FAILED, WRITES_MAX, SocketWrites
+from kyanite.server.socket_writes import FAILED, WRITES_MAX, SocketWrites
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a call of Linux")
 

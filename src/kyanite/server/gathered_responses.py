@@ -11,7 +11,7 @@ import asyncio
 import platform
 from typing import Final
 
-from kyanite.server.http.socket_writes import WRITES_MAX, SocketWrites
+from kyanite.server.socket_writes import WRITES_MAX, SocketWrites
 from kyanite.slices import slices_of
 
 LENGTH_MAX: Final = 128 * 1024
