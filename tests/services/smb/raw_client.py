@@ -61,7 +61,7 @@ class FakeTransport:
         self.is_closed = False
         self.is_paused = False
 
-    def send(self, message: Sequence[Data]) -> None:
+    def send(self, message: Sequence[Data], *, at_once: bool = False) -> None:
         self.sent.put_nowait(b"".join(message))
 
     def close(self) -> None:

@@ -2,8 +2,8 @@
 
 It knows nothing of storage. A handler gets a ``Request`` and returns a ``Response``. What lies between them and the
 socket is in the modules beside this one: ``request_parser`` and ``request_body`` (bytes to requests), ``connection``
-(one client), ``response_head``, ``response_writer``, ``streaming`` and ``sendfile`` (responses to bytes); short responses
-of several clients leave together (``server/gathered_responses.py``).
+(one client), ``response_head``, ``response_writer``, ``streaming`` and ``sendfile`` (responses to bytes). Short
+responses of several clients leave together (``server/gathered_responses.py``).
 """
 
 import asyncio

@@ -12,6 +12,7 @@ import socket
 from collections.abc import Sequence
 from typing import Protocol, cast
 
+from kyanite.server.gathered_responses import GatheredResponses, ShortResponses
 from kyanite.server.memory_budget import MemoryBudget
 from kyanite.server.smb.limits import Limits, Stats
 from kyanite.wire.malformed import Malformed
@@ -38,6 +39,7 @@ class Host(Protocol):
     limits: Limits
     stats: Stats
     budget: MemoryBudget
+    gathered: GatheredResponses | None
     shared_buffer: memoryview
 
     def opened(self, connection: "SmbConnection") -> bool:
@@ -69,6 +71,7 @@ class SmbConnection(asyncio.BufferedProtocol):
         "_received_at_tick",
         "_received_bytes",
         "_rest",
+        "_short",
         "_slow_seconds",
         "_stranger_seconds",
         "_tight_seconds",
@@ -84,6 +87,7 @@ class SmbConnection(asyncio.BufferedProtocol):
         self._host = host
         self.address = ""
         self._client: ClientConnection | None = None
+        self._short: ShortResponses | None = None
         self._partial = b""
         """The beginning of a prefix."""
         self._message: bytearray | None = None
@@ -124,6 +128,8 @@ class SmbConnection(asyncio.BufferedProtocol):
         if not self._host.opened(self):
             self.abort()
             return
+        if self._host.gathered is not None:
+            self._short = self._host.gathered.of(self._transport)
         self._client = self._host.connect(self, self.address, port)
 
     def get_buffer(self, _sizehint: int) -> memoryview:
@@ -282,12 +288,16 @@ class SmbConnection(asyncio.BufferedProtocol):
 
     # Called by the client's connection: wire.smb2.transport.Transport.
 
-    def send(self, message: Sequence[Data]) -> None:
+    def send(self, message: Sequence[Data], *, at_once: bool = False) -> None:
         if self._transport.is_closing():
             return
         framed = frame.frame(message)
         size = sum(map(len, framed))
         self._host.stats.bytes_out += size
+        if size <= _JOINED_BYTES and self._short is not None and not at_once:
+            self._short.send(b"".join(framed))
+            return
+        self._flush()
         if size <= _JOINED_BYTES:
             self._transport.write(b"".join(framed))
         else:
@@ -300,7 +310,13 @@ class SmbConnection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         self._is_closing = True
+        self._flush()
         self._transport.close()
+
+    def _flush(self) -> None:
+        """What waits to leave with other responses is the transport's to send."""
+        if self._short is not None:
+            self._short.flush()
 
     def pause(self) -> None:
         self._is_paused = True

@@ -9,6 +9,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 
+from kyanite.server.gathered_responses import gathered_responses
 from kyanite.server.memory_budget import MemoryBudget
 from kyanite.server.smb.connection import SmbConnection
 from kyanite.server.smb.limits import Limits, Stats
@@ -38,6 +39,7 @@ class SmbServer:
         self.stats = Stats()
         self.shared_buffer = memoryview(bytearray(_SHARED_BUFFER_BYTES))
         self._loop = asyncio.get_running_loop()
+        self.gathered = gathered_responses(self._loop)
         self._ticked_at = self._loop.time()
         self._ticking = self._loop.call_later(limits.tick_seconds, self._tick)
         self._connections: set[SmbConnection] = set()
@@ -93,6 +95,8 @@ class SmbServer:
                     await (asyncio.wait(self._ending) if self._ending else asyncio.sleep(0))
         except TimeoutError:
             _log.warning("clients were not cleaned up in time", extra={"count": len(self._ending)})
+        if self.gathered is not None:
+            self.gathered.close()
 
     # Called by connections.
 

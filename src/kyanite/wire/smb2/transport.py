@@ -12,8 +12,9 @@ from kyanite.wire.smb2.body import Data
 class Transport(Protocol):
     """The socket of one client, as its connection uses it."""
 
-    def send(self, message: Sequence[Data]) -> None:
-        """Send one message, as a frame of its own. The buffers must not change afterwards."""
+    def send(self, message: Sequence[Data], *, at_once: bool = False) -> None:
+        """Send one message, as a frame of its own. The buffers must not change afterwards. It may leave together with
+        short ones to other clients, unless it has to leave ``at_once``."""
 
     def close(self) -> None:
         """Close the socket after what was sent. ``ClientConnection.lost`` follows."""

@@ -87,7 +87,7 @@ class FuzzClient:
 
     # What the connection calls: wire.smb2.transport.Transport
 
-    def send(self, message: Sequence[Data]) -> None:
+    def send(self, message: Sequence[Data], *, at_once: bool = False) -> None:
         data = b"".join(message)
         if data[:4] == transform.MAGIC:
             head = transform.decode(data)

@@ -267,7 +267,9 @@ class Connection:
         security = None if session is None else session.security
         if session is not None and security is not None and security.is_encrypting:
             buffers = security.encrypt(session.id, buffers)
-        self.transmit(buffers)
+        # Before the response to whoever has caused it, which may wait to leave together with others.
+        if not self._is_lost:
+            self._transport.send(buffers, at_once=True)
 
     # Ending
 
