@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(
 
 ROUNDS = 50
 PAGES = 500
+LONGEST_MESSAGE = 8 * 1024 * 1024 + 200
 BEGIN = f"""
 import resource
 from kyanite.server.processes.freed_memory import FreedMemory, give_back_what_the_start_needed
@@ -25,6 +26,14 @@ def faults_of_responses():
         body = b"".join([part] * 8)
         response = b"".join([b"head", body])
         del part, body, response
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+def faults_of_encrypted_writes():
+    # Two at a time, each as it came and decrypted.
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range({ROUNDS}):
+        messages = [b"x" * {LONGEST_MESSAGE} for _ in range(4)]
+        del messages
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 def resident_pages():
@@ -40,6 +49,12 @@ def run(code: str) -> int:
 def test_responses_of_the_same_length_use_the_same_pages() -> None:
     assert run("print(faults_of_responses())") > ROUNDS * PAGES / 2, "This machine needs no setting."
     assert run("FreedMemory(); print(faults_of_responses())") < 4 * PAGES
+
+
+def test_the_longest_messages_of_smb_use_the_same_pages() -> None:
+    pages = 4 * LONGEST_MESSAGE // 4096
+    assert run("print(faults_of_encrypted_writes())") > ROUNDS * pages / 2, "This machine needs no setting."
+    assert run("FreedMemory(); print(faults_of_encrypted_writes())") < 3 * pages
 
 
 def test_free_pages_go_back_when_no_request_came() -> None:

@@ -135,14 +135,15 @@ class Worker(msgspec.Struct, frozen=True):
         speed = self.config.scrub_mib_per_second
         work = StampWork(management, is_maintainer, speed, lambda: server.stats.requests_in_flight)
         published = None
+        smb_stats = None if smb is None else smb.stats
         if meter is not None:
-            smb_stats = None if smb is None else smb.stats
             published = PublishedMetrics(context.slot, meter, server.stats, work.figures, smb_stats)
 
         freed_memory = FreedMemory()
 
         def each_beat() -> None:
-            freed_memory.beat(server.stats.requests_total)
+            messages = 0 if smb_stats is None else smb_stats.messages_total
+            freed_memory.beat(server.stats.requests_total + messages)
             if context.slot.is_draining:
                 server.drain()
             if published is not None:
