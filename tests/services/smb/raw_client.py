@@ -190,7 +190,7 @@ class RawClient:
 
     def decrypted(self, message: bytes) -> bytes:
         assert self.decryption is not None
-        return self.decryption.decrypt(transform.decode(message), memoryview(message))
+        return bytes(self.decryption.decrypt(transform.decode(message), memoryview(message)))
 
     def give(self, message: bytes) -> None:
         self.connection.received(bytearray(message))

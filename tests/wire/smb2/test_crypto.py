@@ -179,7 +179,8 @@ def test_encryption_and_back(cipher: CipherId, size: int) -> None:
     encrypted = bytearray(b"".join(key.encrypt(1, bytes(key.nonce_bytes), [text[:50], text[50:]])))
     found = transform.decode(encrypted)
     assert found.session_id == 1
-    assert key.decrypt(found, memoryview(encrypted)) == text
+    assert key.decrypt(found, memoryview(bytes(encrypted))) == text
+    assert key.decrypt(found, memoryview(bytearray(encrypted))) == text
     for index in (4, 20, 45, 52, len(encrypted) - 1):
         changed = bytearray(encrypted)
         changed[index] ^= 0x80
@@ -190,6 +191,21 @@ def test_encryption_and_back(cipher: CipherId, size: int) -> None:
 def test_a_nonce_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="nonce"):
         EncryptionKey(CipherId.AES_128_GCM, KEY).encrypt(1, bytes(11), [b"text"])
+
+
+@pytest.mark.parametrize("cipher", [CipherId.AES_128_GCM, CipherId.AES_256_GCM])
+def test_a_long_message_is_encrypted_and_decrypted_where_it_is(cipher: CipherId) -> None:
+    key = EncryptionKey(cipher, KEY * 2 if cipher is CipherId.AES_256_GCM else KEY)
+    head, text = bytes(64), bytes(range(256)) * 1000
+    expected = b"".join(key.encrypt(1, bytes(12), [head, text]))
+    buffer = bytearray(text)
+    header, first, second = key.encrypt(1, bytes(12), [head, memoryview(buffer)])
+    assert b"".join((header, first, second)) == expected
+    assert buffer == second != text
+    message = bytearray(expected)
+    found = key.decrypt(transform.decode(message), memoryview(message))
+    assert found == head + text
+    assert message.endswith(head + text)
 
 
 def test_an_encrypted_message_of_nothing_is_refused() -> None:

@@ -92,7 +92,7 @@ class ToyServer:
         self.kinds.add(kind)
         if kind is Kind.ENCRYPTED:
             assert self._incoming is not None
-            received = self._incoming.decrypt(transform.decode(received), memoryview(received))
+            received = bytes(self._incoming.decrypt(transform.decode(received), memoryview(received)))
         parts = compound.split(memoryview(received))
         responses = []
         for request, message in parts:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM
 from cryptography.hazmat.primitives.cmac import CMAC
 
@@ -88,7 +88,8 @@ class EncryptionKey:
         return self._nonce_bytes
 
     def encrypt(self, session_id: int, nonce: bytes, message: Sequence[Data]) -> list[Data]:
-        """The buffers of an encrypted message: a transform header, then the ciphertext."""
+        """The buffers of an encrypted message: a transform header, then the ciphertext. That of a long message takes
+        the place of its text in buffers that can be changed."""
         if len(nonce) != self._nonce_bytes:
             raise ValueError("The length of a nonce depends on the cipher.")
         size = sum(map(len, message))
@@ -101,13 +102,14 @@ class EncryptionKey:
         else:
             encryptor = Cipher(algorithms.AES(self._key), modes.GCM(nonce)).encryptor()
             encryptor.authenticate_additional_data(authenticated)
-            ciphertext = [encryptor.update(data) for data in message]
+            ciphertext = [_update(encryptor, data) for data in message]
             encryptor.finalize()
             tag = encryptor.tag
         return [transform.encode(header._replace(tag=tag)), *ciphertext]
 
-    def decrypt(self, header: TransformHeader, message: memoryview) -> bytes:
-        """The text of an encrypted message. A wrong tag is Malformed: the connection is closed."""
+    def decrypt(self, header: TransformHeader, message: memoryview) -> Data:
+        """The text of an encrypted message; that of a long one is where the ciphertext was. A wrong tag is Malformed:
+        the connection is closed."""
         nonce = header.nonce[: self._nonce_bytes]
         ciphertext = message[TRANSFORM_BYTES:]
         if not ciphertext:
@@ -117,8 +119,16 @@ class EncryptionKey:
                 return self._aead.decrypt(nonce, b"".join((ciphertext, header.tag)), message[AUTHENTICATED])
             decryptor = Cipher(algorithms.AES(self._key), modes.GCM(nonce, header.tag)).decryptor()
             decryptor.authenticate_additional_data(message[AUTHENTICATED])
-            text = decryptor.update(ciphertext)
+            text = _update(decryptor, ciphertext)
             decryptor.finalize()
             return text
         except InvalidTag:
             raise Malformed("ACCESS_DENIED") from None
+
+
+def _update(cipher: CipherContext, data: Data) -> Data:
+    """Encrypt or decrypt, in place if the buffer can be changed. GCM keeps the length."""
+    if isinstance(data, memoryview) and not data.readonly:
+        cipher.update_into(data, data)
+        return data
+    return cipher.update(data)

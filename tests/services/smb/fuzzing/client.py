@@ -93,7 +93,7 @@ class FuzzClient:
             head = transform.decode(data)
             if head.session_id not in self._decryption:
                 raise Unexpected("encrypted without a key")
-            data = self._decryption[head.session_id].decrypt(head, memoryview(data))
+            data = bytes(self._decryption[head.session_id].decrypt(head, memoryview(data)))
         if data[:4] == b"\xffSMB":
             return
         while data:

@@ -79,7 +79,7 @@ class SessionSecurity:
         assert isinstance(first, bytearray)
         first[SIGNATURE] = self._signing.sign(header, buffers)
 
-    def decrypt(self, header: TransformHeader, message: memoryview) -> bytes | None:
+    def decrypt(self, header: TransformHeader, message: memoryview) -> Data | None:
         """None if the session has no cipher. Malformed if the message was not encrypted with the key of the session."""
         if self._decryption is None:
             return None
