@@ -3,12 +3,14 @@
 import asyncio
 import random
 import socket
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pytest
 
+from kyanite.server.gathered_responses import GatheredResponses
 from kyanite.server.smb import server as front_end
 from kyanite.server.smb.connection import MESSAGES_AT_ONCE
 from kyanite.server.smb.limits import Limits
@@ -17,6 +19,7 @@ from kyanite.wire.smb2.frame import frame
 from kyanite.wire.smb2.transport import Transport
 
 MIB = 1024 * 1024
+needs_gathering = pytest.mark.skipif(sys.platform != "linux", reason="a call of Linux")
 
 
 class Client:
@@ -429,4 +432,79 @@ async def test_what_a_client_reads_at_once_is_not_counted_for_long() -> None:
             async with asyncio.timeout(20):
                 while front.server.budget.used_bytes:
                     await asyncio.sleep(0.001)
+        connected.close()
+
+
+class NotedWrites:
+    """What leaves by one call of the kernel, and how often."""
+
+    def __init__(self, gathered: GatheredResponses) -> None:
+        self.calls: list[list[bytes]] = []
+        self._write = gathered._writes.write
+        gathered._writes.write = self.write  # type: ignore[method-assign]
+
+    def write(self, descriptors: Sequence[int], pieces: Sequence[bytes]) -> list[int]:
+        self.calls.append(list(pieces))
+        return self._write(descriptors, pieces)
+
+
+@asynccontextmanager
+async def gathering(count: int) -> AsyncIterator[tuple[NotedWrites, list[tuple[Client, socket.socket]]]]:
+    async with serving() as front:
+        assert front.server.gathered is not None
+        pairs = [await front.connect() for _ in range(count)]
+        yield (
+            NotedWrites(front.server.gathered),
+            [(client, end) for client, end in pairs if client is not None],
+        )
+        for _, end in pairs:
+            end.close()
+
+
+@needs_gathering
+@pytest.mark.interpreted("replaces a method of a compiled class")
+async def test_short_messages_to_several_clients_leave_together() -> None:
+    async with gathering(3) as (noted, pairs):
+        for number, (client, _) in enumerate(pairs):
+            client.transport.send([b"one ", b"%d" % number])
+        for number, (_, end) in enumerate(pairs):
+            assert await receive(end, 9) == framed(b"one %d" % number)
+        assert noted.calls == [[framed(b"one %d" % number) for number in range(3)]]
+
+
+@needs_gathering
+@pytest.mark.interpreted("replaces a method of a compiled class")
+async def test_a_message_can_leave_before_those_that_wait() -> None:
+    async with gathering(3) as (noted, pairs):
+        (first, first_end), (second, second_end), (third, third_end) = pairs
+        first.transport.send([b"response"])
+        second.transport.send([b"break"], at_once=True)
+        third.transport.send([b"earlier"])
+        third.transport.send([b"break"], at_once=True)
+        assert await receive(first_end, 12) == framed(b"response")
+        assert await receive(second_end, 9) == framed(b"break")
+        assert await receive(third_end, 20) == framed(b"earlier", b"break")
+        assert noted.calls == [[framed(b"response")]]
+
+
+@pytest.mark.parametrize("length", [10, 20_000, 300_000])
+async def test_messages_to_one_client_keep_their_order(length: int) -> None:
+    async with serving() as front:
+        client, connected = await front.connect()
+        assert client is not None
+        messages = [b"short", b"x" * length, b"y" * length, b"short again"]
+        for message in messages:
+            client.transport.send([message])
+        expected = framed(*messages)
+        assert await receive(connected, len(expected)) == expected
+        connected.close()
+
+
+async def test_what_was_sent_leaves_before_the_connection_is_closed() -> None:
+    async with serving() as front:
+        client, connected = await front.connect()
+        assert client is not None
+        client.transport.send([b"good bye"])
+        client.transport.close()
+        assert await receive(connected, 1000) == framed(b"good bye")
         connected.close()
