@@ -11,7 +11,7 @@ import mmap
 import sys
 from collections.abc import Callable
 
-_KEPT_BYTES = 40 * 1024 * 1024
+KEPT_BYTES = 40 * 1024 * 1024
 """A little more than two of the longest messages of SMB, each encrypted and in clear text."""
 _MAPPED_BYTES = 32 * 1024 * 1024
 """What is at least so long has pages of its own, and gives them back at once. glibc accepts no larger number."""
@@ -31,7 +31,7 @@ class FreedMemory:
             library = ctypes.CDLL(None)
             self._trim = getattr(library, "malloc_trim", None)
         if self._trim is not None:
-            library.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+            library.mallopt(_TRIM_THRESHOLD, KEPT_BYTES)
             library.mallopt(_MMAP_THRESHOLD, _MAPPED_BYTES)
 
     def beat(self, requests: int) -> None:
